@@ -1,0 +1,91 @@
+"""Every error raised on purpose, as one tree, grouped by what the caller can do.
+
+.. code-block:: text
+
+    RoostError
+    ├── BadRequest        fix the request and send it again
+    │   └── BadFile       the same, of a file: names file, line and column
+    ├── BadSettings       fix the settings
+    ├── NotFound          name something that exists
+    ├── Conflict          read again and retry
+    ├── NoValidHost       nothing fits now
+    └── Unavailable       retry later, or mend what the message names
+        ├── StoreBusy     another process serves this database
+        ├── StoreOutdated run the command that the message names
+        └── StoreBroken   the database is corrupt, read-only, full or gone
+"""
+
+
+class RoostError(Exception):
+    """Base of all errors raised on purpose; ``exit_code`` is what the command ends with."""
+
+    exit_code = 1
+
+
+class BadRequest(RoostError):
+    """The request cannot be meant: fix it and send it again."""
+
+    exit_code = 2
+
+
+class BadFile(BadRequest):
+    """A file holds something that cannot be meant."""
+
+    def __init__(self, path: str, problem: str, *, line: int | None = None, column: str | None = None) -> None:
+        self.path, self.problem, self.line, self.column = path, problem, line, column
+        where = path if line is None else f"{path}:{line}"
+        super().__init__(f"{where}: {problem}" if column is None else f"{where}: column {column}: {problem}")
+
+
+class BadSettings(RoostError):
+    """A setting is unknown or wrong."""
+
+    exit_code = 3
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path, self.problem = path, problem
+        super().__init__(f"{path}: {problem}")
+
+
+class NotFound(RoostError):
+    """What the request names does not exist."""
+
+    exit_code = 4
+
+    def __init__(self, kind: str, name: str) -> None:
+        self.kind, self.name = kind, name
+        super().__init__(f"no such {kind}: {name}")
+
+
+class Conflict(RoostError):
+    """Somebody else was faster: read again and retry."""
+
+    exit_code = 5
+
+
+class NoValidHost(RoostError):
+    """Nothing fits now."""
+
+    exit_code = 6
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"No valid host was found. {reason}".rstrip())
+
+
+class Unavailable(RoostError):
+    """It cannot be answered now: retry later, or mend what the message names."""
+
+    exit_code = 7
+
+
+class StoreBusy(Unavailable):
+    """Another process serves this database."""
+
+
+class StoreOutdated(Unavailable):
+    """The database has an older or newer schema than this program."""
+
+
+class StoreBroken(Unavailable):
+    """The database is corrupt, read-only, full or gone."""

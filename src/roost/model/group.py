@@ -1,0 +1,20 @@
+"""Server groups: members that want to be together, or apart."""
+
+from typing import Literal
+
+import msgspec
+
+GroupPolicy = Literal["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "fault-domain"]
+
+
+class ServerGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """A server group. ``fault-domain`` keeps members of different domains out of one rack."""
+
+    uuid: str
+    name: str = ""
+    policy: GroupPolicy
+    max_server_per_host: int = 1  # anti-affinity only, >= 1
+
+    def __post_init__(self) -> None:
+        if self.max_server_per_host < 1:
+            raise ValueError(f"max_server_per_host must be 1 or more, got {self.max_server_per_host}")

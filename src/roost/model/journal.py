@@ -1,0 +1,222 @@
+"""What a commit writes: the same values go to the tables, into the feed, and into the columns.
+
+Amounts in ``Claim`` and ``Release`` are differences, so they may be applied in any order, each once.
+Everything else carries the row's whole new value and that row's version; of two, the higher version wins.
+Identities are the database's integers; an inventory's is ``provider_id << CLASS_BITS | class_id``.
+"""
+
+import msgspec
+
+CLASS_BITS = 16
+# Class 0 is no class: in its place the inventory table keeps the provider's generation, in the same page
+# as the inventories that a claim touches anyway.
+GENERATION_SLOT = 0
+
+
+class PutSymbol(msgspec.Struct, frozen=True, array_like=True, tag="symbol"):
+    """A name gets its number."""
+
+    kind: str  # resource_class, trait, consumer_type
+    id: int
+    name: str
+
+
+class PutProvider(msgspec.Struct, frozen=True, array_like=True, tag="provider"):
+    """A provider is created, renamed or re-parented. Does not change its generation."""
+
+    id: int
+    uuid: bytes  # 16 bytes
+    name: str
+    parent_id: int | None
+    root_id: int
+    version: int
+
+
+class DropProvider(msgspec.Struct, frozen=True, array_like=True, tag="drop_provider"):
+    """A provider without allocations and children is deleted."""
+
+    id: int
+
+
+class InventoryRow(msgspec.Struct, frozen=True, array_like=True):
+    """One inventory of a provider; see ``roost.model.provider.Inventory``."""
+
+    class_id: int
+    total: int
+    reserved: int
+    min_unit: int
+    max_unit: int
+    step_size: int
+    allocation_ratio: float
+
+
+class PutInventories(msgspec.Struct, frozen=True, array_like=True, tag="inventories"):
+    """All inventories of a provider are replaced; its generation rises by one.
+
+    Commits only while the generation is ``expected``, and never drops a class that is in use.
+    """
+
+    provider_id: int
+    expected: int
+    inventories: list[InventoryRow]
+
+
+class PutGeneration(msgspec.Struct, frozen=True, array_like=True, tag="generation"):
+    """The generation of a provider, as a load or a snapshot tells it. Never committed."""
+
+    provider_id: int
+    generation: int
+
+
+class PutTraits(msgspec.Struct, frozen=True, array_like=True, tag="traits"):
+    """All traits of a provider are replaced; its generation rises by one."""
+
+    provider_id: int
+    expected: int
+    trait_ids: list[int]
+
+
+class PutMembership(msgspec.Struct, frozen=True, array_like=True, tag="membership"):
+    """The aggregates of a provider are replaced; its generation rises by one."""
+
+    provider_id: int
+    expected: int
+    aggregate_ids: list[int]
+
+
+class PutAggregate(msgspec.Struct, frozen=True, array_like=True, tag="aggregate"):
+    """An aggregate is created, or its name or metadata change."""
+
+    id: int
+    uuid: bytes
+    name: str
+    metadata: dict[str, str]
+    version: int
+
+
+class PutHost(msgspec.Struct, frozen=True, array_like=True, tag="host"):
+    """A host is registered, or its facts change."""
+
+    id: int
+    provider_id: int
+    host: str
+    node: str
+    facts: msgspec.Raw  # msgpack of roost.model.host.HostFacts
+    version: int
+
+
+class PutGroup(msgspec.Struct, frozen=True, array_like=True, tag="group"):
+    """A server group is created."""
+
+    id: int
+    uuid: bytes
+    name: str
+    policy: str
+    max_server_per_host: int
+
+
+class PutDocument(msgspec.Struct, frozen=True, array_like=True, tag="document"):
+    """A flavor, image, request or settings is stored once, under its fingerprint."""
+
+    id: int
+    kind: str
+    fingerprint: bytes
+    body: bytes
+
+
+class Place(msgspec.Struct, frozen=True, array_like=True):
+    """Places of a server group in one scope, and the guard on them.
+
+    The commit takes ``members`` places if nobody has any there, or if those who have are of the same
+    ``holder`` and there are ``limit`` at most afterwards. Anti-affinity: the scope is the host, the
+    holder 0. Affinity: the scope is 0, the holder the host. Fault domain: the scope is the rack, the
+    holder the domain.
+    """
+
+    group_id: int
+    scope: int
+    holder: int
+    members: int
+    limit: int
+
+
+class ConsumerRow(msgspec.Struct, frozen=True, array_like=True):
+    """A consumer that comes to be."""
+
+    id: int
+    uuid: bytes
+    project_id: str
+    user_id: str
+    type_id: int = 0  # 0: unknown
+    generation: int = 1
+
+
+class InstanceRow(msgspec.Struct, frozen=True, array_like=True):
+    """An instance that comes to be with its consumer."""
+
+    consumer_id: int
+    host_id: int
+    flavor_id: int  # document
+    image_id: int = 0  # document; 0: none
+    group_id: int = 0  # 0: none
+    scope: int = 0  # of the place it has in its group
+    holder: int = 0
+
+
+class Claim(msgspec.Struct, frozen=True, array_like=True, tag="claim"):
+    """Consumers take amounts; all or nothing."""
+
+    consumers: list[ConsumerRow]
+    takes: list[tuple[int, int, int]]  # consumer id, inventory id, amount >= 1
+    instances: list[InstanceRow] = []
+    places: list[Place] = []
+
+
+class Release(msgspec.Struct, frozen=True, array_like=True, tag="release"):
+    """Consumers give back all they hold, and end with their instances."""
+
+    consumer_ids: list[int]
+    frees: list[tuple[int, int, int]]  # consumer id, inventory id, amount >= 1
+    places: list[Place] = []  # limit unused
+
+
+Write = (
+    PutSymbol | PutProvider | DropProvider | PutInventories | PutGeneration | PutTraits | PutMembership
+    | PutAggregate | PutHost | PutGroup | PutDocument | Claim | Release
+)  # fmt: skip
+
+
+class EvidenceRow(msgspec.Struct, frozen=True, array_like=True):
+    """A decision to be stored. Never part of the feed."""
+
+    id: int
+    uuid: bytes
+    decided_at_s: float
+    outcome: str  # granted, refused
+    project_id: str
+    settings_id: int  # document
+    hosts: str  # names of the chosen hosts, blank separated and cut at 255 characters
+    reason: str  # the one line of a refusal
+    body: bytes  # msgpack of roost.model.decision.Decision
+
+
+class Item(msgspec.Struct, frozen=True):
+    """What is committed together or not at all."""
+
+    writes: tuple[Write, ...]
+    evidence: tuple[EvidenceRow, ...] = ()
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why the store did not take an item: a concurrent writer was faster."""
+
+    kind: str  # capacity, units, place, generation, in_use, duplicate, missing
+    table: str = ""
+    key: int = 0  # identity of the row, where there is one
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One committed group, as other processes read it."""
+
+    position: int
+    writes: list[Write]

@@ -1,0 +1,50 @@
+"""The names of the field: resource classes, traits, and the rules custom ones keep."""
+
+import re
+from functools import cache
+
+import os_resource_classes
+import os_traits
+
+SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
+DISABLED_TRAIT = "COMPUTE_STATUS_DISABLED"
+GROUP_SUFFIX = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
+
+# Amounts and totals fit what the Placement API can say on the wire.
+AMOUNT_MAX = 2_147_483_647
+RATIO_MAX = 3.40282e38
+
+
+@cache
+def standard_resource_classes() -> tuple[str, ...]:
+    """Return the standard resource classes in their fixed order (os-resource-classes)."""
+    return tuple(os_resource_classes.STANDARDS)
+
+
+@cache
+def standard_traits() -> frozenset[str]:
+    """Return the standard traits (os-traits)."""
+    return frozenset(os_traits.get_traits())
+
+
+def is_resource_class(name: str) -> bool:
+    """Say whether ``name`` is a standard class or a well-formed custom one."""
+    return name in standard_resource_classes() or _CUSTOM.fullmatch(name) is not None
+
+
+def is_trait(name: str) -> bool:
+    """Say whether ``name`` is a standard trait or a well-formed custom one."""
+    return _CUSTOM.fullmatch(name) is not None or name in standard_traits()
+
+
+_UNITS = {"MEMORY_MB": "MiB memory", "DISK_GB": "GiB disk", "VCPU": "VCPU", "PCPU": "PCPU"}
+
+
+def amount_text(resource_class: str, amount: int) -> str:
+    """Return an amount as people read it, with the unit of its class.
+
+    >>> amount_text("MEMORY_MB", 2048)
+    '2,048 MiB memory'
+    """
+    return f"{amount:,} {_UNITS.get(resource_class, resource_class)}"

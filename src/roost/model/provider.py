@@ -1,0 +1,55 @@
+"""Providers and what they offer."""
+
+import math
+
+import msgspec
+
+from roost.model.names import AMOUNT_MAX, RATIO_MAX
+
+
+class Inventory(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider offers of one resource class."""
+
+    total: int  # in the unit of the class, 1..AMOUNT_MAX
+    reserved: int = 0  # same unit, 0..total
+    min_unit: int = 1  # least amount of one allocation
+    max_unit: int = AMOUNT_MAX  # largest amount of one allocation
+    step_size: int = 1  # every allocation is a multiple of it
+    allocation_ratio: float = 1.0  # overcommit, >= 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.total <= AMOUNT_MAX:
+            raise ValueError(f"total must be 1..{AMOUNT_MAX}, got {self.total}")
+        if not 0 <= self.reserved <= self.total:
+            raise ValueError(f"reserved must be 0..{self.total}, got {self.reserved}")
+        for name in ("min_unit", "max_unit", "step_size"):
+            if not 1 <= getattr(self, name) <= AMOUNT_MAX:
+                raise ValueError(f"{name} must be 1..{AMOUNT_MAX}, got {getattr(self, name)}")
+        if not (0 <= self.allocation_ratio <= RATIO_MAX) or math.isnan(self.allocation_ratio):
+            raise ValueError(f"allocation_ratio must be 0..{RATIO_MAX}, got {self.allocation_ratio}")
+
+    @property
+    def capacity(self) -> int:
+        """The amount that all allocations together may reach, in the unit of the class."""
+        return int((self.total - self.reserved) * self.allocation_ratio)
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that offers inventory; providers form trees, and a root is usually a host."""
+
+    uuid: str
+    name: str
+    generation: int = 0
+    parent_uuid: str | None = None
+    root_uuid: str | None = None
+
+
+class ProviderSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider to be created, with everything it offers and wears."""
+
+    uuid: str
+    name: str
+    parent_uuid: str | None = None
+    inventories: dict[str, Inventory] = {}
+    traits: frozenset[str] = frozenset()
+    aggregates: frozenset[str] = frozenset()  # uuids

@@ -1,0 +1,84 @@
+"""What is asked for: resource groups as Placement sees them, requests as users make them."""
+
+from typing import Literal
+
+import msgspec
+
+from roost.model.flavor import Flavor
+from roost.model.image import Image
+
+Hints = dict[str, str | list[str]]
+
+
+class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Amounts with the labels their providers must have.
+
+    The group with the empty suffix may be spread over one tree and its sharing providers; any other
+    group is served by one provider.
+    """
+
+    suffix: str = ""
+    resources: dict[str, int] = {}  # resource class -> amount >= 1
+    required: tuple[frozenset[str], ...] = ()  # every set: at least one of its traits
+    forbidden: frozenset[str] = frozenset()
+    member_of: tuple[frozenset[str], ...] = ()  # every set: at least one of its aggregates (uuids)
+    forbidden_aggregates: frozenset[str] = frozenset()
+    in_tree: str | None = None  # uuid of any provider of the wanted tree
+
+
+class CandidateQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A question to Placement: which ways are there to hold all of this?"""
+
+    groups: tuple[ResourceGroup, ...]
+    group_policy: Literal["none", "isolate"] = "none"
+    root_required: frozenset[str] = frozenset()
+    root_forbidden: frozenset[str] = frozenset()
+    same_subtree: tuple[frozenset[str], ...] = ()  # sets of suffixes
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        suffixes = [group.suffix for group in self.groups]
+        if len(set(suffixes)) != len(suffixes):
+            raise ValueError("two resource groups have the same suffix")
+        if not any(group.resources for group in self.groups):
+            raise ValueError("at least one resource group must ask for resources")
+        for group in self.groups:
+            for resource_class, amount in group.resources.items():
+                if amount < 1:
+                    raise ValueError(f"{resource_class} must be 1 or more, got {amount}")
+
+
+class Destination(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a request must go."""
+
+    host: str | None = None
+    node: str | None = None
+    cell: str | None = None
+    aggregates: tuple[frozenset[str], ...] = ()  # uuids; every set: at least one of them
+    forbidden_aggregates: frozenset[str] = frozenset()
+    allow_cross_cell_move: bool = False
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A request for ``count`` equal instances: flavor, image, hints, group."""
+
+    flavor: Flavor
+    image: Image | None = None
+    hints: Hints = {}
+    group: str | None = None  # uuid of the server group
+    count: int = 1
+    instance_uuids: tuple[str, ...] = ()  # empty: made up; else one for each instance
+    project_id: str = ""
+    user_id: str = ""
+    availability_zone: str | None = None
+    ignore_hosts: tuple[str, ...] = ()
+    force_hosts: tuple[str, ...] = ()
+    force_nodes: tuple[str, ...] = ()
+    destination: Destination | None = None
+    groups: tuple[ResourceGroup, ...] = ()  # resource groups beside those the flavor gives
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= 100_000:
+            raise ValueError(f"count must be 1..100000, got {self.count}")
+        if self.instance_uuids and len(self.instance_uuids) != self.count:
+            raise ValueError(f"{self.count} instances are asked for, but {len(self.instance_uuids)} uuids are given")
