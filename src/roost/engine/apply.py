@@ -6,8 +6,9 @@ import msgspec
 
 from roost.engine.state import Group, Holder, State
 from roost.model import journal
+from roost.model.group import GUARDED_POLICIES
 from roost.model.host import HostFacts
-from roost.model.journal import CLASS_BITS, Claim, Place, PutInventories, Release
+from roost.model.journal import CLASS_BITS, Claim, PutInventories, Release
 
 _CLASS_MASK = (1 << CLASS_BITS) - 1
 _facts = msgspec.msgpack.Decoder(HostFacts)
@@ -47,7 +48,7 @@ def apply(state: State, write: journal.Write) -> None:
             _put_host(state, write)
         case journal.PutGroup():
             group = Group(
-                id=write.id, uuid=str(uuid.UUID(bytes=write.uuid)), policy=write.policy,
+                group_id=write.id, uuid=str(uuid.UUID(bytes=write.uuid)), policy=write.policy,
                 limit=write.max_server_per_host,
             )  # fmt: skip
             state.groups[group.id] = group
@@ -59,58 +60,74 @@ def apply(state: State, write: journal.Write) -> None:
 def take(state: State, claim: Claim) -> None:
     """Let consumers take amounts and instances come to be.
 
-    Every provider that the claim names gets one generation more.
+    Every provider that the claim names gets one generation more, however many of its consumers name it.
+    """
+    raise_generations(state, claim)
+    occupy(state, claim)
+
+
+def raise_generations(state: State, claim: Claim, by: int = 1) -> None:
+    """Count a claim in the generation of every provider it names."""
+    generation = state.providers.generation.data
+    row_of_id = state.providers.row_of_id
+    for provider_id in {inventory_id >> CLASS_BITS for _, inventory_id, _ in claim.takes}:
+        generation[row_of_id[provider_id]] += by
+
+
+def occupy(state: State, claim: Claim) -> None:
+    """Let consumers take amounts, generations aside.
+
+    A request for many instances occupies pick by pick, and is one claim in the end.
     """
     held: dict[int, list[tuple[int, int]]] = {consumer.id: [] for consumer in claim.consumers}
-    named = set()
     for consumer_id, inventory_id, amount in claim.takes:
         held[consumer_id].append((inventory_id, amount))
-        named.add(_use(state, inventory_id, amount))
-    generation = state.providers.generation.data
-    for row in named:
-        generation[row] += 1
+        _use(state, inventory_id, amount)
     instances = {instance.consumer_id: instance for instance in claim.instances}
     for consumer in claim.consumers:
         instance = instances.get(consumer.id)
-        holder = Holder(
-            id=consumer.id, uuid=consumer.uuid, generation=consumer.generation, project_id=consumer.project_id,
-            user_id=consumer.user_id, type_id=consumer.type_id, takes=held[consumer.id], instance=instance,
-        )  # fmt: skip
+        holder = Holder(consumer, held[consumer.id], instance)
         state.holders[consumer.uuid] = holder
         state.holders_by_id[consumer.id] = holder
         if instance is not None:
             _count_instance(state, instance, 1)
     for place in claim.places:
-        _use_places(state, place, place.members)
+        _use_places(state, place.group_id, place.scope, place.holder, place.members)
 
 
 def release(state: State, freed: Release) -> None:
-    """Let consumers give back amounts, and end with their instances."""
-    for _, inventory_id, amount in freed.frees:
-        _use(state, inventory_id, -amount)
+    """Let consumers give back what they hold, and end with their instances.
+
+    Everything comes from the columns, so a release that was applied here before, and is now read from the
+    feed of another process that was faster, changes nothing.
+    """
     for consumer_id in freed.consumer_ids:
-        holder = state.holders_by_id.pop(consumer_id)
-        # The same uuid may have come back as another consumer before this was read from the feed.
-        if state.holders.get(holder.uuid) is holder:
-            del state.holders[holder.uuid]
-        if holder.instance is not None:
-            _count_instance(state, holder.instance, -1)
-    for place in freed.places:
-        _use_places(state, place, -place.members)
+        _vacate(state, consumer_id)
 
 
-def undo(state: State, claim: Claim) -> None:
-    """Take back a claim that was applied here and refused by the store."""
-    named = {_use(state, inventory_id, -amount) for _, inventory_id, amount in claim.takes}
-    for row in named:
-        state.providers.generation.data[row] -= 1
+def undo(state: State, claim: Claim, *, was_counted: bool = True) -> None:
+    """Take back a claim that was applied here and refused, or a pick of a request that is not to be."""
+    if was_counted:
+        raise_generations(state, claim, by=-1)
     for consumer in claim.consumers:
-        holder = state.holders_by_id.pop(consumer.id)
+        _vacate(state, consumer.id)
+
+
+def _vacate(state: State, consumer_id: int) -> None:
+    holder = state.holders_by_id.pop(consumer_id, None)
+    if holder is None:
+        return
+    # The same uuid may have come back as another consumer before this was read from the feed.
+    if state.holders.get(holder.uuid) is holder:
         del state.holders[holder.uuid]
-        if holder.instance is not None:
-            _count_instance(state, holder.instance, -1)
-    for place in claim.places:
-        _use_places(state, place, -place.members)
+    for inventory_id, amount in holder.takes:
+        _use(state, inventory_id, -amount)
+    instance = holder.instance
+    if instance is not None:
+        _count_instance(state, instance, -1)
+        group = state.groups.get(instance.group_id)
+        if group is not None and group.policy in GUARDED_POLICIES:
+            _use_places(state, group.id, instance.scope, instance.holder, -1)
 
 
 def _use(state: State, inventory_id: int, amount: int) -> int:
@@ -153,13 +170,13 @@ def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> 
             del members[host_row]
 
 
-def _use_places(state: State, place: Place, members: int) -> None:
-    places = state.groups[place.group_id].places
-    left = places.get(place.scope, (place.holder, 0))[1] + members
+def _use_places(state: State, group_id: int, scope: int, holder: int, members: int) -> None:
+    places = state.groups[group_id].places
+    left = places.get(scope, (holder, 0))[1] + members
     if left:
-        places[place.scope] = (place.holder, left)
+        places[scope] = (holder, left)
     else:
-        places.pop(place.scope, None)
+        places.pop(scope, None)
 
 
 def _put_provider(state: State, write: journal.PutProvider) -> None:

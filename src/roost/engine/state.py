@@ -10,7 +10,7 @@ from roost.engine.labels import Labels
 from roost.engine.symbols import Symbols
 from roost.engine.trees import Providers
 from roost.engine.types import NOTHING, Amounts
-from roost.model.journal import InstanceRow
+from roost.model.journal import ConsumerRow, InstanceRow
 from roost.model.names import SHARING_TRAIT
 
 
@@ -20,15 +20,14 @@ class Holder:
     __slots__ = ("generation", "id", "instance", "project_id", "takes", "type_id", "user_id", "uuid")
 
     def __init__(
-        self, *, id: int, uuid: bytes, generation: int, project_id: str, user_id: str, type_id: int,
-        takes: list[tuple[int, int]], instance: InstanceRow | None,
-    ) -> None:  # fmt: skip
-        self.id = id
-        self.uuid = uuid
-        self.generation = generation
-        self.project_id = project_id
-        self.user_id = user_id
-        self.type_id = type_id
+        self, consumer: ConsumerRow, takes: list[tuple[int, int]], instance: InstanceRow | None
+    ) -> None:
+        self.id = consumer.id
+        self.uuid = consumer.uuid
+        self.generation = consumer.generation
+        self.project_id = consumer.project_id
+        self.user_id = consumer.user_id
+        self.type_id = consumer.type_id
         self.takes = takes  # inventory id, amount
         self.instance = instance
 
@@ -38,8 +37,8 @@ class Group:
 
     __slots__ = ("id", "limit", "members", "places", "policy", "uuid")
 
-    def __init__(self, *, id: int, uuid: str, policy: str, limit: int) -> None:
-        self.id = id
+    def __init__(self, *, group_id: int, uuid: str, policy: str, limit: int) -> None:
+        self.id = group_id
         self.uuid = uuid
         self.policy = policy
         self.limit = limit  # max_server_per_host
@@ -48,7 +47,7 @@ class Group:
 
     def fork(self) -> "Group":
         """Return an independent copy."""
-        copy = Group(id=self.id, uuid=self.uuid, policy=self.policy, limit=self.limit)
+        copy = Group(group_id=self.id, uuid=self.uuid, policy=self.policy, limit=self.limit)
         copy.places = dict(self.places)
         copy.members = dict(self.members)
         return copy

@@ -8,6 +8,7 @@ hosts, or, where only few hosts were touched since the last pass, from the pool 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from roost.engine import ranking
@@ -58,6 +59,9 @@ class Shape:
         self._state = state
         self.spec = spec
         self.fit = fit
+        self.request_body = msgspec.json.encode(
+            msgspec.structs.replace(spec.request, instance_uuids=(), count=1, user_id=""), order="sorted"
+        )
         self.epoch = state.changes.epoch
         self._everyone = HostView(state)
         self._out = [np.empty(len(state.hosts), dtype=np.bool_) for _ in range(len(fit))]

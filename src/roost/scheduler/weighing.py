@@ -73,7 +73,7 @@ class Weighing:
         for host, texts in values.items():
             numbers = [number for text in texts if (number := _number(text)) is not None]
             if len(numbers) == len(texts):
-                multipliers[host] = min(numbers)
+                multipliers[host] = min(numbers) * weigher.sign
         return multipliers
 
     def weigh(self, rows: Rows | None) -> Weighed:
