@@ -66,5 +66,5 @@ def workload_of(
     if not options.has_departures:
         notes = (*notes, "departures are left out")
     elif outliving and any(math.isfinite(stay.ends_s) for stay in kept):
-        notes = (*notes, f"{outliving:,} of {len(kept):,} requests outlive the last arrival, with which the replay ends")
+        notes = (*notes, f"{outliving:,} of {len(kept):,} requests outlive the last arrival, where the replay ends")
     return Workload(name=name, fleet=fleet, events=[event for _, _, event in keyed], notes=notes)

@@ -10,8 +10,8 @@ Times are days. A VM that started before 0 is running when the trace starts: it 
 import re
 
 from roost.errors import BadRequest
-from roost.model.fleet import Fleet
 from roost.model.flavor import Flavor
+from roost.model.fleet import Fleet
 from roost.model.host import HostSpec
 from roost.model.names import AMOUNT_MAX
 from roost.model.provider import Inventory, ProviderSpec

@@ -71,9 +71,7 @@ def _tree(name: str, generation: Generation, *, zone: frozenset[str], rng: rando
     numa_nodes = 2 if rng.random() < _NUMA_SHARE else 1
     offers = {
         "VCPU": Inventory(total=generation.vcpus // numa_nodes, allocation_ratio=generation.cpu_ratio),
-        "MEMORY_MB": Inventory(
-            total=generation.memory_mb // numa_nodes, reserved=_MEMORY_RESERVED_MB // numa_nodes
-        ),
+        "MEMORY_MB": Inventory(total=generation.memory_mb // numa_nodes, reserved=_MEMORY_RESERVED_MB // numa_nodes),
     }
     disk = {"DISK_GB": Inventory(total=generation.disk_gb)}
     children: list[ProviderSpec] = []

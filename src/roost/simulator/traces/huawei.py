@@ -12,8 +12,8 @@ arrive in file order, one a second, and stay.
 
 from typing import get_args
 
-from roost.model.fleet import Fleet
 from roost.model.flavor import Flavor
+from roost.model.fleet import Fleet
 from roost.model.group import GroupPolicy, ServerGroup
 from roost.model.host import HostFacts, HostSpec
 from roost.model.names import AMOUNT_MAX
@@ -132,9 +132,7 @@ def _ask(cores: int, ram_gb: int, numa: int) -> tuple[Flavor, tuple[ResourceGrou
     return Flavor(name=f"{cores}c-{ram_gb}g-{numa}numa", extra_specs=specs), groups
 
 
-def _group(
-    row: Row, sequence: str, groups: dict[tuple[str, str], ServerGroup]
-) -> tuple[ServerGroup | None, Hints]:
+def _group(row: Row, sequence: str, groups: dict[tuple[str, str], ServerGroup]) -> tuple[ServerGroup | None, Hints]:
     strategy = row.text("strategy", default="")
     if not strategy:
         for column in ("group", "domain"):

@@ -11,8 +11,10 @@ trait of each group.
 
 import re
 
-from roost.model.fleet import Fleet
+import msgspec
+
 from roost.model.flavor import Flavor
+from roost.model.fleet import Fleet
 from roost.model.host import HostSpec
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Request, ResourceGroup
@@ -29,6 +31,16 @@ GPU_MILLI = "CUSTOM_GPU_MILLI"
 GPU_WHOLE = 1000
 # A machine has a few; a count in the thousands is a column read as another.
 _GPUS_MAX = 64
+
+
+class _Shape(msgspec.Struct, frozen=True):
+    """All that a pod asks."""
+
+    cpu_milli: int
+    memory_mib: int
+    gpu_count: int
+    gpu_milli: int  # of each
+    models: str  # allowed ones, split on a bar; empty: any
 
 
 def read(tables: dict[str, Table], options: Options) -> Workload:
@@ -94,13 +106,13 @@ def _stays(pods: Table) -> list[Stay]:
         pods.must_have(TIMES)
     names: set[str] = set()
     # Pods of one shape share one flavor and its groups, as they would in a cloud.
-    shapes: dict[tuple[int, int, int, int, str], tuple[Flavor, tuple[ResourceGroup, ...]]] = {}
+    shapes: dict[_Shape, tuple[Flavor, tuple[ResourceGroup, ...]]] = {}
     stays: list[Stay] = []
     for index, row in enumerate(pods.rows):
         name = _fresh_name(row, "name", names)
         shape = _shape(row)
         if shape not in shapes:
-            shapes[shape] = _ask(*shape)
+            shapes[shape] = _ask(shape)
         flavor, groups = shapes[shape]
         request = Request(flavor=flavor, groups=groups, instance_uuids=(uuid_of("openb", pods.stem, name),))
         if not has_times:
@@ -113,7 +125,7 @@ def _stays(pods: Table) -> list[Stay]:
     return stays
 
 
-def _shape(row: Row) -> tuple[int, int, int, int, str]:
+def _shape(row: Row) -> _Shape:
     cpu_milli, memory_mib = row.integer("cpu_milli"), row.integer("memory_mib")
     gpu_count = row.integer("num_gpu", most=_GPUS_MAX)
     gpu_milli = row.integer("gpu_milli", most=GPU_WHOLE)
@@ -124,24 +136,24 @@ def _shape(row: Row) -> tuple[int, int, int, int, str]:
     models = row.text("gpu_spec", default="") if gpu_count else ""
     if models and not all(model.strip() for model in models.split("|")):
         raise row.wrong("gpu_spec", f"must be models split on a bar, got {models[:40]!r}")
-    return cpu_milli, memory_mib, gpu_count, gpu_milli, models
+    return _Shape(cpu_milli, memory_mib, gpu_count, gpu_milli, models)
 
 
-def _ask(
-    cpu_milli: int, memory_mib: int, gpu_count: int, gpu_milli: int, models: str
-) -> tuple[Flavor, tuple[ResourceGroup, ...]]:
-    name = f"{cpu_milli}m-{memory_mib}MiB"
-    if gpu_count:
-        name += f"-{gpu_count}x{gpu_milli}gpu"
-    if models:
-        name += f"-{models}"
-    required = (frozenset(gpu_trait(model.strip()) for model in models.split("|")),) if models else ()
+def _ask(shape: _Shape) -> tuple[Flavor, tuple[ResourceGroup, ...]]:
+    name = f"{shape.cpu_milli}m-{shape.memory_mib}MiB"
+    if shape.gpu_count:
+        name += f"-{shape.gpu_count}x{shape.gpu_milli}gpu"
+    if shape.models:
+        name += f"-{shape.models}"
+    required: tuple[frozenset[str], ...] = ()
+    if shape.models:
+        required = (frozenset(gpu_trait(model.strip()) for model in shape.models.split("|")),)
     groups = tuple(
-        ResourceGroup(suffix=f"_GPU{index}", resources={GPU_MILLI: gpu_milli}, required=required)
-        for index in range(gpu_count)
+        ResourceGroup(suffix=f"_GPU{index}", resources={GPU_MILLI: shape.gpu_milli}, required=required)
+        for index in range(shape.gpu_count)
     )
-    specs = {"group_policy": "isolate"} if gpu_count > 1 else {}
-    return Flavor(name=name, vcpus=cpu_milli, memory_mb=memory_mib, extra_specs=specs), groups
+    specs = {"group_policy": "isolate"} if shape.gpu_count > 1 else {}
+    return Flavor(name=name, vcpus=shape.cpu_milli, memory_mb=shape.memory_mib, extra_specs=specs), groups
 
 
 def _fresh_name(row: Row, column: str, names: set[str]) -> str:
