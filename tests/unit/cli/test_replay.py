@@ -61,7 +61,8 @@ def test_the_database_is_temporary_unless_a_place_is_named(run, tmp_path):
     run(*generate, "--memory")
     result = run(*generate, "--data", tmp_path, "--config", tmp_path / "roost.toml")
     temporary, memory, named = result.opened
-    assert temporary[2] and not temporary[1].exists()
+    assert temporary[2]
+    assert not temporary[1].exists()
     assert memory == (None, None, False)
     assert named == (tmp_path / "roost.toml", tmp_path, True)
 

@@ -23,6 +23,7 @@ class FirstFit:
         self._serial = count()
 
     def install(self, fleet: Fleet) -> None:
+        """Remember the fleet, all of it free."""
         self.fleet = fleet
         self.free = {p.uuid: {c: i.capacity for c, i in p.inventories.items()} for p in fleet.providers}
         self.trees: dict[str, list[ProviderSpec]] = {}
@@ -30,10 +31,12 @@ class FirstFit:
             self.trees.setdefault(provider.parent_uuid or provider.uuid, []).append(provider)
 
     def work(self, acts: Sequence[Request | Departure]) -> list[Decision | None]:
+        """Do the acts in order."""
         self.chunks.append(len(acts))
         return [self._leave(act) if isinstance(act, Departure) else self._decide(act) for act in acts]
 
     def utilisation(self) -> dict[str, tuple[int, int]]:
+        """Return used amount and capacity of each class."""
         totals: dict[str, tuple[int, int]] = {}
         for provider in self.fleet.providers:
             for name, inventory in provider.inventories.items():
@@ -43,6 +46,7 @@ class FirstFit:
         return totals
 
     def free_by_provider(self, resource_class: str) -> np.ndarray:
+        """Return what each provider that offers the class has free."""
         offering = [p.uuid for p in self.fleet.providers if resource_class in p.inventories]
         return np.array([self.free[uuid][resource_class] for uuid in offering], dtype=np.int64)
 

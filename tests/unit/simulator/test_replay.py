@@ -83,7 +83,11 @@ def test_a_chunk_below_one_is_refused():
         ({"nodes": NODES, "pods": PODS}, Options(has_departures=False), 2),
         ({"nodes": NODES, "pods": PODS}, Options(), 2),
         ({"vms": VMS}, Options(hosts=("1x200c/28m", "1x50c/14m")), 3),
-        ({"hosts": HOSTS, "racks": RACKS, "vms": SEQUENCE}, Options(), 5),
+        (
+            {"hosts": HOSTS, "racks": RACKS, "vms": SEQUENCE},
+            Options(),
+            4,
+        ),  # the third finds no host with room on both NUMA nodes
     ],
 )
 def test_every_format_runs_through(tmp_path, texts, options, placed):
@@ -102,14 +106,19 @@ def test_every_instance_is_placed_refused_or_gone_whatever_the_chunk(seed, mix, 
     assert report.instances_alive == len(scheduling.held)
     assert all(amount >= 0 for offers in scheduling.free.values() for amount in offers.values())
     assert sum(entry.count for entry in report.refused_reasons) == report.refused
-    departed = {uuid for event in workload.events if isinstance(event.act, Departure) for uuid in event.act.instance_uuids}
+    departed = {
+        uuid for event in workload.events if isinstance(event.act, Departure) for uuid in event.act.instance_uuids
+    }
     assert departed.isdisjoint(scheduling.held)
 
 
 @pytest.mark.parametrize(
     ("line", "bare"),
     [
-        ("0 of 10 hosts: 7 lack 2,048 MiB memory or more, 3 lack trait A", "lack 2,048 MiB memory or more, lack trait A"),
+        (
+            "0 of 10 hosts: 7 lack 2,048 MiB memory or more, 3 lack trait A",
+            "lack 2,048 MiB memory or more, lack trait A",
+        ),
         ("0 of 10 hosts: 7 lack trait A, 3 lack 2,048 MiB memory", "lack 2,048 MiB memory, lack trait A"),
         ("0 of 10,000 hosts: 10,000 lack one of A, B", "lack one of A, B"),
         ("0 of 1 host: 1 lack 4 VCPU", "lack 4 VCPU"),

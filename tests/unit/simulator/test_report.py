@@ -22,7 +22,14 @@ REPORT = ReplayReport(
     work_s=1.592,
     install_s=0.25,
     classes=[
-        ClassUse(resource_class="VCPU", capacity=107_018_000, used=1_000, peak=53_509_000, typical=8_000, stranded_share=0.125),
+        ClassUse(
+            resource_class="VCPU",
+            capacity=107_018_000,
+            used=1_000,
+            peak=53_509_000,
+            typical=8_000,
+            stranded_share=0.125,
+        ),
         ClassUse(resource_class="PGPU", capacity=12, used=0, peak=0, typical=None, stranded_share=None),
     ],
     gpu_fragmentation=0.0457,
@@ -32,15 +39,15 @@ TEXT = """\
 replay of pods
   (one VCPU is 1/1000 of a core)
 
-  hosts                 1,523  7,735 providers, installed in 0.25 s
-  requests              8,152
-  placed                8,000  98.1%
-  refused                 152  1.9%
-  instances placed      8,000  35 alive at the end
-  decision p50         182 µs  search and rank, before the commit
-  decision p99       1,402 µs
-  decisions a second    5,120  durable, 1.59 s in all
-  GPU fragmentation      4.6%  of all GPUs, free but expected to be of no use
+  hosts                  1,523  7,735 providers, installed in 0.25 s
+  requests               8,152
+  placed                 8,000  98.1%
+  refused                  152  1.9%
+  instances placed       8,000  35 alive at the end
+  decision p50          182 µs  search and rank, before the commit
+  decision p99        1,402 µs
+  decisions a second     5,120  durable, 1.59 s in all
+  GPU fragmentation       4.6%  of all GPUs, free but expected to be of no use
 
 refused
   40  lack thing 0

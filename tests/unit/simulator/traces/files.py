@@ -12,7 +12,10 @@ PODS = (
     "p1,6000,0,2,1000,P100|V100M16,LS,Running,10,10,\n"
     "p2,8000,30517,0,0,,BE,Pending,50,99,\n"
 )
-VMS = "vmId,tenantId,cores,ram,vmTypeId,starttime,endtime\n7,70,200.0,28.0,0,-1497.0,inf\n8,71,42.0,7.0,0,0.5,2\n9,71,8,7,0,2,3.25\n"
+VMS = (
+    "vmId,tenantId,cores,ram,vmTypeId,starttime,endtime\n"
+    "7,70,200.0,28.0,0,-1497.0,inf\n8,71,42.0,7.0,0,0.5,2\n9,71,8,7,0,2,3.25\n"
+)
 HOSTS = "CPU1,RAM1,CPU2,RAM2\n16,32,32,64\n34,68,0,0\n"
 RACKS = "host_id,rack_id\nhost-0,0.0\nhost-1,1.0\nhost-2,1.0\n"
 SEQUENCE = (

@@ -23,8 +23,8 @@ def test_an_unknown_header_lists_the_formats(tmp_path):
 def test_a_missing_column_is_named(tmp_path):
     with pytest.raises(BadFile, match="column gpu is missing"):
         open_workload(write(tmp_path, a="sn,cpu_milli,memory_mib,model\nn,1,1,T4\n", b=PODS), Options())
+    pods = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time\np,1,1,0,0,0\n"
     with pytest.raises(BadFile, match="column deletion_time is missing"):
-        pods = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time\np,1,1,0,0,0\n"
         open_workload(write(tmp_path, a=NODES, b=pods), Options())
 
 
