@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from roost.engine.capacity import ClassColumns
-from roost.engine.candidates import has_candidate
+from roost.engine.search import has_candidate
 from roost.engine.query import Compiled
 from roost.engine.state import State
 from roost.engine.types import Amounts, Mask, Rows

@@ -58,7 +58,7 @@ class State:
 
     __slots__ = (
         "_best", "aggregate_names", "aggregate_versions", "aggregates", "changes", "class_ids", "classes",
-        "content_versions", "documents", "groups", "groups_by_uuid", "holders", "holders_by_id", "hosts", "inventory_version",
+        "content_versions", "counted", "documents", "groups", "groups_by_uuid", "holders", "holders_by_id", "hosts", "inventory_version",
         "membership", "metadata", "position", "providers", "shared_version", "stale_hosts", "traits", "trait_ids",
     )  # fmt: skip
 
@@ -83,6 +83,8 @@ class State:
         self.inventory_version = 0
         self.shared_version = 0  # rises when the use of a provider outside every host's tree changes
         self.stale_hosts: set[int] = set()  # host rows whose totals are to be counted again
+        # Class -> the host columns that count its use, and units of the latter a unit of the former.
+        self.counted: dict[int, tuple[Column, Column, int]] = {}
         self.content_versions: dict[tuple[str, int], int] = {}  # kind, provider row -> generation it was written at
         self.position = 0  # of the newest change applied
         self._best: dict[int, Column] = {}
@@ -137,12 +139,17 @@ class State:
         copy = State()
         for name in ("class_ids", "trait_ids", "aggregates", "providers", "traits", "membership", "hosts", "changes"):
             setattr(copy, name, getattr(self, name).fork())
-        for name in ("aggregate_names", "aggregate_versions", "content_versions", "documents", "holders", "holders_by_id"):
+        for name in ("aggregate_names", "aggregate_versions", "content_versions", "counted", "documents", "holders", "holders_by_id"):
             setattr(copy, name, dict(getattr(self, name)))
         copy.metadata = {aggregate: dict(pairs) for aggregate, pairs in self.metadata.items()}
         copy.classes = {class_id: columns.fork() for class_id, columns in self.classes.items()}
         copy.groups = {group_id: group.fork() for group_id, group in self.groups.items()}
         copy.groups_by_uuid = {group.uuid: group for group in copy.groups.values()}
+        copied = {id(column): copy.hosts.columns[name] for name, column in self.hosts.columns.items()}
+        copy.counted = {
+            class_id: (copied[id(used)], copied[id(free)], factor)
+            for class_id, (used, free, factor) in self.counted.items()
+        }
         copy.inventory_version = self.inventory_version
         copy.shared_version = self.shared_version
         copy.stale_hosts = set(self.stale_hosts)

@@ -17,6 +17,7 @@ from roost.engine.pool import Pool
 from roost.engine.ranking import Scale
 from roost.engine.state import State
 from roost.engine.types import Mask
+from roost.model import decision
 from roost.model.decision import HostScore, Stage
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import Filter, Weigher
@@ -66,6 +67,8 @@ class Shape:
         self._everyone = HostView(state)
         self._out = [np.empty(len(state.hosts), dtype=np.bool_) for _ in range(len(fit))]
         self._searched: dict[int, bool] = {}
+        # Numbers of the documents that decisions of this shape refer to, once they are stored.
+        self.flavor_id = self.image_id = self.request_id = self.settings_id = 0
         concerned = [rule for rule in filters if rule.concerns(spec)]
         self._later: list[tuple[Filter | None, Mask | None]] = [] if named is None else [(None, named[1])]
         for rule in concerned:
@@ -79,6 +82,8 @@ class Shape:
         self._pool: Pool | None = None
         self._rejects: list[int] = []  # hosts refused by each check, kept right with the pool
         self._refused_by: dict[int, int] = {}  # host -> check, of the hosts touched since the pass
+        self._alive = 0
+        self._told: tuple[tuple[int, list[int]], list[Stage]] = ((-1, []), [])  # the last stages made
         self._position = -1  # of the changes that pool and searches have seen
         self._shared_version = -1
 
@@ -104,26 +109,23 @@ class Shape:
 
     def stages(self, ranked: Ranked) -> list[Stage]:
         """Return the evidence of filtering: one stage a check, in order."""
+        if self._told[0] == (ranked.left, ranked.rejects):
+            return self._told[1]
         stages = []
         before = sum(ranked.rejects) + ranked.left
         for (rule, reason), rejected in zip(self._checks, ranked.rejects, strict=True):
             stages.append(Stage(rule, before, before - rejected, reason))
             before -= rejected
+        self._told = ((ranked.left, ranked.rejects), stages)
         return stages
 
-    @property
-    def weighers(self) -> list[str]:
-        """The names of the weighers in the score table, in order."""
-        return self._weighing.names
+    def scales(self, ranked: Ranked) -> list[decision.Scale]:
+        """Return the evidence of weighing: how raw weights became contributions."""
+        return self._weighing.scales(ranked.scales)
 
     def table(self, ranked: Ranked) -> list[HostScore]:
-        """Return the evidence of weighing: the score table of the best hosts."""
-        names = self._state.hosts.names
-        score = self._weighing.score
-        return [
-            score(names[row], row, raws, total, ranked.scales)
-            for row, raws, total in zip(ranked.rows[:_TABLE], ranked.raws, ranked.totals, strict=False)
-        ]
+        """Return the evidence of weighing: the best hosts with their raw weights."""
+        return self._weighing.table(self._state.hosts.names, ranked.rows[:_TABLE], ranked.raws, ranked.totals)
 
     def _touched(self) -> list[int] | None:
         """Return the hosts touched since the last look, or None if that is not known."""
@@ -163,6 +165,9 @@ class Shape:
         known = self._refused_by.get(row)
         if known is not None:
             return known
+        assert self._pool is not None
+        if row in self._pool:
+            return len(self._checks)
         for at, mask in enumerate(self._masks):
             if not mask.item(row):
                 return at
