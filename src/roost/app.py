@@ -1,0 +1,224 @@
+"""The composition root: the only file that picks implementations."""
+
+import gc
+import os
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+from roost.app_settings import Settings, data_folder, load_settings, settings_file
+from roost.engine.state import State
+from roost.engine.types import Amounts
+from roost.errors import BadRequest, RoostError
+from roost.fleet.service import Fleet as FleetService
+from roost.model.decision import Decision
+from roost.model.fleet import Departure, Fleet
+from roost.model.request import Request
+from roost.placement.current import Current
+from roost.placement.service import Placement
+from roost.ports import Clock, Random, Store
+from roost.scheduler.plugins import load_rules
+from roost.scheduler.select import Scheduler
+from roost.store.memory import MemoryStore
+from roost.store.opening import open_store
+
+_DATABASE = "roost.db"
+# Old evidence is looked for after so many commits.
+_PRUNE_EVERY = 256
+_DAY_S = 86_400.0
+
+
+class SystemClock:
+    """The machine's time."""
+
+    def now_s(self) -> float:
+        """Return seconds since the epoch."""
+        return time.time()
+
+    def elapsed_s(self) -> float:
+        """Return seconds of a clock that never goes back."""
+        return time.perf_counter()
+
+
+class SystemRandom:
+    """Randomness of the operating system."""
+
+    def seed(self) -> int:
+        """Return a fresh seed, 0..2**62 - 1."""
+        return secrets.randbits(62)
+
+    def uuids(self, count: int) -> list[bytes]:
+        """Return fresh uuids (version 4), 16 bytes each."""
+        drawn = bytearray(os.urandom(16 * count))
+        drawn[6::16] = bytes(byte & 0x0F | 0x40 for byte in drawn[6::16])
+        drawn[8::16] = bytes(byte & 0x3F | 0x80 for byte in drawn[8::16])
+        return [bytes(drawn[at : at + 16]) for at in range(0, 16 * count, 16)]
+
+
+class Roost:
+    """The whole product in one object: placement, fleet and scheduler over one store.
+
+    One thread uses it at a time.
+    """
+
+    def __init__(self, store: Store, settings: Settings, *, clock: Clock | None = None, random: Random | None = None):
+        self._clock = clock or SystemClock()
+        self._settings = settings
+        self._store = store
+        self._current = Current(store)
+        self.placement = Placement(self._current)
+        self.fleet = FleetService(self._current)
+        self.scheduler = Scheduler(
+            ledger=self.placement,
+            documents=self.fleet,
+            rules=load_rules(settings),
+            settings=settings.scheduler,
+            filter_settings=settings.filter_scheduler,
+            settings_body=settings.body(),
+            group_max=settings.store.group_max,
+            clock=self._clock,
+            random=random or SystemRandom(),
+        )
+        self._works = 0
+        # What was loaded lives as long as the process: let the collector not walk it again and again.
+        gc.collect()
+        gc.freeze()
+
+    def __enter__(self) -> "Roost":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._store.close()
+
+    @property
+    def state(self) -> State:
+        """The columns, as of the last act."""
+        return self._current.state
+
+    def install(self, fleet: Fleet) -> None:
+        """Create a fleet: aggregates, providers, hosts and server groups, in commits of 1,000.
+
+        Raises:
+            BadRequest: something in it is malformed, or there already.
+            NotFound: something names what is not there.
+        """
+        self.fleet.create_aggregates(fleet.aggregates)
+        self.placement.create_providers(fleet.providers)
+        self.fleet.register_hosts(fleet.hosts)
+        self.fleet.create_groups(fleet.groups)
+        gc.collect()
+        gc.freeze()
+
+    def decide(self, request: Request) -> Decision:
+        """Choose hosts for a request and claim them; durable on return, whether granted or refused.
+
+        Raises:
+            BadRequest: the request cannot be meant.
+            NotFound: it names what is not there.
+            Conflict: an instance of it exists, or it lost too many races.
+            Unavailable: the store failed; nothing is known to be durable.
+        """
+        decision = self.work([request])[0]
+        assert decision is not None
+        return decision
+
+    def work(self, acts: Sequence[Request | Departure]) -> list[Decision | None]:
+        """Do acts in order, each seeing those before it; durable on return.
+
+        Returns:
+            One entry an act: its decision, or None for a departure.
+
+        Raises:
+            RoostError: the first act that could not be done; the others are done all the same.
+        """
+        found: list[Decision | None] = []
+        for result in self.outcomes(acts):
+            if isinstance(result, RoostError):
+                raise result
+            found.append(result)
+        return found
+
+    def outcomes(self, acts: Sequence[Request | Departure]) -> list[Decision | RoostError | None]:
+        """Do the same, and return the error of an act in its place instead of raising it."""
+        results = self.scheduler.work(acts)
+        self._works += 1
+        if self._works % _PRUNE_EVERY == 0:
+            self.prune()
+        return results
+
+    def prune(self) -> int:
+        """Delete evidence and feed beyond the bounds of the settings, a part of it; return how many rows."""
+        bounds = self._settings.store
+        oldest_s = self._clock.now_s() - bounds.evidence_keep_days * _DAY_S
+        return self._store.prune(older_than_s=oldest_s, max_bytes=bounds.evidence_max_bytes)
+
+    def utilisation(self) -> dict[str, tuple[int, int]]:
+        """Return used amount and capacity of each resource class over the fleet, by name."""
+        state = self.state
+        found = {}
+        for class_id, columns in state.classes.items():
+            if columns.holders:
+                used, capacity = int(columns.used.view.sum()), int(columns.capacity.view.sum())
+                found[state.class_ids.name_of(class_id)] = (used, capacity)
+        return dict(sorted(found.items()))
+
+    def free_by_provider(self, resource_class: str) -> Amounts:
+        """Return what is free of a class.
+
+        Returns:
+            int64, shape (providers that offer the class,), in the order in which they were created; below 0
+            where a capacity shrank under its use.
+
+        Raises:
+            BadRequest: nobody offers the class.
+        """
+        class_id = self.state.class_ids.id_of(resource_class)
+        columns = None if class_id is None else self.state.classes.get(class_id)
+        if columns is None:
+            raise BadRequest(f"no provider offers {resource_class!r}")
+        free: Amounts = columns.free.view[np.array(sorted(columns.holders), dtype=np.intp)]
+        return free
+
+
+def open_roost(
+    config: Path | None = None, data: Path | None = None, *, environ: Mapping[str, str] | None = None
+) -> Roost:
+    """Open Roost with its settings and its database, created if it is absent.
+
+    Args:
+        config: the settings file; None: found by ``$ROOST_CONFIG`` and the usual places, or defaults.
+        data: folder of the database; None: a database in memory, gone at the end. A PostgreSQL URL in the
+            settings goes before either.
+        environ: the environment; None: none.
+
+    Raises:
+        BadSettings: a setting is unknown or wrong.
+        Unavailable: the database cannot be used; the message says why.
+    """
+    settings = load_settings(settings_file(config, environ or {}))
+    store: Store
+    if settings.store.url:
+        store = open_store(settings.store.url, settings=settings.store)
+    elif data is None:
+        store = MemoryStore()
+    else:
+        store = open_store(data / _DATABASE, settings=settings.store)
+    return Roost(store, settings)
+
+
+def database_of(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:
+    """Return the URL or path of the database that commands work on."""
+    settings = load_settings(settings_file(config, environ))
+    if settings.store.url:
+        return settings.store.url
+    return str(data_folder(data, environ, is_root=os.geteuid() == 0) / _DATABASE)
