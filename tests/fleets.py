@@ -64,7 +64,7 @@ def hosts(**columns: Sequence[float]) -> HostView:
 
 def group(policy: str, members: dict[int, int] | None = None, *, limit: int = 1) -> Group:
     """Give a server group with so many members on these rows."""
-    made = Group(id=1, uuid=uuid_text(1), policy=policy, limit=limit)
+    made = Group(group_id=1, uuid=uuid_text(1), policy=policy, limit=limit)
     made.members.update(members or {})
     return made
 
