@@ -1,5 +1,6 @@
 """What a rule is: the contract between the pipeline and every filter and weigher."""
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import msgspec
@@ -75,3 +76,11 @@ class Weigher(Protocol):
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Return the raw weights: float64, shape (len(hosts),), in the unit of what is weighed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The enabled rules, in the order of the settings."""
+
+    filters: tuple[Filter, ...]
+    weighers: tuple[Weigher, ...]
