@@ -34,7 +34,8 @@ from roost.ports import Clock, IdKind, Random
 from roost.scheduler.explain import refusal_text
 from roost.scheduler.picks import allocations_on, claim_on, merged, pick_on, takes_on
 from roost.scheduler.pipeline import Ranked, Shape
-from roost.scheduler.shapes import Rules, Shapes
+from roost.scheduler.rules import Rules
+from roost.scheduler.shapes import Shapes
 
 _LOOKED_AT = 5  # hosts in the score table, and at least so many ranked
 # Races one request may lose in one round before it is decided from scratch.

@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -16,20 +15,12 @@ from roost.model.names import is_resource_class, is_trait
 from roost.model.request import CandidateQuery, Request
 from roost.scheduler.hosts import HostView
 from roost.scheduler.pipeline import Shape
-from roost.scheduler.rules import Filter, Timed, Weigher
+from roost.scheduler.rules import Filter, Rules, Timed
 from roost.scheduler.spec import Spec
 from roost.scheduler.translate import translate
 
 # Shapes kept at once; the one not used for longest goes first. One takes about 40 bytes a host.
 _KEPT = 256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """The enabled rules, in the order of the settings."""
-
-    filters: tuple[Filter, ...]
-    weighers: tuple[Weigher, ...]
 
 
 class Shapes:

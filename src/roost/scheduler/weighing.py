@@ -1,5 +1,6 @@
 """The weighing half of the pipeline: weighers, multipliers, scales and the score table."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -147,6 +148,7 @@ class Weighing:
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return None
+    return number if math.isfinite(number) else None
