@@ -6,6 +6,7 @@ from roost.errors import BadSettings
 from roost.model import settings as model_settings
 from roost.ports import Store
 from roost.store.sqlite import SqliteStore
+from roost.store.sqlite_file import upgrade_file
 
 _POSTGRESQL = ("postgresql://", "postgres://")
 
@@ -33,12 +34,11 @@ def open_store(url_or_path: str | Path, *, settings: model_settings.Store) -> St
 
 def upgrade(url_or_path: str | Path) -> None:
     """Bring a database to the schema of this program; it must not be served meanwhile."""
-    from roost.store import upgrade as upgrades  # noqa: PLC0415  # slow to import
-    from roost.store.sqlite_file import upgrade_file  # noqa: PLC0415
-
     url = str(url_or_path)
     if is_postgresql(url):
-        upgrades.upgrade_postgresql(url)
+        from roost.store import postgresql_link  # noqa: PLC0415  # needs an extra
+
+        postgresql_link.upgrade(url)
     else:
         upgrade_file(sqlite_path(url))
 

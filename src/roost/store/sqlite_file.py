@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from roost.errors import StoreBroken, StoreBusy, Unavailable
-from roost.store.schema import check_version
+from roost.store.schema import SCHEMA_VERSION, check_version
 
 # Checkpoints own the slowest commits: rare ones give the better median and, up to 10,000 claims a second,
 # the better 90th percentile. 8,000 pages are 32 MB of log.
@@ -149,8 +149,39 @@ def _connect(uri: str) -> sqlite3.Connection:
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
+    check_version(_version(connection, path), str(path))
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> str | None:
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if "alembic_version" not in names:
         raise StoreBroken(f"{path} is a database, but not one of roost")
     row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    check_version(None if row is None else row[0], str(path))
+    return None if row is None else str(row[0])
+
+
+def upgrade_file(path: Path) -> None:
+    """Run the missing migrations on a file that nobody serves.
+
+    Raises:
+        StoreBusy: somebody serves it.
+        StoreBroken: it does not exist, is read-only, or not a database of ours.
+    """
+    from roost.store.upgrade import upgrade_sqlite  # noqa: PLC0415  # slow to import
+
+    if not path.exists():
+        raise StoreBroken(f"{path} does not exist")
+    lock = FileLock(path)
+    try:
+        with explained(path):
+            connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
+            try:
+                found = _version(connection, path)
+            finally:
+                connection.close()
+            if found is None or found < SCHEMA_VERSION:
+                upgrade_sqlite(path)
+            else:
+                check_version(found, str(path))
+    finally:
+        lock.release()
