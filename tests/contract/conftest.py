@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from stores import MemoryWorld, PostgresWorld, SqliteWorld, World
+from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World
 
 from roost.ports import Store
 

@@ -1,7 +1,7 @@
 """What every store promises."""
 
 import pytest
-from stores import (
+from tests.contract.stores import (
     CPU,
     MEMORY,
     World,

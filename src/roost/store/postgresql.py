@@ -97,9 +97,9 @@ class PostgresStore:
     def _writes(self, connection: postgresql_link.Connection) -> Iterator[Write]:
         def scan(table: Table) -> Iterable[tuple[Any, ...]]:
             columns = ("consumer_id", "inventory_id") if table is ALLOCATION else table.key
-            cursor = connection.cursor(f"scan_{table.name}", binary=True)
-            cursor.itersize = 5000
-            return cursor.execute(select(table, f"ORDER BY {', '.join(columns)}"))
+            with connection.cursor(f"scan_{table.name}", binary=True) as cursor:
+                cursor.itersize = 5000
+                yield from cursor.execute(select(table, f"ORDER BY {', '.join(columns)}"))
 
         try:
             with postgresql_link.explained():

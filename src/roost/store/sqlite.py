@@ -90,7 +90,9 @@ class SqliteStore:
             self._next_ids: dict[str, int] = dict(self._connection.execute("SELECT kind, next FROM sequence"))
             for kind, table in SEQUENCE_TABLES.items():
                 row = self._connection.execute(f"SELECT max(id) FROM {table}").fetchone()  # noqa: S608  # our names
-                self._next_ids[kind] = max(self._next_ids.get(kind, 1), (row[0] or 0) + 1)
+                after = (row[0] or 0) + 1
+                # Symbols are never deleted, and a class number has 16 bits: none may be lost by a restart.
+                self._next_ids[kind] = after if kind == "symbol" else max(self._next_ids.get(kind, 1), after)
         # What the table says is handed out, and what it must say before the next commit.
         self._reserved = dict(self._next_ids)
         self._unsaved: dict[str, int] = {}

@@ -1,0 +1,84 @@
+# One place for every command: people, CI and hooks run these targets and nothing else.
+# Only Python 3.11 or newer with its venv module is needed; the rest is installed into .venv from the lock files.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PYTEST := $(BIN)/python -m pytest
+
+# A stamp is newer than what it was installed from, so an unchanged environment costs nothing.
+RUN := .venv/.run
+DEV := .venv/.dev
+
+# How `make lock` resolves: one set of versions for every supported Python, and no address in the result.
+LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --strip-extras \
+	--no-header --no-emit-index-url --no-emit-find-links --upgrade
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check tidy format soak bench golden lock clean
+
+help: ## print these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(RUN) ## show a small fleet, decisions and their evidence
+	@$(BIN)/roost demo
+
+test: $(DEV) ## run the tests (PYTEST_ARGS="-k name" narrows them)
+	$(PYTEST) -n 2 -m "not soak and not bench" $(PYTEST_ARGS)
+
+check: $(DEV) ## run the static checks: format, lint, types, layers, tidiness
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	@$(MAKE) --no-print-directory tidy
+
+tidy: $(DEV) ## check sizes, names, purity and that everything has a heading in the documents
+	$(PYTEST) --quiet -p no:randomly tests/tidy
+
+format: $(DEV) ## rewrite the sources in house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# pytest ends with 5 when a marker selects nothing, which is no failure here.
+soak: $(DEV) ## run the long tests: many seeds, differential, endurance
+	$(PYTEST) -n 2 -m soak --hypothesis-profile=soak $(PYTEST_ARGS) || [ $$? -eq 5 ]
+
+bench: $(DEV) ## measure: every script in bench/, then the tests with thresholds
+	@for script in bench/[a-z]*.py; do \
+		[ -e "$$script" ] || continue; echo "== $$script"; $(BIN)/python "$$script" || exit; \
+	done
+	$(PYTEST) -p no:randomly -m bench $(PYTEST_ARGS) || [ $$? -eq 5 ]
+
+golden: $(DEV) ## rewrite the golden files; review the diff
+	$(PYTEST) --golden-rewrite -m "not soak and not bench" tests/golden $(PYTEST_ARGS)
+
+lock: ## choose new versions and write both lock files
+	@"$(PYTHON)" -m venv .venv-lock
+	@.venv-lock/bin/python -m pip --disable-pip-version-check --quiet install uv
+	.venv-lock/bin/uv $(LOCK) pyproject.toml --output-file requirements.lock
+	.venv-lock/bin/uv $(LOCK) pyproject.toml --extra postgresql --group dev \
+		--constraints requirements.lock --output-file requirements-dev.lock
+
+clean: ## remove the environment, caches and builds, but no data of yours
+	rm -rf .venv .venv-lock build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests bench -type d -name __pycache__ -exec rm -rf {} + 2>/dev/null || true
+
+$(BIN)/python:
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Roost needs Python 3.11 or newer; say which with: make PYTHON=python3.12 …" >&2; exit 1; }
+	@echo "Preparing .venv (once) …"
+	@"$(PYTHON)" -m venv .venv || { rm -rf .venv; exit 1; }
+
+# The build backend comes from the lock as well, hence no build isolation.
+$(RUN): pyproject.toml requirements.lock requirements-dev.lock | $(BIN)/python
+	@$(PIP) install --requirement requirements.lock --constraint requirements-dev.lock hatchling editables
+	@$(PIP) install --no-build-isolation --no-deps --editable .
+	@touch $@
+
+$(DEV): requirements-dev.lock $(RUN) | $(BIN)/python
+	@$(PIP) install --requirement requirements-dev.lock
+	@touch $@

@@ -1,0 +1,1 @@
+"""Arithmetic over columns: pure, deterministic, and the only owner of writable arrays."""

@@ -1,0 +1,160 @@
+"""Which trees are worth searching: necessary conditions, judged for all of them in passes over columns."""
+
+import numpy as np
+
+from roost.engine.query import Compiled, Wanted
+from roost.engine.sharing import Sharing
+from roost.engine.state import State
+from roost.engine.types import Amounts, Mask, Rows
+
+
+def anchor_mask(state: State, compiled: Compiled, sharing: Sharing | None = None) -> Mask:
+    """Say which providers may be the root of a candidate's tree.
+
+    A root it refuses has no candidate. A root it lets pass has one for sure only where ``is_exact`` says so.
+
+    Args:
+        sharing: that of the state, if it is at hand.
+
+    Returns:
+        bool, shape (providers,), False for everything that is not a living root.
+    """
+    mask: Mask = state.providers.alive.view & (state.providers.parent.view < 0)
+    if not compiled.is_possible:
+        mask[:] = False
+        return mask
+    for trait in compiled.root_required:
+        mask &= state.traits.wearing(trait)
+    if compiled.root_forbidden:
+        mask &= ~state.traits.wearing_any(compiled.root_forbidden)
+    trees = _Trees(state, Sharing(state) if sharing is None else sharing)
+    if compiled.plain is not None:
+        trees.narrow_by_plain(mask, compiled.plain)
+    wanted_of = list(compiled.kind_of.values())
+    for number, wanted in enumerate(compiled.kinds):
+        trees.narrow_by_kind(mask, wanted, wanted_of.count(number), is_isolated=compiled.is_isolated)
+    return mask
+
+
+def is_exact(state: State, compiled: Compiled, sharing: Sharing) -> bool:
+    """Say whether a tree of one provider has a candidate if, and only if, the mask lets it pass."""
+    return not compiled.kinds and not sharing
+
+
+class _Trees:
+    """Brings verdicts on providers up to the roots of their trees."""
+
+    def __init__(self, state: State, sharing: Sharing) -> None:
+        self._state = state
+        self._sharing = sharing
+        self._is_flat = not state.providers.tree
+
+    def _lift(self, providers: Mask) -> Mask:
+        if self._is_flat:
+            return providers
+        found = np.zeros(len(providers), dtype=np.bool_)
+        found[self._state.providers.root.view[np.flatnonzero(providers)]] = True
+        return found
+
+    def narrow_by_plain(self, mask: Mask, wanted: Wanted) -> None:
+        """Keep the roots whose trees, and what is shared with them, offer every class and trait."""
+        state = self._state
+        lenders = [] if wanted.in_tree is not None else _rows_serving(state, wanted, self._sharing.rows)
+        permitted = _permitted_for_plain(state, wanted)
+        for class_id, amount in wanted.resources:
+            columns = state.inventory(class_id)
+            able = columns.able(amount)
+            if permitted is not None:
+                able &= permitted
+            found = self._lift(able)
+            lending = [row for row in lenders if columns.can_take(row, amount)]
+            if lending:
+                found = found | self._lift(self._sharing.borrowers(lending))
+            mask &= found
+        if wanted.forbidden_aggregates:
+            mask &= ~state.membership.wearing_any(wanted.forbidden_aggregates)
+        for traits in wanted.required:
+            worn = state.traits.wearing_any(traits)
+            found = self._lift(worn if permitted is None else worn & permitted)
+            lending = [row for row in lenders if worn[row]]
+            if lending:
+                found = found | self._lift(self._sharing.borrowers(lending))
+            mask &= found
+
+    def narrow_by_kind(self, mask: Mask, wanted: Wanted, count: int, *, is_isolated: bool) -> None:
+        """Keep the roots whose trees, and what is shared with them, have places for ``count`` equal groups."""
+        state = self._state
+        able = _permitted_for_kind(state, wanted)
+        for class_id, amount in wanted.resources:
+            able &= state.inventory(class_id).able(amount)
+        if count == 1 or not (wanted.resources or is_isolated):
+            found = self._lift(able)
+        else:
+            rows = np.flatnonzero(able)
+            places = None if is_isolated else _places(state, wanted, rows)
+            roots = state.providers.root.view[rows]
+            found = np.bincount(roots, weights=places, minlength=len(able)) >= count
+        lending = [row for row in self._sharing.rows if able[row]]
+        if lending:
+            found = found | self._lift(self._sharing.borrowers(lending))
+        mask &= found
+
+
+def _places(state: State, wanted: Wanted, rows: Rows) -> Amounts:
+    """Return how many equal groups each provider can serve: int64, shape of ``rows``."""
+    places: Amounts | None = None
+    for class_id, amount in wanted.resources:
+        columns = state.inventory(class_id)
+        here = np.minimum(columns.free.view[rows], columns.max_unit.view[rows]) // amount
+        places = here if places is None else np.minimum(places, here)
+    assert places is not None
+    return places
+
+
+def _rows_serving(state: State, wanted: Wanted, rows: frozenset[int]) -> list[int]:
+    """Return the sharing providers whose labels let them lend to the group without a suffix."""
+    return sorted(
+        row
+        for row in rows
+        if state.traits.labels_of(row).isdisjoint(wanted.forbidden)
+        and state.membership.labels_of(row).isdisjoint(wanted.forbidden_aggregates)
+        and all(not state.membership.labels_of(row).isdisjoint(each) for each in wanted.member_of)
+    )
+
+
+def _permitted_for_plain(state: State, wanted: Wanted) -> Mask | None:
+    """Return the providers whose labels, with those of their roots, allow it; None: all of them."""
+    root = state.providers.root.view
+    permitted: Mask | None = None
+    if wanted.member_of:
+        inside: Mask = np.ones(len(root), dtype=np.bool_)
+        for aggregates in wanted.member_of:
+            inside &= state.membership.wearing_any(aggregates)
+        permitted = inside | inside[root]
+    refused = []
+    if wanted.forbidden:
+        refused.append(state.traits.wearing_any(wanted.forbidden))
+    if wanted.forbidden_aggregates:
+        refused.append(state.membership.wearing_any(wanted.forbidden_aggregates))
+    if wanted.in_tree is not None:
+        refused.append(root != root[wanted.in_tree])
+    for mask in refused:
+        permitted = ~mask if permitted is None else permitted & ~mask
+    return permitted
+
+
+def _permitted_for_kind(state: State, wanted: Wanted) -> Mask:
+    """Return the providers whose own labels allow it."""
+    permitted: Mask = state.providers.alive.view.copy()
+    for traits in wanted.required:
+        permitted &= state.traits.wearing_any(traits)
+    for aggregates in wanted.member_of:
+        permitted &= state.membership.wearing_any(aggregates)
+    if wanted.forbidden:
+        permitted &= ~state.traits.wearing_any(wanted.forbidden)
+    if wanted.forbidden_aggregates:
+        permitted &= ~state.membership.wearing_any(wanted.forbidden_aggregates)
+    if wanted.in_tree is not None:
+        root = state.providers.root.view
+        permitted &= root == root[wanted.in_tree]
+    return permitted

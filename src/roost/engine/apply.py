@@ -1,0 +1,297 @@
+"""The one way in which a state changes: writes, whether decided here, loaded, or read from the feed."""
+
+import uuid
+
+import msgspec
+
+from roost.engine.state import Group, Holder, State
+from roost.model import journal
+from roost.model.group import GUARDED_POLICIES
+from roost.model.host import HostFacts
+from roost.model.journal import CLASS_BITS, Claim, PutInventories, Release
+
+_CLASS_MASK = (1 << CLASS_BITS) - 1
+_facts = msgspec.msgpack.Decoder(HostFacts)
+
+
+def apply(state: State, write: journal.Write) -> None:
+    """Change a state by one write that was, or is about to be, committed."""
+    match write:
+        case Claim():
+            take(state, write)
+        case Release():
+            release(state, write)
+        case PutInventories():
+            _put_inventories(state, write)
+        case journal.PutSymbol():
+            table = {"resource_class": state.class_ids, "trait": state.trait_ids}.get(write.kind)
+            if table is not None:
+                table.put(write.id, write.name)
+        case journal.PutProvider():
+            _put_provider(state, write)
+        case journal.DropProvider():
+            _drop_provider(state, write)
+        case journal.PutGeneration():
+            row = state.providers.row_of_id[write.provider_id]
+            state.providers.generation.data[row] = write.generation
+        case journal.PutTraits():
+            row = state.providers.row_of_id[write.provider_id]
+            if _is_newest(state, "traits", row, write.expected) and state.traits.put(row, write.trait_ids):
+                state.changes.touch_all()
+        case journal.PutMembership():
+            row = state.providers.row_of_id[write.provider_id]
+            if _is_newest(state, "membership", row, write.expected) and state.membership.put(row, write.aggregate_ids):
+                state.changes.touch_all()
+        case journal.PutAggregate():
+            _put_aggregate(state, write)
+        case journal.PutHost():
+            _put_host(state, write)
+        case journal.PutGroup():
+            group = Group(
+                group_id=write.id, uuid=str(uuid.UUID(bytes=write.uuid)), policy=write.policy,
+                limit=write.max_server_per_host,
+            )  # fmt: skip
+            state.groups[group.id] = group
+            state.groups_by_uuid[group.uuid] = group
+        case journal.PutDocument():
+            state.documents[(write.kind, write.fingerprint)] = write.id
+
+
+def take(state: State, claim: Claim) -> None:
+    """Let consumers take amounts and instances come to be.
+
+    Every provider that the claim names gets one generation more, however many of its consumers name it.
+    """
+    raise_generations(state, claim)
+    occupy(state, claim)
+
+
+def raise_generations(state: State, claim: Claim, by: int = 1) -> None:
+    """Count a claim in the generation of every provider it names."""
+    generation = state.providers.generation.data
+    row_of_id = state.providers.row_of_id
+    for provider_id in {inventory_id >> CLASS_BITS for _, inventory_id, _ in claim.takes}:
+        generation[row_of_id[provider_id]] += by
+
+
+def occupy(state: State, claim: Claim) -> None:
+    """Let consumers take amounts, generations aside.
+
+    A request for many instances occupies pick by pick, and is one claim in the end.
+    """
+    held: dict[int, list[tuple[int, int]]] = {consumer.id: [] for consumer in claim.consumers}
+    for consumer_id, inventory_id, amount in claim.takes:
+        held[consumer_id].append((inventory_id, amount))
+        _use(state, inventory_id, amount)
+    instances = {instance.consumer_id: instance for instance in claim.instances}
+    for consumer in claim.consumers:
+        instance = instances.get(consumer.id)
+        holder = Holder(consumer, held[consumer.id], instance)
+        state.holders[consumer.uuid] = holder
+        state.holders_by_id[consumer.id] = holder
+        if instance is not None:
+            _count_instance(state, instance, 1)
+    for place in claim.places:
+        _use_places(state, place.group_id, place.scope, place.holder, place.members)
+
+
+def release(state: State, freed: Release) -> None:
+    """Let consumers give back what they hold, and end with their instances.
+
+    Everything comes from the columns, so a release that was applied here before, and is now read from the
+    feed of another process that was faster, changes nothing.
+    """
+    for consumer_id in freed.consumer_ids:
+        _vacate(state, consumer_id)
+
+
+def undo(state: State, claim: Claim, *, was_counted: bool = True) -> None:
+    """Take back a claim that was applied here and refused, or a pick of a request that is not to be."""
+    if was_counted:
+        raise_generations(state, claim, by=-1)
+    for consumer in claim.consumers:
+        _vacate(state, consumer.id)
+
+
+def _vacate(state: State, consumer_id: int) -> None:
+    holder = state.holders_by_id.pop(consumer_id, None)
+    if holder is None:
+        return
+    # The same uuid may have come back as another consumer before this was read from the feed.
+    if state.holders.get(holder.uuid) is holder:
+        del state.holders[holder.uuid]
+    for inventory_id, amount in holder.takes:
+        _use(state, inventory_id, -amount)
+    instance = holder.instance
+    if instance is not None:
+        _count_instance(state, instance, -1)
+        group = state.groups.get(instance.group_id)
+        if group is not None and group.policy in GUARDED_POLICIES:
+            _use_places(state, group.id, instance.scope, instance.holder, -1)
+
+
+def _use(state: State, inventory_id: int, amount: int) -> int:
+    row = state.providers.row_of_id[inventory_id >> CLASS_BITS]
+    class_id = inventory_id & _CLASS_MASK
+    state.classes[class_id].take(row, amount)
+    host_row = state.hosts.row_of_root.get(state.providers.root.data.item(row))
+    if host_row is None:
+        state.shared_version += 1
+        return row
+    state.note_free(class_id, row, host_row)
+    column = _USED_BY_CLASS.get(state.class_ids.name_of(class_id))
+    if column is not None:
+        used, free, factor = column
+        columns = state.hosts.columns
+        columns[used].data[host_row] += amount
+        columns[free].data[host_row] -= amount * factor
+    state.changes.touch(host_row)
+    return row
+
+
+_USED_BY_CLASS = {
+    "VCPU": ("vcpus_used", "free_vcpus", 1),
+    "PCPU": ("vcpus_used", "free_vcpus", 1),
+    "MEMORY_MB": ("used_ram_mb", "free_ram_mb", 1),
+    "DISK_GB": ("used_disk_gb", "free_disk_mb", 1024),
+}
+
+
+def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> None:
+    host_row = state.hosts.row_of_id[instance.host_id]
+    state.hosts.columns["num_instances"].data[host_row] += count
+    state.changes.touch(host_row)
+    if instance.group_id:
+        members = state.groups[instance.group_id].members
+        left = members.get(host_row, 0) + count
+        if left:
+            members[host_row] = left
+        else:
+            del members[host_row]
+
+
+def _use_places(state: State, group_id: int, scope: int, holder: int, members: int) -> None:
+    places = state.groups[group_id].places
+    left = places.get(scope, (holder, 0))[1] + members
+    if left:
+        places[scope] = (holder, left)
+    else:
+        places.pop(scope, None)
+
+
+def _put_provider(state: State, write: journal.PutProvider) -> None:
+    providers = state.providers
+    parent_row = -1 if write.parent_id is None else providers.row_of_id[write.parent_id]
+    known = len(providers)
+    row = providers.put(
+        write.id, uuid=str(uuid.UUID(bytes=write.uuid)), name=write.name, parent_row=parent_row, version=write.version
+    )
+    if row == known:
+        for columns in state.classes.values():
+            columns.grow(row + 1)
+        state.traits.grow(row + 1)
+        state.membership.grow(row + 1)
+    _restructure(state, row)
+
+
+def _drop_provider(state: State, write: journal.DropProvider) -> None:
+    row = state.providers.row_of_id[write.id]
+    _restructure(state, row)
+    for columns in state.classes.values():
+        if row in columns.holders:
+            columns.drop(row)
+    state.traits.put(row, ())
+    state.membership.put(row, ())
+    state.providers.drop(write.id)
+    host_row = state.hosts.row_of_root.pop(row, None)
+    if host_row is not None:
+        state.hosts.alive.data[host_row] = False
+        state.stale_hosts.discard(host_row)
+
+
+def _put_inventories(state: State, write: PutInventories) -> None:
+    row = state.providers.row_of_id[write.provider_id]
+    if not _is_newest(state, "inventories", row, write.expected):
+        return
+    wanted = {inventory.class_id: inventory for inventory in write.inventories}
+    for class_id, columns in state.classes.items():
+        if row in columns.holders and class_id not in wanted:
+            columns.drop(row)
+    for class_id, inventory in wanted.items():
+        state.inventory(class_id).put(row, inventory)
+    state.inventory_version += 1
+    _restructure(state, row)
+
+
+def _put_aggregate(state: State, write: journal.PutAggregate) -> None:
+    if state.aggregate_versions.get(write.id, -1) > write.version:
+        return
+    state.aggregates.put(write.id, str(uuid.UUID(bytes=write.uuid)))
+    state.aggregate_versions[write.id] = write.version
+    state.aggregate_names[write.id] = write.name
+    state.metadata[write.id] = write.metadata
+    state.changes.touch_all()
+
+
+def _put_host(state: State, write: journal.PutHost) -> None:
+    provider_row = state.providers.row_of_id[write.provider_id]
+    row = state.hosts.put(
+        write.id, provider_row=provider_row, host=write.host, node=write.node,
+        facts=_facts.decode(write.facts), version=write.version,
+    )  # fmt: skip
+    state.stale_hosts.add(row)
+    state.forget_best()
+    state.changes.touch_all()
+
+
+def _restructure(state: State, row: int) -> None:
+    """Note that inventories or the form of a tree changed around one provider."""
+    host_row = state.hosts.row_of_root.get(state.providers.root.data.item(row))
+    if host_row is not None:
+        state.stale_hosts.add(host_row)
+    state.forget_best()
+    state.changes.touch_all()
+
+
+def settle(state: State) -> None:
+    """Count the totals of hosts again whose facts, inventories or trees changed since the last time."""
+    if not state.stale_hosts:
+        return
+    ids = {name: state.class_ids.id_of(name) for name in ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB")}
+    classes = {name: state.inventory(class_id) for name, class_id in ids.items() if class_id is not None}
+    for host_row in state.stale_hosts:
+        rows = state.providers.rows_of_tree(int(state.hosts.provider_row.view[host_row]))
+        totals = {name: sum(each.total.data.item(row) for row in rows) for name, each in classes.items()}
+        used = {name: sum(each.used.data.item(row) for row in rows) for name, each in classes.items()}
+        facts = state.hosts.facts[host_row]
+        ratio = facts.cpu_allocation_ratio
+        if ratio is None:
+            ratio = max((classes["VCPU"].ratio.data.item(row) for row in rows), default=1.0) if "VCPU" in classes else 1
+        vcpus = totals.get("VCPU", 0) + totals.get("PCPU", 0) if facts.vcpus_total is None else facts.vcpus_total
+        state.hosts.set_totals(
+            host_row,
+            vcpus=vcpus,
+            ratio=ratio,
+            ram_mb=totals.get("MEMORY_MB", 0) if facts.memory_mb is None else facts.memory_mb,
+            disk_gb=totals.get("DISK_GB", 0) if facts.local_gb is None else facts.local_gb,
+        )
+        state.hosts.set_used(
+            host_row,
+            vcpus=used.get("VCPU", 0) + used.get("PCPU", 0),
+            ram_mb=used.get("MEMORY_MB", 0),
+            disk_gb=used.get("DISK_GB", 0),
+        )
+    state.stale_hosts.clear()
+
+
+def _is_newest(state: State, kind: str, row: int, expected: int) -> bool:
+    """Raise the generation, and say whether nothing newer of this kind was applied before.
+
+    Claims raise the generation too and may be read out of order, so the generation in memory says
+    nothing about the content; the one that the writer expected does.
+    """
+    state.providers.generation.data[row] += 1
+    if state.content_versions.get((kind, row), -1) > expected:
+        return False
+    state.content_versions[kind, row] = expected
+    return True

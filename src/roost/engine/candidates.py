@@ -1,0 +1,204 @@
+"""The candidates of one anchor: every way to make its picks together, one after the other."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from roost.engine.contention import Contention, Layout
+from roost.engine.picks import Pick
+from roost.engine.query import Compiled
+from roost.engine.rules import rules_for
+from roost.engine.state import State
+
+Take = tuple[int, int, int]  # provider row, resource class id, amount
+Mapping = tuple[str, tuple[int, ...]]  # suffix of a group, rows of the providers that serve it, ascending
+
+_DEAD_MAX = 20_000  # how many states that led nowhere are remembered; more would only cost memory
+
+
+class RowCandidate(msgspec.Struct, frozen=True):
+    """One way to satisfy a whole query, in rows."""
+
+    takes: tuple[Take, ...]  # one a provider and class, ascending
+    mappings: tuple[Mapping, ...]  # in the order of the query's groups
+    anchor: int  # provider row of the root
+
+
+class Walk:
+    """A depth-first search over the picks of one anchor.
+
+    It keeps what is chosen and what is left, nothing else, so memory grows with the number of picks and
+    not with that of candidates. Before a pick is made, the picks behind it are matched with what would be
+    left: a choice that strands one of them is never entered. Where amounts or subtrees still lead nowhere,
+    the state in which they did is remembered, so that it is not entered again by another way.
+    """
+
+    __slots__ = (
+        "_anchor", "_chosen", "_contention", "_dead", "_decisive", "_groups", "_highest", "_isolated_bits",
+        "_layout", "_matched", "_rules_at", "_twin",
+    )  # fmt: skip
+
+    def __init__(
+        self, state: State, compiled: Compiled, picks: list[Pick], *, anchor: int, are_mappings_distinct: bool = True
+    ) -> None:
+        layout = Layout(picks, is_isolated=compiled.is_isolated)
+        rules = rules_for(state, compiled, layout)
+        self._anchor = anchor
+        self._layout = layout
+        self._contention = Contention(state, layout)
+        self._rules_at = [[rule for rule in rules if at in rule.members] for at in range(len(layout))]
+        self._decisive = sorted({at for rule in rules for at in rule.members})
+        self._groups = _picks_of_groups(compiled, layout)
+        self._chosen = [0] * len(layout)  # the provider of every pick
+        self._isolated_bits = 0  # providers that serve an isolated pick
+        self._dead: set[object] = set()
+        self._matched: list[list[list[int]]] = []  # one a depth: the matchings of the contention
+        self._twin = [-1] * len(layout)  # an equal pick before this one
+        self._highest = [len(layout.rows)] * len(layout)
+        if not are_mappings_distinct:
+            self._pair_twins(state, compiled)
+
+    def __iter__(self) -> Iterator[RowCandidate]:
+        start = [matching.perfect() for _, matching in self._contention.matchings]
+        matched = [each for each in start if each is not None]
+        if len(matched) < len(start):
+            return
+        self._matched = [matched] * (len(self._layout) + 1)
+        last = len(self._layout) - 1
+        levels = [self._choices(0)]
+        found = [False]  # whether anything was found below each level
+        while levels:
+            depth = len(levels) - 1
+            if next(levels[-1], None) is None:
+                levels.pop()
+                if found.pop():
+                    if found:
+                        found[-1] = True
+                elif len(self._dead) < _DEAD_MAX:
+                    self._dead.add(self._signature(depth))
+            elif depth == last:
+                found[-1] = True
+                yield self._candidate()
+            elif not self._dead or self._signature(depth + 1) not in self._dead:
+                levels.append(self._choices(depth + 1))
+                found.append(False)
+
+    def _choices(self, at: int) -> Iterator[int]:
+        """Make a pick in every way that leaves the ones behind it a chance; each is undone on resuming."""
+        layout, contention, chosen = self._layout, self._contention, self._chosen
+        left, draws_of, rules = contention.left, contention.draws[at], self._rules_at[at]
+        is_isolated, twin = layout.isolated[at], self._twin[at]
+        looks_ahead = bool(contention.matchings) and at + 1 < len(layout)
+        for provider in layout.options[at]:
+            if is_isolated and self._isolated_bits >> provider & 1:
+                continue
+            if twin >= 0 and provider < chosen[twin] or provider > self._highest[at]:
+                continue
+            draws = draws_of.get(provider, ())
+            if draws and any(left[cell] < amount for cell, amount in draws):
+                continue
+            chosen[at] = provider
+            if rules and not all(rule.holds(chosen, at) for rule in rules):
+                continue
+            if looks_ahead and not self._force(at, provider):
+                continue
+            for cell, amount in draws:
+                left[cell] -= amount
+            if is_isolated:
+                self._isolated_bits ^= 1 << provider
+            yield provider
+            if is_isolated:
+                self._isolated_bits ^= 1 << provider
+            for cell, amount in draws:
+                left[cell] += amount
+
+    def _force(self, at: int, provider: int) -> bool:
+        """Match what is behind a pick with what the pick leaves; say whether all of it can be."""
+        matched = self._matched[at]
+        for number, (place_of, matching) in enumerate(self._contention.matchings):
+            place = place_of.get(at)
+            if place is None:
+                continue
+            before = matched[number]
+            after = matching.force(before, place, provider)
+            if after is None:
+                return False
+            if after is not before:
+                matched = [*matched[:number], after, *matched[number + 1 :]]
+        self._matched[at + 1] = matched
+        return True
+
+    def _signature(self, depth: int) -> object:
+        """Return everything that decides whether the picks from ``depth`` on can be made."""
+        chosen = self._chosen
+        return (
+            depth,
+            self._isolated_bits,
+            tuple(self._contention.left),
+            tuple(chosen[at] for at in self._decisive if at < depth),
+            tuple(chosen[twin] for twin in self._twin[depth:] if 0 <= twin < depth),
+        )
+
+    def _candidate(self) -> RowCandidate:
+        chosen, rows, picks = self._chosen, self._layout.rows, self._layout.picks
+        takes: list[Take]
+        if self._contention.overlaps:
+            sums: dict[tuple[int, int], int] = {}
+            for at, pick in enumerate(picks):
+                row = rows[chosen[at]]
+                for class_id, amount in pick.demand:
+                    sums[row, class_id] = sums.get((row, class_id), 0) + amount
+            takes = [(row, class_id, amount) for (row, class_id), amount in sums.items()]
+        else:
+            takes = [
+                (rows[chosen[at]], class_id, amount)
+                for at, pick in enumerate(picks)
+                for class_id, amount in pick.demand
+            ]
+        takes.sort()
+        mappings: list[Mapping] = []
+        for suffix, members in self._groups:
+            if len(members) == 1:
+                mappings.append((suffix, (rows[chosen[members[0]]],)))
+            else:
+                mappings.append((suffix, tuple(sorted({rows[chosen[at]] for at in members}))))
+        return RowCandidate(tuple(takes), tuple(mappings), self._anchor)
+
+    def _pair_twins(self, state: State, compiled: Compiled) -> None:
+        """Let equal picks take providers in one order only: the others would only swap their mappings."""
+        layout = self._layout
+        families: dict[object, list[int]] = {}
+        for at, pick in enumerate(layout.picks):
+            if pick.suffix != "":
+                key = (compiled.kind_of[pick.suffix], *(pick.suffix in suffixes for suffixes in compiled.subtrees))
+                families.setdefault(key, []).append(at)
+        for members in families.values():
+            for before, at in zip(members, members[1:], strict=False):
+                self._twin[at] = before
+            # Equal picks that follow need places too, at the same provider or behind it.
+            places, needed = 0, 1
+            for provider in sorted(layout.options[members[0]], reverse=True):
+                places += _places(state, layout, members[0], provider)
+                while needed <= len(members) and places >= needed:
+                    self._highest[members[-needed]] = provider
+                    needed += 1
+
+
+def _places(state: State, layout: Layout, at: int, provider: int) -> int:
+    """Return how many picks equal to one a provider can serve, nothing else considered."""
+    if layout.isolated[at]:
+        return 1
+    places = len(layout)
+    for class_id, amount in layout.picks[at].demand:
+        columns = state.inventory(class_id)
+        row = layout.rows[provider]
+        places = min(places, columns.free.data.item(row) // amount, columns.max_unit.data.item(row) // amount)
+    return places
+
+
+def _picks_of_groups(compiled: Compiled, layout: Layout) -> list[tuple[str, list[int]]]:
+    """Return the picks of every group, in the order of the query."""
+    members: dict[str, list[int]] = {suffix: [] for suffix in compiled.suffixes}
+    for at, pick in enumerate(layout.picks):
+        members[pick.suffix].append(at)
+    return list(members.items())

@@ -1,0 +1,87 @@
+"""What the picks of one anchor compete for: places of isolated groups, and amounts asked more than once."""
+
+from collections.abc import Iterator
+
+from roost.engine.matching import Matching
+from roost.engine.picks import Pick
+from roost.engine.state import State
+
+
+class Layout:
+    """The picks of one anchor in the order in which they are made, with its providers numbered from 0.
+
+    Few options come first: what is forced is decided before what is free.
+    """
+
+    __slots__ = ("bits", "isolated", "options", "picks", "rows")
+
+    def __init__(self, picks: list[Pick], *, is_isolated: bool) -> None:
+        self.picks = sorted(picks, key=lambda pick: len(pick.options))
+        self.rows = list(dict.fromkeys(row for pick in self.picks for row in pick.options))
+        number = {row: at for at, row in enumerate(self.rows)}
+        self.options = [[number[row] for row in pick.options] for pick in self.picks]
+        self.bits = [sum(1 << at for at in options) for options in self.options]
+        self.isolated = [is_isolated and pick.suffix != "" for pick in self.picks]
+
+    def __len__(self) -> int:
+        return len(self.picks)
+
+
+class Contention:
+    """Amounts that several picks draw on, and matchings that show whether all picks can still be made."""
+
+    __slots__ = ("draws", "left", "matchings", "overlaps")
+
+    def __init__(self, state: State, layout: Layout) -> None:
+        self.left: list[int] = []  # of every cell: a provider's class that several picks draw on
+        # One dict a pick: provider -> what it draws from cells.
+        self.draws: list[dict[int, list[tuple[int, int]]]] = [{} for _ in layout.picks]
+        self.matchings: list[tuple[dict[int, int], Matching]] = []  # pick -> member; members in the order of picks
+        self.overlaps = False  # whether two picks may take the same class of the same provider
+        isolated = tuple(at for at, is_isolated in enumerate(layout.isolated) if is_isolated)
+        if len(isolated) > 1:
+            self._match(layout, isolated, [1] * len(layout.rows))
+        places_of: dict[tuple[int, ...], list[int]] = {}
+        for class_id, members in _members_by_class(layout):
+            if len(members) < 2 or all(layout.isolated[at] for at in members):
+                continue  # Isolated picks never meet on one provider.
+            places = self._contend(state, layout, class_id, members)
+            known = places_of.get(members)
+            places_of[members] = places if known is None else [min(pair) for pair in zip(known, places, strict=True)]
+        for members, places in places_of.items():
+            crowd = [sum(layout.bits[at] >> provider & 1 for at in members) for provider in range(len(places))]
+            if any(places[provider] < crowd[provider] for provider in range(len(places))):
+                self._match(layout, members, places)
+
+    def _match(self, layout: Layout, members: tuple[int, ...], places: list[int]) -> None:
+        matching = Matching(options=[layout.bits[at] for at in members], places=places)
+        self.matchings.append(({at: member for member, at in enumerate(members)}, matching))
+
+    def _contend(self, state: State, layout: Layout, class_id: int, members: tuple[int, ...]) -> list[int]:
+        """Make the cells of one class, and return how many of its picks each provider could serve at most."""
+        columns = state.inventory(class_id)
+        amounts = {at: dict(layout.picks[at].demand)[class_id] for at in members}
+        least = min(amounts.values())
+        places = []
+        for provider, row in enumerate(layout.rows):
+            asking = [at for at in members if layout.bits[at] >> provider & 1]
+            limit = min(columns.free.data.item(row), columns.max_unit.data.item(row))
+            places.append(max(limit // least, 0) if asking else 0)
+            if len(asking) < 2:
+                continue
+            self.overlaps = True
+            if sum(amounts[at] for at in asking) <= limit:
+                continue  # All of them fit together: nothing to count.
+            for at in asking:
+                self.draws[at].setdefault(provider, []).append((len(self.left), amounts[at]))
+            self.left.append(limit)
+        return places
+
+
+def _members_by_class(layout: Layout) -> Iterator[tuple[int, tuple[int, ...]]]:
+    members: dict[int, list[int]] = {}
+    for at, pick in enumerate(layout.picks):
+        for class_id, _ in pick.demand:
+            members.setdefault(class_id, []).append(at)
+    for class_id in sorted(members):
+        yield class_id, tuple(members[class_id])

@@ -1,0 +1,423 @@
+"""Which hosts can hold a request at all: one verdict a host, made in passes over columns.
+
+The exact answer is a search of the host's tree (``roost.engine.search``). Most requests on most trees do
+not need it: where every resource group has classes of its own, counting is exact. A host that counting
+cannot decide is searched.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from roost.engine.capacity import ClassColumns
+from roost.engine.candidates import has_candidate
+from roost.engine.query import Compiled
+from roost.engine.state import State
+from roost.engine.types import Amounts, Mask, Rows
+from roost.model.names import amount_text
+from roost.model.request import CandidateQuery, ResourceGroup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Label:
+    """A verdict that holds until labels, inventories or trees change."""
+
+    reason: str
+    mask: Mask  # bool, shape (hosts,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Amount:
+    """One class of the unsuffixed group: some provider of the tree, or one that shares with it, has it."""
+
+    reason: str
+    class_id: int
+    amount: int
+    units: Mask | None  # bool, shape (hosts,): unit bounds allow it; None: they allow anything
+    lenders: tuple[tuple[int, Mask], ...]  # sharing provider row, hosts it serves
+
+    def all(self, state: State, out: Mask) -> Mask:
+        """Judge every host: bool, shape (hosts,), in ``out``."""
+        np.greater_equal(state.best_free(self.class_id), self.amount, out=out)
+        if self.units is not None:
+            out &= self.units
+        columns = state.classes[self.class_id] if self.lenders else None
+        for row, served in self.lenders:
+            if columns is not None and columns.can_take(row, self.amount):
+                out |= served
+        return out
+
+    def one(self, state: State, host: int) -> bool:
+        """Judge one host."""
+        if state.best_free(self.class_id).item(host) >= self.amount and (self.units is None or self.units[host]):
+            return True
+        columns = state.classes[self.class_id] if self.lenders else None
+        return any(columns.can_take(row, self.amount) and served[host] for row, served in self.lenders if columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Family:
+    """Equal groups with a suffix: enough providers of the tree can serve one each, or several."""
+
+    reason: str
+    wanted: int
+    is_isolated: bool
+    amounts: tuple[tuple[ClassColumns, int], ...]
+    rows: Rows  # provider rows whose labels and units allow it, by host
+    host_of: Rows  # host row of each of them, ascending
+    starts: Rows  # where each host's rows begin
+    hosts: Rows  # host row of each start
+    rows_of: dict[int, list[int]]  # host row -> its provider rows
+
+    def all(self, out: Mask) -> Mask:
+        """Judge every host: bool, shape (hosts,), in ``out``."""
+        out[:] = False
+        if len(self.rows) == 0:
+            return out
+        count: Amounts | None = None
+        for columns, amount in self.amounts:
+            free = columns.free.view.take(self.rows)
+            here = (free >= amount).astype(np.int64) if self.is_isolated else np.maximum(free // amount, 0)
+            count = here if count is None else np.minimum(count, here)
+        assert count is not None
+        out[self.hosts] = np.add.reduceat(count, self.starts) >= self.wanted
+        return out
+
+    def one(self, host: int) -> bool:
+        """Judge one host."""
+        wanted = self.wanted
+        for row in self.rows_of.get(host, ()):
+            fits = min(columns.free.data.item(row) // amount for columns, amount in self.amounts)
+            wanted -= min(fits, 1) if self.is_isolated else max(fits, 0)
+            if wanted <= 0:
+                return True
+        return False
+
+
+class Feasibility:
+    """A query compiled against a state, good until the state's ``changes.epoch`` moves.
+
+    ``checks`` are judged in order and each owns a reason. Behind them comes one check more if there is any
+    host that counting cannot decide: the search.
+    """
+
+    __slots__ = ("checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "reasons", "shares", "undecided")
+
+    def __init__(
+        self, state: State, *, checks: "list[Label | Amount | Family]", compiled: Compiled | None = None,
+        undecided: Mask | None = None, shares: bool = False,
+    ) -> None:  # fmt: skip
+        self.checks = checks
+        self.compiled = compiled
+        self.undecided: Mask = np.zeros(len(state.hosts), dtype=np.bool_) if undecided is None else undecided
+        self.is_exact = not self.undecided.any()
+        self.reasons = [check.reason for check in checks]
+        if not self.is_exact:
+            self.reasons.append("cannot serve all resource groups together")
+        self.shares = shares  # whether use outside the hosts' trees matters
+        # Where a tree is its root alone, the root holds everything: class id and amount, and the same by name.
+        self.flat_amounts: list[tuple[int, int]] | None = None
+        self.flat_resources: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.reasons)
+
+    def all(self, state: State, out: list[Mask], searched: dict[int, bool]) -> list[Mask]:
+        """Judge every host.
+
+        Args:
+            out: one bool array of shape (hosts,) a check, to write verdicts to.
+            searched: verdicts of the search by host row, filled and used.
+
+        Returns:
+            One verdict a check, in order. That of the search is only right where all others passed.
+        """
+        found: list[Mask] = []
+        for check, mask in zip(self.checks, out, strict=False):
+            if isinstance(check, Label):
+                found.append(check.mask)
+            elif isinstance(check, Amount):
+                found.append(check.all(state, mask))
+            else:
+                found.append(check.all(mask))
+        if self.is_exact:
+            return found
+        asked = self.undecided.copy()
+        for mask in found:
+            asked &= mask
+        verdict = out[len(found)]
+        verdict[:] = True
+        for host in np.flatnonzero(asked).tolist():
+            verdict[host] = self._search(state, host, searched)
+        found.append(verdict)
+        return found
+
+    def _search(self, state: State, host: int, searched: dict[int, bool]) -> bool:
+        found = searched.get(host)
+        if found is None:
+            assert self.compiled is not None
+            root = state.hosts.provider_row.data.item(host)
+            found = searched[host] = has_candidate(state, self.compiled, root)
+        return found
+
+    def one(self, state: State, host: int) -> int:
+        """Return the first check that refuses a host, or ``len(self)`` if none does."""
+        for at, check in enumerate(self.checks):
+            if isinstance(check, Label):
+                passes = check.mask.item(host)
+            elif isinstance(check, Amount):
+                passes = check.one(state, host)
+            else:
+                passes = check.one(host)
+            if not passes:
+                return at
+        if self.is_exact or not self.undecided[host]:
+            return len(self.reasons)
+        return len(self.reasons) if self._search(state, host, {}) else len(self.reasons) - 1
+
+
+def feasibility(state: State, query: CandidateQuery, compiled: Compiled) -> Feasibility:
+    """Compile a query, whose names are all known, against a state."""
+    builder = _Builder(state, query)
+    fit = Feasibility(
+        state, checks=builder.checks, compiled=compiled, undecided=builder.undecided & state.hosts.alive.view,
+        shares=builder.shares,
+    )  # fmt: skip
+    asking = [group for group in query.groups if group.resources or group.suffix]
+    if not fit.shares and [group.suffix for group in asking] == [""]:
+        fit.flat_amounts = [(check.class_id, check.amount) for check in fit.checks if isinstance(check, Amount)]
+        fit.flat_resources = dict(asking[0].resources)
+    return fit
+
+
+def hopeless(state: State, reasons: list[str]) -> Feasibility:
+    """Return what is left of a query that names what no provider ever had: every host lacks it."""
+    nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+    return Feasibility(state, checks=[Label(reason=reason, mask=nobody) for reason in reasons])
+
+
+class _Builder:
+    """Turns a query into checks, and says which hosts they cannot decide."""
+
+    def __init__(self, state: State, query: CandidateQuery) -> None:
+        self.state = state
+        self.query = query
+        self.roots: Rows = state.hosts.provider_row.view
+        self.host_of = self._host_of_providers()
+        self.checks: list[Label | Amount | Family] = []
+        self.undecided: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+        self.nested: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+        for root in state.providers.tree:
+            host = state.hosts.row_of_root.get(root)
+            if host is not None:
+                self.nested[host] = True
+        self.shares = False
+        self._root_labels()
+        for group in query.groups:
+            self._tree(group)
+        plain = [group for group in query.groups if group.suffix == "" and group.resources]
+        suffixed = [group for group in query.groups if group.suffix != ""]
+        for group in plain:
+            self._unsuffixed(group)
+        if suffixed:
+            self._suffixed(suffixed, plain)
+
+    def _host_of_providers(self) -> Rows:
+        """Return the host row of every provider, -1 where its tree has no host: intp, shape (providers,)."""
+        state = self.state
+        of_root = np.full(len(state.providers), -1, dtype=np.intp)
+        of_root[self.roots] = np.where(state.hosts.alive.view, np.arange(len(state.hosts)), -1)
+        found: Rows = of_root[state.providers.root.view]
+        found[~state.providers.alive.view] = -1
+        return found
+
+    def _trait_masks(self, names: frozenset[str]) -> Mask:
+        known = [trait for name in sorted(names) if (trait := self.state.trait_ids.id_of(name)) is not None]
+        return self.state.traits.wearing_any(known)
+
+    def _aggregate_masks(self, uuids: frozenset[str]) -> Mask:
+        known = [each for name in sorted(uuids) if (each := self.state.aggregates.id_of(name)) is not None]
+        return self.state.membership.wearing_any(known)
+
+    def _any_in_tree(self, providers: Mask) -> Mask:
+        """Return the hosts with at least one of these providers in their tree: bool, shape (hosts,)."""
+        found = np.zeros(len(self.state.hosts), dtype=np.bool_)
+        hosts = self.host_of[providers]
+        found[hosts[hosts >= 0]] = True
+        return found
+
+    def _root_labels(self) -> None:
+        for name in sorted(self.query.root_required):
+            self.checks.append(Label(reason=f"lack trait {name}", mask=self._trait_masks(frozenset({name}))[self.roots]))
+        for name in sorted(self.query.root_forbidden):
+            worn = self._trait_masks(frozenset({name}))[self.roots]
+            self.checks.append(Label(reason=f"have forbidden trait {name}", mask=~worn))
+
+    def _tree(self, group: ResourceGroup) -> None:
+        if group.in_tree is None:
+            return
+        row = self.state.providers.row_of_uuid.get(group.in_tree)
+        root = -1 if row is None else self.state.providers.root.data.item(row)
+        self.checks.append(Label(reason="are not in the tree asked for", mask=self.roots == root))
+
+    def _lenders(self, class_id: int, group: ResourceGroup) -> tuple[tuple[int, Mask], ...]:
+        if group.in_tree is not None:
+            return ()
+        found = []
+        for row in self.state.sharing_rows():
+            if row not in self.state.inventory(class_id).holders:
+                continue
+            reached = self.state.membership.wearing_any(self.state.membership.labels_of(row))
+            found.append((row, self._any_in_tree(reached)))
+        return tuple(found)
+
+    def _unsuffixed(self, group: ResourceGroup) -> None:
+        """Add the checks of the group that may be spread over a tree.
+
+        Labels that sit on the root decide alone where the tree is the root alone, and also where the root
+        must take part because it alone offers one of the classes.
+        """
+        state = self.state
+        takes_part = ~self.nested
+        amounts = []
+        lent = np.zeros(len(state.hosts), dtype=np.bool_)
+        for name, amount in sorted(group.resources.items()):
+            class_id = state.class_ids.id_of(name)
+            assert class_id is not None, name
+            columns = state.inventory(class_id)
+            offering = np.zeros(len(state.providers), dtype=np.bool_)
+            offering[list(columns.holders)] = True
+            hosts = self.host_of[offering]
+            counts = np.bincount(hosts[hosts >= 0], minlength=len(state.hosts))
+            lenders = self._lenders(class_id, group)
+            self.shares |= bool(lenders)
+            reached = np.zeros(len(state.hosts), dtype=np.bool_)
+            for _, served in lenders:
+                reached |= served
+            lent |= reached
+            takes_part |= (counts == 1) & offering[self.roots] & ~reached
+            units = None
+            if not columns.plain_units:
+                allowed = columns.units(amount)
+                units = self._any_in_tree(offering & allowed)
+                # Where one provider allows the amount and another has it free, only a search can tell.
+                self.undecided |= (counts > 1) & self._any_in_tree(offering & ~allowed)
+            reason = f"lack {amount_text(name, amount)} or more"
+            amounts.append(
+                Amount(reason=reason, class_id=class_id, amount=amount, units=units, lenders=lenders)
+            )
+        alone = takes_part & ~lent
+        self._labels_of_unsuffixed(group, alone)
+        self.checks.extend(amounts)
+
+    def _labels_of_unsuffixed(self, group: ResourceGroup, root_decides: Mask) -> None:
+        for wanted in group.member_of:
+            member = self._aggregate_masks(wanted)
+            on_root = member[self.roots]
+            somewhere = self._any_in_tree(member) | self._lent_by(member)
+            self.undecided |= somewhere & ~on_root | (on_root & self._lent_by(~member))
+            self.checks.append(Label(reason="are not in the aggregates asked for", mask=somewhere | on_root))
+        if group.forbidden_aggregates:
+            member = self._aggregate_masks(group.forbidden_aggregates)
+            on_root = member[self.roots]
+            self.undecided |= ~on_root & (self._any_in_tree(member) | self._lent_by(member))
+            self.checks.append(Label(reason="are in a forbidden aggregate", mask=~on_root))
+        for names in group.required:
+            worn = self._trait_masks(names)
+            on_root, somewhere = worn[self.roots], self._any_in_tree(worn) | self._lent_by(worn)
+            self.undecided |= somewhere & ~(on_root & root_decides)
+            self.checks.append(Label(reason=f"lack trait {' or '.join(sorted(names))}", mask=somewhere))
+        for name in sorted(group.forbidden):
+            worn = self._trait_masks(frozenset({name}))
+            on_root, somewhere = worn[self.roots], self._any_in_tree(worn) | self._lent_by(worn)
+            refused = on_root & root_decides
+            self.undecided |= somewhere & ~refused
+            self.checks.append(Label(reason=f"have forbidden trait {name}", mask=~refused))
+
+    def _lent_by(self, providers: Mask) -> Mask:
+        """Return the hosts that one of these providers shares with: bool, shape (hosts,)."""
+        found = np.zeros(len(self.state.hosts), dtype=np.bool_)
+        for row in self.state.sharing_rows():
+            if providers[row]:
+                found |= self._any_in_tree(self.state.membership.wearing_any(self.state.membership.labels_of(row)))
+        return found
+
+    def _suffixed(self, groups: list[ResourceGroup], plain: list[ResourceGroup]) -> None:
+        state, isolate = self.state, self.query.group_policy == "isolate"
+        families: dict[tuple[object, ...], list[ResourceGroup]] = {}
+        for group in groups:
+            key = (
+                tuple(sorted(group.resources.items())), group.required, group.forbidden, group.member_of,
+                group.forbidden_aggregates, group.in_tree,
+            )  # fmt: skip
+            families.setdefault(key, []).append(group)
+        seen_rows: set[int] = set()
+        seen_classes = {name for group in plain for name in group.resources}
+        counts_exactly = not self.query.same_subtree and all(group.resources for group in groups)
+        for members in families.values():
+            group = members[0]
+            if not group.resources:
+                continue
+            providers = self._providers_for(group)
+            rows = set(np.flatnonzero(providers).tolist())
+            overlaps = bool(seen_classes & set(group.resources)) or (isolate and bool(seen_rows & rows))
+            several = len(group.resources) > 1 and len(members) > 1 and not isolate
+            bounded = len(members) > 1 and not isolate and not self._plain(group)
+            if overlaps or several or bounded or any(row in rows for row in state.sharing_rows()):
+                counts_exactly = False
+            self.shares |= any(row in rows for row in state.sharing_rows())
+            seen_classes |= set(group.resources)
+            seen_rows |= rows
+            self.checks.append(self._family(members, providers, is_isolated=isolate or len(members) == 1))
+        if self.shares and not counts_exactly:
+            # A provider outside the tree may serve a group: counting inside the tree refuses too much.
+            self.checks = [check for check in self.checks if not isinstance(check, Family)]
+        if not counts_exactly:
+            self.undecided[:] = True
+
+    def _plain(self, group: ResourceGroup) -> bool:
+        ids = [self.state.class_ids.id_of(name) for name in group.resources]
+        return all(self.state.inventory(class_id).plain_units for class_id in ids if class_id is not None)
+
+    def _providers_for(self, group: ResourceGroup) -> Mask:
+        """Return the providers whose labels, classes and units allow a group: bool, shape (providers,)."""
+        state = self.state
+        allowed: Mask = state.providers.alive.view.copy()
+        for name, amount in group.resources.items():
+            class_id = state.class_ids.id_of(name)
+            assert class_id is not None, name
+            columns = state.inventory(class_id)
+            allowed &= (columns.total.view > 0) & columns.units(amount)
+        for names in group.required:
+            allowed &= self._trait_masks(names)
+        if group.forbidden:
+            allowed &= ~self._trait_masks(group.forbidden)
+        for uuids in group.member_of:
+            allowed &= self._aggregate_masks(uuids)
+        if group.forbidden_aggregates:
+            allowed &= ~self._aggregate_masks(group.forbidden_aggregates)
+        return allowed
+
+    def _family(self, members: list[ResourceGroup], providers: Mask, *, is_isolated: bool) -> Family:
+        state, group = self.state, members[0]
+        rows = np.flatnonzero(providers & (self.host_of >= 0))
+        order = np.argsort(self.host_of[rows], kind="stable")
+        rows = rows[order]
+        host_of = self.host_of[rows]
+        hosts, starts = np.unique(host_of, return_index=True)
+        rows_of: dict[int, list[int]] = {}
+        for row, host in zip(rows.tolist(), host_of.tolist(), strict=True):
+            rows_of.setdefault(host, []).append(row)
+        amounts = []
+        for name, amount in sorted(group.resources.items()):
+            class_id = state.class_ids.id_of(name)
+            assert class_id is not None, name
+            amounts.append((state.inventory(class_id), amount))
+        asked = " and ".join(amount_text(name, amount) for name, amount in sorted(group.resources.items()))
+        labels = "".join(f" with {' or '.join(sorted(names))}" for names in group.required)
+        where = "one provider" if len(members) == 1 else f"{len(members)} providers"
+        return Family(
+            reason=f"lack {asked} or more on {where}{labels}",
+            wanted=len(members), is_isolated=is_isolated, amounts=tuple(amounts),
+            rows=rows, host_of=host_of, starts=starts, hosts=hosts, rows_of=rows_of,
+        )  # fmt: skip

@@ -1,0 +1,133 @@
+"""Hosts as columns: one row a node, under the names that Nova's HostState gives them."""
+
+import numpy as np
+
+from roost.engine.columns import Column
+from roost.engine.types import Rows, Scores
+from roost.model.host import HostFacts
+
+# Columns that change with claims; the others only change with facts and inventories.
+USED = ("vcpus_used", "used_ram_mb", "used_disk_gb", "num_instances")
+FIXED = (
+    "vcpus_total", "cpu_allocation_ratio", "total_usable_ram_mb", "total_usable_disk_gb",
+    "num_io_ops", "failed_builds", "hypervisor_version",
+)  # fmt: skip
+DERIVED = ("free_ram_mb", "free_disk_mb", "free_vcpus")
+
+
+class Hosts:
+    """All hosts, one row each, in the order in which they were registered.
+
+    Every name in ``USED``, ``FIXED`` and ``DERIVED`` is a float64 column of shape (hosts,): amounts in MiB,
+    GiB and virtual CPUs, counts as they are. ``free_vcpus`` is vcpus_total * cpu_allocation_ratio - vcpus_used.
+    """
+
+    __slots__ = (
+        "alive", "cell", "cells", "columns", "facts", "facts_version", "ids", "names", "nodes",
+        "provider_row", "rack", "racks", "row_of_id", "row_of_root", "rows_of_name", "versions",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self.names: list[str] = []
+        self.nodes: list[str] = []
+        self.facts: list[HostFacts] = []
+        self.versions: list[int] = []
+        self.row_of_id: dict[int, int] = {}
+        self.row_of_root: dict[int, int] = {}  # provider row of the root -> host row
+        self.rows_of_name: dict[str, list[int]] = {}  # lower case name of the service -> host rows
+        self.provider_row = Column(np.int64)
+        self.alive = Column(np.bool_)
+        self.cell = Column(np.int64)  # index in cells
+        self.rack = Column(np.int64)  # index in racks
+        self.cells: list[str] = [""]
+        self.racks: list[str] = [""]
+        self.columns: dict[str, Column] = {name: Column(np.float64) for name in USED + FIXED + DERIVED}
+        self.facts_version = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def column(self, name: str) -> Scores:
+        """Return a column by its name: float64, shape (hosts,), read-only."""
+        view: Scores = self.columns[name].view
+        return view
+
+    def put(self, host_id: int, *, provider_row: int, host: str, node: str, facts: HostFacts, version: int) -> int:
+        """Register a host, or replace its facts; return its row."""
+        row = self.row_of_id.get(host_id)
+        if row is None:
+            row = len(self.ids)
+            self.ids.append(host_id)
+            self.names.append(host)
+            self.nodes.append(node)
+            self.facts.append(facts)
+            self.versions.append(version)
+            self.row_of_id[host_id] = row
+            self.row_of_root[provider_row] = row
+            self.rows_of_name.setdefault(host.lower(), []).append(row)
+            for column in (self.provider_row, self.alive, self.cell, self.rack, *self.columns.values()):
+                column.grow(row + 1)
+            self.provider_row.data[row] = provider_row
+            self.alive.data[row] = True
+        elif version < self.versions[row]:
+            return row
+        self.facts_version += 1
+        self.facts[row] = facts
+        self.versions[row] = version
+        self.cell.data[row] = _intern(self.cells, facts.cell)
+        self.rack.data[row] = _intern(self.racks, facts.rack)
+        return row
+
+    def rows_named(self, names: tuple[str, ...]) -> Rows:
+        """Return the rows of services by their names, letter case aside, in row order."""
+        found = [row for name in names for row in self.rows_of_name.get(name.lower(), ())]
+        return np.array(sorted(set(found)), dtype=np.intp)
+
+    def set_totals(self, row: int, *, vcpus: float, ratio: float, ram_mb: float, disk_gb: float) -> None:
+        """Set what a host has, from its facts or its inventories."""
+        facts = self.facts[row]
+        values = (vcpus, ratio, ram_mb, disk_gb, facts.num_io_ops, facts.failed_builds, facts.hypervisor_version)
+        for name, value in zip(FIXED, values, strict=True):
+            self.columns[name].data[row] = value
+
+    def set_used(self, row: int, *, vcpus: float, ram_mb: float, disk_gb: float) -> None:
+        """Set what is used on a host, from allocations."""
+        columns = self.columns
+        columns["vcpus_used"].data[row] = vcpus
+        columns["used_ram_mb"].data[row] = ram_mb
+        columns["used_disk_gb"].data[row] = disk_gb
+        self.derive(row)
+
+    def derive(self, row: int) -> None:
+        """Make the derived columns of a host right."""
+        get = self.columns
+        get["free_ram_mb"].data[row] = get["total_usable_ram_mb"].data[row] - get["used_ram_mb"].data[row]
+        get["free_disk_mb"].data[row] = 1024 * (
+            get["total_usable_disk_gb"].data[row] - get["used_disk_gb"].data[row]
+        )
+        get["free_vcpus"].data[row] = (
+            get["vcpus_total"].data[row] * get["cpu_allocation_ratio"].data[row] - get["vcpus_used"].data[row]
+        )
+
+    def fork(self) -> "Hosts":
+        """Return an independent copy."""
+        copy = Hosts()
+        for name in ("ids", "names", "nodes", "facts", "versions", "cells", "racks"):
+            setattr(copy, name, list(getattr(self, name)))
+        copy.row_of_id = dict(self.row_of_id)
+        copy.row_of_root = dict(self.row_of_root)
+        copy.rows_of_name = {name: list(rows) for name, rows in self.rows_of_name.items()}
+        for name in ("provider_row", "alive", "cell", "rack"):
+            setattr(copy, name, getattr(self, name).fork())
+        copy.columns = {name: column.fork() for name, column in self.columns.items()}
+        copy.facts_version = self.facts_version
+        return copy
+
+
+def _intern(names: list[str], name: str) -> int:
+    try:
+        return names.index(name)
+    except ValueError:
+        names.append(name)
+        return len(names) - 1

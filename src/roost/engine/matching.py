@@ -1,0 +1,91 @@
+"""Who can be served by whom, all at once: matchings in a bipartite graph, kept while choices are made."""
+
+
+class Matching:
+    """Members that each need one place, and providers that each have some places.
+
+    A matching is a list with the provider of every member. Members before the one being decided are
+    fixed; ``force`` moves only those behind it, so a search that forces one member after the other never
+    meets a dead end while places are all that counts.
+
+    Source:
+        H. W. Kuhn, The Hungarian method for the assignment problem, 1955 (augmenting paths).
+    """
+
+    __slots__ = ("_options", "_places")
+
+    def __init__(self, *, options: list[int], places: list[int]) -> None:
+        self._options = options  # bit mask of providers, one a member
+        self._places = [*places, 0]  # one a provider; the last is nobody, where members wait
+
+    def perfect(self) -> list[int] | None:
+        """Return a matching in which every member has a place, or nothing if there is none.
+
+        >>> Matching(options=[0b11, 0b01], places=[1, 1]).perfect()
+        [1, 0]
+        >>> Matching(options=[0b01, 0b01], places=[1, 1]).perfect() is None
+        True
+        """
+        nobody = len(self._places) - 1
+        left = self._places[:]
+        matched = []
+        for options in self._options:
+            bits = options
+            while bits:
+                provider = (bits & -bits).bit_length() - 1
+                if left[provider] > 0:
+                    left[provider] -= 1
+                    matched.append(provider)
+                    break
+                bits &= bits - 1
+            else:
+                matched.append(nobody)
+                if not self._relieve(matched, nobody, fixed=-1):
+                    return None
+                left = [places - matched.count(at) for at, places in enumerate(self._places)]
+        return matched
+
+    def force(self, matched: list[int], member: int, provider: int) -> list[int] | None:
+        """Return a matching that gives ``member`` to ``provider`` and leaves the members before it alone.
+
+        Returns:
+            a new list, the same one if nothing changes, or nothing if the rest could not be served.
+        """
+        before = matched[member]
+        if before == provider:
+            return matched
+        matched = matched[:]
+        matched[member] = provider
+        if matched.count(provider) <= self._places[provider]:
+            return matched
+        # The place that the member has just left often serves the one it pushes out.
+        for other in range(member + 1, len(matched)):
+            if matched[other] == provider and self._options[other] >> before & 1:
+                matched[other] = before
+                return matched
+        return matched if self._relieve(matched, provider, fixed=member) else None
+
+    def _relieve(self, matched: list[int], crowded: int, *, fixed: int) -> bool:
+        """Move members behind ``fixed`` so that one of them leaves the crowded provider."""
+        options, places = self._options, self._places
+        came_from: dict[int, tuple[int, int]] = {}
+        seen = 1 << crowded
+        queue = [crowded]
+        for provider in queue:
+            for member in range(fixed + 1, len(matched)):
+                if matched[member] != provider:
+                    continue
+                bits = options[member] & ~seen
+                seen |= bits
+                while bits:
+                    target = (bits & -bits).bit_length() - 1
+                    bits &= bits - 1
+                    came_from[target] = (member, provider)
+                    if matched.count(target) < places[target]:
+                        while target != crowded:
+                            mover, source = came_from[target]
+                            matched[mover] = target
+                            target = source
+                        return True
+                    queue.append(target)
+        return False

@@ -1,0 +1,203 @@
+"""A ranking remembered: the best few hundred hosts, and a certificate that nobody else is better.
+
+A pass over all hosts fills a pool with the best ones and keeps, of all others, only what cannot change
+while they are untouched: the extremes of their raw weights, and their best score. Afterwards only touched
+hosts are judged again; they move into the pool. A rank from the pool is exact as long as its worst host
+beats what the others can have reached at most, and is refused otherwise: then a new pass is due.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from roost.engine.ranking import Scale, contributions
+from roost.engine.types import Amounts, Mask, Rows, Scores
+
+_SIZE = 256
+_ROOM = 512
+_SLACK = 1e-9  # of the sum of multipliers: far more than rounding can add up to
+
+
+class Pool:
+    """The rows that may be best, with their raw weights and scores.
+
+    Args:
+        rows: intp, shape (survivors,), ascending host rows.
+        raws: one float64 array of shape (survivors,) a weigher, clamped.
+        scores: float64, shape (survivors,), sums of the contributions.
+        scales: one a weigher, as the scores were made.
+        floating: per weigher, whether its low and its high end follow the survivors.
+    """
+
+    __slots__ = (
+        "_at", "_base", "_bound", "_bound_row", "_counts", "_floating", "_highs", "_lows", "_passing",
+        "_penalty", "_raws", "_rows", "_scores", "_size", "_survivor_raws", "_survivor_rows", "has_outside", "scales",
+    )  # fmt: skip
+
+    def __init__(
+        self, *, rows: Rows, raws: Sequence[Scores], scores: Scores, scales: list[Scale],
+        floating: list[tuple[bool, bool]],
+    ) -> None:  # fmt: skip
+        self.scales = scales
+        self._base = scales
+        self._floating = floating
+        self._survivor_rows = rows
+        self._survivor_raws = np.array(raws, dtype=np.float64).reshape(len(raws), len(rows))
+        chosen = _best_positions(scores)
+        self._size = len(chosen)
+        self._raws = np.zeros((len(raws), _ROOM))
+        self._raws[:, : self._size] = self._survivor_raws[:, chosen]
+        self._rows: Amounts = np.zeros(_ROOM, dtype=np.int64)
+        self._rows[: self._size] = rows[chosen]
+        self._at = {row: at for at, row in enumerate(rows[chosen].tolist())}
+        self._scores = np.full(_ROOM, -np.inf)
+        self._scores[: self._size] = scores[chosen]
+        self._penalty = np.zeros(_ROOM)
+        self._passing = self._size
+        self._look_outside(scores, chosen)
+
+    def _look_outside(self, scores: Scores, chosen: Rows) -> None:
+        outside: Mask = np.ones(len(scores), dtype=np.bool_)
+        outside[chosen] = False
+        self.has_outside = bool(outside.any())
+        self._highs: list[float] = []
+        self._lows: list[float] = []
+        self._counts: list[tuple[int, int]] = []
+        self._bound, self._bound_row = -np.inf, -1
+        if not self.has_outside:
+            return
+        left = scores[outside]
+        self._bound = float(left.max())
+        self._bound_row = int(self._survivor_rows[outside][left == self._bound][0])
+        for raw in self._survivor_raws:
+            others = raw[outside]
+            low, high = float(others.min()), float(others.max())
+            self._lows.append(low)
+            self._highs.append(high)
+            self._counts.append((int((others == low).sum()), int((others == high).sum())))
+
+    def touch(self, row: int, *, passed: bool, passes: bool, raws: Sequence[float]) -> bool:
+        """Take in a host that changed: whether it passed at the time of the pass, passes now, its raw weights.
+
+        Returns:
+            False if the pool can no longer answer and a new pass is due.
+        """
+        at = self._at.get(row)
+        if at is None:
+            if self._size == _ROOM or (passed and not self._leave_outside(row)):
+                return False
+            at = self._at[row] = self._size
+            self._rows[at] = row
+            self._size += 1
+            self._penalty[at] = -np.inf
+        was = self._penalty[at] == 0.0
+        self._raws[:, at] = raws
+        self._penalty[at] = 0.0 if passes else -np.inf
+        self._passing += int(passes) - int(was)
+        self._scores[at] = self._score(raws) if passes else -np.inf
+        return True
+
+    def _leave_outside(self, row: int) -> bool:
+        """Forget that a host is outside; say whether the extremes of the others are still known."""
+        if not self.has_outside:
+            return True
+        before = self._survivor_raws[:, np.searchsorted(self._survivor_rows, row)].tolist()
+        for weigher, raw in enumerate(before):
+            lows, highs = self._counts[weigher]
+            lows -= raw == self._lows[weigher]
+            highs -= raw == self._highs[weigher]
+            if lows <= 0 or highs <= 0:
+                return False
+            self._counts[weigher] = (lows, highs)
+        return True
+
+    def _score(self, raws: Sequence[float]) -> float:
+        score = 0.0
+        for raw, scale in zip(raws, self.scales, strict=True):
+            score += scale.contribution(raw)
+        return score
+
+    def best(self, wanted: int) -> tuple[list[int], list[list[float]], list[float]] | None:
+        """Return the best hosts: rows, raw weights a host, and scores; best first, equal ones in row order.
+
+        Returns:
+            None if the pool cannot prove them to be the best: then a new pass is due.
+        """
+        if self._passing == 0:
+            return None if self.has_outside else ([], [], [])
+        if self._passing < wanted and self.has_outside:
+            return None
+        self._rescale()
+        wanted = min(wanted, self._passing)
+        at = self._order(wanted)
+        worst = at[-1]
+        if self.has_outside and not self._beats_outside(float(self._scores[worst]), int(self._rows[worst])):
+            return None
+        rows = self._rows[at].tolist()
+        return rows, self._raws[:, at].T.tolist(), self._scores[at].tolist()
+
+    def _order(self, wanted: int) -> list[int]:
+        scores = self._scores[: self._size]
+        if wanted == 1:
+            first = int(scores.argmax())
+            equal = np.flatnonzero(scores == scores[first])
+            return [first] if len(equal) == 1 else [int(equal[self._rows[equal].argmin()])]
+        if self._size > wanted:
+            worst = np.partition(scores, self._size - wanted)[self._size - wanted]
+            near = np.flatnonzero(scores >= worst)
+        else:
+            near = np.flatnonzero(scores > -np.inf)
+        order = np.lexsort((self._rows[near], -scores[near]))[:wanted]
+        return near[order].tolist()
+
+    def _rescale(self) -> None:
+        """Make scales and scores right for the hosts that pass now."""
+        size = self._size
+        seen = self._raws[:, :size]
+        highs = (seen + self._penalty[:size]).max(axis=1).tolist()
+        moved = False
+        scales = []
+        for weigher, (scale, (low_floats, high_floats)) in enumerate(zip(self.scales, self._floating, strict=True)):
+            low, high = scale.low, scale.high
+            if high_floats:
+                high = max(highs[weigher], self._highs[weigher]) if self.has_outside else highs[weigher]
+            if low_floats:
+                low = float((seen[weigher] - self._penalty[:size]).min())
+                low = min(low, self._lows[weigher]) if self.has_outside else low
+            if low != scale.low or high != scale.high:
+                moved = True
+                scale = Scale(low=low, high=high, multiplier=scale.multiplier)
+            scales.append(scale)
+        if not moved:
+            return
+        self.scales = scales
+        summed = np.zeros(size)
+        for raw, scale in zip(seen, scales, strict=True):
+            part = contributions(raw, scale)
+            if part is not None:
+                summed += part
+        self._scores[:size] = summed + self._penalty[:size]
+
+    def _beats_outside(self, score: float, row: int) -> bool:
+        if self.scales == self._base:
+            return score > self._bound or (score == self._bound and row < self._bound_row)
+        # The others' raw weights are what they were; only the scale under them moved. Each contribution
+        # is linear in the raw weight, so its largest rise is at one of the two ends.
+        drift = 0.0
+        reach = 0.0
+        for now, then, low, high in zip(self.scales, self._base, self._lows, self._highs, strict=True):
+            drift += max(
+                now.contribution(low) - then.contribution(low), now.contribution(high) - then.contribution(high)
+            )
+            reach += abs(now.contribution(high)) + abs(then.contribution(high)) + abs(now.multiplier)
+        return score > self._bound + drift + _SLACK * reach
+
+
+def _best_positions(scores: Scores) -> Rows:
+    """Return the positions of the best scores, equal ones with lower rows first, in ascending order."""
+    if len(scores) <= _SIZE + _SIZE // 2:
+        return np.arange(len(scores))
+    least = np.partition(scores, len(scores) - _SIZE)[len(scores) - _SIZE]
+    above = np.flatnonzero(scores > least)
+    equal = np.flatnonzero(scores == least)[: _SIZE - len(above)]
+    return np.sort(np.concatenate([above, equal]))

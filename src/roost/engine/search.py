@@ -1,0 +1,148 @@
+"""Candidate search: every way to hold a query, best anchors first, made only as far as they are asked for."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Literal
+
+import numpy as np
+
+from roost.engine.anchors import anchor_mask, is_exact
+from roost.engine.candidates import RowCandidate, Walk
+from roost.engine.picks import picks_at
+from roost.engine.query import Compiled, UnknownName, compile_query
+from roost.engine.sharing import Sharing
+from roost.engine.state import State
+from roost.engine.types import Rows
+from roost.model.allocation import Candidate
+
+__all__ = ["Compiled", "RowCandidate", "UnknownName", "compile_query", "has_candidate", "search", "to_candidate"]
+
+Order = Literal["depth-first", "breadth-first"]
+
+
+def search(
+    state: State,
+    compiled: Compiled,
+    *,
+    anchors: Iterable[int] | None = None,
+    limit: int | None = None,
+    order: Order = "depth-first",
+    distinct_mappings: bool = True,
+) -> Iterator[RowCandidate]:
+    """Find candidates, one after the other.
+
+    The state must not change between the first candidate and the last one taken.
+
+    Args:
+        anchors: provider rows of the roots to look at, in the order wanted; None: all, in row order.
+        limit: stop after so many; None: that of the query. Fewer are a prefix of more.
+        order: all of one anchor before the next, or one of each anchor in turn.
+        distinct_mappings: give candidates that differ only in which group is served by which provider;
+            otherwise each set of amounts comes once.
+
+    Returns:
+        candidates, none twice, in an order that the state and the arguments decide. Within an anchor,
+        groups with few options choose first, and choose providers of the tree before those that share
+        with it, each in row order.
+
+    Source:
+        placement/objects/allocation_candidate.py, _get_by_requests and what it calls.
+    """
+    finder = _Finder(state, compiled, distinct_mappings=distinct_mappings)
+    found = finder.depth_first(anchors) if order == "depth-first" else finder.breadth_first(anchors)
+    if not distinct_mappings or finder.sharing:
+        found = finder.unique(found)
+    if limit is None:
+        limit = compiled.limit
+    return found if limit is None else islice(found, limit)
+
+
+def has_candidate(state: State, compiled: Compiled, anchor_row: int) -> bool:
+    """Say whether there is a candidate at one anchor, the row of a root."""
+    picks = picks_at(state, compiled, Sharing(state), anchor_row)
+    if picks is None:
+        return False
+    return next(iter(Walk(state, compiled, picks, anchor=anchor_row)), None) is not None
+
+
+def to_candidate(state: State, row_candidate: RowCandidate) -> Candidate:
+    """Return a candidate in the uuids and names that it has outside the engine."""
+    uuids, name_of = state.providers.uuids, state.class_ids.name_of
+    allocations: dict[str, dict[str, int]] = {}
+    for row, class_id, amount in row_candidate.takes:
+        allocations.setdefault(uuids[row], {})[name_of(class_id)] = amount
+    mappings = {suffix: tuple(uuids[row] for row in rows) for suffix, rows in row_candidate.mappings}
+    return Candidate(allocations=allocations, mappings=mappings)
+
+
+class _Finder:
+    """One search: the sharing providers it met, and what must not come twice."""
+
+    __slots__ = ("_compiled", "_distinct_mappings", "_seen", "_seen_options", "_state", "sharing")
+
+    def __init__(self, state: State, compiled: Compiled, *, distinct_mappings: bool) -> None:
+        self._state = state
+        self._compiled = compiled
+        self._distinct_mappings = distinct_mappings
+        self._seen: set[object] = set()
+        self._seen_options: set[object] = set()
+        self.sharing = Sharing(state)
+
+    def depth_first(self, anchors: Iterable[int] | None) -> Iterator[RowCandidate]:
+        for anchor in self._anchors() if anchors is None else anchors:
+            yield from self._at(anchor)
+
+    def breadth_first(self, anchors: Iterable[int] | None) -> Iterator[RowCandidate]:
+        running = (self._at(anchor) for anchor in (self._anchors() if anchors is None else anchors))
+        going: list[Iterator[RowCandidate]] = []
+        for each in running:
+            first = next(each, None)
+            if first is not None:
+                going.append(each)
+                yield first
+        while going:
+            still = []
+            for each in going:
+                another = next(each, None)
+                if another is not None:
+                    still.append(each)
+                    yield another
+            going = still
+
+    def unique(self, found: Iterator[RowCandidate]) -> Iterator[RowCandidate]:
+        """Leave out repeats. With mappings, only providers that share can bring them, at several anchors."""
+        seen, shared = self._seen, self.sharing.rows
+        for each in found:
+            if self._distinct_mappings:
+                if all(row in shared for _, rows in each.mappings for row in rows):
+                    key: object = (each.takes, frozenset(each.mappings))
+                    if key in seen:
+                        continue
+                    seen.add(key)
+            elif each.takes in seen:
+                continue
+            else:
+                seen.add(each.takes)
+            yield each
+
+    def _anchors(self) -> Iterator[int]:
+        rows: Rows = np.flatnonzero(anchor_mask(self._state, self._compiled, self.sharing))
+        start, size = 0, 16
+        while start < len(rows):
+            # A limit often stops after a few: leave the arrays a little at a time.
+            yield from rows[start : start + size].tolist()
+            start, size = start + size, size * 4
+
+    def _at(self, anchor: int) -> Iterator[RowCandidate]:
+        picks = picks_at(self._state, self._compiled, self.sharing, anchor)
+        if picks is None:
+            return
+        if self.sharing and all(row in self.sharing.rows for pick in picks for row in pick.options):
+            # The tree itself gives nothing: every tree with the same lenders has the same candidates.
+            options = tuple(tuple(pick.options) for pick in picks)
+            if options in self._seen_options:
+                return
+            self._seen_options.add(options)
+        yield from Walk(
+            self._state, self._compiled, picks, anchor=anchor, are_mappings_distinct=self._distinct_mappings
+        )

@@ -1,0 +1,150 @@
+"""Everything a process knows, as columns: the one value that searches, ranks and claims work on."""
+
+import numpy as np
+
+from roost.engine.capacity import ClassColumns
+from roost.engine.changes import Changes
+from roost.engine.columns import Column
+from roost.engine.hosts import Hosts
+from roost.engine.labels import Labels
+from roost.engine.symbols import Symbols
+from roost.engine.trees import Providers
+from roost.engine.types import NOTHING, Amounts
+from roost.model.journal import ConsumerRow, InstanceRow
+from roost.model.names import SHARING_TRAIT
+
+
+class Holder:
+    """A consumer and what it holds. Never changed after it is made; a change makes a new one."""
+
+    __slots__ = ("generation", "id", "instance", "project_id", "takes", "type_id", "user_id", "uuid")
+
+    def __init__(
+        self, consumer: ConsumerRow, takes: list[tuple[int, int]], instance: InstanceRow | None
+    ) -> None:
+        self.id = consumer.id
+        self.uuid = consumer.uuid
+        self.generation = consumer.generation
+        self.project_id = consumer.project_id
+        self.user_id = consumer.user_id
+        self.type_id = consumer.type_id
+        self.takes = takes  # inventory id, amount
+        self.instance = instance
+
+
+class Group:
+    """A server group: its rule, its places, and how many members each host has."""
+
+    __slots__ = ("id", "limit", "members", "places", "policy", "uuid")
+
+    def __init__(self, *, group_id: int, uuid: str, policy: str, limit: int) -> None:
+        self.id = group_id
+        self.uuid = uuid
+        self.policy = policy
+        self.limit = limit  # max_server_per_host
+        self.places: dict[int, tuple[int, int]] = {}  # scope -> holder, members
+        self.members: dict[int, int] = {}  # host row -> members
+
+    def fork(self) -> "Group":
+        """Return an independent copy."""
+        copy = Group(group_id=self.id, uuid=self.uuid, policy=self.policy, limit=self.limit)
+        copy.places = dict(self.places)
+        copy.members = dict(self.members)
+        return copy
+
+
+class State:
+    """All columns of one process. Only ``roost.engine.apply`` changes one."""
+
+    __slots__ = (
+        "_best", "aggregate_names", "aggregate_versions", "aggregates", "changes", "class_ids", "classes",
+        "content_versions", "documents", "groups", "groups_by_uuid", "holders", "holders_by_id", "hosts", "inventory_version",
+        "membership", "metadata", "position", "providers", "shared_version", "stale_hosts", "traits", "trait_ids",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.class_ids = Symbols()
+        self.trait_ids = Symbols()
+        self.aggregates = Symbols()  # by uuid
+        self.aggregate_names: dict[int, str] = {}
+        self.aggregate_versions: dict[int, int] = {}
+        self.metadata: dict[int, dict[str, str]] = {}  # of aggregates
+        self.documents: dict[tuple[str, bytes], int] = {}  # kind, fingerprint -> id
+        self.providers = Providers()
+        self.classes: dict[int, ClassColumns] = {}
+        self.traits = Labels()
+        self.membership = Labels()
+        self.hosts = Hosts()
+        self.groups: dict[int, Group] = {}
+        self.groups_by_uuid: dict[str, Group] = {}
+        self.holders: dict[bytes, Holder] = {}
+        self.holders_by_id: dict[int, Holder] = {}
+        self.changes = Changes()
+        self.inventory_version = 0
+        self.shared_version = 0  # rises when the use of a provider outside every host's tree changes
+        self.stale_hosts: set[int] = set()  # host rows whose totals are to be counted again
+        self.content_versions: dict[tuple[str, int], int] = {}  # kind, provider row -> generation it was written at
+        self.position = 0  # of the newest change applied
+        self._best: dict[int, Column] = {}
+
+    def inventory(self, class_id: int) -> ClassColumns:
+        """Return the columns of a class, made when first asked for."""
+        columns = self.classes.get(class_id)
+        if columns is None:
+            columns = self.classes[class_id] = ClassColumns(len(self.providers))
+        return columns
+
+    def sharing_rows(self) -> list[int]:
+        """Return the rows of the providers that share via aggregates, in row order."""
+        trait = self.trait_ids.id_of(SHARING_TRAIT)
+        if trait is None:
+            return []
+        return [int(row) for row in np.flatnonzero(self.traits.wearing(trait) & self.providers.alive.view)]
+
+    def best_free(self, class_id: int) -> Amounts:
+        """Return the largest free amount that any one provider of each host's tree has of a class.
+
+        Returns:
+            int64, shape (hosts,), in the unit of the class; ``NOTHING`` where the tree has no inventory of it.
+        """
+        column = self._best.get(class_id)
+        if column is None:
+            column = self._best[class_id] = Column(np.int64, fill=NOTHING, rows=len(self.hosts))
+            free = self.inventory(class_id).free.view
+            column.data[: len(self.hosts)] = free[self.hosts.provider_row.view]
+            for root, rows in self.providers.tree.items():
+                host = self.hosts.row_of_root.get(root)
+                if host is not None:
+                    column.data[host] = max(free.item(row) for row in rows)
+        view: Amounts = column.view
+        return view
+
+    def forget_best(self) -> None:
+        """Drop what was derived from inventories and trees; it is made again when next asked for."""
+        self._best.clear()
+
+    def note_free(self, class_id: int, row: int, host_row: int) -> None:
+        """Keep ``best_free`` right after the free amount of one provider of a host's tree changed."""
+        column = self._best.get(class_id)
+        if column is None:
+            return
+        free = self.classes[class_id].free.data
+        rows = self.providers.tree.get(self.providers.root.data.item(row))
+        column.data[host_row] = free[row] if rows is None else max(free.item(each) for each in rows)
+
+    def fork(self) -> "State":
+        """Return an independent copy, for dry runs, replays and simulations."""
+        copy = State()
+        for name in ("class_ids", "trait_ids", "aggregates", "providers", "traits", "membership", "hosts", "changes"):
+            setattr(copy, name, getattr(self, name).fork())
+        for name in ("aggregate_names", "aggregate_versions", "content_versions", "documents", "holders", "holders_by_id"):
+            setattr(copy, name, dict(getattr(self, name)))
+        copy.metadata = {aggregate: dict(pairs) for aggregate, pairs in self.metadata.items()}
+        copy.classes = {class_id: columns.fork() for class_id, columns in self.classes.items()}
+        copy.groups = {group_id: group.fork() for group_id, group in self.groups.items()}
+        copy.groups_by_uuid = {group.uuid: group for group in copy.groups.values()}
+        copy.inventory_version = self.inventory_version
+        copy.shared_version = self.shared_version
+        copy.stale_hosts = set(self.stale_hosts)
+        copy.position = self.position
+        return copy

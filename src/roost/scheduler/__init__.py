@@ -1,0 +1,1 @@
+"""The choice. Read ``select`` first."""

@@ -1,0 +1,226 @@
+"""Filter and weigh: from all hosts to the best few, with the reason for every other.
+
+``Shape`` is the pipeline put together for one kind of request. ``Shape.rank`` runs it: by a pass over all
+hosts, or, where only few hosts were touched since the last pass, from the pool that the pass left
+(``roost.engine.pool``). Both give the same hosts and the same evidence, to the last bit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from roost.engine import ranking
+from roost.engine.feasible import Feasibility
+from roost.engine.pool import Pool
+from roost.engine.ranking import Scale
+from roost.engine.state import State
+from roost.engine.types import Mask
+from roost.model.decision import HostScore, Stage
+from roost.scheduler.hosts import HostView
+from roost.scheduler.rules import Filter, Weigher
+from roost.scheduler.spec import Spec
+from roost.scheduler.weighing import Weighing
+
+# Up to so many touched hosts are judged one by one; beyond, a pass over all is faster.
+_TOUCHED_MAX = 24
+_TABLE = 5  # hosts in the score table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ranked:
+    """The outcome for one instance: hosts best first, and the evidence."""
+
+    rows: list[int]  # as many as were wanted, fewer if fewer are left
+    left: int  # how many hosts passed everything
+    rejects: list[int]  # hosts refused by each stage, in order
+    raws: list[list[float]]  # per row, one raw weight an active weigher
+    totals: list[float]  # per row
+    scales: list[Scale]  # of the active weighers
+
+
+class Shape:
+    """Everything that rules need for requests that look alike, kept between them.
+
+    Args:
+        state: the columns; the same state at every call.
+        spec: a request of this shape.
+        fit: what hosts can hold it.
+        named: hosts that the request allows by name (forced, ignored, destination) with the reason of the
+            others; or none.
+        filters, weighers: in the order of the settings; those that do not concern the request are left out here.
+    """
+
+    def __init__(
+        self, state: State, spec: Spec, *, fit: Feasibility, named: tuple[str, Mask] | None,
+        filters: Sequence[Filter], weighers: Sequence[Weigher],
+    ) -> None:  # fmt: skip
+        self._state = state
+        self.spec = spec
+        self.fit = fit
+        self.request_body = msgspec.json.encode(
+            msgspec.structs.replace(spec.request, instance_uuids=(), count=1, user_id=""), order="sorted"
+        )
+        self.epoch = state.changes.epoch
+        self._everyone = HostView(state)
+        self._out = [np.empty(len(state.hosts), dtype=np.bool_) for _ in range(len(fit))]
+        self._searched: dict[int, bool] = {}
+        concerned = [rule for rule in filters if rule.concerns(spec)]
+        self._later: list[tuple[Filter | None, Mask | None]] = [] if named is None else [(None, named[1])]
+        for rule in concerned:
+            self._later.append((rule, rule.keep(self._everyone, spec) if rule.reads(spec) == "facts" else None))
+        head = [] if named is None else [("requested_hosts", named[0])]
+        checks = [("search", reason) for reason in fit.reasons] + head
+        self._checks = checks + [(rule.name, rule.reason(spec)) for rule in concerned]
+        self._weighing = Weighing(state, spec, weighers)
+        self._is_local = self._weighing.is_local and all(mask is not None for _, mask in self._later)
+        self._masks: list[Mask] = []
+        self._pool: Pool | None = None
+        self._rejects: list[int] = []  # hosts refused by each check, kept right with the pool
+        self._refused_by: dict[int, int] = {}  # host -> check, of the hosts touched since the pass
+        self._position = -1  # of the changes that pool and searches have seen
+        self._shared_version = -1
+
+    def rank(self, wanted: int) -> Ranked:
+        """Return the best hosts for one instance of this shape, as the state is now."""
+        touched = self._touched()
+        if touched is None:
+            self._searched.clear()
+        else:
+            for row in touched:
+                self._searched.pop(row, None)
+        is_hot = touched is not None and len(touched) <= _TOUCHED_MAX
+        if self._pool is not None and touched is not None and is_hot:
+            ranked = self._from_pool(touched, wanted)
+            if ranked is not None:
+                return ranked
+        return self._pass(wanted, keep_pool=is_hot and self._is_local)
+
+    def rank_all(self) -> Ranked:
+        """Return every host that passes, best first."""
+        self._searched.clear()
+        return self._pass(max(len(self._state.hosts), 1), keep_pool=False)
+
+    def stages(self, ranked: Ranked) -> list[Stage]:
+        """Return the evidence of filtering: one stage a check, in order."""
+        stages = []
+        before = sum(ranked.rejects) + ranked.left
+        for (rule, reason), rejected in zip(self._checks, ranked.rejects, strict=True):
+            stages.append(Stage(rule, before, before - rejected, reason))
+            before -= rejected
+        return stages
+
+    @property
+    def weighers(self) -> list[str]:
+        """The names of the weighers in the score table, in order."""
+        return self._weighing.names
+
+    def table(self, ranked: Ranked) -> list[HostScore]:
+        """Return the evidence of weighing: the score table of the best hosts."""
+        names = self._state.hosts.names
+        score = self._weighing.score
+        return [
+            score(names[row], row, raws, total, ranked.scales)
+            for row, raws, total in zip(ranked.rows[:_TABLE], ranked.raws, ranked.totals, strict=False)
+        ]
+
+    def _touched(self) -> list[int] | None:
+        """Return the hosts touched since the last look, or None if that is not known."""
+        state = self._state
+        if self.fit.shares and self._shared_version != state.shared_version:
+            return None
+        rows = state.changes.since(self._position) if self._position >= 0 else None
+        return None if rows is None else list(dict.fromkeys(rows))
+
+    def _from_pool(self, touched: list[int], wanted: int) -> Ranked | None:
+        pool, state, passing = self._pool, self._state, len(self._checks)
+        assert pool is not None
+        for row in touched:
+            was, now = self._last_refusal(row), self._refusal(row)
+            self._refused_by[row] = now
+            if was < passing:
+                self._rejects[was] -= 1
+            if now < passing:
+                self._rejects[now] += 1
+            raws = self._weighing.raws_of(row)
+            if not pool.touch(row, passed=was == passing, passes=now == passing, raws=raws):
+                return None
+        self._position = state.changes.position
+        left = self._alive - sum(self._rejects)
+        if left <= 1:
+            return None  # With one host or none no weigher runs; the pass knows about that.
+        found = pool.best(wanted)
+        if found is None:
+            return None
+        rows, raws_of_rows, totals = found
+        return Ranked(
+            rows=rows, left=left, rejects=list(self._rejects), raws=raws_of_rows, totals=totals, scales=pool.scales
+        )
+
+    def _last_refusal(self, row: int) -> int:
+        """Return the check that refused a host when it was last judged, or how many checks there are."""
+        known = self._refused_by.get(row)
+        if known is not None:
+            return known
+        for at, mask in enumerate(self._masks):
+            if not mask.item(row):
+                return at
+        return len(self._checks)
+
+    def _refusal(self, row: int) -> int:
+        """Return the first check that refuses a host now, or how many checks there are."""
+        first = self.fit.one(self._state, row)
+        if first < len(self.fit):
+            return first
+        for at, (_, mask) in enumerate(self._later, start=len(self.fit)):
+            assert mask is not None
+            if not mask.item(row):
+                return at
+        return len(self._checks)
+
+    def _pass(self, wanted: int, *, keep_pool: bool) -> Ranked:
+        """Judge and weigh all hosts."""
+        state = self._state
+        self._pool = None
+        self._position = state.changes.position
+        self._shared_version = state.shared_version
+        masks = self.fit.all(state, self._out, self._searched)
+        for rule, mask in self._later:
+            assert mask is not None or rule is not None
+            masks.append(mask if mask is not None else rule.keep(self._everyone, self.spec))  # type: ignore[union-attr]  # asserted
+        self._masks = masks
+        passing = state.hosts.alive.view.copy()
+        self._alive = left = int(np.count_nonzero(passing))
+        self._rejects = []
+        for mask in masks:
+            np.logical_and(passing, mask, out=passing)
+            now = int(np.count_nonzero(passing))
+            self._rejects.append(left - now)
+            left = now
+        self._refused_by = {}
+        if left <= 1:
+            rows = np.flatnonzero(passing).tolist()
+            return Ranked(
+                rows=rows, left=left, rejects=list(self._rejects), raws=[[]] * left, totals=[0.0] * left, scales=[]
+            )
+        return self._weigh(passing, left=left, wanted=wanted, keep_pool=keep_pool)
+
+    def _weigh(self, passing: Mask, *, left: int, wanted: int, keep_pool: bool) -> Ranked:
+        rows = None if left == len(passing) else np.flatnonzero(passing)
+        weighed = self._weighing.weigh(rows)
+        best = ranking.best(weighed.totals, wanted)
+        if keep_pool:
+            self._pool = Pool(
+                rows=np.arange(left) if rows is None else rows, raws=weighed.raws, scores=weighed.totals,
+                scales=weighed.scales, floating=self._weighing.floating,
+            )  # fmt: skip
+        columns = [raw[best].tolist() for raw in weighed.raws]
+        return Ranked(
+            rows=(best if rows is None else rows[best]).tolist(),
+            left=left,
+            rejects=list(self._rejects),
+            raws=[list(raws) for raws in zip(*columns, strict=True)] if columns else [[]] * len(best),
+            totals=weighed.totals[best].tolist(),
+            scales=weighed.scales,
+        )

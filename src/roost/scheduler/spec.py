@@ -1,0 +1,51 @@
+"""A request as the rules see it."""
+
+from typing import Literal
+
+from roost.engine.state import Group
+from roost.model.flavor import Flavor
+from roost.model.image import Image
+from roost.model.request import Destination, Request
+
+
+class Spec:
+    """A request with its server group looked up. Rules read it and never change it."""
+
+    __slots__ = ("group", "is_rebuild", "request")
+
+    def __init__(self, request: Request, *, group: Group | None = None) -> None:
+        self.request = request
+        self.group = group
+        self.is_rebuild = self.hint_list("_nova_check_type") == ["rebuild"]
+
+    @property
+    def flavor(self) -> Flavor:
+        """The flavor asked for."""
+        return self.request.flavor
+
+    @property
+    def image(self) -> Image | None:
+        """The image to boot from, if any."""
+        return self.request.image
+
+    @property
+    def destination(self) -> Destination | None:
+        """Where the request must go, if anywhere."""
+        return self.request.destination
+
+    @property
+    def policy(self) -> Literal["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "fault-domain", ""]:
+        """The policy of the request's server group, or nothing."""
+        return "" if self.group is None else self.group.policy  # type: ignore[return-value]  # checked when stored
+
+    def hint(self, name: str, default: str | None = None) -> str | None:
+        """Return the first value of a scheduler hint, or ``default``."""
+        values = self.hint_list(name)
+        return values[0] if values else default
+
+    def hint_list(self, name: str) -> list[str]:
+        """Return all values of a scheduler hint; a single one is a list of one."""
+        value = self.request.hints.get(name)
+        if value is None:
+            return []
+        return [value] if isinstance(value, str) else list(value)

@@ -1,0 +1,140 @@
+"""The weighing half of the pipeline: weighers, multipliers, scales and the score table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from roost.engine import ranking
+from roost.engine.hosts import FIXED
+from roost.engine.ranking import Scale
+from roost.engine.state import State
+from roost.engine.types import Rows, Scores
+from roost.model.decision import HostScore
+from roost.scheduler.hosts import HostView
+from roost.scheduler.rules import Weigher
+from roost.scheduler.spec import Spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Weighed:
+    """Scores of the hosts that passed, with what they were made of."""
+
+    raws: list[Scores]  # one an active weigher, float64, shape (survivors,), clamped
+    scales: list[Scale]  # one an active weigher
+    totals: Scores  # float64, shape (survivors,)
+
+
+class Weighing:
+    """The weighers that concern a request, told apart by whether hosts can differ in them.
+
+    A weigher whose multiplier is 0 everywhere is off. One whose raw weight is the same for all hosts and
+    adds nothing is flat: it stays in the score table and out of the arithmetic.
+    """
+
+    def __init__(self, state: State, spec: Spec, weighers: Sequence[Weigher]) -> None:
+        self._state = state
+        self._spec = spec
+        self._everyone = HostView(state)
+        self._active: list[Weigher] = []
+        self._overrides: list[Scores | None] = []  # float64, shape (hosts,): multipliers set by aggregates
+        self._columns: list[str | None] = []  # the host column that is the raw weight, if it is one
+        self._listed: list[tuple[Weigher, int, float]] = []  # place among the active or -1, raw weight if flat
+        for weigher in weighers:
+            self._place(weigher)
+        self.names = [weigher.name for weigher, _, _ in self._listed]
+        self.is_local = all(override is None for override in self._overrides) and None not in self._columns
+        self.floating = [(weigher.minval is None, weigher.maxval is None) for weigher in self._active]
+
+    def _place(self, weigher: Weigher) -> None:
+        override = self._override(weigher)
+        if (weigher.multiplier == 0.0 and override is None) or not weigher.concerns(self._spec):
+            return
+        raw = weigher.raw(self._everyone, self._spec)
+        columns = self._state.hosts.columns
+        name = next((name for name, column in columns.items() if column.view is raw), None)
+        if name in FIXED and len(raw):
+            value = float(raw[0])
+            low = value if weigher.minval is None else weigher.minval
+            if bool((raw == value).all()) and value == low:
+                self._listed.append((weigher, -1, value))
+                return
+        self._listed.append((weigher, len(self._active), 0.0))
+        self._active.append(weigher)
+        self._overrides.append(override)
+        self._columns.append(name)
+
+    def _override(self, weigher: Weigher) -> Scores | None:
+        """Return the multiplier of every host if any aggregate sets one: the least of its aggregates'."""
+        values = self._everyone.aggregate_values(weigher.aggregate_key)
+        if not values:
+            return None
+        multipliers = np.full(len(self._everyone), weigher.multiplier)
+        for host, texts in values.items():
+            numbers = [number for text in texts if (number := _number(text)) is not None]
+            if len(numbers) == len(texts):
+                multipliers[host] = min(numbers) * weigher.sign
+        return multipliers
+
+    def weigh(self, rows: Rows | None) -> Weighed:
+        """Weigh the hosts that passed: intp, shape (survivors,), or None for all; two at least."""
+        raws, scales, parts = [], [], []
+        count = len(self._everyone) if rows is None else len(rows)
+        for weigher, override in zip(self._active, self._overrides, strict=True):
+            raw = weigher.raw(self._everyone, self._spec)
+            if rows is not None:
+                raw = raw.take(rows)
+            raw = ranking.clamp(raw, minval=weigher.minval, maxval=weigher.maxval)
+            multiplier = weigher.multiplier if override is None else 1.0
+            scale = ranking.scale_of(raw, minval=weigher.minval, maxval=weigher.maxval, multiplier=multiplier)
+            part = ranking.contributions(raw, scale)
+            if part is not None:
+                if override is not None:
+                    part = part * (override if rows is None else override[rows])
+                parts.append(part)
+            raws.append(raw)
+            scales.append(scale)
+        return Weighed(raws=raws, scales=scales, totals=ranking.total(parts, count))
+
+    def raws_of(self, row: int) -> list[float]:
+        """Return the raw weights of one host, clamped; only where every raw weight is a column."""
+        columns = self._state.hosts.columns
+        found = []
+        for weigher, name in zip(self._active, self._columns, strict=True):
+            assert name is not None
+            raw = columns[name].data.item(row)
+            if weigher.minval is not None and raw < weigher.minval:
+                raw = float(weigher.minval)
+            if weigher.maxval is not None and raw > weigher.maxval:
+                raw = float(weigher.maxval)
+            found.append(raw)
+        return found
+
+    def score(self, host: str, row: int, raws: list[float], total: float, scales: list[Scale]) -> HostScore:
+        """Return one line of the score table; without scales (one host only) nothing was weighed."""
+        if not scales and self._active:
+            return HostScore(host, 0.0, [], [], [], [])
+        raw, normalised, multiplier, contribution = [], [], [], []
+        for weigher, place, value in self._listed:
+            if place < 0:
+                raw.append(value)
+                normalised.append(0.0)
+                multiplier.append(weigher.multiplier)
+                contribution.append(0.0)
+                continue
+            scale, override = scales[place], self._overrides[place]
+            share = scale.multiplier if override is None else override.item(row)
+            width = scale.high - scale.low
+            level = (raws[place] - scale.low) / width if width else 0.0
+            raw.append(raws[place])
+            normalised.append(level)
+            multiplier.append(share)
+            contribution.append(level * share)
+        return HostScore(host, total, raw, normalised, multiplier, contribution)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

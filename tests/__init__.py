@@ -1,0 +1,1 @@
+"""What Roost promises, checked."""

@@ -1,0 +1,71 @@
+"""What a document shows runs, and what it points to exists."""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if path.exists()]
+COMMAND_S_MAX = 60
+
+
+def blocks(text: str, info: str) -> Iterator[tuple[int, str]]:
+    """Give the first line's number and the text of each fenced block with exactly this info string."""
+    for found in re.finditer(rf"^```{info}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        yield text.count("\n", 0, found.start(1)), found[1]
+
+
+def commands(text: str) -> list[list[str]]:
+    """Give the words of each ``$ roost`` line in the blocks marked as runnable."""
+    lines = [line for _, block in blocks(text, "console runnable") for line in block.splitlines()]
+    return [shlex.split(line[2:]) for line in lines if line.startswith("$ roost")]
+
+
+def with_any(info: str) -> list[Path]:
+    """Give the documents that hold at least one such block."""
+    return [path for path in DOCUMENTS if any(blocks(path.read_text(encoding="utf-8"), info))]
+
+
+def name(path: Path) -> str:
+    """Name a document as a reader would."""
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", with_any("python"), ids=name)
+def test_the_python_blocks_of_a_document_run_in_order(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "__main__"}
+    for line, block in blocks(path.read_text(encoding="utf-8"), "python"):
+        # The empty lines let a traceback show the line of the document.
+        exec(compile("\n" * line + block, str(path), "exec"), namespace)
+
+
+@pytest.mark.parametrize("path", with_any("console runnable"), ids=name)
+def test_the_commands_of_a_document_run_in_order(path, tmp_path, monkeypatch):
+    # A reader has the command on the path and starts in an empty folder; so does the test, home included.
+    monkeypatch.setenv("HOME", str(tmp_path))
+    roost = Path(sys.executable).with_name("roost")
+    for command in commands(path.read_text(encoding="utf-8")):
+        run = subprocess.run(
+            [roost, *command[1:]], cwd=tmp_path, capture_output=True, text=True, timeout=COMMAND_S_MAX, check=False
+        )
+        assert run.returncode == 0, f"{shlex.join(command)}\n{run.stdout}{run.stderr}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_the_links_of_a_document_lead_somewhere(path):
+    prose = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", prose)]
+    local = [target for target in targets if target and not target.startswith(("http://", "https://", "mailto:"))]
+    assert [target for target in local if not (path.parent / target).exists()] == []
+
+
+def test_blocks_and_commands_are_found_by_their_marks():
+    text = "a\n```python\nx = 1\n```\n```console\n$ roost no\n```\n```console runnable\n$ roost up --port 1\nok\n```\n"
+    assert list(blocks(text, "python")) == [(2, "x = 1\n")]
+    assert commands(text) == [["roost", "up", "--port", "1"]]

@@ -1,0 +1,40 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.tidy import repository
+
+# A route of our own, such as one that takes work, may begin with a word that is also a folder of some machines.
+OWN_ROUTES = r"(?!(?:take|answer|heartbeat|enqueue)\b|\{)"
+MACHINE_PATH = re.compile(
+    rf"(?<![\w.~/$}}-])/(?:root|home|Users|builds|workspaces?|work/{OWN_ROUTES}[\w.]|mnt/[a-z]/)[\w/.]"
+)
+
+# Where packages come from is a matter of the machine that installs them.
+REGISTRY = re.compile(r"(?:pypi|files[.]pythonhosted|registry[.]npmjs|proxy[.]golang|deb[.]debian)[.](?:org|io|com)")
+
+
+@pytest.mark.parametrize("path", repository.files(), ids=str)
+def test_a_file_names_no_path_of_one_machine(path):
+    assert MACHINE_PATH.findall(repository.read(path)) == []
+    assert str(repository.ROOT) not in repository.read(path)
+
+
+@pytest.mark.parametrize("path", repository.files(), ids=str)
+def test_a_file_names_no_registry(path):
+    assert REGISTRY.findall(repository.read(path)) == []
+
+
+@pytest.mark.parametrize("path", ["requirements.lock", "requirements-dev.lock"])
+def test_a_lock_file_holds_names_and_versions_only(path):
+    lines = [line for line in repository.read(Path(path)).splitlines() if not line.lstrip().startswith("#")]
+    assert lines
+    assert [line for line in lines if not re.fullmatch(r"[a-z0-9-]+==[\w.]+( ; [\w ='<>.!]+)?", line)] == []
+
+
+def test_paths_of_machines_are_told_from_routes():
+    home, desk = "/home" + "/me/file", "/work" + "/desk/file"
+    assert MACHINE_PATH.search(f"see {home}")
+    assert MACHINE_PATH.search(f'"{desk}"')
+    assert not MACHINE_PATH.search("POST /v1/work/take or /work/{host} or /work/answer")

@@ -1,0 +1,95 @@
+"""Whatever a user can name has a heading in the documents; a reader searches for the name and finds it.
+
+Everything is discovered: a new rule, setting, error or command is asked for as soon as it exists.
+"""
+
+import inspect
+import re
+from collections.abc import Iterator
+
+import click
+import msgspec
+import pytest
+
+from tests.tidy import repository
+
+
+def has_heading(name: str) -> bool:
+    """Say whether a heading begins with the name; a section or a dot may stand before it."""
+    return any(
+        re.match(rf"(?:\[[\w.]+\]\s*)?(?:\w+\.)*{re.escape(name)}(?![\w-])", text) for text in repository.headings()
+    )
+
+
+def classes(module: str, kind: type) -> list[type]:
+    """Give the public classes of one kind that a module defines itself."""
+    found = [
+        value for value in repository.members(module).values() if inspect.isclass(value) and issubclass(value, kind)
+    ]
+    return [value for value in found if value.__module__ == module and not value.__name__.startswith("_")]
+
+
+def errors() -> list[str]:
+    """Give the names of all errors raised on purpose."""
+    return sorted(kind.__name__ for kind in classes("roost.errors", BaseException))
+
+
+def settings() -> list[str]:
+    """Give the names of all settings, as they are written in a settings file."""
+    kinds = classes("roost.model.settings", msgspec.Struct)
+    return sorted({field.encode_name for kind in kinds for field in msgspec.structs.fields(kind)})
+
+
+def commands() -> list[str]:
+    """Give every command as a user types it."""
+    members = repository.members("roost.cli")
+    main = members.get("main")
+    # The entry point may be a function around the group; the group is in the same module then.
+    candidates = [main] if isinstance(main, click.Command) else members.values()
+    roots = [value for value in candidates if isinstance(value, click.Group)]
+    return sorted({name for root in roots for name in leaves(root, "roost")})
+
+
+def leaves(command: click.Command, name: str) -> Iterator[str]:
+    """Give the full names of the commands below one, without the groups."""
+    if not isinstance(command, click.Group):
+        yield name
+        return
+    context = click.Context(command, info_name=name)
+    for part in command.list_commands(context):
+        child = command.get_command(context, part)
+        if child is not None and not child.hidden:
+            yield from leaves(child, f"{name} {part}")
+
+
+@pytest.mark.parametrize("name", repository.rules("filters"))
+def test_a_filter_has_a_heading(name):
+    assert has_heading(name), f"no heading under docs/ begins with {name}"
+
+
+@pytest.mark.parametrize("name", repository.rules("weighers"))
+def test_a_weigher_has_a_heading(name):
+    assert has_heading(name), f"no heading under docs/ begins with {name}"
+
+
+@pytest.mark.parametrize("name", errors())
+def test_an_error_has_a_heading(name):
+    assert has_heading(name), f"no heading under docs/ begins with {name}"
+
+
+@pytest.mark.parametrize("name", settings())
+def test_a_setting_has_a_heading(name):
+    assert has_heading(name), f"no heading under docs/ begins with {name}"
+
+
+@pytest.mark.parametrize("name", commands())
+def test_a_command_has_a_heading(name):
+    assert has_heading(name), f"no heading under docs/ begins with {name}"
+
+
+def test_commands_are_found_in_groups_of_groups():
+    host = click.Group("host", commands=[click.Command("list"), click.Command("secret", hidden=True)])
+    assert list(leaves(click.Group("roost", commands=[host, click.Command("up")]), "roost")) == [
+        "roost host list",
+        "roost up",
+    ]
