@@ -10,7 +10,6 @@ from types import TracebackType
 
 import numpy as np
 
-from roost.app_settings import Settings, data_folder, load_settings, settings_file
 from roost.engine.state import State
 from roost.engine.types import Amounts
 from roost.errors import BadRequest, RoostError
@@ -20,11 +19,14 @@ from roost.model.fleet import Departure, Fleet
 from roost.model.request import Request
 from roost.placement.current import Current
 from roost.placement.service import Placement
+from roost.model.settings import Settings
 from roost.ports import Clock, Random, Store
-from roost.scheduler.plugins import load_rules
+from roost.scheduler import plugins
 from roost.scheduler.select import Scheduler
+from roost.settings import data_folder, find_settings, load_settings
+from roost.store.audit import Finding, audit
 from roost.store.memory import MemoryStore
-from roost.store.opening import open_store
+from roost.store.opening import open_store, upgrade
 
 _DATABASE = "roost.db"
 # Old evidence is looked for after so many commits.
@@ -75,9 +77,10 @@ class Roost:
         self.scheduler = Scheduler(
             ledger=self.placement,
             documents=self.fleet,
-            rules=load_rules(settings),
+            rules=plugins.build(settings),
             settings=settings.scheduler,
             filter_settings=settings.filter_scheduler,
+            default_zone=settings.default.default_availability_zone,
             settings_body=settings.body(),
             group_max=settings.store.group_max,
             clock=self._clock,
@@ -205,7 +208,7 @@ def open_roost(
         BadSettings: a setting is unknown or wrong.
         Unavailable: the database cannot be used; the message says why.
     """
-    settings = load_settings(settings_file(config, environ or {}))
+    settings = _settings(config, environ or {})
     store: Store
     if settings.store.url:
         store = open_store(settings.store.url, settings=settings.store)
@@ -218,7 +221,28 @@ def open_roost(
 
 def database_of(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:
     """Return the URL or path of the database that commands work on."""
-    settings = load_settings(settings_file(config, environ))
+    settings = _settings(config, environ)
     if settings.store.url:
         return settings.store.url
-    return str(data_folder(data, environ, is_root=os.geteuid() == 0) / _DATABASE)
+    return str(data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0) / _DATABASE)
+
+
+def upgrade_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:
+    """Bring the database to this program's schema; return a sentence that says so."""
+    url = database_of(config, data, environ)
+    upgrade(url)
+    return f"{url} has the schema of this program"
+
+
+def audit_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> "list[Finding]":
+    """Check a database by itself, reading only its tables; return what is wrong with it."""
+    return audit(database_of(config, data, environ))
+
+
+def audit_path(data: Path) -> "list[Finding]":
+    """Check the database in a data folder."""
+    return audit(str(data / _DATABASE))
+
+
+def _settings(config: Path | None, environ: Mapping[str, str]) -> Settings:
+    return load_settings(find_settings(None if config is None else str(config), environ, Path.exists))

@@ -74,6 +74,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     scales: list[Scale] = []  # none where one host was left, since then nothing is weighed
     best: list[HostScore] = []  # the five best hosts for the first instance
     reason: str = ""  # of a refusal, in one line
+    warnings: list[str] = []  # what was passed over in the request, one sentence each
     conflicts: list[str] = []  # hosts lost to concurrent writers
     position: int = 0  # of the feed, when it was decided
     seed: int = 0

@@ -60,6 +60,7 @@ class Shape:
         self._state = state
         self.spec = spec
         self.fit = fit
+        self.warnings: list[str] = []  # what was passed over in making the query
         self.request_body = msgspec.json.encode(
             msgspec.structs.replace(spec.request, instance_uuids=(), count=1, user_id=""), order="sorted"
         )

@@ -105,13 +105,15 @@ class Scheduler:
         documents: where what decisions refer to is stored.
         rules: the enabled filters and weighers.
         settings, filter_settings: the sections ``[scheduler]`` and ``[filter_scheduler]``.
+        default_zone: the zone of hosts that no aggregate gives one.
         settings_body: all settings in force, as stored beside each decision.
         group_max: items in one commit.
     """
 
     def __init__(
         self, *, ledger: Ledger, documents: Documents, rules: Rules, settings: SchedulerSettings,
-        filter_settings: FilterScheduler, settings_body: bytes, group_max: int, clock: Clock, random: Random,
+        filter_settings: FilterScheduler, default_zone: str, settings_body: bytes, group_max: int,
+        clock: Clock, random: Random,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._documents = documents
@@ -121,7 +123,7 @@ class Scheduler:
         self._group_max = group_max
         self._clock = clock
         self._random = random
-        self._shapes = Shapes(rules)
+        self._shapes = Shapes(rules, default_zone=default_zone)
         self._depth = max(_LOOKED_AT, settings.max_attempts, filter_settings.host_subset_size)
 
     def work(self, acts: Sequence[Request | Departure]) -> list[Decision | RoostError | None]:
@@ -341,6 +343,7 @@ class Scheduler:
             scales=choice.scales,
             best=choice.best,
             reason="" if is_granted else refusal_text(choice.stages, found=len(choice.picks), wanted=wish.request.count),
+            warnings=shape.warnings,
             conflicts=wish.lost,
             position=self._ledger.state.position,
             seed=seed,

@@ -26,8 +26,9 @@ _KEPT = 256
 class Shapes:
     """The pipelines of all shapes seen lately, for one state."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, *, default_zone: str) -> None:
         self._rules = rules
+        self._default_zone = default_zone
         self._state = State()
         self._shapes: OrderedDict[bytes, tuple[Shape, float]] = OrderedDict()
         self._fits: dict[bytes, Feasibility] = {}
@@ -63,13 +64,14 @@ class Shapes:
             if group is None:
                 raise NotFound("server group", request.group)
         spec = Spec(request, group=group, now_s=now_s)
-        query = translate(request, state).query
+        translated = translate(request, state, default_zone=self._default_zone)
         named = _named_hosts(state, request)
         is_forced = bool(request.force_hosts or request.force_nodes) and not spec.hint_list("_nova_check_type")
         filters: Sequence[Filter] = () if is_forced else self._rules.filters
         shape = Shape(
-            state, spec, fit=self._fit(query), named=named, filters=filters, weighers=self._rules.weighers
+            state, spec, fit=self._fit(translated.query), named=named, filters=filters, weighers=self._rules.weighers
         )
+        shape.warnings = list(translated.warnings)
         everyone = HostView(state)
         timed = [rule.holds_until_s(everyone, spec) for rule in filters if isinstance(rule, Timed)]
         return shape, min(timed, default=float("inf"))
