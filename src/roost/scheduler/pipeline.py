@@ -20,12 +20,14 @@ from roost.engine.types import Mask
 from roost.model import decision
 from roost.model.decision import HostScore, Stage
 from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import Filter, Weigher
+from roost.scheduler.rules import Filter
 from roost.scheduler.spec import Spec
 from roost.scheduler.weighing import Weighing
 
 # Up to so many touched hosts are judged one by one; beyond, a pass over all is faster.
 _TOUCHED_MAX = 24
+# A longer list of touches is not even sorted out: everything is judged again.
+_TOUCHES_MAX = 512
 _TABLE = 5  # hosts in the score table
 
 
@@ -50,12 +52,14 @@ class Shape:
         fit: what hosts can hold it.
         named: hosts that the request allows by name (forced, ignored, destination) with the reason of the
             others; or none.
-        filters, weighers: in the order of the settings; those that do not concern the request are left out here.
+        filters: those that concern the request, in the order of the settings, with their verdict on every
+            host where that holds until facts change, and None where it is to be asked at each decision.
+        weighing: the weighers that concern the request.
     """
 
     def __init__(
         self, state: State, spec: Spec, *, fit: Feasibility, named: tuple[str, Mask] | None,
-        filters: Sequence[Filter], weighers: Sequence[Weigher],
+        filters: Sequence[tuple[Filter, Mask | None]], weighing: Weighing,
     ) -> None:  # fmt: skip
         self._state = state
         self.spec = spec
@@ -70,15 +74,13 @@ class Shape:
         self._searched: dict[int, bool] = {}
         # Numbers of the documents that decisions of this shape refer to, once they are stored.
         self.flavor_id = self.image_id = self.request_id = self.settings_id = 0
-        concerned = [rule for rule in filters if rule.concerns(spec)]
         self._later: list[tuple[Filter | None, Mask | None]] = [] if named is None else [(None, named[1])]
-        for rule in concerned:
-            self._later.append((rule, rule.keep(self._everyone, spec) if rule.reads(spec) == "facts" else None))
+        self._later.extend(filters)
         head = [] if named is None else [("requested_hosts", named[0])]
         checks = [("search", reason) for reason in fit.reasons] + head
-        self._checks = checks + [(rule.name, rule.reason(spec)) for rule in concerned]
-        self._weighing = Weighing(state, spec, weighers)
-        self._is_local = self._weighing.is_local and all(mask is not None for _, mask in self._later)
+        self._checks = checks + [(rule.name, rule.reason(spec)) for rule, _ in filters]
+        self._weighing = weighing
+        self._is_local = weighing.is_local and all(mask is not None for _, mask in self._later)
         self._masks: list[Mask] = []
         self._pool: Pool | None = None
         self._rejects: list[int] = []  # hosts refused by each check, kept right with the pool
@@ -134,7 +136,9 @@ class Shape:
         if self.fit.shares and self._shared_version != state.shared_version:
             return None
         rows = state.changes.since(self._position) if self._position >= 0 else None
-        return None if rows is None else list(dict.fromkeys(rows))
+        if rows is None or len(rows) > _TOUCHES_MAX:
+            return None
+        return list(dict.fromkeys(rows))
 
     def _from_pool(self, touched: list[int], wanted: int) -> Ranked | None:
         pool, state, passing = self._pool, self._state, len(self._checks)
@@ -214,7 +218,7 @@ class Shape:
 
     def _weigh(self, passing: Mask, *, left: int, wanted: int, keep_pool: bool) -> Ranked:
         rows = None if left == len(passing) else np.flatnonzero(passing)
-        weighed = self._weighing.weigh(rows)
+        weighed = self._weighing.weigh(rows, self.spec)
         best = ranking.best(weighed.totals, wanted)
         if keep_pool:
             self._pool = Pool(
