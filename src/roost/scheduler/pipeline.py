@@ -19,6 +19,7 @@ from roost.engine.state import State
 from roost.engine.types import Mask
 from roost.model import decision
 from roost.model.decision import HostScore, Stage
+from roost.model.evidence import Checks
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import Filter
 from roost.scheduler.spec import Spec
@@ -73,7 +74,7 @@ class Shape:
         self._out = [np.empty(len(state.hosts), dtype=np.bool_) for _ in range(len(fit))]
         self._searched: dict[int, bool] = {}
         # Numbers of the documents that decisions of this shape refer to, once they are stored.
-        self.flavor_id = self.image_id = self.request_id = self.settings_id = 0
+        self.flavor_id = self.image_id = self.request_id = self.checks_id = self.settings_id = 0
         self._later: list[tuple[Filter | None, Mask | None]] = [] if named is None else [(None, named[1])]
         self._later.extend(filters)
         head = [] if named is None else [("requested_hosts", named[0])]
@@ -90,8 +91,13 @@ class Shape:
         self._position = -1  # of the changes that pool and searches have seen
         self._shared_version = -1
 
-    def rank(self, wanted: int) -> Ranked:
-        """Return the best hosts for one instance of this shape, as the state is now."""
+    def rank(self, wanted: int, *, is_series: bool = False) -> Ranked:
+        """Return the best hosts for one instance of this shape, as the state is now.
+
+        Args:
+            wanted: how many, >= 1.
+            is_series: leave a pool behind for ``series``, although nothing was remembered before.
+        """
         touched = self._touched()
         if touched is None:
             self._searched.clear()
@@ -103,7 +109,28 @@ class Shape:
             ranked = self._from_pool(touched, wanted)
             if ranked is not None:
                 return ranked
-        return self._pass(wanted, keep_pool=is_hot and self._is_local)
+        return self._pass(wanted, keep_pool=(is_hot or is_series) and self._is_local)
+
+    def series(self, count: int) -> list[int]:
+        """Return hosts for up to ``count`` instances in a row, each chosen with those before it in place.
+
+        The state is left alone; the caller must let the instances occupy it before the next rank. Only where
+        a host's whole tree is its root and rules read nothing but columns can the outcome be told ahead;
+        elsewhere, and where the pool can prove no more, the list is empty or shorter.
+        """
+        pool, amounts = self._pool, self.fit.flat_amounts
+        if pool is None or amounts is None or self._position != self._state.changes.position:
+            return []
+        changes = self._weighing.changes(amounts)
+        return [] if changes is None else pool.draw(count, changes=changes, room=self._room)
+
+    def _room(self, row: int) -> int:
+        """Return how many instances of this shape a host has room for, 0 where that cannot be counted."""
+        state = self._state
+        if state.hosts.provider_row.data.item(row) in state.providers.tree:
+            return 0
+        assert self.fit.flat_amounts is not None
+        return min(state.best_free(class_id).item(row) // amount for class_id, amount in self.fit.flat_amounts)
 
     def rank_all(self) -> Ranked:
         """Return every host that passes, best first."""
@@ -121,6 +148,11 @@ class Shape:
             before -= rejected
         self._told = ((ranked.left, ranked.rejects), stages)
         return stages
+
+    @property
+    def checks(self) -> Checks:
+        """The rules and weighers whose verdicts are in the evidence, in its order."""
+        return Checks(self._checks, self._weighing.names)
 
     def scales(self, ranked: Ranked) -> list[decision.Scale]:
         """Return the evidence of weighing: how raw weights became contributions."""

@@ -47,6 +47,7 @@ class Weighing:
         self._is_overridden = any(override is not None for override in self._overrides)
         self.reads_columns = None not in self._columns  # and so weighs alike for every request it concerns
         self.is_local = not self._is_overridden and self.reads_columns
+        self.names = [weigher.name for weigher in self._active] + [scale.weigher for scale in self._flat_scales]
         self.floating = [(weigher.minval is None, weigher.maxval is None) for weigher in self._active]
 
     def _place(self, weigher: Weigher, spec: Spec) -> None:
@@ -112,6 +113,29 @@ class Weighing:
                 raw = float(weigher.maxval)
             found.append(raw)
         return found
+
+    def changes(self, amounts: list[tuple[int, int]]) -> list[float] | None:
+        """Return what one instance adds to the raw weights of its host, one an active weigher.
+
+        Args:
+            amounts: class id and amount of everything it takes there.
+
+        Returns:
+            None where that cannot be told, because a raw weight is no column or has an upper bound.
+        """
+        if not self.is_local or any(weigher.maxval is not None for weigher in self._active):
+            return None
+        columns = self._state.hosts.columns
+        added = dict.fromkeys(columns, 0.0)
+        added["num_instances"] = 1.0
+        names = {id(column): name for name, column in columns.items()}
+        for class_id, amount in amounts:
+            counted = self._state.counted.get(class_id)
+            if counted is not None:
+                used, free, factor = counted
+                added[names[id(used)]] += amount
+                added[names[id(free)]] -= amount * factor
+        return [added[name] for name in self._columns if name is not None]
 
     def scales(self, scales: list[Scale]) -> list[decision.Scale]:
         """Return the scales of a ranking as evidence: those of active weighers, then of flat ones."""
