@@ -1,6 +1,8 @@
 """States of the engine built from plain forests, and forests and queries as Hypothesis draws them."""
 
 import uuid
+from dataclasses import replace
+from random import Random
 
 from hypothesis import strategies as st
 
@@ -10,7 +12,7 @@ from roost.engine.state import State
 from roost.model import journal
 from roost.model.journal import CLASS_BITS
 from roost.model.request import CandidateQuery, ResourceGroup
-from tests.reference.candidates import SHARES, Forest, Group, Node, Query, Result, Stock
+from tests.reference.candidates import SHARES, Forest, Group, Node, Query, Result, Stock, anchors_of, root
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "CUSTOM_DEVICE")
 TRAITS = ("CUSTOM_A", "CUSTOM_B", "CUSTOM_C", SHARES)
@@ -112,96 +114,127 @@ def result_of(state: State, found) -> Result:
 
 
 # --- what Hypothesis draws ---------------------------------------------------------------------------------------------
+#
+# Hypothesis draws the size, the features and a seed, so it can shrink to few providers and few features; the
+# rest comes from the seed, which makes thousands of examples affordable.
 
-amounts = st.sampled_from((1, 1, 1, 2, 2, 3))
-few_traits = st.sets(st.sampled_from(TRAITS[:3]), max_size=2).map(frozenset)
-
-
-@st.composite
-def stocks(draw) -> Stock:
-    if draw(st.booleans()):  # plain devices are what most of the world is made of
-        total = draw(st.integers(1, 4))
-        return Stock(total=total, used=draw(st.integers(0, total)) if draw(st.booleans()) else 0)
-    total = draw(st.integers(1, 8))
-    return Stock(
-        total=total, reserved=draw(st.integers(0, min(total, 2))), min_unit=draw(st.sampled_from((1, 1, 2))),
-        max_unit=draw(st.sampled_from((1, 2, 3, 8))), step_size=draw(st.sampled_from((1, 1, 2))),
-        ratio=draw(st.sampled_from((1.0, 0.5, 1.5, 2.0))), used=draw(st.integers(0, 4)),
-    )  # fmt: skip
+FEATURES = (
+    "plain", "suffixed", "required", "any_of", "forbidden", "member_of", "forbidden_aggregates", "in_tree", "root",
+    "isolate", "same_subtree", "resourceless", "units", "use", "one_provider_a_tree",
+)  # fmt: skip
 
 
-@st.composite
-def forests(draw, most: int = 7, shares: bool = True) -> Forest:
+def random_stock(random: Random, features: frozenset[str]) -> Stock:
+    total = random.choice((1, 2, 4, 8, 8))
+    stock = Stock(total=total)
+    if "units" in features and random.random() < 0.25:
+        stock = Stock(
+            total=total, reserved=random.randint(0, min(total, 2)), min_unit=random.choice((1, 1, 2)),
+            max_unit=random.choice((1, 2, 3, 9)), step_size=random.choice((1, 1, 2)),
+            ratio=random.choice((1.0, 0.5, 1.5, 2.0, 16.0)),
+        )  # fmt: skip
+    if "use" in features and random.random() < 0.25:
+        stock = replace(stock, used=random.randint(0, total + 1))
+    return stock
+
+
+def random_forest(random: Random, providers: int, features: frozenset[str], *, shares: bool = True) -> Forest:
     """Several trees, up to three levels deep; some providers share what they have."""
     depths: list[int] = []
     forest: Forest = {}
-    for number in range(draw(st.integers(1, most))):
-        above = draw(st.sampled_from([-1, *(at for at in range(number) if depths[at] < 2)]))
+    nesting, sharing = random.choice((0.0, 0.6, 0.9)), random.choice((0.0, 0.2, 0.4)) if shares else 0.0
+    for number in range(providers):
+        parents = [at for at in range(number) if depths[at] < 2]
+        above = random.choice(parents) if parents and random.random() < nesting else -1
         depths.append(0 if above < 0 else depths[above] + 1)
-        traits = draw(few_traits)
-        if shares and draw(st.integers(0, 4)) == 0:
-            traits |= {SHARES}
+        traits = {trait for trait in TRAITS[:3] if random.random() < 0.4}
+        if random.random() < sharing:
+            traits.add(SHARES)
         forest[f"p{number}"] = Node(
             parent=None if above < 0 else f"p{above}",
-            stocks=draw(st.dictionaries(st.sampled_from(CLASSES), stocks(), max_size=3)),
-            traits=traits,
-            aggregates=draw(st.sets(st.sampled_from(AGGREGATES), max_size=2).map(frozenset)),
+            stocks={name: random_stock(random, features) for name in CLASSES if random.random() < 0.8},
+            traits=frozenset(traits),
+            aggregates=frozenset(name for name in AGGREGATES if random.random() < 0.3),
         )
     return forest
 
 
-@st.composite
-def groups(draw, suffix: str, providers: int, is_resourceless: bool = False) -> Group:
-    resources: dict[str, int] = {}
-    if not is_resourceless:
-        most = 3 if suffix == "" else 2
-        resources = draw(st.dictionaries(st.sampled_from(CLASSES), amounts, min_size=1, max_size=most))
-    rarely = st.integers(0, 5).map(lambda number: number == 0)
-    some = st.sets(st.sampled_from(TRAITS), min_size=1, max_size=2).map(frozenset)
-    places = st.sets(st.sampled_from((*AGGREGATES, NOWHERE)), min_size=1, max_size=2).map(frozenset)
+def random_group(
+    random: Random, forest: Forest, near: list[str], *, suffix: str, features: frozenset[str], empty: bool
+) -> Group:
+    """A group that one of the providers named might well serve."""
+    witness = forest[random.choice(near)]
+    offered = sorted({name for each in near for name in forest[each].stocks} if suffix == "" else witness.stocks)
+    offered = offered or list(CLASSES)
+    classes = random.sample(offered, min(len(offered), random.choice((1, 2, 3) if suffix == "" else (1, 1, 2))))
+    places = sorted(witness.aggregates) or [*AGGREGATES, NOWHERE]
+    worn = sorted(witness.traits) or list(TRAITS)
+
+    def has(feature: str) -> bool:
+        return feature in features and random.random() < 0.25
+
+    required: list[frozenset[str]] = []
+    if has("required") or empty:
+        required.append(frozenset({random.choice(worn)}))
+    if has("any_of"):
+        required.append(frozenset(random.sample(TRAITS, 2)))
+    member_of: list[frozenset[str]] = []
+    if has("member_of"):
+        member_of.append(frozenset({random.choice(places), random.choice((*AGGREGATES, NOWHERE))}))
+        if random.random() < 0.3:
+            member_of.append(frozenset({random.choice(places)}))
+    if empty and member_of and random.random() < 0.5:
+        required = []
+    if empty and random.random() < 0.1:
+        required, member_of = [], []
     return Group(
         suffix=suffix,
-        resources=resources,
-        required=tuple(draw(st.lists(some, min_size=1, max_size=2))) if is_resourceless or draw(rarely) else (),
-        forbidden=draw(few_traits) if draw(rarely) else frozenset(),
-        member_of=tuple(draw(st.lists(places, min_size=1, max_size=2))) if draw(rarely) else (),
-        forbidden_aggregates=draw(places) if draw(rarely) else frozenset(),
-        in_tree=f"p{draw(st.integers(0, providers))}" if draw(rarely) else None,
+        resources={} if empty else {name: random.choice((1, 1, 1, 1, 2, 2, 3)) for name in classes},
+        required=tuple(required),
+        forbidden=frozenset({random.choice(TRAITS)}) if has("forbidden") else frozenset(),
+        member_of=tuple(member_of),
+        forbidden_aggregates=frozenset({random.choice((*AGGREGATES, NOWHERE))})
+        if has("forbidden_aggregates")
+        else frozenset(),
+        in_tree=f"p{random.randint(0, len(forest))}" if has("in_tree") and random.random() < 0.5 else None,
     )
 
 
-@st.composite
-def queries(draw, providers: int, most: int = 3) -> Query:
-    """Questions with all features; ``providers`` is how many the forest has."""
-    suffixes = ["_1", "_2", "_3", "_4"][: draw(st.integers(0, most))]
-    drawn = [draw(groups("", providers))] if not suffixes or draw(st.booleans()) else []
-    for number, suffix in enumerate(suffixes):
-        if number and drawn[-1].suffix != "" and draw(st.booleans()):
-            twin = drawn[-1]  # equal groups are the usual case
-            drawn.append(
-                Group(suffix, twin.resources, twin.required, twin.forbidden, twin.member_of,
-                      twin.forbidden_aggregates, twin.in_tree)
-            )  # fmt: skip
+def random_query(random: Random, forest: Forest, features: frozenset[str]) -> Query:
+    suffixes = ["_1", "_2", "_3", "_4"][: random.randint(1, 4)] if "suffixed" in features else []
+    focus = random.choice([name for name, node in forest.items() if node.parent is None])
+    near = [name for name in forest if root(forest, name) == focus or focus in anchors_of(forest, name)]
+    drawn: list[Group] = []
+    if not suffixes or "plain" in features:
+        drawn.append(random_group(random, forest, near, suffix="", features=features, empty=False))
+    for suffix in suffixes:
+        if drawn and drawn[-1].suffix != "" and random.random() < 0.4:
+            drawn.append(replace(drawn[-1], suffix=suffix))  # equal groups are the usual case
         else:
-            is_resourceless = bool(drawn) and draw(st.integers(0, 4)) == 0
-            drawn.append(draw(groups(suffix, providers, is_resourceless)))
+            empty = bool(drawn) and "resourceless" in features and random.random() < 0.4
+            drawn.append(random_group(random, forest, near, suffix=suffix, features=features, empty=empty))
     subtrees = []
-    if len(suffixes) > 1 and draw(st.booleans()):
-        sets = st.sets(st.sampled_from(suffixes), min_size=1).map(frozenset)
-        subtrees = draw(st.lists(sets, min_size=1, max_size=2))
-    rarely = st.integers(0, 5).map(lambda number: number == 0)
-    order = draw(st.permutations(drawn)) if len(drawn) > 1 else drawn
+    if len(suffixes) > 1 and "same_subtree" in features:
+        subtrees = [frozenset(random.sample(suffixes, random.randint(2, len(suffixes)))) for _ in range(2)]
+        subtrees = subtrees[: random.randint(1, 2)]
+    random.shuffle(drawn)
+    root_traits = random.sample(TRAITS, 2)
+    kind = random.randint(0, 2) if "root" in features else 3
     return Query(
-        groups=tuple(order),
-        policy=draw(st.sampled_from(("none", "isolate"))),
-        root_required=draw(few_traits) if draw(rarely) else frozenset(),
-        root_forbidden=draw(few_traits) if draw(rarely) else frozenset(),
+        groups=tuple(drawn),
+        policy="isolate" if "isolate" in features else "none",
+        root_required=frozenset(root_traits[:1]) if kind in {0, 2} else frozenset(),
+        root_forbidden=frozenset(root_traits[1:]) if kind in {1, 2} else frozenset(),
         same_subtree=tuple(subtrees),
-        one_provider_a_tree=draw(st.integers(0, 7)) == 0,
+        one_provider_a_tree="one_provider_a_tree" in features and random.random() < 0.5,
     )
 
 
 @st.composite
 def questions(draw, most: int = 7, shares: bool = True) -> tuple[Forest, Query]:
-    forest = draw(forests(most, shares))
-    return forest, draw(queries(len(forest)))
+    flags = draw(st.lists(st.booleans(), min_size=len(FEATURES), max_size=len(FEATURES)))
+    features = frozenset(name for name, flag in zip(FEATURES, flags, strict=True) if flag)
+    providers = draw(st.integers(1, most) | st.just(most))
+    random = Random(draw(st.integers(0, 2**32)))
+    forest = random_forest(random, providers, features, shares=shares)
+    return forest, random_query(random, forest, features)
