@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from roost.engine.anchors import anchor_mask, is_exact
+from roost.engine.anchors import anchor_mask
 from roost.engine.candidates import RowCandidate, Walk
 from roost.engine.picks import picks_at
 from roost.engine.query import Compiled, UnknownName, compile_query
@@ -59,7 +59,7 @@ def search(
 
 def has_candidate(state: State, compiled: Compiled, anchor_row: int) -> bool:
     """Say whether there is a candidate at one anchor, the row of a root."""
-    picks = picks_at(state, compiled, Sharing(state), anchor_row)
+    picks = picks_at(state, compiled, anchor_row, sharing=Sharing(state))
     if picks is None:
         return False
     return next(iter(Walk(state, compiled, picks, anchor=anchor_row)), None) is not None
@@ -134,7 +134,7 @@ class _Finder:
             start, size = start + size, size * 4
 
     def _at(self, anchor: int) -> Iterator[RowCandidate]:
-        picks = picks_at(self._state, self._compiled, self.sharing, anchor)
+        picks = picks_at(self._state, self._compiled, anchor, sharing=self.sharing)
         if picks is None:
             return
         if self.sharing and all(row in self.sharing.rows for pick in picks for row in pick.options):
