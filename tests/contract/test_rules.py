@@ -8,7 +8,7 @@ from importlib import import_module
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.model.host import HostFacts
@@ -87,6 +87,7 @@ def verdict(rule, view, wanted):
 
 
 @pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.name)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_each_host_is_judged_on_its_own(kind, data):
     """Shuffling hosts, or leaving some out, shuffles verdicts and leaves those out, and changes none."""
@@ -103,6 +104,7 @@ def test_each_host_is_judged_on_its_own(kind, data):
 
 
 @pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.name)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_a_rule_edits_nothing(kind, data):
     state = data.draw(fleets())
@@ -120,6 +122,7 @@ def test_a_rule_edits_nothing(kind, data):
 
 
 @pytest.mark.parametrize("kind", FILTERS, ids=lambda kind: kind.name)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_a_verdict_on_facts_stays_when_only_use_changes(kind, data):
     state = data.draw(fleets())
@@ -136,6 +139,7 @@ def test_a_verdict_on_facts_stays_when_only_use_changes(kind, data):
 
 
 @pytest.mark.parametrize("kind", FILTERS, ids=lambda kind: kind.name)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_a_reason_is_a_sentence_that_waits_for_its_subject(kind, data):
     wanted = data.draw(specs(3))

@@ -27,11 +27,11 @@ def test_a_file_that_was_asked_for_must_be_there(argument, environ):
 
 
 def test_data_is_where_it_is_wanted_or_where_the_user_may_write():
-    environ = {"ROOST_DATA": "/d", "HOME": "/home/u"}
+    environ = {"ROOST_DATA": "/d", "HOME": "/u"}
     assert data_folder("/a", environ, is_root=True) == Path("/a")
     assert data_folder(None, environ, is_root=True) == Path("/d")
-    assert data_folder(None, {"HOME": "/root"}, is_root=True) == Path("/var/lib/roost")
-    assert data_folder(None, {"HOME": "/home/u"}, is_root=False) == Path("/home/u/.local/share/roost")
+    assert data_folder(None, {"HOME": "/r"}, is_root=True) == Path("/var/lib/roost")
+    assert data_folder(None, {"HOME": "/u"}, is_root=False) == Path("/u/.local/share/roost")
     with pytest.raises(BadSettings, match="HOME"):
         data_folder(None, {}, is_root=False)
 

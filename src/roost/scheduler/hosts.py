@@ -1,13 +1,16 @@
 """The hosts that a rule looks at: all of them, or some rows."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from roost.engine.state import Group, State
 from roost.engine.types import Amounts, Mask, Rows, Scores
 from roost.model.host import HostFacts
+
+# Verdicts kept at once; each takes a byte a host.
+_REMEMBERED = 256
 
 
 class HostView:
@@ -91,6 +94,25 @@ class HostView:
     def rack_names(self) -> tuple[str, ...]:
         """Return the names of all racks of the fleet, unknown ("") first: ``racks()`` holds indices of it."""
         return tuple(self._state.hosts.racks)
+
+    def remembered(self, key: object, make: Callable[["HostView"], Mask]) -> Mask:
+        """Return a verdict that follows from facts and names of hosts alone, made once until these change.
+
+        Args:
+            key: stands for the verdict; hashable.
+            make: gives it for any view, host by host.
+
+        Returns:
+            bool, shape (len(self),), read-only.
+        """
+        derived = self._state.hosts.derived
+        whole = derived.get(key)
+        if whole is None:
+            if len(derived) >= _REMEMBERED:
+                derived.clear()
+            whole = derived[key] = make(HostView(self._state))
+            whole.flags.writeable = False
+        return whole if self._rows is None else whole[self._rows]
 
     def racks(self) -> Amounts:
         """Return the index of each host's rack in ``rack_names()``, 0 where none is known: int64."""

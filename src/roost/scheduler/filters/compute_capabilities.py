@@ -87,11 +87,17 @@ def _judge(hosts: HostView, path: list[str], *, wanted: str, is_scoped: bool) ->
                 # A number has nothing below it.
                 return np.zeros(len(hosts), dtype=np.bool_)
             return match_numbers(table[name](hosts), wanted, are_whole=are_whole)
+    # Facts are judged host by host, which is too slow to be done again at each claim.
+    key = (ComputeCapabilities.name, *path, wanted, is_scoped)
+    return hosts.remembered(key, lambda everyone: _told_match(everyone, path, wanted=wanted, is_scoped=is_scoped))
+
+
+def _told_match(hosts: HostView, path: list[str], *, wanted: str, is_scoped: bool) -> Mask:
+    name = path[0]
     if name in NAMES:
         return _each(NAMES[name](hosts), lambda value: _below(value, path[1:]), wanted)
-    insists = is_scoped or is_attribute(name)
     kept = _each(hosts.all_facts(), lambda facts: _below(_told(facts, name), path[1:]), wanted)
-    if not insists:
+    if not is_scoped and not is_attribute(name):
         kept |= np.array([name not in facts.stats for facts in hosts.all_facts()], dtype=np.bool_)
     return kept
 
