@@ -87,8 +87,9 @@ class Family:
         """Judge one host."""
         wanted = self.wanted
         for row in self.rows_of.get(host, ()):
-            fits = min(columns.free.data.item(row) // amount for columns, amount in self.amounts)
-            wanted -= min(fits, 1) if self.is_isolated else max(fits, 0)
+            # What is free lies below 0 where a capacity shrank under its use.
+            fits = max(min(columns.free.data.item(row) // amount for columns, amount in self.amounts), 0)
+            wanted -= min(fits, 1) if self.is_isolated else fits
             if wanted <= 0:
                 return True
         return False

@@ -227,6 +227,7 @@ class Shape:
             left=left,
             rejects=list(self._rejects),
             raws=[list(raws) for raws in zip(*columns, strict=True)] if columns else [[]] * len(best),
-            totals=weighed.totals[best].tolist(),
+            # Adding 0 makes -0.0, which negative multipliers bring, the same zero everywhere.
+            totals=(weighed.totals[best] + 0.0).tolist(),
             scales=weighed.scales,
         )
