@@ -111,26 +111,24 @@ class Server:
 @contextmanager
 def shared_server(folder: Path) -> Iterator[str]:
     """Give the URL of a server with a database ``template_roost``, shared by all who name this folder."""
-    state, lock = folder / "roost-postgres.json", (folder / "roost-postgres.lock").open("w")
+    state = folder / "roost-postgres.json"
     server: Server | None = None
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    if state.exists():
-        url = json.loads(state.read_text())["url"]
-    else:
-        server = Server(fsync=False)
-        url = server.url("postgres")
-        _make_template(server)
-        state.write_text(json.dumps({"url": url}))
-    # Every user holds the lock shared until the end, so the owner can wait for the last one.
-    fcntl.flock(lock, fcntl.LOCK_SH)
-    try:
-        yield url
-    finally:
-        if server is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            state.unlink()
-            server.stop()
-        lock.close()
+    with (folder / "roost-postgres.users").open("w") as users:
+        with (folder / "roost-postgres.start").open("w") as start:
+            fcntl.flock(start, fcntl.LOCK_EX)
+            fcntl.flock(users, fcntl.LOCK_SH)
+            if not state.exists():
+                server = Server(fsync=False)
+                _make_template(server)
+                state.write_text(json.dumps({"url": server.url("postgres")}))
+            url = json.loads(state.read_text())["url"]
+        try:
+            yield url
+        finally:
+            if server is not None:
+                fcntl.flock(users, fcntl.LOCK_EX)  # The others are done.
+                state.unlink()
+                server.stop()
 
 
 def _make_template(server: Server) -> None:

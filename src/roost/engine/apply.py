@@ -80,7 +80,8 @@ def occupy(state: State, claim: Claim) -> None:
     held: dict[int, list[tuple[int, int]]] = {consumer.id: [] for consumer in claim.consumers}
     for consumer_id, inventory_id, amount in claim.takes:
         held[consumer_id].append((inventory_id, amount))
-        _use(state, inventory_id, amount)
+    for takes in held.values():
+        _use(state, takes, 1)
     instances = {instance.consumer_id: instance for instance in claim.instances}
     for consumer in claim.consumers:
         number = consumer.id
@@ -119,8 +120,7 @@ def _vacate(state: State, consumer_id: int) -> None:
     # The same uuid may have come back as another consumer before this was read from the feed.
     if state.holders.get(holder.uuid) is holder:
         del state.holders[holder.uuid]
-    for inventory_id, amount in holder.takes:
-        _use(state, inventory_id, -amount)
+    _use(state, holder.takes, -1)
     instance = holder.instance
     if instance is not None:
         _count_instance(state, instance, -1)
@@ -129,22 +129,28 @@ def _vacate(state: State, consumer_id: int) -> None:
             _use_places(state, group.id, instance.scope, instance.holder, -1)
 
 
-def _use(state: State, inventory_id: int, amount: int) -> None:
-    providers = state.providers
-    row = providers.row_of_id[inventory_id >> CLASS_BITS]
-    class_id = inventory_id & _CLASS_MASK
-    state.classes[class_id].take(row, amount)
-    host_row = state.hosts.row_of_root.get(providers.root.data.item(row))
-    if host_row is None:
-        state.shared_version += 1
-        return
-    state.note_free(class_id, row, host_row)
-    counted = state.counted.get(class_id)
-    if counted is not None:
-        used, free, factor = counted
-        used.data[host_row] += amount
-        free.data[host_row] -= amount * factor
-    state.changes.touch(host_row)
+def _use(state: State, takes: list[tuple[int, int]], sign: int) -> None:
+    """Add amounts to the use of inventories, or with sign -1 take them off, and to what is derived from it."""
+    providers, classes, counted = state.providers, state.classes, state.counted
+    last_id, row, host_row = -1, -1, None
+    for inventory_id, taken in takes:
+        provider_id, class_id, amount = inventory_id >> CLASS_BITS, inventory_id & _CLASS_MASK, sign * taken
+        if provider_id != last_id:
+            last_id, row = provider_id, providers.row_of_id[provider_id]
+            host_row = state.hosts.row_of_root.get(providers.root.data.item(row))
+            if host_row is None:
+                state.shared_version += 1
+            else:
+                state.changes.touch(host_row)
+        classes[class_id].take(row, amount)
+        if host_row is None:
+            continue
+        state.note_free(class_id, row, host_row)
+        columns = counted.get(class_id)
+        if columns is not None:
+            used, free, factor = columns
+            used.data[host_row] += amount
+            free.data[host_row] -= amount * factor
 
 
 _COUNTED = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from roost.engine.capacity import ClassColumns
 from roost.engine.matching import Matching
 from roost.engine.picks import Pick
 from roost.engine.state import State
@@ -52,12 +53,20 @@ class Contention:
         for class_id, members in _members_by_class(layout):
             if len(members) < 2 or all(layout.isolated[at] for at in members):
                 continue  # Isolated picks never meet on one provider.
-            places = self._contend(state, layout, class_id=class_id, members=members)
+            amounts = {at: dict(layout.picks[at].demand)[class_id] for at in members}
+            limits = _limits(state.inventory(class_id), layout)
+            least = min(amounts.values())
+            places = [limit // least for limit in limits]
+            if max(places) < 2 and not any(layout.isolated):
+                # Nothing serves two of them, which is what isolation means and is cheaper to keep.
+                layout.isolated = [at in amounts for at in range(len(layout))]
+                self._match(layout, members, places)
+                continue
+            self._contend(layout, amounts, limits)
             known = places_of.get(members)
             places_of[members] = places if known is None else [min(pair) for pair in zip(known, places, strict=True)]
         for members, places in places_of.items():
-            crowd = [sum(layout.options[at] >> provider & 1 for at in members) for provider in range(len(places))]
-            if any(places[provider] < crowd[provider] for provider in range(len(places))):
+            if any(places[provider] < crowd for provider, crowd in enumerate(_crowds(layout, members))):
                 self._match(layout, members, places)
 
     def _match(self, layout: Layout, members: tuple[int, ...], places: list[int]) -> None:
@@ -72,25 +81,29 @@ class Contention:
             if members.get(at, len(members)) + 1 < len(members)
         ]
 
-    def _contend(self, state: State, layout: Layout, *, class_id: int, members: tuple[int, ...]) -> list[int]:
-        """Make the cells of one class, and return how many of its picks each provider could serve at most."""
-        columns = state.inventory(class_id)
-        amounts = {at: dict(layout.picks[at].demand)[class_id] for at in members}
-        least = min(amounts.values())
-        places = []
-        for provider, row in enumerate(layout.rows):
-            asking = [at for at in members if layout.options[at] >> provider & 1]
-            limit = min(columns.free.data.item(row), columns.max_unit.data.item(row))
-            places.append(max(limit // least, 0) if asking else 0)
+    def _contend(self, layout: Layout, amounts: dict[int, int], limits: list[int]) -> None:
+        """Make the cells of one class, where the picks that ask it might together ask too much."""
+        for provider, limit in enumerate(limits):
+            asking = [at for at in amounts if layout.options[at] >> provider & 1]
             if len(asking) < 2:
                 continue
             self.overlaps = True
             if sum(amounts[at] for at in asking) <= limit:
-                continue  # All of them fit together: nothing to count.
+                continue
             for at in asking:
                 self.draws[at].setdefault(provider, []).append((len(self.left), amounts[at]))
             self.left.append(limit)
-        return places
+
+
+def _limits(columns: ClassColumns, layout: Layout) -> list[int]:
+    """Return how much each provider can still give of a class in one candidate."""
+    free, most = columns.free.data, columns.max_unit.data
+    return [max(min(free.item(row), most.item(row)), 0) for row in layout.rows]
+
+
+def _crowds(layout: Layout, members: tuple[int, ...]) -> list[int]:
+    """Return how many of some picks each provider might have to serve."""
+    return [sum(layout.options[at] >> provider & 1 for at in members) for provider in range(len(layout.rows))]
 
 
 def _members_by_class(layout: Layout) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -6,7 +6,7 @@ hosts are judged again; they move into the pool. A rank from the pool is exact a
 beats what the others can have reached at most, and is refused otherwise: then a new pass is due.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -105,19 +105,26 @@ class Pool:
             self._rows[at] = row
             self._size += 1
             self._penalty[at] = -np.inf
-        was = self._penalty.item(at) == 0.0
-        ends = self._ends
-        for weigher, raw in enumerate(raws):
-            before = self._raws.item(weigher, at)
-            low, high = ends[weigher]
-            # An end moves when a host reaches beyond it, and may move when the host that held it leaves it.
-            if (was and before in {low, high} and before != raw) or (passes and not low <= raw <= high) or was != passes:
-                self._is_loose = True
-            self._raws[weigher, at] = raw
-        self._penalty[at] = 0.0 if passes else -np.inf
-        self._passing += int(passes) - int(was)
-        self._scores[at] = self._score(raws) if passes else -np.inf
+        self._set(at, passes=passes, raws=raws)
         return True
+
+    def _set(self, at: int, *, passes: bool, raws: Sequence[float]) -> None:
+        """Set whether the host at a position passes, and its raw weights."""
+        was = self._penalty.item(at) == 0.0
+        loose = was != passes
+        seen = self._raws
+        for weigher, (raw, (low, high)) in enumerate(zip(raws, self._ends, strict=True)):
+            before = seen.item(weigher, at)
+            # An end moves when a host reaches beyond it, and may move when the host that held it leaves it.
+            if before != raw:
+                if before >= high or before <= low or raw > high or raw < low:
+                    loose = True
+                seen[weigher, at] = raw
+        self._is_loose = self._is_loose or loose
+        if loose and was != passes:
+            self._penalty[at] = 0.0 if passes else -np.inf
+            self._passing += 1 if passes else -1
+        self._scores[at] = self._score(raws) if passes else -np.inf
 
     def _leave_outside(self, row: int) -> bool:
         """Forget that a host is outside; say whether the extremes of the others are still known."""
@@ -157,6 +164,36 @@ class Pool:
         if self.has_outside and not self._beats_outside(scores[-1], rows[-1]):
             return None
         return rows, self._raws[:, at].T.tolist(), scores
+
+    def draw(self, count: int, *, changes: Sequence[float], room: Callable[[int], int]) -> list[int]:
+        """Take the best host again and again, each time with one equal instance more on the one before.
+
+        Args:
+            count: how many to take at most.
+            changes: what an instance adds to the raw weight of its host, one a weigher, in the order of ``raws``.
+            room: says how many such instances a host row has room for now; 0 stops.
+
+        Returns:
+            Host rows in the order taken; fewer than ``count`` where the pool can prove no more. The pool is
+            as if the instances were there.
+        """
+        rooms: dict[int, int] = {}
+        taken: list[int] = []
+        raws, rows = self._raws, self._rows
+        while len(taken) < count and self._passing:
+            self._rescale()
+            at = int(self._scores[: self._size].argmax()) if self._size == self._sorted else int(self._order(1)[0])
+            row = rows.item(at)
+            left = rooms.get(at)
+            if left is None:
+                left = room(row)
+            if left < 1 or (self.has_outside and not self._beats_outside(self._scores.item(at), row)):
+                break
+            taken.append(row)
+            rooms[at] = left - 1
+            moved = [before + change for before, change in zip(raws[:, at].tolist(), changes, strict=True)]
+            self._set(at, passes=left > 1, raws=moved)
+        return taken
 
     def _order(self, wanted: int) -> Rows:
         scores = self._scores[: self._size]

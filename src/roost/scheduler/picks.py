@@ -48,15 +48,13 @@ def pick_on(state: State, row: int, *, instance_uuid: str, allocations: Allocati
     return Pick(hosts.names[row], hosts.nodes[row], hosts.facts[row].cell, instance_uuid, allocations)
 
 
-def claim_on(
-    state: State, shape: Shape, row: int, *, consumer: ConsumerRow, takes: Takes, flavor_id: int, image_id: int
-) -> Claim:
+def claim_on(state: State, shape: Shape, row: int, *, consumer: ConsumerRow, takes: Takes) -> Claim:
     """Return the claim of one instance on a host, with the guard of its server group's rule."""
     host_id, number = state.hosts.ids[row], consumer.id
     held = [(number, inventory_id, amount) for inventory_id, amount in takes]
     group = shape.spec.group
     if group is None:
-        return Claim([consumer], held, [InstanceRow(number, host_id, flavor_id, image_id)])
+        return Claim([consumer], held, [InstanceRow(number, host_id, shape.flavor_id, shape.image_id)])
     places: list[Place] = []
     scope = holder = 0
     place = place_of(
@@ -66,7 +64,7 @@ def claim_on(
         places.append(place)
         scope, holder = place.scope, place.holder
     return Claim(
-        [consumer], held, [InstanceRow(number, host_id, flavor_id, image_id, group.id, scope, holder)], places
+        [consumer], held, [InstanceRow(number, host_id, shape.flavor_id, shape.image_id, group.id, scope, holder)], places
     )
 
 

@@ -1,5 +1,6 @@
 """What a rule is: the contract between the pipeline and every filter and weigher."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
@@ -50,6 +51,14 @@ class Timed(Protocol):
 
     def holds_until_s(self, hosts: HostView, spec: Spec) -> float:
         """Return the last moment, in the time of ``spec.now_s``, at which its verdicts of now still hold."""
+
+
+@runtime_checkable
+class Shared(Protocol):
+    """What a filter adds whose "facts" verdicts depend on a part of the request only."""
+
+    def looks_at(self, spec: Spec) -> Hashable:
+        """Return that part: requests equal in it share a verdict while no facts change."""
 
 
 class Weigher(Protocol):

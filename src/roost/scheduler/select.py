@@ -24,6 +24,7 @@ from roost.engine import ranking
 from roost.engine.state import State
 from roost.errors import BadRequest, Conflict, RoostError
 from roost.model.decision import Decision, HostScore, Pick, Scale, Stage
+from roost.model.evidence import pack, pack_checks
 from roost.model.fleet import Departure
 from roost.model.journal import Claim, ConsumerRow, EvidenceRow, Item, Refusal
 from roost.model.names import uuid_bytes, uuid_text
@@ -32,15 +33,16 @@ from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
 from roost.ports import Clock, IdKind, Random
 from roost.scheduler.explain import refusal_text
-from roost.scheduler.picks import allocations_on, claim_on, merged, pick_on, takes_on
+from roost.scheduler.picks import Allocations, Takes, allocations_on, claim_on, merged, pick_on, takes_on
 from roost.scheduler.pipeline import Ranked, Shape
 from roost.scheduler.rules import Rules
 from roost.scheduler.shapes import Shapes
 
 _LOOKED_AT = 5  # hosts in the score table, and at least so many ranked
+# So many instances at least are chosen as a series, where that is possible.
+_SERIES_MIN = 4
 # Races one request may lose in one round before it is decided from scratch.
 _LOSSES_IN_ROUND = 32
-_evidence = msgspec.msgpack.Encoder()
 
 
 class Ledger(Protocol):
@@ -218,7 +220,7 @@ class Scheduler:
             wish, shape, choice, uuid=uuid_text(number), seed=seed,
             search_s=compiled_s - started_s, rank_s=ranked_s - compiled_s,
         )  # fmt: skip
-        evidence = self._evidence_row(decision, number, request.project_id)
+        evidence = self._evidence_row(decision, number, request.project_id, checks_id=shape.checks_id)
         writes = (merged(choice.claims),) if choice.claims else ()
         wish.place = self._ledger.stage(Item(writes=writes, evidence=(evidence,)))
 
@@ -228,6 +230,7 @@ class Scheduler:
         shape.flavor_id = store("flavor", msgspec.json.encode(request.flavor))
         shape.image_id = 0 if request.image is None else store("image", msgspec.json.encode(request.image))
         shape.request_id = store("request", shape.request_body)
+        shape.checks_id = store("checks", pack_checks(shape.checks))
         shape.settings_id = store("settings", self._settings_body)
 
     def _instance_uuids(self, request: Request, state: State) -> list[bytes]:
@@ -245,32 +248,46 @@ class Scheduler:
 
     def _pick_all(self, shape: Shape, request: Request, uuids: list[bytes], *, seed: int) -> "_Choice":
         """Pick a host for each instance in turn; all or nothing."""
-        state, flavor_id, image_id = self._ledger.state, shape.flavor_id, shape.image_id
         choice = _Choice()
-        ranked = shape.rank(self._depth)
+        ranked = shape.rank(self._depth, is_series=request.count >= _SERIES_MIN)
         choice.see(shape, ranked)
-        for number, body in enumerate(uuids):
-            if number:
-                ranked = shape.rank(self._depth if self._draws else 1)
-            if not ranked.rows:
-                choice.refuse(shape, ranked)
-                self._ledger.withdraw(choice.claims)
-                choice.claims = []
-                return choice
-            row = self._draw(shape, ranked, seed=seed + number)
-            found = takes_on(state, shape, row)
-            assert found is not None, "a host that passes has a candidate"
-            takes, allocations = found
-            consumer = ConsumerRow(self._ledger.new_id("consumer"), body, request.project_id, request.user_id)
-            claim = claim_on(
-                state, shape, row, consumer=consumer, takes=takes, flavor_id=flavor_id, image_id=image_id
-            )
-            self._ledger.occupy(claim)
-            choice.claims.append(claim)
-            choice.rows.append(row)
-            choice.picks.append(pick_on(state, row, instance_uuid=uuid_text(body), allocations=allocations))
+        while ranked.rows and len(choice.rows) < request.count:
+            left = request.count - len(choice.rows)
+            rows = shape.series(left) if left >= _SERIES_MIN and not self._draws and shape.spec.group is None else []
+            if not rows:
+                rows = [self._draw(shape, ranked, seed=seed + len(choice.rows))]
+            self._take(shape, request, choice, rows=rows, uuids=uuids)
+            if len(choice.rows) < request.count:
+                ranked = shape.rank(self._depth if self._draws else 1, is_series=left >= _SERIES_MIN)
+        if len(choice.rows) < request.count:
+            choice.refuse(shape, ranked)
+            self._ledger.withdraw(choice.claims)
+            choice.claims = []
+            return choice
         choice.alternates = self._alternates(shape, ranked, choice)
         return choice
+
+    def _take(
+        self, shape: Shape, request: Request, choice: "_Choice", *, rows: list[int], uuids: list[bytes]
+    ) -> None:
+        """Let the next instances occupy hosts, one a row."""
+        state, new_id = self._ledger.state, self._ledger.new_id
+        held: dict[int, tuple[Takes, Allocations]] = {}
+        claims = []
+        for row in rows:
+            found = held.get(row)
+            if found is None:
+                found = takes_on(state, shape, row)
+                assert found is not None, "a host that passes has a candidate"
+                held[row] = found
+            body = uuids[len(choice.rows)]
+            consumer = ConsumerRow(new_id("consumer"), body, request.project_id, request.user_id)
+            claims.append(claim_on(state, shape, row, consumer=consumer, takes=found[0]))
+            choice.rows.append(row)
+            choice.picks.append(pick_on(state, row, instance_uuid=uuid_text(body), allocations=found[1]))
+        claim = merged(claims)
+        self._ledger.occupy(claim)
+        choice.claims.append(claim)
 
     @property
     def _draws(self) -> bool:
@@ -352,12 +369,12 @@ class Scheduler:
             rank_s=rank_s,
         )
 
-    def _evidence_row(self, decision: Decision, uuid: bytes, project_id: str) -> EvidenceRow:
+    def _evidence_row(self, decision: Decision, uuid: bytes, project_id: str, *, checks_id: int) -> EvidenceRow:
         picks = decision.picks
         hosts = picks[0].host if len(picks) == 1 else " ".join(dict.fromkeys(pick.host for pick in picks))
         return EvidenceRow(
             self._ledger.new_id("decision"), uuid, decision.decided_at_s, decision.outcome, project_id,
-            decision.settings_id, hosts[:255], decision.reason, _evidence.encode(decision),
+            decision.settings_id, hosts[:255], decision.reason, pack(decision, checks_id=checks_id),
         )  # fmt: skip
 
 

@@ -36,7 +36,6 @@ class Weighing:
 
     def __init__(self, state: State, spec: Spec, weighers: Sequence[Weigher]) -> None:
         self._state = state
-        self._spec = spec
         self._everyone = HostView(state)
         self._active: list[Weigher] = []
         self._overrides: list[Scores | None] = []  # float64, shape (hosts,): multipliers set by aggregates
@@ -44,16 +43,18 @@ class Weighing:
         self._flat_raws: list[float] = []
         self._flat_scales: list[decision.Scale] = []
         for weigher in weighers:
-            self._place(weigher)
+            self._place(weigher, spec)
         self._is_overridden = any(override is not None for override in self._overrides)
-        self.is_local = not self._is_overridden and None not in self._columns
+        self.reads_columns = None not in self._columns  # and so weighs alike for every request it concerns
+        self.is_local = not self._is_overridden and self.reads_columns
+        self.names = [weigher.name for weigher in self._active] + [scale.weigher for scale in self._flat_scales]
         self.floating = [(weigher.minval is None, weigher.maxval is None) for weigher in self._active]
 
-    def _place(self, weigher: Weigher) -> None:
+    def _place(self, weigher: Weigher, spec: Spec) -> None:
         override = self._override(weigher)
-        if (weigher.multiplier == 0.0 and override is None) or not weigher.concerns(self._spec):
+        if weigher.multiplier == 0.0 and override is None:
             return
-        raw = weigher.raw(self._everyone, self._spec)
+        raw = weigher.raw(self._everyone, spec)
         columns = self._state.hosts.columns
         name = next((name for name, column in columns.items() if column.view is raw), None)
         if name in FIXED and len(raw):
@@ -79,12 +80,12 @@ class Weighing:
                 multipliers[host] = min(numbers) * weigher.sign
         return multipliers
 
-    def weigh(self, rows: Rows | None) -> Weighed:
-        """Weigh the hosts that passed: intp, shape (survivors,), or None for all; two at least."""
+    def weigh(self, rows: Rows | None, spec: Spec) -> Weighed:
+        """Weigh the hosts that passed for a request: intp, shape (survivors,), or None for all; two at least."""
         raws, scales, parts = [], [], []
         count = len(self._everyone) if rows is None else len(rows)
         for weigher, override in zip(self._active, self._overrides, strict=True):
-            raw = weigher.raw(self._everyone, self._spec)
+            raw = weigher.raw(self._everyone, spec)
             if rows is not None:
                 raw = raw.take(rows)
             raw = ranking.clamp(raw, minval=weigher.minval, maxval=weigher.maxval)
@@ -112,6 +113,29 @@ class Weighing:
                 raw = float(weigher.maxval)
             found.append(raw)
         return found
+
+    def changes(self, amounts: list[tuple[int, int]]) -> list[float] | None:
+        """Return what one instance adds to the raw weights of its host, one an active weigher.
+
+        Args:
+            amounts: class id and amount of everything it takes there.
+
+        Returns:
+            None where that cannot be told, because a raw weight is no column or has an upper bound.
+        """
+        if not self.is_local or any(weigher.maxval is not None for weigher in self._active):
+            return None
+        columns = self._state.hosts.columns
+        added = dict.fromkeys(columns, 0.0)
+        added["num_instances"] = 1.0
+        names = {id(column): name for name, column in columns.items()}
+        for class_id, amount in amounts:
+            counted = self._state.counted.get(class_id)
+            if counted is not None:
+                used, free, factor = counted
+                added[names[id(used)]] += amount
+                added[names[id(free)]] -= amount * factor
+        return [added[name] for name in self._columns if name is not None]
 
     def scales(self, scales: list[Scale]) -> list[decision.Scale]:
         """Return the scales of a ranking as evidence: those of active weighers, then of flat ones."""

@@ -58,7 +58,7 @@ freed AS (
     RETURNING 1),
 more AS (SELECT 1 FROM allocation WHERE consumer_id = ANY (%b::bigint[])),
 moved_out AS (DELETE FROM instance WHERE consumer_id = ANY (%b::bigint[])),
-ended AS (DELETE FROM consumer WHERE id = ANY (%b::bigint[]) RETURNING 1)"""
+ended AS (DELETE FROM consumer WHERE id = ANY (%b::bigint[]) AND {after} RETURNING 1)"""
 _FEED = "fed AS (INSERT INTO feed (token, body) VALUES (%b, %b) RETURNING position)"
 _BIGINTS: tuple[ColumnType, ...] = ("bigint",) * 6
 
@@ -83,12 +83,6 @@ def batch_statement(batch: Batch, token: int) -> Statement:
         parts.append("sit" if batch.stocks else "sit first")
         values += columns_of(_BIGINTS[:5], [(*key, *amounts) for key, amounts in batch.places.items()])
         counts["sat"] = len(batch.places)
-    if batch.released:
-        released = Array("bigint", batch.released)
-        parts.append("free")
-        values += [*columns_of(_BIGINTS[:3], batch.frees), released, released, released]
-        # Both the consumers and what they hold were there; ``more`` sees the rows as they were before.
-        counts |= {"freed": len(batch.frees), "more": len(batch.frees), "ended": len(batch.released)}
     for table, fresh in (
         (CONSUMER, list(batch.consumers.values())),
         (ALLOCATION, batch.allocations),
@@ -99,6 +93,12 @@ def batch_statement(batch: Batch, token: int) -> Statement:
         if fresh:
             parts.append(table.name)
             values += columns_of(table.types, fresh)
+    if batch.released:
+        released = Array("bigint", batch.released)
+        parts.append("free")
+        values += [*columns_of(_BIGINTS[:3], batch.frees), released, released, released]
+        # Both the consumers and what they hold were there; ``more`` sees the rows as they were before.
+        counts |= {"freed": len(batch.frees), "more": len(batch.frees), "ended": len(batch.released)}
     if batch.writes:
         parts.append("feed")
         values += [token, encode_writes(batch.writes)]
@@ -120,11 +120,13 @@ def _text(parts: tuple[str, ...], counted: tuple[str, ...]) -> str:
             case "sit first":
                 queries.append(_SIT.format(rows=unnest(_BIGINTS[:5]), after="(SELECT 1) AS one"))
             case "free":
-                queries.append(_FREE.format(rows=unnest(_BIGINTS[:3])))
+                # Those who come must find no room that those who go leave only later in the batch.
+                after = "(SELECT count(*) FROM consumer_rows) >= 0" if "consumer" in parts else "true"
+                queries.append(_FREE.format(rows=unnest(_BIGINTS[:3]), after=after))
             case "feed":
                 queries.append(_FEED)
             case name:
-                queries.append(f"{name}_rows AS ({_insert(_INSERTS[name])})")
+                queries.append(f"{name}_rows AS ({_insert(_INSERTS[name])} RETURNING 1)")
     position = "(SELECT position FROM fed)" if "feed" in parts else "0::bigint"
     checks = " AND ".join(f"(SELECT count(*) FROM {name}) = %b::bigint" for name in counted) or "true"
     head = f"WITH {', '.join(queries)}" if queries else ""

@@ -102,7 +102,7 @@ def open_writer(path: Path, *, synchronous: str) -> sqlite3.Connection:
         StoreBroken: it is read-only or not a database.
         StoreOutdated: its schema is older or newer than ours.
     """
-    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK, effective_ids=True)):
+    if not all(os.access(each, os.W_OK, effective_ids=True) for each in (path, path.parent)):
         raise StoreBroken(f"{path} or its folder is read-only")
     with explained(path):
         connection = _connect(f"{path.absolute().as_uri()}?mode=rw")

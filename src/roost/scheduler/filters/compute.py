@@ -1,6 +1,7 @@
 """compute: hosts whose service is enabled and up."""
 
 import math
+from collections.abc import Hashable
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -46,6 +47,10 @@ class Compute:
     def concerns(self, spec: Spec) -> bool:
         """Say whether any host can be refused: always."""
         return True
+
+    def looks_at(self, spec: Spec) -> Hashable:
+        """Return what of the request a verdict depends on: nothing."""
+        return None
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts that are enabled and up."""

@@ -1,7 +1,7 @@
 """compute_capabilities: hosts whose facts are what the flavor's extra specs want."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -47,6 +47,10 @@ class ComputeCapabilities:
     def concerns(self, spec: Spec) -> bool:
         """Say whether any host can be refused: only if an extra spec may be a capability."""
         return any(True for _ in _wishes(spec.flavor))
+
+    def looks_at(self, spec: Spec) -> Hashable:
+        """Return what of the request a verdict depends on: the wishes."""
+        return tuple((*path, wanted, is_scoped) for path, wanted, is_scoped in _wishes(spec.flavor))
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts that match every wish."""

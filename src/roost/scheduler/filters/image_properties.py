@@ -1,5 +1,6 @@
 """image_properties: hosts that can run what the image is made for."""
 
+from collections.abc import Hashable
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -55,6 +56,10 @@ class ImageProperties:
     def concerns(self, spec: Spec) -> bool:
         """Say whether any host can be refused: only if the image names one of the three."""
         return bool(self._wanted(spec).instance)
+
+    def looks_at(self, spec: Spec) -> Hashable:
+        """Return what of the request a verdict depends on: the properties of the image."""
+        return None if spec.image is None else tuple(sorted(spec.image.properties.items()))
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts that support what is wanted."""
