@@ -170,6 +170,8 @@ class Shape:
         rows = state.changes.since(self._position) if self._position >= 0 else None
         if rows is None or len(rows) > _TOUCHES_MAX:
             return None
+        if not self.fit.lender_hosts.isdisjoint(rows):
+            return None
         return list(dict.fromkeys(rows))
 
     def _from_pool(self, touched: list[int], wanted: int) -> Ranked | None:
