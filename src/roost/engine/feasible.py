@@ -95,8 +95,9 @@ class Family:
         """Judge one host."""
         wanted = self.wanted
         for row in self.rows_on(host):
-            fits = min(columns.free.data.item(row) // amount for columns, amount in self.amounts)
-            wanted -= min(fits, 1) if self.is_isolated else max(fits, 0)
+            # What is free lies below 0 where a capacity shrank under its use.
+            fits = max(min(columns.free.data.item(row) // amount for columns, amount in self.amounts), 0)
+            wanted -= min(fits, 1) if self.is_isolated else fits
             if wanted <= 0:
                 return True
         return False
@@ -109,7 +110,9 @@ class Feasibility:
     host that counting cannot decide: the search.
     """
 
-    __slots__ = ("checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "reasons", "shares", "undecided")
+    __slots__ = (
+        "checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "lender_hosts", "reasons", "shares", "undecided",
+    )  # fmt: skip
 
     def __init__(
         self, state: State, *, checks: "list[Label | Amount | Family]", compiled: Compiled | None = None,
@@ -122,7 +125,9 @@ class Feasibility:
         self.reasons = [check.reason for check in checks]
         if not self.is_exact:
             self.reasons.append("cannot serve all resource groups together")
-        self.shares = shares  # whether use outside the hosts' trees matters
+        self.shares = shares  # whether use outside a host's tree matters
+        # Hosts whose trees share with others: when one of them is touched, any verdict may be another.
+        self.lender_hosts = frozenset(_hosts_of(state, state.sharing_rows()) if shares else ())
         # Where a tree is its root alone, the root holds everything: class id and amount, and the same by name.
         self.flat_amounts: list[tuple[int, int]] | None = None
         self.flat_resources: dict[str, int] = {}
@@ -187,6 +192,9 @@ class Feasibility:
 def feasibility(state: State, query: CandidateQuery, compiled: Compiled) -> Feasibility:
     """Compile a query, whose names are all known, against a state."""
     builder = _Builder(state, query)
+    if not compiled.is_possible:
+        nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+        builder.checks.append(Label(reason="cannot serve a resource group that asks no resources", mask=nobody))
     fit = Feasibility(
         state, checks=builder.checks, compiled=compiled, undecided=builder.undecided & state.hosts.alive.view,
         shares=builder.shares,
@@ -202,6 +210,11 @@ def hopeless(state: State, reasons: list[str]) -> Feasibility:
     """Return what is left of a query that names what no provider ever had: every host lacks it."""
     nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
     return Feasibility(state, checks=[Label(reason=reason, mask=nobody) for reason in reasons])
+
+
+def _hosts_of(state: State, rows: list[int]) -> list[int]:
+    roots = [state.providers.root.data.item(row) for row in rows]
+    return [state.hosts.row_of_root[root] for root in roots if root in state.hosts.row_of_root]
 
 
 class _Builder:
@@ -252,6 +265,10 @@ class _Builder:
             return
         row = self.state.providers.row_of_uuid.get(group.in_tree)
         root = -1 if row is None else self.state.providers.root.data.item(row)
+        if group.suffix and any(self.state.providers.root.data.item(each) == root for each in self.state.sharing_rows()):
+            # A provider of that tree may serve the group in other trees, with which it shares.
+            self.undecided[:] = True
+            return
         self.checks.append(Label(reason="are not in the tree asked for", mask=self.roots == root))
 
     def _lenders(self, class_id: int, group: ResourceGroup) -> tuple[tuple[int, Mask], ...]:
