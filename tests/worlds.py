@@ -6,8 +6,8 @@ from random import Random as Chance
 
 from roost.app import Roost
 from roost.engine.state import State
-from roost.model.fleet import Fleet
 from roost.model.flavor import Flavor
+from roost.model.fleet import Fleet
 from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostFacts, HostSpec
 from roost.model.provider import Inventory, ProviderSpec
@@ -65,7 +65,9 @@ def settings_of(
     )
 
 
-def roost_on(store: Store | None = None, *, settings: Settings | None = None, seed: int = 0, now_s: float = 1000.0) -> Roost:
+def roost_on(
+    store: Store | None = None, *, settings: Settings | None = None, seed: int = 0, now_s: float = 1000.0
+) -> Roost:
     """Open a Roost; two of one seed on equal stores decide alike."""
     return Roost(
         MemoryStore() if store is None else store, settings or settings_of(), clock=FixedClock(now_s),
