@@ -91,7 +91,11 @@ class Shapes:
         translated = translate(request, state, default_zone=self._default_zone)
         named = _named_hosts(state, request)
         is_forced = bool(request.force_hosts or request.force_nodes) and not spec.hint_list("_nova_check_type")
-        filters = [] if is_forced else [rule for rule in self._rules.filters if rule.concerns(spec)]
+        filters = [
+            rule
+            for rule in self._rules.filters
+            if not is_forced and (rule.run_on_rebuild or not spec.is_rebuild) and rule.concerns(spec)
+        ]
         filters += self._guards(spec, {rule.name for rule in filters})
         verdicts = [self._verdict(rule, spec) for rule in filters]
         shape = Shape(
