@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 import msgspec
@@ -29,11 +29,11 @@ class Kind:
     memory_mb: int = 16
     disk_gb: int = 0
     memory_reserved: int = 0
-    facts: HostFacts = HostFacts()
+    facts: HostFacts = field(default_factory=HostFacts)
 
 
 def crowd(kinds: Sequence[Kind]) -> State:
-    """Give one host a kind, in order: host-0, host-1, …"""
+    """Give one host a kind, in order, called host-0, host-1 and so on."""
     state = State()
     for name, number in CLASSES.items():
         apply(state, journal.PutSymbol("resource_class", number, name))
@@ -116,7 +116,7 @@ def bits(ranked: Ranked) -> tuple[object, ...]:
 Step = Callable[[Random, Tenancy, Watched], None]
 
 
-def pick_best(random: Random, tenancy: Tenancy, shape: Watched) -> None:
+def pick_best(_: Random, tenancy: Tenancy, shape: Watched) -> None:
     """Do what the scheduler does: take the flavor on the best host."""
     ranked = shape.rank(1)
     if ranked.rows:
@@ -130,20 +130,20 @@ def pick_near_best(random: Random, tenancy: Tenancy, shape: Watched) -> None:
         arrive(tenancy, random.choice(ranked.rows), shape.flavor)
 
 
-def touch_any(random: Random, tenancy: Tenancy, shape: Watched) -> None:
+def touch_any(random: Random, tenancy: Tenancy, _: Watched) -> None:
     """Let another kind of request land anywhere."""
     row = random.randrange(len(tenancy.state.hosts))
     tenancy.arrive(row, VCPU=random.choice((1, 1, 2)), MEMORY_MB=random.choice((1, 1, 3, 8)))
 
 
-def fill(random: Random, tenancy: Tenancy, shape: Watched) -> None:
+def fill(random: Random, tenancy: Tenancy, _: Watched) -> None:
     """Let a host, often one at an end of a scale, be used up, or more than that."""
     free = tenancy.state.hosts.column("free_ram_mb")
     row = random.choice((int(free.argmax()), int(free.argmin()), random.randrange(len(free))))
     tenancy.arrive(row, VCPU=1, MEMORY_MB=max(int(free[row]), 0) + random.choice((0, 0, 1, 4)) or 1)
 
 
-def depart(random: Random, tenancy: Tenancy, shape: Watched) -> None:
+def depart(random: Random, tenancy: Tenancy, _: Watched) -> None:
     """Let an instance go, an old one or the newest."""
     if tenancy.living:
         tenancy.leave(random.choice((tenancy.living[-1], random.choice(tenancy.living))))

@@ -25,9 +25,11 @@ class FixedClock:
         self.time_s = now_s
 
     def now_s(self) -> float:
+        """Return seconds since the epoch."""
         return self.time_s
 
     def elapsed_s(self) -> float:
+        """Return the same."""
         return self.time_s
 
 
@@ -38,9 +40,11 @@ class SeededRandom:
         self._chance = Chance(seed)
 
     def seed(self) -> int:
+        """Return the next seed."""
         return self._chance.getrandbits(62)
 
     def uuids(self, count: int) -> list[bytes]:
+        """Return the next uuids."""
         return [uuid.UUID(int=self._chance.getrandbits(128), version=4).bytes for _ in range(count)]
 
 
@@ -98,7 +102,7 @@ def joined(*fleets: Fleet) -> Fleet:
 
 
 def hosts(count: int, **totals: int) -> Fleet:
-    """Give equal hosts h0, h1, …"""
+    """Give equal hosts, called h0, h1 and so on."""
     return joined(*(host(f"h{number}", **totals) for number in range(count)))
 
 

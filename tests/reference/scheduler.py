@@ -112,9 +112,8 @@ def filtered(world: World, wish: Wish, enabled: list[str]) -> tuple[list[Host], 
     rules = [("search", lambda host: bool(candidates_of(world, wish, host)))]
     if wish.ignored or wish.forced or wish.destination or (wish.cell and not wish.may_leave_cell):
         rules.append(("requested_hosts", lambda host: is_named(wish, host)))
-    for name in enabled:
-        if name == "compute" and not wish.forced:
-            rules.append((name, lambda host: not host.is_down))
+    if "compute" in enabled and not wish.forced:
+        rules.append(("compute", lambda host: not host.is_down))
     rules += group_rules(world, wish)
     for name, keeps in rules:
         kept = [host for host in left if keeps(host)]

@@ -2,7 +2,6 @@
 
 from random import Random
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,15 +9,24 @@ from hypothesis import strategies as st
 from roost.app import Roost
 from roost.engine.search import search
 from roost.model.decision import Decision
-from roost.model.fleet import Departure, Fleet
 from roost.model.flavor import Flavor
+from roost.model.fleet import Departure, Fleet
 from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostFacts, HostSpec
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Destination, Request
 from roost.placement.current import Current
 from roost.store.memory import MemoryStore
-from tests.forests import AGGREGATES, CLASSES, TRAITS, compiled_of, query_of, random_forest, result_of, state_of, uuid_of
+from tests.forests import (
+    AGGREGATES,
+    TRAITS,
+    compiled_of,
+    query_of,
+    random_forest,
+    result_of,
+    state_of,
+    uuid_of,
+)
 from tests.reference import scheduler as slow
 from tests.reference.candidates import Forest, Group, Node, Stock
 from tests.worlds import digest, roost_on, settings_of
@@ -74,7 +82,8 @@ def fleet_of(world: slow.World) -> Fleet:
     """Say a plain world in the product's nouns."""
     return Fleet(
         aggregates=[
-            Aggregate(uuid=str(uuid_of(name)), name=name, metadata=dict(pairs)) for name, pairs in world.aggregates.items()
+            Aggregate(uuid=str(uuid_of(name)), name=name, metadata=dict(pairs))
+            for name, pairs in world.aggregates.items()
         ],
         providers=[
             ProviderSpec(
@@ -234,9 +243,7 @@ def live(seed: int, *, acts: int) -> None:
             continue
         wish = random_wish(random, world)
         decision = roost.decide(request_of(wish))
-        outcome = slow.decide(
-            world, wish, enabled=FILTERS, options=options, attempts=attempts, first=first_candidate
-        )
+        outcome = slow.decide(world, wish, enabled=FILTERS, options=options, attempts=attempts, first=first_candidate)
         compare(world, decision, outcome)
         for number, pick in enumerate(decision.picks):
             world.instances[pick.instance_uuid] = world.instances.pop(f"new-{number}")
