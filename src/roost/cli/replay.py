@@ -72,7 +72,7 @@ def replay(
         workload = generate(Recipe(hosts=host_count, requests=requests, seed=seed, mix=mix), options)
     else:
         workload = open_workload(trace, options)
-    with _scheduling(config, data, is_in_memory=is_in_memory) as scheduling, _progress() as progress:
+    with _scheduling(config, data, is_in_memory=is_in_memory) as scheduling, progress_bar() as progress:
         report = run_replay(workload, scheduling, chunk=chunk, progress=progress)
     if json_path == "-":
         click.echo(to_json(report), nl=False)
@@ -96,7 +96,7 @@ def _scheduling(config: Path | None, data: Path | None, *, is_in_memory: bool) -
 
 
 @contextmanager
-def _progress() -> Iterator[Progress]:
+def progress_bar() -> Iterator[Progress]:
     """Show progress on standard error: a bar on a terminal, a few lines elsewhere."""
     if not sys.stderr.isatty():
         yield _lines()

@@ -11,7 +11,8 @@ from roost.engine.types import Amounts, Mask, Rows
 def anchor_mask(state: State, compiled: Compiled, sharing: Sharing | None = None) -> Mask:
     """Say which providers may be the root of a candidate's tree.
 
-    A root it refuses has no candidate. A root it lets pass has one for sure only where ``is_exact`` says so.
+    A root it refuses has no candidate. A root it lets pass need not have one, unless the tree is that root
+    alone, nothing is shared and no group has a suffix.
 
     Args:
         sharing: that of the state, if it is at hand.
@@ -34,11 +35,6 @@ def anchor_mask(state: State, compiled: Compiled, sharing: Sharing | None = None
     for number, wanted in enumerate(compiled.kinds):
         trees.narrow_by_kind(mask, wanted, wanted_of.count(number), is_isolated=compiled.is_isolated)
     return mask
-
-
-def is_exact(state: State, compiled: Compiled, sharing: Sharing) -> bool:
-    """Say whether a tree of one provider has a candidate if, and only if, the mask lets it pass."""
-    return not compiled.kinds and not sharing
 
 
 class _Trees:

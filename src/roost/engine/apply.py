@@ -24,9 +24,7 @@ def apply(state: State, write: journal.Write) -> None:
         case PutInventories():
             _put_inventories(state, write)
         case journal.PutSymbol():
-            table = {"resource_class": state.class_ids, "trait": state.trait_ids}.get(write.kind)
-            if table is not None:
-                table.put(write.id, write.name)
+            _put_symbol(state, write)
         case journal.PutProvider():
             _put_provider(state, write)
         case journal.DropProvider():
@@ -82,13 +80,15 @@ def occupy(state: State, claim: Claim) -> None:
     held: dict[int, list[tuple[int, int]]] = {consumer.id: [] for consumer in claim.consumers}
     for consumer_id, inventory_id, amount in claim.takes:
         held[consumer_id].append((inventory_id, amount))
-        _use(state, inventory_id, amount)
+    for takes in held.values():
+        _use(state, takes, 1)
     instances = {instance.consumer_id: instance for instance in claim.instances}
     for consumer in claim.consumers:
-        instance = instances.get(consumer.id)
-        holder = Holder(consumer, held[consumer.id], instance)
+        number = consumer.id
+        instance = instances.get(number)
+        holder = Holder(consumer, held[number], instance)
         state.holders[consumer.uuid] = holder
-        state.holders_by_id[consumer.id] = holder
+        state.holders_by_id[number] = holder
         if instance is not None:
             _count_instance(state, instance, 1)
     for place in claim.places:
@@ -120,8 +120,7 @@ def _vacate(state: State, consumer_id: int) -> None:
     # The same uuid may have come back as another consumer before this was read from the feed.
     if state.holders.get(holder.uuid) is holder:
         del state.holders[holder.uuid]
-    for inventory_id, amount in holder.takes:
-        _use(state, inventory_id, -amount)
+    _use(state, holder.takes, -1)
     instance = holder.instance
     if instance is not None:
         _count_instance(state, instance, -1)
@@ -130,31 +129,47 @@ def _vacate(state: State, consumer_id: int) -> None:
             _use_places(state, group.id, instance.scope, instance.holder, -1)
 
 
-def _use(state: State, inventory_id: int, amount: int) -> int:
-    row = state.providers.row_of_id[inventory_id >> CLASS_BITS]
-    class_id = inventory_id & _CLASS_MASK
-    state.classes[class_id].take(row, amount)
-    host_row = state.hosts.row_of_root.get(state.providers.root.data.item(row))
-    if host_row is None:
-        state.shared_version += 1
-        return row
-    state.note_free(class_id, row, host_row)
-    column = _USED_BY_CLASS.get(state.class_ids.name_of(class_id))
-    if column is not None:
-        used, free, factor = column
-        columns = state.hosts.columns
-        columns[used].data[host_row] += amount
-        columns[free].data[host_row] -= amount * factor
-    state.changes.touch(host_row)
-    return row
+def _use(state: State, takes: list[tuple[int, int]], sign: int) -> None:
+    """Add amounts to the use of inventories, or with sign -1 take them off, and to what is derived from it."""
+    providers, classes, counted = state.providers, state.classes, state.counted
+    last_id, row, host_row = -1, -1, None
+    for inventory_id, taken in takes:
+        provider_id, class_id, amount = inventory_id >> CLASS_BITS, inventory_id & _CLASS_MASK, sign * taken
+        if provider_id != last_id:
+            last_id, row = provider_id, providers.row_of_id[provider_id]
+            host_row = state.hosts.row_of_root.get(providers.root.data.item(row))
+            if host_row is None:
+                state.shared_version += 1
+            else:
+                state.changes.touch(host_row)
+        classes[class_id].take(row, amount)
+        if host_row is None:
+            continue
+        state.note_free(class_id, row, host_row)
+        columns = counted.get(class_id)
+        if columns is not None:
+            used, free, factor = columns
+            used.data[host_row] += amount
+            free.data[host_row] -= amount * factor
 
 
-_USED_BY_CLASS = {
+_COUNTED = {
     "VCPU": ("vcpus_used", "free_vcpus", 1),
     "PCPU": ("vcpus_used", "free_vcpus", 1),
     "MEMORY_MB": ("used_ram_mb", "free_ram_mb", 1),
     "DISK_GB": ("used_disk_gb", "free_disk_mb", 1024),
 }
+
+
+def _put_symbol(state: State, write: journal.PutSymbol) -> None:
+    if write.kind == "trait":
+        state.trait_ids.put(write.id, write.name)
+    elif write.kind == "resource_class":
+        state.class_ids.put(write.id, write.name)
+        if write.name in _COUNTED:
+            used, free, factor = _COUNTED[write.name]
+            columns = state.hosts.columns
+            state.counted[write.id] = (columns[used], columns[free], factor)
 
 
 def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> None:

@@ -1,6 +1,7 @@
 """The candidates of one anchor: every way to make its picks together, one after the other."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import msgspec
 
@@ -34,28 +35,37 @@ class Walk:
     """
 
     __slots__ = (
-        "_anchor", "_chosen", "_contention", "_dead", "_decisive", "_groups", "_highest", "_isolated_bits",
-        "_layout", "_matched", "_rules_at", "_twin",
+        "_anchor", "_chosen", "_contention", "_dead", "_decisive", "_firsts", "_forces", "_highest", "_is_ordered",
+        "_isolated_bits", "_layout", "_mapped", "_matched", "_rules_at", "_served", "_spread", "_takes", "_twin",
     )  # fmt: skip
 
     def __init__(
         self, state: State, compiled: Compiled, picks: list[Pick], *, anchor: int, are_mappings_distinct: bool = True
     ) -> None:
-        layout = Layout(picks, is_isolated=compiled.is_isolated)
+        own = set(state.providers.rows_of_tree(anchor))
+        layout = Layout(picks, own=own, is_isolated=compiled.is_isolated)
         rules = rules_for(state, compiled, layout)
         self._anchor = anchor
         self._layout = layout
         self._contention = Contention(state, layout)
         self._rules_at = [[rule for rule in rules if at in rule.members] for at in range(len(layout))]
         self._decisive = sorted({at for rule in rules for at in rule.members})
-        self._groups = _picks_of_groups(compiled, layout)
+        picks_of = _picks_of_groups(compiled, layout)
+        self._firsts = [members[0] for _, members in picks_of]
+        self._spread = [(at, *group) for at, group in enumerate(picks_of) if len(group[1]) > 1]
         self._chosen = [0] * len(layout)  # the provider of every pick
         self._isolated_bits = 0  # providers that serve an isolated pick
         self._dead: set[object] = set()
         self._matched: list[list[list[int]]] = []  # one a depth: the matchings of the contention
+        self._forces = [self._contention.matchings_of(at) for at in range(len(layout))]
+        self._takes: list[tuple[Take, ...]] = [()] * len(layout)  # what every pick takes from its provider
+        self._mapped: list[Mapping] = [("", ())] * len(layout)
+        # The same for every provider that a pick ever chose.
+        self._served: list[dict[int, tuple[tuple[Take, ...], Mapping]]] = [{} for _ in layout.picks]
+        self._is_ordered = not are_mappings_distinct
         self._twin = [-1] * len(layout)  # an equal pick before this one
         self._highest = [len(layout.rows)] * len(layout)
-        if not are_mappings_distinct:
+        if self._is_ordered:
             self._pair_twins(state, compiled)
 
     def __iter__(self) -> Iterator[RowCandidate]:
@@ -83,50 +93,54 @@ class Walk:
                 levels.append(self._choices(depth + 1))
                 found.append(False)
 
-    def _choices(self, at: int) -> Iterator[int]:
+    def _choices(self, at: int) -> Iterator[bool]:
         """Make a pick in every way that leaves the ones behind it a chance; each is undone on resuming."""
         layout, contention, chosen = self._layout, self._contention, self._chosen
-        left, draws_of, rules = contention.left, contention.draws[at], self._rules_at[at]
-        is_isolated, twin = layout.isolated[at], self._twin[at]
-        looks_ahead = bool(contention.matchings) and at + 1 < len(layout)
-        for provider in layout.options[at]:
-            if is_isolated and self._isolated_bits >> provider & 1:
-                continue
-            if twin >= 0 and provider < chosen[twin] or provider > self._highest[at]:
-                continue
-            draws = draws_of.get(provider, ())
-            if draws and any(left[cell] < amount for cell, amount in draws):
-                continue
-            chosen[at] = provider
+        left, draws_of, rules, forces = contention.left, contention.draws[at], self._rules_at[at], self._forces[at]
+        is_isolated, matched, served, draws = layout.isolated[at], self._matched, self._served[at], None
+        options = self._options_at(at)
+        while options:
+            bit = options & -options
+            options ^= bit
+            chosen[at] = provider = bit.bit_length() - 1
+            if draws_of:
+                draws = draws_of.get(provider)
+                if draws and any(left[cell] < amount for cell, amount in draws):
+                    continue
             if rules and not all(rule.holds(chosen, at) for rule in rules):
                 continue
-            if looks_ahead and not self._force(at, provider):
-                continue
-            for cell, amount in draws:
-                left[cell] -= amount
-            if is_isolated:
-                self._isolated_bits ^= 1 << provider
-            yield provider
-            if is_isolated:
-                self._isolated_bits ^= 1 << provider
-            for cell, amount in draws:
-                left[cell] += amount
+            ahead = matched[at]
+            for number, member, matching in forces:
+                after = matching.force(ahead[number], member, provider)
+                if after is None:
+                    break
+                if after is not ahead[number]:
+                    ahead = [*ahead[:number], after, *ahead[number + 1 :]]
+            else:
+                matched[at + 1] = ahead
+                self._takes[at], self._mapped[at] = served.get(provider) or self._serve(at, provider)
+                if draws:
+                    for cell, amount in draws:
+                        left[cell] -= amount
+                if is_isolated:
+                    self._isolated_bits ^= bit
+                yield True
+                if is_isolated:
+                    self._isolated_bits ^= bit
+                if draws:
+                    for cell, amount in draws:
+                        left[cell] += amount
 
-    def _force(self, at: int, provider: int) -> bool:
-        """Match what is behind a pick with what the pick leaves; say whether all of it can be."""
-        matched = self._matched[at]
-        for number, (place_of, matching) in enumerate(self._contention.matchings):
-            place = place_of.get(at)
-            if place is None:
-                continue
-            before = matched[number]
-            after = matching.force(before, place, provider)
-            if after is None:
-                return False
-            if after is not before:
-                matched = [*matched[:number], after, *matched[number + 1 :]]
-        self._matched[at + 1] = matched
-        return True
+    def _options_at(self, at: int) -> int:
+        """Return the providers still open to a pick: a bit mask."""
+        options = self._layout.options[at]
+        if self._layout.isolated[at]:
+            options &= ~self._isolated_bits
+        if self._is_ordered:
+            options &= (2 << self._highest[at]) - 1
+            if self._twin[at] >= 0:
+                options &= -(1 << self._chosen[self._twin[at]])
+        return options
 
     def _signature(self, depth: int) -> object:
         """Return everything that decides whether the picks from ``depth`` on can be made."""
@@ -140,29 +154,25 @@ class Walk:
         )
 
     def _candidate(self) -> RowCandidate:
-        chosen, rows, picks = self._chosen, self._layout.rows, self._layout.picks
-        takes: list[Take]
+        takes = [take for of_pick in self._takes for take in of_pick]
         if self._contention.overlaps:
             sums: dict[tuple[int, int], int] = {}
-            for at, pick in enumerate(picks):
-                row = rows[chosen[at]]
-                for class_id, amount in pick.demand:
-                    sums[row, class_id] = sums.get((row, class_id), 0) + amount
+            for row, class_id, amount in takes:
+                sums[row, class_id] = sums.get((row, class_id), 0) + amount
             takes = [(row, class_id, amount) for (row, class_id), amount in sums.items()]
-        else:
-            takes = [
-                (rows[chosen[at]], class_id, amount)
-                for at, pick in enumerate(picks)
-                for class_id, amount in pick.demand
-            ]
         takes.sort()
-        mappings: list[Mapping] = []
-        for suffix, members in self._groups:
-            if len(members) == 1:
-                mappings.append((suffix, (rows[chosen[members[0]]],)))
-            else:
-                mappings.append((suffix, tuple(sorted({rows[chosen[at]] for at in members}))))
+        mapped = self._mapped
+        mappings = [mapped[first] for first in self._firsts]
+        for place, suffix, members in self._spread:
+            mappings[place] = (suffix, tuple(sorted({mapped[at][1][0] for at in members})))
         return RowCandidate(tuple(takes), tuple(mappings), self._anchor)
+
+    def _serve(self, at: int, provider: int) -> tuple[tuple[Take, ...], Mapping]:
+        """Return, and keep, what a pick takes from a provider and how it is mapped."""
+        pick, row = self._layout.picks[at], self._layout.rows[provider]
+        takes = tuple((row, class_id, amount) for class_id, amount in pick.demand)
+        served = self._served[at][provider] = (takes, (pick.suffix, (row,)))
+        return served
 
     def _pair_twins(self, state: State, compiled: Compiled) -> None:
         """Let equal picks take providers in one order only: the others would only swap their mappings."""
@@ -173,18 +183,19 @@ class Walk:
                 key = (compiled.kind_of[pick.suffix], *(pick.suffix in suffixes for suffixes in compiled.subtrees))
                 families.setdefault(key, []).append(at)
         for members in families.values():
-            for before, at in zip(members, members[1:], strict=False):
+            for before, at in pairwise(members):
                 self._twin[at] = before
             # Equal picks that follow need places too, at the same provider or behind it.
             places, needed = 0, 1
-            for provider in sorted(layout.options[members[0]], reverse=True):
-                places += _places(state, layout, members[0], provider)
+            for provider in reversed(range(len(layout.rows))):
+                if layout.options[members[0]] >> provider & 1:
+                    places += _places(state, layout, at=members[0], provider=provider)
                 while needed <= len(members) and places >= needed:
                     self._highest[members[-needed]] = provider
                     needed += 1
 
 
-def _places(state: State, layout: Layout, at: int, provider: int) -> int:
+def _places(state: State, layout: Layout, *, at: int, provider: int) -> int:
     """Return how many picks equal to one a provider can serve, nothing else considered."""
     if layout.isolated[at]:
         return 1

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from roost.engine.capacity import ClassColumns
 from roost.engine.matching import Matching
 from roost.engine.picks import Pick
 from roost.engine.state import State
@@ -10,17 +11,24 @@ from roost.engine.state import State
 class Layout:
     """The picks of one anchor in the order in which they are made, with its providers numbered from 0.
 
-    Few options come first: what is forced is decided before what is free.
+    Few options come first: what is forced is decided before what is free. Numbers are in order of
+    preference: the tree's own providers before its lenders, each in row order.
     """
 
-    __slots__ = ("bits", "isolated", "options", "picks", "rows")
+    __slots__ = ("isolated", "options", "picks", "rows")
 
-    def __init__(self, picks: list[Pick], *, is_isolated: bool) -> None:
+    def __init__(self, picks: list[Pick], *, own: set[int], is_isolated: bool) -> None:
         self.picks = sorted(picks, key=lambda pick: len(pick.options))
-        self.rows = list(dict.fromkeys(row for pick in self.picks for row in pick.options))
-        number = {row: at for at, row in enumerate(self.rows)}
-        self.options = [[number[row] for row in pick.options] for pick in self.picks]
-        self.bits = [sum(1 << at for at in options) for options in self.options]
+        rows = {row for pick in picks for row in pick.options}
+        self.rows = sorted(rows & own) + sorted(rows - own)
+        bit_of = {row: 1 << at for at, row in enumerate(self.rows)}
+        known: dict[int, int] = {}  # equal groups share one list
+        self.options = []  # a bit mask of providers, one a pick
+        for pick in self.picks:
+            bits = known.get(id(pick.options))
+            if bits is None:
+                bits = known[id(pick.options)] = sum(map(bit_of.__getitem__, pick.options))
+            self.options.append(bits)
         self.isolated = [is_isolated and pick.suffix != "" for pick in self.picks]
 
     def __len__(self) -> int:
@@ -45,37 +53,57 @@ class Contention:
         for class_id, members in _members_by_class(layout):
             if len(members) < 2 or all(layout.isolated[at] for at in members):
                 continue  # Isolated picks never meet on one provider.
-            places = self._contend(state, layout, class_id, members)
+            amounts = {at: dict(layout.picks[at].demand)[class_id] for at in members}
+            limits = _limits(state.inventory(class_id), layout)
+            least = min(amounts.values())
+            places = [limit // least for limit in limits]
+            if max(places) < 2 and not any(layout.isolated):
+                # Nothing serves two of them, which is what isolation means and is cheaper to keep.
+                layout.isolated = [at in amounts for at in range(len(layout))]
+                self._match(layout, members, places)
+                continue
+            self._contend(layout, amounts, limits)
             known = places_of.get(members)
             places_of[members] = places if known is None else [min(pair) for pair in zip(known, places, strict=True)]
         for members, places in places_of.items():
-            crowd = [sum(layout.bits[at] >> provider & 1 for at in members) for provider in range(len(places))]
-            if any(places[provider] < crowd[provider] for provider in range(len(places))):
+            if any(places[provider] < crowd for provider, crowd in enumerate(_crowds(layout, members))):
                 self._match(layout, members, places)
 
     def _match(self, layout: Layout, members: tuple[int, ...], places: list[int]) -> None:
-        matching = Matching(options=[layout.bits[at] for at in members], places=places)
+        matching = Matching(options=[layout.options[at] for at in members], places=places)
         self.matchings.append(({at: member for member, at in enumerate(members)}, matching))
 
-    def _contend(self, state: State, layout: Layout, class_id: int, members: tuple[int, ...]) -> list[int]:
-        """Make the cells of one class, and return how many of its picks each provider could serve at most."""
-        columns = state.inventory(class_id)
-        amounts = {at: dict(layout.picks[at].demand)[class_id] for at in members}
-        least = min(amounts.values())
-        places = []
-        for provider, row in enumerate(layout.rows):
-            asking = [at for at in members if layout.bits[at] >> provider & 1]
-            limit = min(columns.free.data.item(row), columns.max_unit.data.item(row))
-            places.append(max(limit // least, 0) if asking else 0)
+    def matchings_of(self, at: int) -> list[tuple[int, int, Matching]]:
+        """Return where a pick is matched with picks behind it: number of the matching, member, matching."""
+        return [
+            (number, members[at], matching)
+            for number, (members, matching) in enumerate(self.matchings)
+            if members.get(at, len(members)) + 1 < len(members)
+        ]
+
+    def _contend(self, layout: Layout, amounts: dict[int, int], limits: list[int]) -> None:
+        """Make the cells of one class, where the picks that ask it might together ask too much."""
+        for provider, limit in enumerate(limits):
+            asking = [at for at in amounts if layout.options[at] >> provider & 1]
             if len(asking) < 2:
                 continue
             self.overlaps = True
             if sum(amounts[at] for at in asking) <= limit:
-                continue  # All of them fit together: nothing to count.
+                continue
             for at in asking:
                 self.draws[at].setdefault(provider, []).append((len(self.left), amounts[at]))
             self.left.append(limit)
-        return places
+
+
+def _limits(columns: ClassColumns, layout: Layout) -> list[int]:
+    """Return how much each provider can still give of a class in one candidate."""
+    free, most = columns.free.data, columns.max_unit.data
+    return [max(min(free.item(row), most.item(row)), 0) for row in layout.rows]
+
+
+def _crowds(layout: Layout, members: tuple[int, ...]) -> list[int]:
+    """Return how many of some picks each provider might have to serve."""
+    return [sum(layout.options[at] >> provider & 1 for at in members) for provider in range(len(layout.rows))]
 
 
 def _members_by_class(layout: Layout) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -58,11 +58,14 @@ class Matching:
         matched[member] = provider
         if matched.count(provider) <= self._places[provider]:
             return matched
+        try:
+            other = matched.index(provider, member + 1)
+        except ValueError:
+            return None  # Members before this one fill the provider.
         # The place that the member has just left often serves the one it pushes out.
-        for other in range(member + 1, len(matched)):
-            if matched[other] == provider and self._options[other] >> before & 1:
-                matched[other] = before
-                return matched
+        if self._options[other] >> before & 1:
+            matched[other] = before
+            return matched
         return matched if self._relieve(matched, provider, fixed=member) else None
 
     def _relieve(self, matched: list[int], crowded: int, *, fixed: int) -> bool:

@@ -17,7 +17,7 @@ class Pick:
         self.wanted = wanted
 
 
-def picks_at(state: State, compiled: Compiled, sharing: Sharing, root: int) -> list[Pick] | None:
+def picks_at(state: State, compiled: Compiled, root: int, *, sharing: Sharing) -> list[Pick] | None:
     """Return every choice to be made at an anchor, or nothing if one of them has no option.
 
     Args:
@@ -34,7 +34,7 @@ def picks_at(state: State, compiled: Compiled, sharing: Sharing, root: int) -> l
     picks: list[Pick] = []
     plain = compiled.plain
     if plain is not None:
-        permitted = _permitted(state, plain, root, own, lenders)
+        permitted = _permitted(state, plain, root, own=own, lenders=lenders)
         for each in plain.resources:
             columns = state.inventory(each[0])
             options = [row for row in permitted if columns.can_take(row, each[1])]
@@ -55,7 +55,7 @@ def picks_at(state: State, compiled: Compiled, sharing: Sharing, root: int) -> l
     return picks
 
 
-def _permitted(state: State, wanted: Wanted, root: int, own: list[int], lenders: list[int]) -> list[int]:
+def _permitted(state: State, wanted: Wanted, root: int, *, own: list[int], lenders: list[int]) -> list[int]:
     """Return the providers whose labels let them serve the group without a suffix at an anchor.
 
     Membership of the root spans its tree; a lender has to be a member itself.

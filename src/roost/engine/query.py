@@ -56,6 +56,11 @@ class Compiled:
     is_possible: bool  # False: no state of the inventories could ever satisfy it
     is_one_provider_a_tree: bool
 
+    @property
+    def are_picks_free(self) -> bool:
+        """Whether any provider of one class goes with any provider of another."""
+        return not self.kinds and not self.is_one_provider_a_tree and self.plain is not None and not self.plain.required
+
 
 def compile_query(
     state: State, query: CandidateQuery, *, is_one_provider_a_tree: bool = False

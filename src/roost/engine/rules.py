@@ -48,7 +48,7 @@ class _SameSubtree:
 
     def __init__(self, state: State, layout: Layout, members: tuple[int, ...]) -> None:
         self.members = members
-        self._bits = layout.bits
+        self._options = layout.options
         self._above: list[int] = []  # ancestors of every provider and itself, among the providers of the anchor
         self._below = [0] * len(layout.rows)
         number = {row: at for at, row in enumerate(layout.rows)}
@@ -71,8 +71,8 @@ class _SameSubtree:
                 tops &= self._above[chosen[at]]
                 made |= 1 << chosen[at]
             else:
-                later.append(self._bits[at])
-                ahead |= self._bits[at]
+                later.append(self._options[at])
+                ahead |= self._options[at]
         tops &= made | ahead
         while tops:
             top = (tops & -tops).bit_length() - 1
@@ -87,12 +87,12 @@ class _SomeoneWears:
 
     def __init__(self, layout: Layout, members: tuple[int, ...], wearing: int) -> None:
         self.members = members
-        self._bits = layout.bits
+        self._options = layout.options
         self._wearing = wearing
 
     def holds(self, chosen: list[int], last: int) -> bool:
         wearing = self._wearing
-        return any((1 << chosen[at] if at <= last else self._bits[at]) & wearing for at in self.members)
+        return any((1 << chosen[at] if at <= last else self._options[at]) & wearing for at in self.members)
 
 
 class _OneProviderATree:
@@ -106,6 +106,4 @@ class _OneProviderATree:
     def holds(self, chosen: list[int], last: int) -> bool:
         provider = chosen[last]
         root = self._root[provider]
-        return all(
-            chosen[at] == provider or self._root[chosen[at]] != root for at in self.members if at < last
-        )
+        return all(chosen[at] == provider or self._root[chosen[at]] != root for at in self.members if at < last)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from roost.engine.anchors import anchor_mask, is_exact
+from roost.engine.anchors import anchor_mask
 from roost.engine.candidates import RowCandidate, Walk
 from roost.engine.picks import picks_at
 from roost.engine.query import Compiled, UnknownName, compile_query
@@ -59,9 +59,11 @@ def search(
 
 def has_candidate(state: State, compiled: Compiled, anchor_row: int) -> bool:
     """Say whether there is a candidate at one anchor, the row of a root."""
-    picks = picks_at(state, compiled, Sharing(state), anchor_row)
+    picks = picks_at(state, compiled, anchor_row, sharing=Sharing(state))
     if picks is None:
         return False
+    if compiled.are_picks_free:
+        return True
     return next(iter(Walk(state, compiled, picks, anchor=anchor_row)), None) is not None
 
 
@@ -89,8 +91,17 @@ class _Finder:
         self.sharing = Sharing(state)
 
     def depth_first(self, anchors: Iterable[int] | None) -> Iterator[RowCandidate]:
-        for anchor in self._anchors() if anchors is None else anchors:
-            yield from self._at(anchor)
+        if anchors is not None:
+            for anchor in anchors:
+                yield from self._at(anchor)
+            return
+        is_plain = not self.sharing and not self._compiled.kinds
+        nested = self._state.providers.tree
+        for anchor in self._anchors():
+            if is_plain and anchor not in nested:
+                yield self._alone(anchor)
+            else:
+                yield from self._at(anchor)
 
     def breadth_first(self, anchors: Iterable[int] | None) -> Iterator[RowCandidate]:
         running = (self._at(anchor) for anchor in (self._anchors() if anchors is None else anchors))
@@ -133,8 +144,15 @@ class _Finder:
             yield from rows[start : start + size].tolist()
             start, size = start + size, size * 4
 
+    def _alone(self, anchor: int) -> RowCandidate:
+        """Return the candidate of a tree of one provider that the mask let pass, where no group has a suffix."""
+        plain = self._compiled.plain
+        assert plain is not None
+        takes = tuple([(anchor, class_id, amount) for class_id, amount in plain.resources])
+        return RowCandidate(takes, (("", (anchor,)),), anchor)
+
     def _at(self, anchor: int) -> Iterator[RowCandidate]:
-        picks = picks_at(self._state, self._compiled, self.sharing, anchor)
+        picks = picks_at(self._state, self._compiled, anchor, sharing=self.sharing)
         if picks is None:
             return
         if self.sharing and all(row in self.sharing.rows for pick in picks for row in pick.options):

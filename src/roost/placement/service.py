@@ -9,6 +9,7 @@ from roost.errors import BadRequest, NotFound
 from roost.model import names
 from roost.model.group import GUARDED_POLICIES
 from roost.model.journal import (
+    CLASS_BITS,
     Claim,
     InventoryRow,
     Item,
@@ -28,6 +29,8 @@ from roost.placement.current import Current
 
 # Custom classes are numbered from here, as the field does, so that standard ones can still come.
 _FIRST_CUSTOM_CLASS = 10_000
+# Numbers of traits lie beyond those that a resource class can have, since all symbols share one table.
+_FIRST_TRAIT = 1 << CLASS_BITS
 _BATCH = 1000
 
 
@@ -78,7 +81,9 @@ class Placement:
         known_classes = self.state.class_ids
         next_class = max([_FIRST_CUSTOM_CLASS, *(known_classes.id_of(name) or 0 for name in known_classes)]) + 1
         known_traits = self.state.trait_ids
-        next_trait = max([0, *(known_traits.id_of(name) or 0 for name in known_traits)]) + 1
+        next_trait = max([_FIRST_TRAIT, *(known_traits.id_of(name) or 0 for name in known_traits)]) + 1
+        if next_class + len(new_classes) >= _FIRST_TRAIT:
+            raise BadRequest(f"there are {_FIRST_TRAIT - _FIRST_CUSTOM_CLASS:,} custom resource classes already")
         writes: list[Write] = [
             PutSymbol("resource_class", number, name) for number, name in enumerate(new_classes, start=next_class)
         ]

@@ -1,6 +1,7 @@
 """From a chosen host to what the instance holds there."""
 
-from roost.engine.candidates import search
+from roost.engine.first_fit import first_fit
+from roost.engine.search import search
 from roost.engine.state import State
 from roost.model.decision import Pick
 from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place
@@ -14,23 +15,35 @@ Allocations = dict[str, dict[str, int]]  # provider uuid -> resource class -> am
 def takes_on(state: State, shape: Shape, row: int) -> tuple[Takes, Allocations] | None:
     """Return what an instance of this shape takes on a host: its first candidate there; None if it has none."""
     root = state.hosts.provider_row.data.item(row)
+    providers = state.providers
     flat = shape.fit.flat_amounts
-    if flat is not None and root not in state.providers.tree:
-        first = state.providers.ids[root] << CLASS_BITS
-        return [(first | class_id, amount) for class_id, amount in flat], {
-            state.providers.uuids[root]: shape.fit.flat_resources
-        }
-    assert shape.fit.compiled is not None
-    candidate = next(iter(search(state, shape.fit.compiled, anchors=(root,), limit=1)), None)
-    if candidate is None:
-        return None
-    ids, uuids, name_of = state.providers.ids, state.providers.uuids, state.class_ids.name_of
-    takes: Takes = []
+    if flat is not None and root not in providers.tree:
+        first = providers.ids[root] << CLASS_BITS
+        takes = [(first | class_id, amount) for class_id, amount in flat]
+        return takes, {providers.uuids[root]: shape.fit.flat_resources}
+    held = first_fit(state, shape.fit, row)
+    if held is None:
+        assert shape.fit.compiled is not None
+        candidate = next(iter(search(state, shape.fit.compiled, anchors=(root,), limit=1)), None)
+        if candidate is None:
+            return None
+        held = list(candidate.takes)
+    ids, uuids, name_of = providers.ids, providers.uuids, state.class_ids.name_of
+    takes = []
     allocations: Allocations = {}
-    for provider_row, class_id, amount in candidate.takes:
+    for provider_row, class_id, amount in held:
         takes.append((ids[provider_row] << CLASS_BITS | class_id, amount))
         allocations.setdefault(uuids[provider_row], {})[name_of(class_id)] = amount
     return takes, allocations
+
+
+def allocations_on(state: State, shape: Shape, row: int) -> Allocations | None:
+    """Return what an instance of this shape would hold on a host, by uuids and names."""
+    root = state.hosts.provider_row.data.item(row)
+    if shape.fit.flat_amounts is not None and root not in state.providers.tree:
+        return {state.providers.uuids[root]: shape.fit.flat_resources}
+    held = takes_on(state, shape, row)
+    return None if held is None else held[1]
 
 
 def pick_on(state: State, row: int, *, instance_uuid: str, allocations: Allocations) -> Pick:
@@ -39,31 +52,23 @@ def pick_on(state: State, row: int, *, instance_uuid: str, allocations: Allocati
     return Pick(hosts.names[row], hosts.nodes[row], hosts.facts[row].cell, instance_uuid, allocations)
 
 
-def claim_on(
-    state: State, shape: Shape, row: int, *, consumer: ConsumerRow, takes: Takes, flavor_id: int, image_id: int
-) -> Claim:
+def claim_on(state: State, shape: Shape, row: int, *, consumer: ConsumerRow, takes: Takes) -> Claim:
     """Return the claim of one instance on a host, with the guard of its server group's rule."""
-    host_id = state.hosts.ids[row]
+    host_id, number = state.hosts.ids[row], consumer.id
+    held = [(number, inventory_id, amount) for inventory_id, amount in takes]
     group = shape.spec.group
+    if group is None:
+        return Claim([consumer], held, [InstanceRow(number, host_id, shape.flavor_id, shape.image_id)])
     places: list[Place] = []
-    group_id = scope = holder = 0
-    if group is not None:
-        group_id = group.id
-        place = place_of(
-            group,
-            host_id=host_id,
-            rack=state.hosts.facts[row].rack,
-            domain=shape.spec.hint("fault_domain") or "",
-        )
-        if place is not None:
-            places.append(place)
-            scope, holder = place.scope, place.holder
-    number = consumer.id
+    scope = holder = 0
+    place = place_of(
+        group, host_id=host_id, rack=state.hosts.facts[row].rack, domain=shape.spec.hint("fault_domain") or ""
+    )
+    if place is not None:
+        places.append(place)
+        scope, holder = place.scope, place.holder
     return Claim(
-        [consumer],
-        [(number, inventory_id, amount) for inventory_id, amount in takes],
-        [InstanceRow(number, host_id, flavor_id, image_id, group_id, scope, holder)],
-        places,
+        [consumer], held, [InstanceRow(number, host_id, shape.flavor_id, shape.image_id, group.id, scope, holder)], places
     )
 
 

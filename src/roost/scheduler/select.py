@@ -23,7 +23,8 @@ import numpy as np
 from roost.engine import ranking
 from roost.engine.state import State
 from roost.errors import BadRequest, Conflict, RoostError
-from roost.model.decision import Decision, HostScore, Pick, Stage
+from roost.model.decision import Decision, HostScore, Pick, Scale, Stage
+from roost.model.evidence import pack, pack_checks
 from roost.model.fleet import Departure
 from roost.model.journal import Claim, ConsumerRow, EvidenceRow, Item, Refusal
 from roost.model.names import uuid_bytes, uuid_text
@@ -32,14 +33,16 @@ from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
 from roost.ports import Clock, IdKind, Random
 from roost.scheduler.explain import refusal_text
-from roost.scheduler.picks import claim_on, merged, pick_on, takes_on
+from roost.scheduler.picks import Allocations, Takes, allocations_on, claim_on, merged, pick_on, takes_on
 from roost.scheduler.pipeline import Ranked, Shape
-from roost.scheduler.shapes import Rules, Shapes
+from roost.scheduler.rules import Rules
+from roost.scheduler.shapes import Shapes
 
 _LOOKED_AT = 5  # hosts in the score table, and at least so many ranked
+# So many instances at least are chosen as a series, where that is possible.
+_SERIES_MIN = 4
 # Races one request may lose in one round before it is decided from scratch.
 _LOSSES_IN_ROUND = 32
-_evidence = msgspec.msgpack.Encoder()
 
 
 class Ledger(Protocol):
@@ -104,13 +107,15 @@ class Scheduler:
         documents: where what decisions refer to is stored.
         rules: the enabled filters and weighers.
         settings, filter_settings: the sections ``[scheduler]`` and ``[filter_scheduler]``.
+        default_zone: the zone of hosts that no aggregate gives one.
         settings_body: all settings in force, as stored beside each decision.
         group_max: items in one commit.
     """
 
     def __init__(
         self, *, ledger: Ledger, documents: Documents, rules: Rules, settings: SchedulerSettings,
-        filter_settings: FilterScheduler, settings_body: bytes, group_max: int, clock: Clock, random: Random,
+        filter_settings: FilterScheduler, default_zone: str, settings_body: bytes, group_max: int,
+        clock: Clock, random: Random,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._documents = documents
@@ -120,7 +125,7 @@ class Scheduler:
         self._group_max = group_max
         self._clock = clock
         self._random = random
-        self._shapes = Shapes(rules)
+        self._shapes = Shapes(rules, default_zone=default_zone)
         self._depth = max(_LOOKED_AT, settings.max_attempts, filter_settings.host_subset_size)
 
     def work(self, acts: Sequence[Request | Departure]) -> list[Decision | RoostError | None]:
@@ -204,17 +209,29 @@ class Scheduler:
             raise Conflict(f"the request lost {len(wish.lost)} races against other processes; try again")
         uuids = self._instance_uuids(request, state)
         shape = self._shapes.of(request, state=state, now_s=self._clock.now_s())
+        if not shape.flavor_id:
+            self._store_documents(shape, request)
         seed = self._random.seed()
         compiled_s = self._clock.elapsed_s()
         choice = self._pick_all(shape, request, uuids, seed=seed)
         ranked_s = self._clock.elapsed_s()
-        decision = self._decision(
-            wish, shape, choice, seed=seed, search_s=compiled_s - started_s, rank_s=ranked_s - compiled_s
-        )
-        wish.decision = decision
-        evidence = self._evidence_row(decision, request)
+        number = self._random.uuids(1)[0]
+        decision = wish.decision = self._decision(
+            wish, shape, choice, uuid=uuid_text(number), seed=seed,
+            search_s=compiled_s - started_s, rank_s=ranked_s - compiled_s,
+        )  # fmt: skip
+        evidence = self._evidence_row(decision, number, request.project_id, checks_id=shape.checks_id)
         writes = (merged(choice.claims),) if choice.claims else ()
         wish.place = self._ledger.stage(Item(writes=writes, evidence=(evidence,)))
+
+    def _store_documents(self, shape: Shape, request: Request) -> None:
+        """Store once what all decisions of a shape refer to."""
+        store = self._documents.document
+        shape.flavor_id = store("flavor", msgspec.json.encode(request.flavor))
+        shape.image_id = 0 if request.image is None else store("image", msgspec.json.encode(request.image))
+        shape.request_id = store("request", shape.request_body)
+        shape.checks_id = store("checks", pack_checks(shape.checks))
+        shape.settings_id = store("settings", self._settings_body)
 
     def _instance_uuids(self, request: Request, state: State) -> list[bytes]:
         if not request.instance_uuids:
@@ -231,34 +248,46 @@ class Scheduler:
 
     def _pick_all(self, shape: Shape, request: Request, uuids: list[bytes], *, seed: int) -> "_Choice":
         """Pick a host for each instance in turn; all or nothing."""
-        state = self._ledger.state
-        flavor_id = self._documents.document("flavor", msgspec.json.encode(request.flavor))
-        image_id = 0 if request.image is None else self._documents.document("image", msgspec.json.encode(request.image))
         choice = _Choice()
-        ranked = shape.rank(self._depth)
+        ranked = shape.rank(self._depth, is_series=request.count >= _SERIES_MIN)
         choice.see(shape, ranked)
-        for number, body in enumerate(uuids):
-            if number:
-                ranked = shape.rank(self._depth if self._draws else 1)
-            if not ranked.rows:
-                choice.refuse(shape, ranked)
-                self._ledger.withdraw(choice.claims)
-                choice.claims = []
-                return choice
-            row = self._draw(shape, ranked, seed=seed + number)
-            found = takes_on(state, shape, row)
-            assert found is not None, "a host that passes has a candidate"
-            takes, allocations = found
-            consumer = ConsumerRow(self._ledger.new_id("consumer"), body, request.project_id, request.user_id)
-            claim = claim_on(
-                state, shape, row, consumer=consumer, takes=takes, flavor_id=flavor_id, image_id=image_id
-            )
-            self._ledger.occupy(claim)
-            choice.claims.append(claim)
-            choice.rows.append(row)
-            choice.picks.append(pick_on(state, row, instance_uuid=uuid_text(body), allocations=allocations))
+        while ranked.rows and len(choice.rows) < request.count:
+            left = request.count - len(choice.rows)
+            rows = shape.series(left) if left >= _SERIES_MIN and not self._draws and shape.spec.group is None else []
+            if not rows:
+                rows = [self._draw(shape, ranked, seed=seed + len(choice.rows))]
+            self._take(shape, request, choice, rows=rows, uuids=uuids)
+            if len(choice.rows) < request.count:
+                ranked = shape.rank(self._depth if self._draws else 1, is_series=left >= _SERIES_MIN)
+        if len(choice.rows) < request.count:
+            choice.refuse(shape, ranked)
+            self._ledger.withdraw(choice.claims)
+            choice.claims = []
+            return choice
         choice.alternates = self._alternates(shape, ranked, choice)
         return choice
+
+    def _take(
+        self, shape: Shape, request: Request, choice: "_Choice", *, rows: list[int], uuids: list[bytes]
+    ) -> None:
+        """Let the next instances occupy hosts, one a row."""
+        state, new_id = self._ledger.state, self._ledger.new_id
+        held: dict[int, tuple[Takes, Allocations]] = {}
+        claims = []
+        for row in rows:
+            found = held.get(row)
+            if found is None:
+                found = takes_on(state, shape, row)
+                assert found is not None, "a host that passes has a candidate"
+                held[row] = found
+            body = uuids[len(choice.rows)]
+            consumer = ConsumerRow(new_id("consumer"), body, request.project_id, request.user_id)
+            claims.append(claim_on(state, shape, row, consumer=consumer, takes=found[0]))
+            choice.rows.append(row)
+            choice.picks.append(pick_on(state, row, instance_uuid=uuid_text(body), allocations=found[1]))
+        claim = merged(claims)
+        self._ledger.occupy(claim)
+        choice.claims.append(claim)
 
     @property
     def _draws(self) -> bool:
@@ -308,57 +337,51 @@ class Scheduler:
             picks = cells.get(state.hosts.facts[row].cell)
             if row in chosen or picks is None or len(picks) == wanted:
                 continue
-            held = takes_on(state, shape, row)
+            held = allocations_on(state, shape, row)
             if held is None:
                 continue
-            picks.append(pick_on(state, row, instance_uuid="", allocations=held[1]))
+            picks.append(pick_on(state, row, instance_uuid="", allocations=held))
             missing -= len(picks) == wanted
         return cells
 
     def _decision(
-        self, wish: _Wish, shape: Shape, choice: "_Choice", *, seed: int, search_s: float, rank_s: float
+        self, wish: _Wish, shape: Shape, choice: "_Choice", *, uuid: str, seed: int, search_s: float, rank_s: float
     ) -> Decision:
         is_granted = not choice.is_refused
         return Decision(
-            uuid=uuid_text(self._random.uuids(1)[0]),
+            uuid=uuid,
             decided_at_s=self._clock.now_s(),
             outcome="granted" if is_granted else "refused",
-            request_id=self._documents.document("request", shape.request_body),
+            request_id=shape.request_id,
             count=wish.request.count,
             picks=choice.picks if is_granted else [],
             alternates=choice.alternates,
             stages=choice.stages,
-            weighers=shape.weighers,
+            scales=choice.scales,
             best=choice.best,
             reason="" if is_granted else refusal_text(choice.stages, found=len(choice.picks), wanted=wish.request.count),
+            warnings=shape.warnings,
             conflicts=wish.lost,
             position=self._ledger.state.position,
             seed=seed,
-            settings_id=self._documents.document("settings", self._settings_body),
+            settings_id=shape.settings_id,
             search_s=search_s,
             rank_s=rank_s,
         )
 
-    def _evidence_row(self, decision: Decision, request: Request) -> EvidenceRow:
-        body = uuid_bytes(decision.uuid)
-        assert body is not None
+    def _evidence_row(self, decision: Decision, uuid: bytes, project_id: str, *, checks_id: int) -> EvidenceRow:
+        picks = decision.picks
+        hosts = picks[0].host if len(picks) == 1 else " ".join(dict.fromkeys(pick.host for pick in picks))
         return EvidenceRow(
-            self._ledger.new_id("decision"),
-            body,
-            decision.decided_at_s,
-            decision.outcome,
-            request.project_id,
-            decision.settings_id,
-            " ".join(dict.fromkeys(pick.host for pick in decision.picks))[:255],
-            decision.reason,
-            _evidence.encode(decision),
-        )
+            self._ledger.new_id("decision"), uuid, decision.decided_at_s, decision.outcome, project_id,
+            decision.settings_id, hosts[:255], decision.reason, pack(decision, checks_id=checks_id),
+        )  # fmt: skip
 
 
 class _Choice:
     """What came of picking: hosts and claims, and the evidence of the ranking that tells the story."""
 
-    __slots__ = ("alternates", "best", "claims", "is_refused", "picks", "rows", "stages")
+    __slots__ = ("alternates", "best", "claims", "is_refused", "picks", "rows", "scales", "stages")
 
     def __init__(self) -> None:
         self.is_refused = False
@@ -367,11 +390,13 @@ class _Choice:
         self.claims: list[Claim] = []
         self.alternates: dict[str, list[Pick]] = {}
         self.stages: list[Stage] = []
+        self.scales: list[Scale] = []
         self.best: list[HostScore] = []
 
     def see(self, shape: Shape, ranked: Ranked) -> None:
         """Keep the evidence of the first instance's ranking."""
         self.stages = shape.stages(ranked)
+        self.scales = shape.scales(ranked)
         self.best = shape.table(ranked)
 
     def refuse(self, shape: Shape, ranked: Ranked) -> None:

@@ -1,7 +1,8 @@
 """Requests that look alike share one pipeline: made when first seen, kept while nothing static changes."""
 
+import math
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import msgspec
@@ -16,30 +17,37 @@ from roost.model.names import is_resource_class, is_trait
 from roost.model.request import CandidateQuery, Request
 from roost.scheduler.hosts import HostView
 from roost.scheduler.pipeline import Shape
-from roost.scheduler.rules import Filter, Timed, Weigher
+from roost.scheduler.rules import Filter, Rules, Shared, Timed
 from roost.scheduler.spec import Spec
 from roost.scheduler.translate import translate
+from roost.scheduler.weighing import Weighing
 
 # Shapes kept at once; the one not used for longest goes first. One takes about 40 bytes a host.
 _KEPT = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """The enabled rules, in the order of the settings."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Verdict:
+    """What a filter says of all hosts, and how long the passing of time leaves it true."""
 
-    filters: tuple[Filter, ...]
-    weighers: tuple[Weigher, ...]
+    mask: Mask | None  # bool, shape (hosts,); None: to be asked at each decision
+    holds_until_s: float
+
+
+_LATER = _Verdict(mask=None, holds_until_s=math.inf)
 
 
 class Shapes:
     """The pipelines of all shapes seen lately, for one state."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, *, default_zone: str) -> None:
         self._rules = rules
+        self._default_zone = default_zone
         self._state = State()
         self._shapes: OrderedDict[bytes, tuple[Shape, float]] = OrderedDict()
         self._fits: dict[bytes, Feasibility] = {}
+        self._verdicts: dict[Hashable, _Verdict] = {}
+        self._weighings: dict[tuple[str, ...], Weighing] = {}
         self._epoch = -1
 
     def of(self, request: Request, *, state: State, now_s: float) -> Shape:
@@ -53,6 +61,8 @@ class Shapes:
             self._state, self._epoch = state, state.changes.epoch
             self._shapes.clear()
             self._fits.clear()
+            self._verdicts.clear()
+            self._weighings.clear()
         key = _key(request)
         known = self._shapes.get(key)
         if known is not None and now_s <= known[1]:
@@ -72,16 +82,49 @@ class Shapes:
             if group is None:
                 raise NotFound("server group", request.group)
         spec = Spec(request, group=group, now_s=now_s)
-        query = translate(request, state).query
+        translated = translate(request, state, default_zone=self._default_zone)
         named = _named_hosts(state, request)
         is_forced = bool(request.force_hosts or request.force_nodes) and not spec.hint_list("_nova_check_type")
-        filters: Sequence[Filter] = () if is_forced else self._rules.filters
+        filters = [] if is_forced else [rule for rule in self._rules.filters if rule.concerns(spec)]
+        verdicts = [self._verdict(rule, spec) for rule in filters]
         shape = Shape(
-            state, spec, fit=self._fit(query), named=named, filters=filters, weighers=self._rules.weighers
+            state,
+            spec,
+            fit=self._fit(translated.query),
+            named=named,
+            filters=[(rule, verdict.mask) for rule, verdict in zip(filters, verdicts, strict=True)],
+            weighing=self._weighing(spec),
         )
-        everyone = HostView(state)
-        timed = [rule.holds_until_s(everyone, spec) for rule in filters if isinstance(rule, Timed)]
-        return shape, min(timed, default=float("inf"))
+        shape.warnings = list(translated.warnings)
+        return shape, min((verdict.holds_until_s for verdict in verdicts), default=math.inf)
+
+    def _verdict(self, rule: Filter, spec: Spec) -> _Verdict:
+        """Return what a filter says of all hosts, if that holds for longer than one decision."""
+        if rule.reads(spec) != "facts":
+            return _LATER
+        key = (rule.name, rule.looks_at(spec)) if isinstance(rule, Shared) else None
+        known = None if key is None else self._verdicts.get(key)
+        if known is not None and spec.now_s <= known.holds_until_s:
+            return known
+        everyone = HostView(self._state)
+        holds_until_s = rule.holds_until_s(everyone, spec) if isinstance(rule, Timed) else math.inf
+        verdict = _Verdict(mask=rule.keep(everyone, spec), holds_until_s=holds_until_s)
+        if key is not None:
+            if len(self._verdicts) >= _KEPT:
+                self._verdicts.clear()
+            self._verdicts[key] = verdict
+        return verdict
+
+    def _weighing(self, spec: Spec) -> Weighing:
+        """Return the weighers that concern a request; where they only read columns, all such requests share them."""
+        weighers = [rule for rule in self._rules.weighers if rule.concerns(spec)]
+        key = tuple(rule.name for rule in weighers)
+        known = self._weighings.get(key)
+        if known is None:
+            known = Weighing(self._state, spec, weighers)
+            if known.reads_columns:
+                self._weighings[key] = known
+        return known
 
     def _fit(self, query: CandidateQuery) -> Feasibility:
         key = msgspec.msgpack.encode(query, order="sorted")
