@@ -6,8 +6,9 @@ import msgspec
 
 from roost.engine.state import Group, Holder, State
 from roost.model import journal
+from roost.model.group import GUARDED_POLICIES
 from roost.model.host import HostFacts
-from roost.model.journal import CLASS_BITS, Claim, Place, PutInventories, Release
+from roost.model.journal import CLASS_BITS, Claim, PutInventories, Release
 
 _CLASS_MASK = (1 << CLASS_BITS) - 1
 _facts = msgspec.msgpack.Decoder(HostFacts)
@@ -23,9 +24,7 @@ def apply(state: State, write: journal.Write) -> None:
         case PutInventories():
             _put_inventories(state, write)
         case journal.PutSymbol():
-            table = {"resource_class": state.class_ids, "trait": state.trait_ids}.get(write.kind)
-            if table is not None:
-                table.put(write.id, write.name)
+            _put_symbol(state, write)
         case journal.PutProvider():
             _put_provider(state, write)
         case journal.DropProvider():
@@ -47,7 +46,7 @@ def apply(state: State, write: journal.Write) -> None:
             _put_host(state, write)
         case journal.PutGroup():
             group = Group(
-                id=write.id, uuid=str(uuid.UUID(bytes=write.uuid)), policy=write.policy,
+                group_id=write.id, uuid=str(uuid.UUID(bytes=write.uuid)), policy=write.policy,
                 limit=write.max_server_per_host,
             )  # fmt: skip
             state.groups[group.id] = group
@@ -59,85 +58,118 @@ def apply(state: State, write: journal.Write) -> None:
 def take(state: State, claim: Claim) -> None:
     """Let consumers take amounts and instances come to be.
 
-    Every provider that the claim names gets one generation more.
+    Every provider that the claim names gets one generation more, however many of its consumers name it.
+    """
+    raise_generations(state, claim)
+    occupy(state, claim)
+
+
+def raise_generations(state: State, claim: Claim, by: int = 1) -> None:
+    """Count a claim in the generation of every provider it names."""
+    generation = state.providers.generation.data
+    row_of_id = state.providers.row_of_id
+    for provider_id in {inventory_id >> CLASS_BITS for _, inventory_id, _ in claim.takes}:
+        generation[row_of_id[provider_id]] += by
+
+
+def occupy(state: State, claim: Claim) -> None:
+    """Let consumers take amounts, generations aside.
+
+    A request for many instances occupies pick by pick, and is one claim in the end.
     """
     held: dict[int, list[tuple[int, int]]] = {consumer.id: [] for consumer in claim.consumers}
-    named = set()
     for consumer_id, inventory_id, amount in claim.takes:
         held[consumer_id].append((inventory_id, amount))
-        named.add(_use(state, inventory_id, amount))
-    generation = state.providers.generation.data
-    for row in named:
-        generation[row] += 1
+    for takes in held.values():
+        _use(state, takes, 1)
     instances = {instance.consumer_id: instance for instance in claim.instances}
     for consumer in claim.consumers:
-        instance = instances.get(consumer.id)
-        holder = Holder(
-            id=consumer.id, uuid=consumer.uuid, generation=consumer.generation, project_id=consumer.project_id,
-            user_id=consumer.user_id, type_id=consumer.type_id, takes=held[consumer.id], instance=instance,
-        )  # fmt: skip
+        number = consumer.id
+        instance = instances.get(number)
+        holder = Holder(consumer, held[number], instance)
         state.holders[consumer.uuid] = holder
-        state.holders_by_id[consumer.id] = holder
+        state.holders_by_id[number] = holder
         if instance is not None:
             _count_instance(state, instance, 1)
     for place in claim.places:
-        _use_places(state, place, place.members)
+        _use_places(state, place.group_id, place.scope, place.holder, place.members)
 
 
 def release(state: State, freed: Release) -> None:
-    """Let consumers give back amounts, and end with their instances."""
-    for _, inventory_id, amount in freed.frees:
-        _use(state, inventory_id, -amount)
+    """Let consumers give back what they hold, and end with their instances.
+
+    Everything comes from the columns, so a release that was applied here before, and is now read from the
+    feed of another process that was faster, changes nothing.
+    """
     for consumer_id in freed.consumer_ids:
-        holder = state.holders_by_id.pop(consumer_id)
-        # The same uuid may have come back as another consumer before this was read from the feed.
-        if state.holders.get(holder.uuid) is holder:
-            del state.holders[holder.uuid]
-        if holder.instance is not None:
-            _count_instance(state, holder.instance, -1)
-    for place in freed.places:
-        _use_places(state, place, -place.members)
+        _vacate(state, consumer_id)
 
 
-def undo(state: State, claim: Claim) -> None:
-    """Take back a claim that was applied here and refused by the store."""
-    named = {_use(state, inventory_id, -amount) for _, inventory_id, amount in claim.takes}
-    for row in named:
-        state.providers.generation.data[row] -= 1
+def undo(state: State, claim: Claim, *, was_counted: bool = True) -> None:
+    """Take back a claim that was applied here and refused, or a pick of a request that is not to be."""
+    if was_counted:
+        raise_generations(state, claim, by=-1)
     for consumer in claim.consumers:
-        holder = state.holders_by_id.pop(consumer.id)
+        _vacate(state, consumer.id)
+
+
+def _vacate(state: State, consumer_id: int) -> None:
+    holder = state.holders_by_id.pop(consumer_id, None)
+    if holder is None:
+        return
+    # The same uuid may have come back as another consumer before this was read from the feed.
+    if state.holders.get(holder.uuid) is holder:
         del state.holders[holder.uuid]
-        if holder.instance is not None:
-            _count_instance(state, holder.instance, -1)
-    for place in claim.places:
-        _use_places(state, place, -place.members)
+    _use(state, holder.takes, -1)
+    instance = holder.instance
+    if instance is not None:
+        _count_instance(state, instance, -1)
+        group = state.groups.get(instance.group_id)
+        if group is not None and group.policy in GUARDED_POLICIES:
+            _use_places(state, group.id, instance.scope, instance.holder, -1)
 
 
-def _use(state: State, inventory_id: int, amount: int) -> int:
-    row = state.providers.row_of_id[inventory_id >> CLASS_BITS]
-    class_id = inventory_id & _CLASS_MASK
-    state.classes[class_id].take(row, amount)
-    host_row = state.hosts.row_of_root.get(state.providers.root.data.item(row))
-    if host_row is None:
-        state.shared_version += 1
-        return row
-    state.note_free(class_id, row, host_row)
-    column = _USED_BY_CLASS.get(state.class_ids.name_of(class_id))
-    if column is not None:
-        used, free, factor = column
-        columns = state.hosts.columns
-        columns[used].data[host_row] += amount
-        columns[free].data[host_row] -= amount * factor
-    state.changes.touch(host_row)
-    return row
+def _use(state: State, takes: list[tuple[int, int]], sign: int) -> None:
+    """Add amounts to the use of inventories, or with sign -1 take them off, and to what is derived from it."""
+    providers, classes, counted = state.providers, state.classes, state.counted
+    last_id, row, host_row = -1, -1, None
+    for inventory_id, taken in takes:
+        provider_id, class_id, amount = inventory_id >> CLASS_BITS, inventory_id & _CLASS_MASK, sign * taken
+        if provider_id != last_id:
+            last_id, row = provider_id, providers.row_of_id[provider_id]
+            host_row = state.hosts.row_of_root.get(providers.root.data.item(row))
+            if host_row is None:
+                state.shared_version += 1
+            else:
+                state.changes.touch(host_row)
+        classes[class_id].take(row, amount)
+        if host_row is None:
+            continue
+        state.note_free(class_id, row, host_row)
+        columns = counted.get(class_id)
+        if columns is not None:
+            used, free, factor = columns
+            used.data[host_row] += amount
+            free.data[host_row] -= amount * factor
 
 
-_USED_BY_CLASS = {
+_COUNTED = {
     "VCPU": ("vcpus_used", "free_vcpus", 1),
     "PCPU": ("vcpus_used", "free_vcpus", 1),
     "MEMORY_MB": ("used_ram_mb", "free_ram_mb", 1),
     "DISK_GB": ("used_disk_gb", "free_disk_mb", 1024),
 }
+
+
+def _put_symbol(state: State, write: journal.PutSymbol) -> None:
+    if write.kind == "trait":
+        state.trait_ids.put(write.id, write.name)
+    elif write.kind == "resource_class":
+        state.class_ids.put(write.id, write.name)
+        if write.name in _COUNTED:
+            used, free, factor = _COUNTED[write.name]
+            columns = state.hosts.columns
+            state.counted[write.id] = (columns[used], columns[free], factor)
 
 
 def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> None:
@@ -153,13 +185,13 @@ def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> 
             del members[host_row]
 
 
-def _use_places(state: State, place: Place, members: int) -> None:
-    places = state.groups[place.group_id].places
-    left = places.get(place.scope, (place.holder, 0))[1] + members
+def _use_places(state: State, group_id: int, scope: int, holder: int, members: int) -> None:
+    places = state.groups[group_id].places
+    left = places.get(scope, (holder, 0))[1] + members
     if left:
-        places[place.scope] = (place.holder, left)
+        places[scope] = (holder, left)
     else:
-        places.pop(place.scope, None)
+        places.pop(scope, None)
 
 
 def _put_provider(state: State, write: journal.PutProvider) -> None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from roost.engine.capacity import ClassColumns
-from roost.engine.search import Compiled, has_candidate
+from roost.engine.search import has_candidate
+from roost.engine.query import Compiled
 from roost.engine.state import State
 from roost.engine.types import Amounts, Mask, Rows
 from roost.model.names import amount_text
@@ -100,19 +101,23 @@ class Feasibility:
     host that counting cannot decide: the search.
     """
 
-    __slots__ = ("checks", "compiled", "epoch", "is_exact", "reasons", "shares", "undecided")
+    __slots__ = ("checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "reasons", "shares", "undecided")
 
-    def __init__(self, state: State, query: CandidateQuery, compiled: Compiled) -> None:
-        self.epoch = state.changes.epoch
+    def __init__(
+        self, state: State, *, checks: "list[Label | Amount | Family]", compiled: Compiled | None = None,
+        undecided: Mask | None = None, shares: bool = False,
+    ) -> None:  # fmt: skip
+        self.checks = checks
         self.compiled = compiled
-        builder = _Builder(state, query)
-        self.checks: list[Label | Amount | Family] = builder.checks
-        self.undecided: Mask = builder.undecided & state.hosts.alive.view
+        self.undecided: Mask = np.zeros(len(state.hosts), dtype=np.bool_) if undecided is None else undecided
         self.is_exact = not self.undecided.any()
-        self.reasons = [check.reason for check in self.checks]
+        self.reasons = [check.reason for check in checks]
         if not self.is_exact:
             self.reasons.append("cannot serve all resource groups together")
-        self.shares = builder.shares  # whether use outside the hosts' trees matters
+        self.shares = shares  # whether use outside the hosts' trees matters
+        # Where a tree is its root alone, the root holds everything: class id and amount, and the same by name.
+        self.flat_amounts: list[tuple[int, int]] | None = None
+        self.flat_resources: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self.reasons)
@@ -150,6 +155,7 @@ class Feasibility:
     def _search(self, state: State, host: int, searched: dict[int, bool]) -> bool:
         found = searched.get(host)
         if found is None:
+            assert self.compiled is not None
             root = state.hosts.provider_row.data.item(host)
             found = searched[host] = has_candidate(state, self.compiled, root)
         return found
@@ -168,6 +174,26 @@ class Feasibility:
         if self.is_exact or not self.undecided[host]:
             return len(self.reasons)
         return len(self.reasons) if self._search(state, host, {}) else len(self.reasons) - 1
+
+
+def feasibility(state: State, query: CandidateQuery, compiled: Compiled) -> Feasibility:
+    """Compile a query, whose names are all known, against a state."""
+    builder = _Builder(state, query)
+    fit = Feasibility(
+        state, checks=builder.checks, compiled=compiled, undecided=builder.undecided & state.hosts.alive.view,
+        shares=builder.shares,
+    )  # fmt: skip
+    asking = [group for group in query.groups if group.resources or group.suffix]
+    if not fit.shares and [group.suffix for group in asking] == [""]:
+        fit.flat_amounts = [(check.class_id, check.amount) for check in fit.checks if isinstance(check, Amount)]
+        fit.flat_resources = dict(asking[0].resources)
+    return fit
+
+
+def hopeless(state: State, reasons: list[str]) -> Feasibility:
+    """Return what is left of a query that names what no provider ever had: every host lacks it."""
+    nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+    return Feasibility(state, checks=[Label(reason=reason, mask=nobody) for reason in reasons])
 
 
 class _Builder:

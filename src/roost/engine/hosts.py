@@ -3,7 +3,7 @@
 import numpy as np
 
 from roost.engine.columns import Column
-from roost.engine.types import Rows, Scores
+from roost.engine.types import Mask, Rows, Scores
 from roost.model.host import HostFacts
 
 # Columns that change with claims; the others only change with facts and inventories.
@@ -23,7 +23,7 @@ class Hosts:
     """
 
     __slots__ = (
-        "alive", "cell", "cells", "columns", "facts", "facts_version", "ids", "names", "nodes",
+        "alive", "cell", "cells", "columns", "derived", "facts", "facts_version", "ids", "names", "nodes",
         "provider_row", "rack", "racks", "row_of_id", "row_of_root", "rows_of_name", "versions",
     )  # fmt: skip
 
@@ -44,6 +44,7 @@ class Hosts:
         self.racks: list[str] = [""]
         self.columns: dict[str, Column] = {name: Column(np.float64) for name in USED + FIXED + DERIVED}
         self.facts_version = 0
+        self.derived: dict[object, Mask] = {}  # verdicts that follow from facts alone, until facts change
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -73,6 +74,7 @@ class Hosts:
         elif version < self.versions[row]:
             return row
         self.facts_version += 1
+        self.derived.clear()
         self.facts[row] = facts
         self.versions[row] = version
         self.cell.data[row] = _intern(self.cells, facts.cell)

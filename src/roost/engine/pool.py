@@ -6,15 +6,15 @@ hosts are judged again; they move into the pool. A rank from the pool is exact a
 beats what the others can have reached at most, and is refused otherwise: then a new pass is due.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from roost.engine.ranking import Scale, contributions
 from roost.engine.types import Amounts, Mask, Rows, Scores
 
-_SIZE = 256
-_ROOM = 512
+_SIZE = 128
+_ROOM = 256
 _SLACK = 1e-9  # of the sum of multipliers: far more than rounding can add up to
 
 
@@ -30,8 +30,8 @@ class Pool:
     """
 
     __slots__ = (
-        "_at", "_base", "_bound", "_bound_row", "_counts", "_floating", "_highs", "_lows", "_passing",
-        "_penalty", "_raws", "_rows", "_scores", "_size", "_survivor_raws", "_survivor_rows", "has_outside", "scales",
+        "_at", "_base", "_bound", "_bound_row", "_counts", "_ends", "_floating", "_highs", "_is_loose", "_lows",
+        "_passing", "_penalty", "_raws", "_rows", "_scores", "_size", "_sorted", "_survivor_raws", "_survivor_rows", "has_outside", "scales",
     )  # fmt: skip
 
     def __init__(
@@ -44,7 +44,7 @@ class Pool:
         self._survivor_rows = rows
         self._survivor_raws = np.array(raws, dtype=np.float64).reshape(len(raws), len(rows))
         chosen = _best_positions(scores)
-        self._size = len(chosen)
+        self._size = self._sorted = len(chosen)
         self._raws = np.zeros((len(raws), _ROOM))
         self._raws[:, : self._size] = self._survivor_raws[:, chosen]
         self._rows: Amounts = np.zeros(_ROOM, dtype=np.int64)
@@ -54,27 +54,42 @@ class Pool:
         self._scores[: self._size] = scores[chosen]
         self._penalty = np.zeros(_ROOM)
         self._passing = self._size
+        self._ends = [(scale.low, scale.high) for scale in scales]
+        self._is_loose = False  # whether an end of a scale may have moved
         self._look_outside(scores, chosen)
 
     def _look_outside(self, scores: Scores, chosen: Rows) -> None:
-        outside: Mask = np.ones(len(scores), dtype=np.bool_)
-        outside[chosen] = False
-        self.has_outside = bool(outside.any())
+        """Note what the hosts outside can have at most: their extremes, how many hold them, the best score."""
+        self.has_outside = len(scores) > len(chosen)
         self._highs: list[float] = []
         self._lows: list[float] = []
         self._counts: list[tuple[int, int]] = []
         self._bound, self._bound_row = -np.inf, -1
         if not self.has_outside:
             return
-        left = scores[outside]
-        self._bound = float(left.max())
-        self._bound_row = int(self._survivor_rows[outside][left == self._bound][0])
+        left = scores.copy()
+        left[chosen] = -np.inf
+        first = int(left.argmax())
+        self._bound = float(left[first])
+        self._bound_row = int(self._survivor_rows[first])
         for raw in self._survivor_raws:
-            others = raw[outside]
-            low, high = float(others.min()), float(others.max())
+            inside = raw[chosen]
+            left = raw.copy()
+            left[chosen] = np.inf
+            low = float(left.min())
+            left[chosen] = -np.inf
+            high = float(left.max())
             self._lows.append(low)
             self._highs.append(high)
-            self._counts.append((int((others == low).sum()), int((others == high).sum())))
+            self._counts.append(
+                (
+                    int(np.count_nonzero(raw == low)) - int(np.count_nonzero(inside == low)),
+                    int(np.count_nonzero(raw == high)) - int(np.count_nonzero(inside == high)),
+                )
+            )
+
+    def __contains__(self, row: int) -> bool:
+        return row in self._at
 
     def touch(self, row: int, *, passed: bool, passes: bool, raws: Sequence[float]) -> bool:
         """Take in a host that changed: whether it passed at the time of the pass, passes now, its raw weights.
@@ -90,12 +105,26 @@ class Pool:
             self._rows[at] = row
             self._size += 1
             self._penalty[at] = -np.inf
-        was = self._penalty[at] == 0.0
-        self._raws[:, at] = raws
-        self._penalty[at] = 0.0 if passes else -np.inf
-        self._passing += int(passes) - int(was)
-        self._scores[at] = self._score(raws) if passes else -np.inf
+        self._set(at, passes=passes, raws=raws)
         return True
+
+    def _set(self, at: int, *, passes: bool, raws: Sequence[float]) -> None:
+        """Set whether the host at a position passes, and its raw weights."""
+        was = self._penalty.item(at) == 0.0
+        loose = was != passes
+        seen = self._raws
+        for weigher, (raw, (low, high)) in enumerate(zip(raws, self._ends, strict=True)):
+            before = seen.item(weigher, at)
+            # An end moves when a host reaches beyond it, and may move when the host that held it leaves it.
+            if before != raw:
+                if before >= high or before <= low or raw > high or raw < low:
+                    loose = True
+                seen[weigher, at] = raw
+        self._is_loose = self._is_loose or loose
+        if loose and was != passes:
+            self._penalty[at] = 0.0 if passes else -np.inf
+            self._passing += 1 if passes else -1
+        self._scores[at] = self._score(raws) if passes else -np.inf
 
     def _leave_outside(self, row: int) -> bool:
         """Forget that a host is outside; say whether the extremes of the others are still known."""
@@ -130,28 +159,57 @@ class Pool:
         self._rescale()
         wanted = min(wanted, self._passing)
         at = self._order(wanted)
-        worst = at[-1]
-        if self.has_outside and not self._beats_outside(float(self._scores[worst]), int(self._rows[worst])):
-            return None
+        scores = self._scores[at].tolist()
         rows = self._rows[at].tolist()
-        return rows, self._raws[:, at].T.tolist(), self._scores[at].tolist()
+        if self.has_outside and not self._beats_outside(scores[-1], rows[-1]):
+            return None
+        return rows, self._raws[:, at].T.tolist(), scores
 
-    def _order(self, wanted: int) -> list[int]:
+    def draw(self, count: int, *, changes: Sequence[float], room: Callable[[int], int]) -> list[int]:
+        """Take the best host again and again, each time with one equal instance more on the one before.
+
+        Args:
+            count: how many to take at most.
+            changes: what an instance adds to the raw weight of its host, one a weigher, in the order of ``raws``.
+            room: says how many such instances a host row has room for now; 0 stops.
+
+        Returns:
+            Host rows in the order taken; fewer than ``count`` where the pool can prove no more. The pool is
+            as if the instances were there.
+        """
+        rooms: dict[int, int] = {}
+        taken: list[int] = []
+        raws, rows = self._raws, self._rows
+        while len(taken) < count and self._passing:
+            self._rescale()
+            at = int(self._scores[: self._size].argmax()) if self._size == self._sorted else int(self._order(1)[0])
+            row = rows.item(at)
+            left = rooms.get(at)
+            if left is None:
+                left = room(row)
+            if left < 1 or (self.has_outside and not self._beats_outside(self._scores.item(at), row)):
+                break
+            taken.append(row)
+            rooms[at] = left - 1
+            moved = [before + change for before, change in zip(raws[:, at].tolist(), changes, strict=True)]
+            self._set(at, passes=left > 1, raws=moved)
+        return taken
+
+    def _order(self, wanted: int) -> Rows:
         scores = self._scores[: self._size]
-        if wanted == 1:
-            first = int(scores.argmax())
-            equal = np.flatnonzero(scores == scores[first])
-            return [first] if len(equal) == 1 else [int(equal[self._rows[equal].argmin()])]
-        if self._size > wanted:
-            worst = np.partition(scores, self._size - wanted)[self._size - wanted]
-            near = np.flatnonzero(scores >= worst)
-        else:
-            near = np.flatnonzero(scores > -np.inf)
-        order = np.lexsort((self._rows[near], -scores[near]))[:wanted]
-        return near[order].tolist()
+        order = np.negative(scores).argsort(kind="stable")
+        if self._size == self._sorted:
+            return order[:wanted]  # Positions are in row order, so equal scores are too.
+        near = scores[order[: wanted + 1]].tolist()
+        if len(set(near)) == len(near):
+            return order[:wanted]
+        return np.lexsort((self._rows[: self._size], -scores))[:wanted]
 
     def _rescale(self) -> None:
         """Make scales and scores right for the hosts that pass now."""
+        if not self._is_loose:
+            return
+        self._is_loose = False
         size = self._size
         seen = self._raws[:, :size]
         highs = (seen + self._penalty[:size]).max(axis=1).tolist()
@@ -171,6 +229,7 @@ class Pool:
         if not moved:
             return
         self.scales = scales
+        self._ends = [(scale.low, scale.high) for scale in scales]
         summed = np.zeros(size)
         for raw, scale in zip(seen, scales, strict=True):
             part = contributions(raw, scale)

@@ -7,6 +7,7 @@ import numpy as np
 from roost.engine.types import Rows, Scores
 
 _BLOCK = 128
+_WITHIN = np.arange(_BLOCK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,14 +105,14 @@ def best(scores: Scores, wanted: int) -> Rows:
     hosts = len(scores)
     if hosts <= 4 * _BLOCK or wanted >= hosts // _BLOCK:
         return _first(scores, np.arange(hosts), wanted)
-    starts = np.arange(0, hosts, _BLOCK)
-    maxima = np.maximum.reduceat(scores, starts)
+    maxima = np.maximum.reduceat(scores, np.arange(0, hosts, _BLOCK))
     chosen = np.argsort(-maxima, kind="stable")[:wanted]
     worst = maxima[chosen[-1]]
-    inside = [
-        start + np.flatnonzero(scores[start : start + _BLOCK] >= worst) for start in (np.sort(chosen) * _BLOCK).tolist()
-    ]
-    return _first(scores, np.concatenate(inside), wanted)
+    chosen.sort()
+    inside = (chosen[:, np.newaxis] * _BLOCK + _WITHIN).ravel()
+    if inside[-1] >= hosts:
+        inside = inside[inside < hosts]
+    return _first(scores, inside[scores[inside] >= worst], wanted)
 
 
 def _first(scores: Scores, positions: Rows, wanted: int) -> Rows:

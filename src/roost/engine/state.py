@@ -10,7 +10,7 @@ from roost.engine.labels import Labels
 from roost.engine.symbols import Symbols
 from roost.engine.trees import Providers
 from roost.engine.types import NOTHING, Amounts
-from roost.model.journal import InstanceRow
+from roost.model.journal import ConsumerRow, InstanceRow
 from roost.model.names import SHARING_TRAIT
 
 
@@ -20,15 +20,14 @@ class Holder:
     __slots__ = ("generation", "id", "instance", "project_id", "takes", "type_id", "user_id", "uuid")
 
     def __init__(
-        self, *, id: int, uuid: bytes, generation: int, project_id: str, user_id: str, type_id: int,
-        takes: list[tuple[int, int]], instance: InstanceRow | None,
-    ) -> None:  # fmt: skip
-        self.id = id
-        self.uuid = uuid
-        self.generation = generation
-        self.project_id = project_id
-        self.user_id = user_id
-        self.type_id = type_id
+        self, consumer: ConsumerRow, takes: list[tuple[int, int]], instance: InstanceRow | None
+    ) -> None:
+        self.id = consumer.id
+        self.uuid = consumer.uuid
+        self.generation = consumer.generation
+        self.project_id = consumer.project_id
+        self.user_id = consumer.user_id
+        self.type_id = consumer.type_id
         self.takes = takes  # inventory id, amount
         self.instance = instance
 
@@ -38,8 +37,8 @@ class Group:
 
     __slots__ = ("id", "limit", "members", "places", "policy", "uuid")
 
-    def __init__(self, *, id: int, uuid: str, policy: str, limit: int) -> None:
-        self.id = id
+    def __init__(self, *, group_id: int, uuid: str, policy: str, limit: int) -> None:
+        self.id = group_id
         self.uuid = uuid
         self.policy = policy
         self.limit = limit  # max_server_per_host
@@ -48,7 +47,7 @@ class Group:
 
     def fork(self) -> "Group":
         """Return an independent copy."""
-        copy = Group(id=self.id, uuid=self.uuid, policy=self.policy, limit=self.limit)
+        copy = Group(group_id=self.id, uuid=self.uuid, policy=self.policy, limit=self.limit)
         copy.places = dict(self.places)
         copy.members = dict(self.members)
         return copy
@@ -59,7 +58,7 @@ class State:
 
     __slots__ = (
         "_best", "aggregate_names", "aggregate_versions", "aggregates", "changes", "class_ids", "classes",
-        "content_versions", "documents", "groups", "groups_by_uuid", "holders", "holders_by_id", "hosts", "inventory_version",
+        "content_versions", "counted", "documents", "groups", "groups_by_uuid", "holders", "holders_by_id", "hosts", "inventory_version",
         "membership", "metadata", "position", "providers", "shared_version", "stale_hosts", "traits", "trait_ids",
     )  # fmt: skip
 
@@ -84,6 +83,8 @@ class State:
         self.inventory_version = 0
         self.shared_version = 0  # rises when the use of a provider outside every host's tree changes
         self.stale_hosts: set[int] = set()  # host rows whose totals are to be counted again
+        # Class -> the host columns that count its use, and units of the latter a unit of the former.
+        self.counted: dict[int, tuple[Column, Column, int]] = {}
         self.content_versions: dict[tuple[str, int], int] = {}  # kind, provider row -> generation it was written at
         self.position = 0  # of the newest change applied
         self._best: dict[int, Column] = {}
@@ -138,12 +139,17 @@ class State:
         copy = State()
         for name in ("class_ids", "trait_ids", "aggregates", "providers", "traits", "membership", "hosts", "changes"):
             setattr(copy, name, getattr(self, name).fork())
-        for name in ("aggregate_names", "aggregate_versions", "content_versions", "documents", "holders", "holders_by_id"):
+        for name in ("aggregate_names", "aggregate_versions", "content_versions", "counted", "documents", "holders", "holders_by_id"):
             setattr(copy, name, dict(getattr(self, name)))
         copy.metadata = {aggregate: dict(pairs) for aggregate, pairs in self.metadata.items()}
         copy.classes = {class_id: columns.fork() for class_id, columns in self.classes.items()}
         copy.groups = {group_id: group.fork() for group_id, group in self.groups.items()}
         copy.groups_by_uuid = {group.uuid: group for group in copy.groups.values()}
+        copied = {id(column): copy.hosts.columns[name] for name, column in self.hosts.columns.items()}
+        copy.counted = {
+            class_id: (copied[id(used)], copied[id(free)], factor)
+            for class_id, (used, free, factor) in self.counted.items()
+        }
         copy.inventory_version = self.inventory_version
         copy.shared_version = self.shared_version
         copy.stale_hosts = set(self.stale_hosts)

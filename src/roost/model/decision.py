@@ -14,15 +14,40 @@ class Stage(msgspec.Struct, frozen=True, array_like=True):
     reason: str = ""  # what the refused hosts lack, without a subject: "lack 2,048 MiB memory or more"
 
 
+class Scale(msgspec.Struct, frozen=True, array_like=True):
+    """How the raw weights of one weigher became contributions, for all hosts of a decision.
+
+    ``contribution = (raw - low) / (high - low) * multiplier``, 0 where ``high`` equals ``low``.
+    """
+
+    weigher: str
+    low: float
+    high: float
+    multiplier: float  # where no aggregate of the host says otherwise
+
+    def normalised(self, raw: float) -> float:
+        """Return a raw weight on the scale 0..1."""
+        width = self.high - self.low
+        return (raw - self.low) / width if width else 0.0
+
+
 class HostScore(msgspec.Struct, frozen=True, array_like=True):
-    """How one host scored: one entry a weigher, in the order of ``Decision.weighers``."""
+    """How one host scored: one entry a weigher, in the order of ``Decision.scales``."""
 
     host: str
     total: float  # sum of the contributions
     raw: list[float]
-    normalised: list[float]
-    multiplier: list[float]
-    contribution: list[float]
+    multipliers: list[float] = []  # where aggregates set them; empty: those of the scales
+
+
+class Contribution(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell of a score table."""
+
+    weigher: str
+    raw: float
+    normalised: float
+    multiplier: float
+    contribution: float
 
 
 class Pick(msgspec.Struct, frozen=True, array_like=True):
@@ -46,9 +71,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     picks: list[Pick] = []  # one an instance; none when refused: all or nothing
     alternates: dict[str, list[Pick]] = {}  # by cell, best first
     stages: list[Stage] = []  # of the first instance; of the one that found no host when refused
-    weighers: list[str] = []
+    scales: list[Scale] = []  # none where one host was left, since then nothing is weighed
     best: list[HostScore] = []  # the five best hosts for the first instance
     reason: str = ""  # of a refusal, in one line
+    warnings: list[str] = []  # what was passed over in the request, one sentence each
     conflicts: list[str] = []  # hosts lost to concurrent writers
     position: int = 0  # of the feed, when it was decided
     seed: int = 0
@@ -60,3 +86,29 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     def is_granted(self) -> bool:
         """Say whether every instance has its host."""
         return self.outcome == "granted"
+
+    def table(self) -> dict[str, list[Contribution]]:
+        """Return the score table of the best hosts: host -> one cell a weigher."""
+        return {
+            score.host: [
+                _cell(scale, raw, multiplier)
+                for scale, raw, multiplier in zip(
+                    self.scales,
+                    score.raw,
+                    score.multipliers or [scale.multiplier for scale in self.scales],
+                    strict=True,
+                )
+            ]
+            for score in self.best
+        }
+
+
+def _cell(scale: Scale, raw: float, multiplier: float) -> Contribution:
+    normalised = scale.normalised(raw)
+    return Contribution(
+        weigher=scale.weigher,
+        raw=raw,
+        normalised=normalised,
+        multiplier=multiplier,
+        contribution=normalised * multiplier,
+    )

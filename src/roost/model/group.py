@@ -6,6 +6,9 @@ import msgspec
 
 GroupPolicy = Literal["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "fault-domain"]
 
+# Policies that are rules, not wishes: a claim's commit guards their places.
+GUARDED_POLICIES = frozenset({"affinity", "anti-affinity", "fault-domain"})
+
 
 class ServerGroup(msgspec.Struct, frozen=True, kw_only=True):
     """A server group. ``fault-domain`` keeps members of different domains out of one rack."""

@@ -1,6 +1,7 @@
 """The names of the field: resource classes, traits, and the rules custom ones keep."""
 
 import re
+import uuid
 from functools import cache
 
 import os_resource_classes
@@ -36,6 +37,20 @@ def is_resource_class(name: str) -> bool:
 def is_trait(name: str) -> bool:
     """Say whether ``name`` is a standard trait or a well-formed custom one."""
     return _CUSTOM.fullmatch(name) is not None or name in standard_traits()
+
+
+def uuid_bytes(text: str) -> bytes | None:
+    """Return the 16 bytes of a uuid, with or without dashes, or None for what is no uuid."""
+    try:
+        return uuid.UUID(text).bytes
+    except ValueError:
+        return None
+
+
+def uuid_text(body: bytes) -> str:
+    """Return 16 bytes as a uuid is written."""
+    digits = body.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 _UNITS = {"MEMORY_MB": "MiB memory", "DISK_GB": "GiB disk", "VCPU": "VCPU", "PCPU": "PCPU"}

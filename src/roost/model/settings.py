@@ -1,13 +1,33 @@
 """Settings: Roost's own sections. Rules declare theirs beside themselves, under Nova's names."""
 
+import hashlib
+from typing import Annotated, Any
+
 import msgspec
+from msgspec import Meta
+
+
+class Default(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section ``[DEFAULT]``, the part that no single rule owns."""
+
+    default_availability_zone: Annotated[
+        str, Meta(description="The zone of hosts that are in no aggregate with an availability zone.")
+    ] = "nova"
+
+    def __post_init__(self) -> None:
+        if not self.default_availability_zone:
+            raise ValueError("default_availability_zone must not be empty")
 
 
 class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section ``[scheduler]``."""
 
-    max_attempts: int = 3  # the chosen host and its alternates, >= 1
-    claim_rounds: int = 3  # how often a request that lost every race is decided anew, >= 1
+    max_attempts: Annotated[
+        int, Meta(description="Hosts an instance may be tried on: the chosen one and its alternates.")
+    ] = 3
+    claim_rounds: Annotated[
+        int, Meta(description="How often a request that lost every race is decided, all in all.")
+    ] = 3
 
     def __post_init__(self) -> None:
         for name in ("max_attempts", "claim_rounds"):
@@ -18,17 +38,29 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class FilterScheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section ``[filter_scheduler]``, the part that no single rule owns."""
 
-    available_filters: tuple[str, ...] = ("nova.scheduler.filters.all_filters",)
-    enabled_filters: tuple[str, ...] = (
+    available_filters: Annotated[
+        tuple[str, ...],
+        Meta(description="Where filters come from: dotted paths of classes, or of functions that return classes."),
+    ] = ("nova.scheduler.filters.all_filters",)
+    enabled_filters: Annotated[
+        tuple[str, ...], Meta(description="The filters in use, in this order: names of ours, or class names.")
+    ] = (
         "ComputeFilter",
         "ComputeCapabilitiesFilter",
         "ImagePropertiesFilter",
         "ServerGroupAntiAffinityFilter",
         "ServerGroupAffinityFilter",
     )
-    weight_classes: tuple[str, ...] = ("nova.scheduler.weights.all_weighers",)
-    host_subset_size: int = 1
-    shuffle_best_same_weighed_hosts: bool = False
+    weight_classes: Annotated[
+        tuple[str, ...],
+        Meta(description="The weighers in use: names of ours, dotted paths of classes, or of functions."),
+    ] = ("nova.scheduler.weights.all_weighers",)
+    host_subset_size: Annotated[
+        int, Meta(description="One of so many best hosts is chosen at random; 1 is always the best.")
+    ] = 1
+    shuffle_best_same_weighed_hosts: Annotated[
+        bool, Meta(description="Whether hosts that weigh as much as the best are shuffled first.")
+    ] = False
 
     def __post_init__(self) -> None:
         if self.host_subset_size < 1:
@@ -38,16 +70,55 @@ class FilterScheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section ``[store]``."""
 
-    url: str = ""  # postgresql://…, or empty: SQLite in the data folder
-    synchronous: str = "FULL"  # SQLite: FULL is durable at each answer, NORMAL survives crashes of the process only
-    group_max: int = 64  # items in one commit, >= 1
-    evidence_keep_days: float = 7.0
-    evidence_max_bytes: int = 4 * 2**30
+    url: Annotated[str, Meta(description="Address of a PostgreSQL database; empty: SQLite in the data folder.")] = ""
+    synchronous: Annotated[
+        str,
+        Meta(
+            description="SQLite: FULL is durable at each answer, NORMAL survives crashes of the process only.",
+        ),
+    ] = "FULL"
+    group_max: Annotated[int, Meta(description="Items that are committed together at most.")] = 64
+    evidence_keep_days: Annotated[
+        float, Meta(description="Days for which decisions and the feed of changes are kept.")
+    ] = 7.0
+    evidence_max_bytes: Annotated[int, Meta(description="Bytes that decisions and the feed of changes may fill.")] = (
+        4 * 2**30
+    )
 
     def __post_init__(self) -> None:
         if self.synchronous not in ("FULL", "NORMAL"):
             raise ValueError(f"synchronous must be FULL or NORMAL, got {self.synchronous!r}")
         if self.group_max < 1:
             raise ValueError(f"group_max must be 1 or more, got {self.group_max}")
-        if self.evidence_keep_days < 0 or self.evidence_max_bytes < 0:
-            raise ValueError("evidence_keep_days and evidence_max_bytes must be 0 or more")
+        for name in ("evidence_keep_days", "evidence_max_bytes"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """All settings of a process, every value filled in."""
+
+    default: Default = msgspec.field(name="DEFAULT", default=Default())
+    scheduler: Scheduler = Scheduler()
+    filter_scheduler: FilterScheduler = FilterScheduler()
+    store: Store = Store()
+    tables: dict[str, dict[str, Any]] = {}  # options of rules: section -> key -> value
+
+    def body(self) -> bytes:
+        """Return what decides about decisions, as JSON with sorted keys: equal settings, equal bytes.
+
+        The store is left out: it changes no decision, and its address may hold a password.
+        """
+        return msgspec.json.encode(
+            {
+                "DEFAULT": self.default,
+                "scheduler": self.scheduler,
+                "filter_scheduler": self.filter_scheduler,
+                "tables": self.tables,
+            },
+            order="sorted",
+        )
+
+    def fingerprint(self) -> bytes:
+        """Return 16 bytes that stand for ``body``."""
+        return hashlib.blake2b(self.body(), digest_size=16).digest()

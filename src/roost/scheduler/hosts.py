@@ -1,12 +1,16 @@
 """The hosts that a rule looks at: all of them, or some rows."""
 
-from collections.abc import Mapping
+import uuid
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from roost.engine.state import Group, State
-from roost.engine.types import Amounts, Rows, Scores
+from roost.engine.types import Amounts, Mask, Rows, Scores
 from roost.model.host import HostFacts
+
+# Verdicts kept at once; each takes a byte a host.
+_REMEMBERED = 256
 
 
 class HostView:
@@ -47,12 +51,71 @@ class HostView:
         facts = self._state.hosts.facts
         return facts if self._rows is None else [facts[row] for row in self._rows.tolist()]
 
+    def names(self) -> list[str]:
+        """Return the name of the service of every host of this view, in order."""
+        return self._taken(self._state.hosts.names)
+
+    def nodes(self) -> list[str]:
+        """Return the name of the node of every host of this view, in order."""
+        return self._taken(self._state.hosts.nodes)
+
+    def uuids(self) -> list[str]:
+        """Return the uuid of the root provider of every host of this view, in order."""
+        rows = self._state.hosts.provider_row.view
+        uuids = self._state.providers.uuids
+        return [uuids[row] for row in (rows if self._rows is None else rows[self._rows]).tolist()]
+
+    def allocation_ratio(self, resource_class: str) -> Scores:
+        """Return the overcommit of each host's root provider for a class, 1.0 where it has none: float64."""
+        state = self._state
+        class_id = state.class_ids.id_of(resource_class)
+        columns = None if class_id is None else state.classes.get(class_id)
+        if columns is None:
+            return np.ones(len(self), dtype=np.float64)
+        rows = state.hosts.provider_row.view
+        ratios: Scores = columns.ratio.view[rows if self._rows is None else rows[self._rows]]
+        return ratios
+
+    def in_cell(self, cell: str) -> Mask:
+        """Say which hosts are in a cell: bool."""
+        hosts = self._state.hosts
+        if cell not in hosts.cells:
+            return np.zeros(len(self), dtype=np.bool_)
+        whole: Mask = hosts.cell.view == hosts.cells.index(cell)
+        return whole if self._rows is None else whole[self._rows]
+
+    def _taken(self, whole: list[str]) -> list[str]:
+        return list(whole) if self._rows is None else [whole[row] for row in self._rows.tolist()]
+
     def cells(self) -> list[str]:
         """Return the cell of every host of this view, in order."""
         return [facts.cell for facts in self.all_facts()]
 
+    def rack_names(self) -> tuple[str, ...]:
+        """Return the names of all racks of the fleet, unknown ("") first: ``racks()`` holds indices of it."""
+        return tuple(self._state.hosts.racks)
+
+    def remembered(self, key: object, make: Callable[["HostView"], Mask]) -> Mask:
+        """Return a verdict that follows from facts and names of hosts alone, made once until these change.
+
+        Args:
+            key: stands for the verdict; hashable.
+            make: gives it for any view, host by host.
+
+        Returns:
+            bool, shape (len(self),), read-only.
+        """
+        derived = self._state.hosts.derived
+        whole = derived.get(key)
+        if whole is None:
+            if len(derived) >= _REMEMBERED:
+                derived.clear()
+            whole = derived[key] = make(HostView(self._state))
+            whole.flags.writeable = False
+        return whole if self._rows is None else whole[self._rows]
+
     def racks(self) -> Amounts:
-        """Return the number of each host's rack, 0 where none is known: int64."""
+        """Return the index of each host's rack in ``rack_names()``, 0 where none is known: int64."""
         whole: Amounts = self._state.hosts.rack.view
         return whole if self._rows is None else whole[self._rows]
 
@@ -66,6 +129,15 @@ class HostView:
     def rows_of_members(self, group: Group) -> list[int]:
         """Return the host rows that have members of a server group, in no order."""
         return list(group.members)
+
+    def holds_instance(self, instance_uuid: str) -> Mask:
+        """Say which host an instance is on: bool, true once at most."""
+        state = self._state
+        mask = np.zeros(len(state.hosts), dtype=np.bool_)
+        holder = state.holders.get(uuid.UUID(instance_uuid).bytes)
+        if holder is not None and holder.instance is not None:
+            mask[state.hosts.row_of_id[holder.instance.host_id]] = True
+        return mask if self._rows is None else mask[self._rows]
 
     def aggregate_values(self, key: str) -> Mapping[int, list[str]]:
         """Return, for each host in an aggregate that has ``key``, the values: position in this view -> values."""

@@ -8,6 +8,7 @@ hosts, or, where only few hosts were touched since the last pass, from the pool 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from roost.engine import ranking
@@ -16,14 +17,18 @@ from roost.engine.pool import Pool
 from roost.engine.ranking import Scale
 from roost.engine.state import State
 from roost.engine.types import Mask
+from roost.model import decision
 from roost.model.decision import HostScore, Stage
+from roost.model.evidence import Checks
 from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import Filter, Weigher
+from roost.scheduler.rules import Filter
 from roost.scheduler.spec import Spec
 from roost.scheduler.weighing import Weighing
 
 # Up to so many touched hosts are judged one by one; beyond, a pass over all is faster.
 _TOUCHED_MAX = 24
+# A longer list of touches is not even sorted out: everything is judged again.
+_TOUCHES_MAX = 512
 _TABLE = 5  # hosts in the score table
 
 
@@ -48,38 +53,51 @@ class Shape:
         fit: what hosts can hold it.
         named: hosts that the request allows by name (forced, ignored, destination) with the reason of the
             others; or none.
-        filters, weighers: in the order of the settings; those that do not concern the request are left out here.
+        filters: those that concern the request, in the order of the settings, with their verdict on every
+            host where that holds until facts change, and None where it is to be asked at each decision.
+        weighing: the weighers that concern the request.
     """
 
     def __init__(
         self, state: State, spec: Spec, *, fit: Feasibility, named: tuple[str, Mask] | None,
-        filters: Sequence[Filter], weighers: Sequence[Weigher],
+        filters: Sequence[tuple[Filter, Mask | None]], weighing: Weighing,
     ) -> None:  # fmt: skip
         self._state = state
         self.spec = spec
         self.fit = fit
+        self.warnings: list[str] = []  # what was passed over in making the query
+        self.request_body = msgspec.json.encode(
+            msgspec.structs.replace(spec.request, instance_uuids=(), count=1, user_id=""), order="sorted"
+        )
         self.epoch = state.changes.epoch
         self._everyone = HostView(state)
         self._out = [np.empty(len(state.hosts), dtype=np.bool_) for _ in range(len(fit))]
         self._searched: dict[int, bool] = {}
-        concerned = [rule for rule in filters if rule.concerns(spec)]
+        # Numbers of the documents that decisions of this shape refer to, once they are stored.
+        self.flavor_id = self.image_id = self.request_id = self.checks_id = self.settings_id = 0
         self._later: list[tuple[Filter | None, Mask | None]] = [] if named is None else [(None, named[1])]
-        for rule in concerned:
-            self._later.append((rule, rule.keep(self._everyone, spec) if rule.reads(spec) == "facts" else None))
+        self._later.extend(filters)
         head = [] if named is None else [("requested_hosts", named[0])]
         checks = [("search", reason) for reason in fit.reasons] + head
-        self._checks = checks + [(rule.name, rule.reason(spec)) for rule in concerned]
-        self._weighing = Weighing(state, spec, weighers)
-        self._is_local = self._weighing.is_local and all(mask is not None for _, mask in self._later)
+        self._checks = checks + [(rule.name, rule.reason(spec)) for rule, _ in filters]
+        self._weighing = weighing
+        self._is_local = weighing.is_local and all(mask is not None for _, mask in self._later)
         self._masks: list[Mask] = []
         self._pool: Pool | None = None
         self._rejects: list[int] = []  # hosts refused by each check, kept right with the pool
         self._refused_by: dict[int, int] = {}  # host -> check, of the hosts touched since the pass
+        self._alive = 0
+        self._told: tuple[tuple[int, list[int]], list[Stage]] = ((-1, []), [])  # the last stages made
         self._position = -1  # of the changes that pool and searches have seen
         self._shared_version = -1
 
-    def rank(self, wanted: int) -> Ranked:
-        """Return the best hosts for one instance of this shape, as the state is now."""
+    def rank(self, wanted: int, *, is_series: bool = False) -> Ranked:
+        """Return the best hosts for one instance of this shape, as the state is now.
+
+        Args:
+            wanted: how many, >= 1.
+            is_series: leave a pool behind for ``series``, although nothing was remembered before.
+        """
         touched = self._touched()
         if touched is None:
             self._searched.clear()
@@ -91,7 +109,28 @@ class Shape:
             ranked = self._from_pool(touched, wanted)
             if ranked is not None:
                 return ranked
-        return self._pass(wanted, keep_pool=is_hot and self._is_local)
+        return self._pass(wanted, keep_pool=(is_hot or is_series) and self._is_local)
+
+    def series(self, count: int) -> list[int]:
+        """Return hosts for up to ``count`` instances in a row, each chosen with those before it in place.
+
+        The state is left alone; the caller must let the instances occupy it before the next rank. Only where
+        a host's whole tree is its root and rules read nothing but columns can the outcome be told ahead;
+        elsewhere, and where the pool can prove no more, the list is empty or shorter.
+        """
+        pool, amounts = self._pool, self.fit.flat_amounts
+        if pool is None or amounts is None or self._position != self._state.changes.position:
+            return []
+        changes = self._weighing.changes(amounts)
+        return [] if changes is None else pool.draw(count, changes=changes, room=self._room)
+
+    def _room(self, row: int) -> int:
+        """Return how many instances of this shape a host has room for, 0 where that cannot be counted."""
+        state = self._state
+        if state.hosts.provider_row.data.item(row) in state.providers.tree:
+            return 0
+        assert self.fit.flat_amounts is not None
+        return min(state.best_free(class_id).item(row) // amount for class_id, amount in self.fit.flat_amounts)
 
     def rank_all(self) -> Ranked:
         """Return every host that passes, best first."""
@@ -100,26 +139,28 @@ class Shape:
 
     def stages(self, ranked: Ranked) -> list[Stage]:
         """Return the evidence of filtering: one stage a check, in order."""
+        if self._told[0] == (ranked.left, ranked.rejects):
+            return self._told[1]
         stages = []
         before = sum(ranked.rejects) + ranked.left
         for (rule, reason), rejected in zip(self._checks, ranked.rejects, strict=True):
             stages.append(Stage(rule, before, before - rejected, reason))
             before -= rejected
+        self._told = ((ranked.left, ranked.rejects), stages)
         return stages
 
     @property
-    def weighers(self) -> list[str]:
-        """The names of the weighers in the score table, in order."""
-        return self._weighing.names
+    def checks(self) -> Checks:
+        """The rules and weighers whose verdicts are in the evidence, in its order."""
+        return Checks(self._checks, self._weighing.names)
+
+    def scales(self, ranked: Ranked) -> list[decision.Scale]:
+        """Return the evidence of weighing: how raw weights became contributions."""
+        return self._weighing.scales(ranked.scales)
 
     def table(self, ranked: Ranked) -> list[HostScore]:
-        """Return the evidence of weighing: the score table of the best hosts."""
-        names = self._state.hosts.names
-        score = self._weighing.score
-        return [
-            score(names[row], row, raws, total, ranked.scales)
-            for row, raws, total in zip(ranked.rows[:_TABLE], ranked.raws, ranked.totals, strict=False)
-        ]
+        """Return the evidence of weighing: the best hosts with their raw weights."""
+        return self._weighing.table(self._state.hosts.names, ranked.rows[:_TABLE], ranked.raws, ranked.totals)
 
     def _touched(self) -> list[int] | None:
         """Return the hosts touched since the last look, or None if that is not known."""
@@ -127,7 +168,9 @@ class Shape:
         if self.fit.shares and self._shared_version != state.shared_version:
             return None
         rows = state.changes.since(self._position) if self._position >= 0 else None
-        return None if rows is None else list(dict.fromkeys(rows))
+        if rows is None or len(rows) > _TOUCHES_MAX:
+            return None
+        return list(dict.fromkeys(rows))
 
     def _from_pool(self, touched: list[int], wanted: int) -> Ranked | None:
         pool, state, passing = self._pool, self._state, len(self._checks)
@@ -159,6 +202,9 @@ class Shape:
         known = self._refused_by.get(row)
         if known is not None:
             return known
+        assert self._pool is not None
+        if row in self._pool:
+            return len(self._checks)
         for at, mask in enumerate(self._masks):
             if not mask.item(row):
                 return at
@@ -204,7 +250,7 @@ class Shape:
 
     def _weigh(self, passing: Mask, *, left: int, wanted: int, keep_pool: bool) -> Ranked:
         rows = None if left == len(passing) else np.flatnonzero(passing)
-        weighed = self._weighing.weigh(rows)
+        weighed = self._weighing.weigh(rows, self.spec)
         best = ranking.best(weighed.totals, wanted)
         if keep_pool:
             self._pool = Pool(

@@ -1,6 +1,8 @@
 """What a rule is: the contract between the pipeline and every filter and weigher."""
 
-from typing import ClassVar, Literal, Protocol
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -24,18 +26,39 @@ class Filter(Protocol):
     nova_name: ClassVar[str]  # Nova's class, "" if Nova has none
     section: ClassVar[str]  # of its options in the settings
     options: ClassVar[type[msgspec.Struct]]
-    reads: ClassVar[Reads]
     run_filter_once_per_request: ClassVar[bool]
     run_on_rebuild: ClassVar[bool]
 
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict about this request has to be made again."""
+
     def concerns(self, spec: Spec) -> bool:
-        """Say whether the rule can refuse any host for this request; if not, it is not asked."""
+        """Say whether the rule can refuse any host for this request; if not, it is not asked.
+
+        The answer is the same for all requests of one shape, whatever happens to hosts and groups.
+        """
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Return the verdicts: bool, shape (len(hosts),), in the order of ``hosts``."""
 
     def reason(self, spec: Spec) -> str:
         """Say what the hosts it refuses lack, without a subject: "are disabled or down"."""
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """What a filter adds whose verdicts change by the mere passing of time."""
+
+    def holds_until_s(self, hosts: HostView, spec: Spec) -> float:
+        """Return the last moment, in the time of ``spec.now_s``, at which its verdicts of now still hold."""
+
+
+@runtime_checkable
+class Shared(Protocol):
+    """What a filter adds whose "facts" verdicts depend on a part of the request only."""
+
+    def looks_at(self, spec: Spec) -> Hashable:
+        """Return that part: requests equal in it share a verdict while no facts change."""
 
 
 class Weigher(Protocol):
@@ -48,13 +71,25 @@ class Weigher(Protocol):
     aggregate_key: ClassVar[str]  # metadata key by which an aggregate sets the multiplier of its hosts
     minval: ClassVar[float | None]  # lower end of the scale; None: that of the hosts that are left
     maxval: ClassVar[float | None]
+    sign: ClassVar[float]  # -1: the multiplier is the configured value, from option or aggregate, times -1
 
     @property
     def multiplier(self) -> float:
-        """The share of this weigher in the sum, where no aggregate says otherwise; negative turns the order."""
+        """The share of this weigher in the sum, where no aggregate says otherwise; negative turns the order.
+
+        ``sign`` is in it already; a value from an aggregate's metadata is multiplied by ``sign`` to be one.
+        """
 
     def concerns(self, spec: Spec) -> bool:
         """Say whether hosts can differ for this request; if not, every raw weight is 0."""
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Return the raw weights: float64, shape (len(hosts),), in the unit of what is weighed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The enabled rules, in the order of the settings."""
+
+    filters: tuple[Filter, ...]
+    weighers: tuple[Weigher, ...]

@@ -9,12 +9,16 @@ from roost.model.request import Destination, Request
 
 
 class Spec:
-    """A request with its server group looked up. Rules read it and never change it."""
+    """A request with its server group looked up, at a moment. Rules read it and never change it."""
 
-    __slots__ = ("group", "is_rebuild", "request")
+    __slots__ = ("group", "is_rebuild", "moved_uuid", "now_s", "request")
 
-    def __init__(self, request: Request, *, group: Group | None = None) -> None:
+    def __init__(
+        self, request: Request, *, now_s: float, group: Group | None = None, moved_uuid: str | None = None
+    ) -> None:
         self.request = request
+        self.now_s = now_s  # seconds since the epoch; no part of the request's shape
+        self.moved_uuid = moved_uuid  # of the instance that moves and is on a host already; None: a new one
         self.group = group
         self.is_rebuild = self.hint_list("_nova_check_type") == ["rebuild"]
 

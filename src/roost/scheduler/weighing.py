@@ -1,5 +1,6 @@
 """The weighing half of the pipeline: weighers, multipliers, scales and the score table."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from roost.engine.hosts import FIXED
 from roost.engine.ranking import Scale
 from roost.engine.state import State
 from roost.engine.types import Rows, Scores
+from roost.model import decision
 from roost.model.decision import HostScore
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import Weigher
@@ -34,32 +36,34 @@ class Weighing:
 
     def __init__(self, state: State, spec: Spec, weighers: Sequence[Weigher]) -> None:
         self._state = state
-        self._spec = spec
         self._everyone = HostView(state)
         self._active: list[Weigher] = []
         self._overrides: list[Scores | None] = []  # float64, shape (hosts,): multipliers set by aggregates
         self._columns: list[str | None] = []  # the host column that is the raw weight, if it is one
-        self._listed: list[tuple[Weigher, int, float]] = []  # place among the active or -1, raw weight if flat
+        self._flat_raws: list[float] = []
+        self._flat_scales: list[decision.Scale] = []
         for weigher in weighers:
-            self._place(weigher)
-        self.names = [weigher.name for weigher, _, _ in self._listed]
-        self.is_local = all(override is None for override in self._overrides) and None not in self._columns
+            self._place(weigher, spec)
+        self._is_overridden = any(override is not None for override in self._overrides)
+        self.reads_columns = None not in self._columns  # and so weighs alike for every request it concerns
+        self.is_local = not self._is_overridden and self.reads_columns
+        self.names = [weigher.name for weigher in self._active] + [scale.weigher for scale in self._flat_scales]
         self.floating = [(weigher.minval is None, weigher.maxval is None) for weigher in self._active]
 
-    def _place(self, weigher: Weigher) -> None:
+    def _place(self, weigher: Weigher, spec: Spec) -> None:
         override = self._override(weigher)
-        if (weigher.multiplier == 0.0 and override is None) or not weigher.concerns(self._spec):
+        if weigher.multiplier == 0.0 and override is None:
             return
-        raw = weigher.raw(self._everyone, self._spec)
+        raw = weigher.raw(self._everyone, spec)
         columns = self._state.hosts.columns
         name = next((name for name, column in columns.items() if column.view is raw), None)
         if name in FIXED and len(raw):
             value = float(raw[0])
             low = value if weigher.minval is None else weigher.minval
             if bool((raw == value).all()) and value == low:
-                self._listed.append((weigher, -1, value))
+                self._flat_raws.append(value)
+                self._flat_scales.append(decision.Scale(weigher.name, low, low, weigher.multiplier))
                 return
-        self._listed.append((weigher, len(self._active), 0.0))
         self._active.append(weigher)
         self._overrides.append(override)
         self._columns.append(name)
@@ -73,15 +77,15 @@ class Weighing:
         for host, texts in values.items():
             numbers = [number for text in texts if (number := _number(text)) is not None]
             if len(numbers) == len(texts):
-                multipliers[host] = min(numbers)
+                multipliers[host] = min(numbers) * weigher.sign
         return multipliers
 
-    def weigh(self, rows: Rows | None) -> Weighed:
-        """Weigh the hosts that passed: intp, shape (survivors,), or None for all; two at least."""
+    def weigh(self, rows: Rows | None, spec: Spec) -> Weighed:
+        """Weigh the hosts that passed for a request: intp, shape (survivors,), or None for all; two at least."""
         raws, scales, parts = [], [], []
         count = len(self._everyone) if rows is None else len(rows)
         for weigher, override in zip(self._active, self._overrides, strict=True):
-            raw = weigher.raw(self._everyone, self._spec)
+            raw = weigher.raw(self._everyone, spec)
             if rows is not None:
                 raw = raw.take(rows)
             raw = ranking.clamp(raw, minval=weigher.minval, maxval=weigher.maxval)
@@ -110,31 +114,65 @@ class Weighing:
             found.append(raw)
         return found
 
-    def score(self, host: str, row: int, raws: list[float], total: float, scales: list[Scale]) -> HostScore:
-        """Return one line of the score table; without scales (one host only) nothing was weighed."""
+    def changes(self, amounts: list[tuple[int, int]]) -> list[float] | None:
+        """Return what one instance adds to the raw weights of its host, one an active weigher.
+
+        Args:
+            amounts: class id and amount of everything it takes there.
+
+        Returns:
+            None where that cannot be told, because a raw weight is no column or has an upper bound.
+        """
+        if not self.is_local or any(weigher.maxval is not None for weigher in self._active):
+            return None
+        columns = self._state.hosts.columns
+        added = dict.fromkeys(columns, 0.0)
+        added["num_instances"] = 1.0
+        names = {id(column): name for name, column in columns.items()}
+        for class_id, amount in amounts:
+            counted = self._state.counted.get(class_id)
+            if counted is not None:
+                used, free, factor = counted
+                added[names[id(used)]] += amount
+                added[names[id(free)]] -= amount * factor
+        return [added[name] for name in self._columns if name is not None]
+
+    def scales(self, scales: list[Scale]) -> list[decision.Scale]:
+        """Return the scales of a ranking as evidence: those of active weighers, then of flat ones."""
         if not scales and self._active:
-            return HostScore(host, 0.0, [], [], [], [])
-        raw, normalised, multiplier, contribution = [], [], [], []
-        for weigher, place, value in self._listed:
-            if place < 0:
-                raw.append(value)
-                normalised.append(0.0)
-                multiplier.append(weigher.multiplier)
-                contribution.append(0.0)
-                continue
-            scale, override = scales[place], self._overrides[place]
-            share = scale.multiplier if override is None else override.item(row)
-            width = scale.high - scale.low
-            level = (raws[place] - scale.low) / width if width else 0.0
-            raw.append(raws[place])
-            normalised.append(level)
-            multiplier.append(share)
-            contribution.append(level * share)
-        return HostScore(host, total, raw, normalised, multiplier, contribution)
+            return []
+        return [
+            decision.Scale(weigher.name, scale.low, scale.high, weigher.multiplier)
+            for weigher, scale in zip(self._active, scales, strict=True)
+        ] + self._flat_scales
+
+    def table(self, hosts: list[str], rows: list[int], raws: list[list[float]], totals: list[float]) -> list[HostScore]:
+        """Return one line of the score table a host; its raw weights are in the order of ``scales``."""
+        if not raws or (not raws[0] and self._active):
+            return [HostScore(hosts[row], 0.0, []) for row in rows]
+        flat = self._flat_raws
+        if not self._is_overridden:
+            return [
+                HostScore(hosts[row], total, raw + flat)
+                for row, raw, total in zip(rows, raws, totals, strict=False)
+            ]
+        own = [weigher.multiplier for weigher in self._active]
+        ends = [scale.multiplier for scale in self._flat_scales]
+        return [
+            HostScore(
+                hosts[row], total, raw + flat,
+                [
+                    multiplier if override is None else override.item(row)
+                    for multiplier, override in zip(own, self._overrides, strict=True)
+                ] + ends,
+            )
+            for row, raw, total in zip(rows, raws, totals, strict=False)
+        ]  # fmt: skip
 
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return None
+    return number if math.isfinite(number) else None

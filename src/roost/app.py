@@ -1,0 +1,266 @@
+"""The composition root: the only file that picks implementations."""
+
+import gc
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+from roost.engine.state import State
+from roost.engine.types import Amounts
+from roost.errors import BadRequest, RoostError
+from roost.fleet.service import Fleet as FleetService
+from roost.model.decision import Decision
+from roost.model.fleet import Departure, Fleet
+from roost.model.request import Request
+from roost.placement.current import Current
+from roost.placement.service import Placement
+from roost.model.settings import Settings
+from roost.ports import Clock, Random, Store
+from roost.scheduler import plugins
+from roost.scheduler.select import Scheduler
+from roost.settings import data_folder, find_settings, load_settings
+from roost.store.audit import Finding, audit
+from roost.store.memory import MemoryStore
+from roost.store.opening import open_store, upgrade
+
+_DATABASE = "roost.db"
+# Old evidence is looked for after so many commits.
+_PRUNE_EVERY = 256
+_RANDOM_BLOCK = 4096
+_DAY_S = 86_400.0
+
+
+class SystemClock:
+    """The machine's time."""
+
+    def now_s(self) -> float:
+        """Return seconds since the epoch."""
+        return time.time()
+
+    def elapsed_s(self) -> float:
+        """Return seconds of a clock that never goes back."""
+        return time.perf_counter()
+
+
+class SystemRandom:
+    """Randomness of the operating system, fetched in blocks.
+
+    Uuids are of version 7: their first 48 bits are the time, so new rows go to the end of an index.
+    """
+
+    def __init__(self) -> None:
+        self._drawn = b""
+        self._at = 0
+        self._process = 0
+
+    def seed(self) -> int:
+        """Return a fresh seed, 0..2**62 - 1."""
+        return int.from_bytes(self._draw(8), "big") >> 2
+
+    def uuids(self, count: int) -> list[bytes]:
+        """Return fresh uuids, 16 bytes each, that sort by the time they were made."""
+        stamp = int(time.time() * 1000) << 80 | 0x7 << 76 | 0b10 << 62
+        found = []
+        for _ in range(count):
+            drawn = int.from_bytes(self._draw(10), "big")
+            found.append((stamp | (drawn >> 62 & 0xFFF) << 64 | drawn & 0x3FFFFFFFFFFFFFFF).to_bytes(16, "big"))
+        return found
+
+    def _draw(self, size: int) -> bytes:
+        # A forked process must not go on with the bytes of its parent.
+        if self._at + size > len(self._drawn) or self._process != os.getpid():
+            self._drawn, self._at, self._process = os.urandom(_RANDOM_BLOCK), 0, os.getpid()
+        at = self._at
+        self._at = at + size
+        return self._drawn[at : at + size]
+
+
+class Roost:
+    """The whole product in one object: placement, fleet and scheduler over one store.
+
+    One thread uses it at a time.
+    """
+
+    def __init__(self, store: Store, settings: Settings, *, clock: Clock | None = None, random: Random | None = None):
+        self._clock = clock or SystemClock()
+        self._settings = settings
+        self._store = store
+        self._current = Current(store)
+        self.placement = Placement(self._current)
+        self.fleet = FleetService(self._current)
+        self.scheduler = Scheduler(
+            ledger=self.placement,
+            documents=self.fleet,
+            rules=plugins.build(settings),
+            settings=settings.scheduler,
+            filter_settings=settings.filter_scheduler,
+            default_zone=settings.default.default_availability_zone,
+            settings_body=settings.body(),
+            group_max=settings.store.group_max,
+            clock=self._clock,
+            random=random or SystemRandom(),
+        )
+        self._works = 0
+        # What was loaded lives as long as the process: let the collector not walk it again and again.
+        gc.collect()
+        gc.freeze()
+
+    def __enter__(self) -> "Roost":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._store.close()
+
+    @property
+    def state(self) -> State:
+        """The columns, as of the last act."""
+        return self._current.state
+
+    def install(self, fleet: Fleet) -> None:
+        """Create a fleet: aggregates, providers, hosts and server groups, in commits of 1,000.
+
+        Raises:
+            BadRequest: something in it is malformed, or there already.
+            NotFound: something names what is not there.
+        """
+        self.fleet.create_aggregates(fleet.aggregates)
+        self.placement.create_providers(fleet.providers)
+        self.fleet.register_hosts(fleet.hosts)
+        self.fleet.create_groups(fleet.groups)
+        gc.collect()
+        gc.freeze()
+
+    def decide(self, request: Request) -> Decision:
+        """Choose hosts for a request and claim them; durable on return, whether granted or refused.
+
+        Raises:
+            BadRequest: the request cannot be meant.
+            NotFound: it names what is not there.
+            Conflict: an instance of it exists, or it lost too many races.
+            Unavailable: the store failed; nothing is known to be durable.
+        """
+        decision = self.work([request])[0]
+        assert decision is not None
+        return decision
+
+    def work(self, acts: Sequence[Request | Departure]) -> list[Decision | None]:
+        """Do acts in order, each seeing those before it; durable on return.
+
+        Returns:
+            One entry an act: its decision, or None for a departure.
+
+        Raises:
+            RoostError: the first act that could not be done; the others are done all the same.
+        """
+        found: list[Decision | None] = []
+        for result in self.outcomes(acts):
+            if isinstance(result, RoostError):
+                raise result
+            found.append(result)
+        return found
+
+    def outcomes(self, acts: Sequence[Request | Departure]) -> list[Decision | RoostError | None]:
+        """Do the same, and return the error of an act in its place instead of raising it."""
+        results = self.scheduler.work(acts)
+        self._works += 1
+        if self._works % _PRUNE_EVERY == 0:
+            self.prune()
+        return results
+
+    def prune(self) -> int:
+        """Delete evidence and feed beyond the bounds of the settings, a part of it; return how many rows."""
+        bounds = self._settings.store
+        oldest_s = self._clock.now_s() - bounds.evidence_keep_days * _DAY_S
+        return self._store.prune(older_than_s=oldest_s, max_bytes=bounds.evidence_max_bytes)
+
+    def utilisation(self) -> dict[str, tuple[int, int]]:
+        """Return used amount and capacity of each resource class over the fleet, by name."""
+        state = self.state
+        found = {}
+        for class_id, columns in state.classes.items():
+            if columns.holders:
+                used, capacity = int(columns.used.view.sum()), int(columns.capacity.view.sum())
+                found[state.class_ids.name_of(class_id)] = (used, capacity)
+        return dict(sorted(found.items()))
+
+    def free_by_provider(self, resource_class: str) -> Amounts:
+        """Return what is free of a class.
+
+        Returns:
+            int64, shape (providers that offer the class,), in the order in which they were created; below 0
+            where a capacity shrank under its use.
+
+        Raises:
+            BadRequest: nobody offers the class.
+        """
+        class_id = self.state.class_ids.id_of(resource_class)
+        columns = None if class_id is None else self.state.classes.get(class_id)
+        if columns is None:
+            raise BadRequest(f"no provider offers {resource_class!r}")
+        free: Amounts = columns.free.view[np.array(sorted(columns.holders), dtype=np.intp)]
+        return free
+
+
+def open_roost(
+    config: Path | None = None, data: Path | None = None, *, environ: Mapping[str, str] | None = None
+) -> Roost:
+    """Open Roost with its settings and its database, created if it is absent.
+
+    Args:
+        config: the settings file; None: found by ``$ROOST_CONFIG`` and the usual places, or defaults.
+        data: folder of the database; None: a database in memory, gone at the end. A PostgreSQL URL in the
+            settings goes before either.
+        environ: the environment; None: none.
+
+    Raises:
+        BadSettings: a setting is unknown or wrong.
+        Unavailable: the database cannot be used; the message says why.
+    """
+    settings = _settings(config, environ or {})
+    store: Store
+    if settings.store.url:
+        store = open_store(settings.store.url, settings=settings.store)
+    elif data is None:
+        store = MemoryStore()
+    else:
+        store = open_store(data / _DATABASE, settings=settings.store)
+    return Roost(store, settings)
+
+
+def database_of(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:
+    """Return the URL or path of the database that commands work on."""
+    settings = _settings(config, environ)
+    if settings.store.url:
+        return settings.store.url
+    return str(data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0) / _DATABASE)
+
+
+def upgrade_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:
+    """Bring the database to this program's schema; return a sentence that says so."""
+    url = database_of(config, data, environ)
+    upgrade(url)
+    return f"{url} has the schema of this program"
+
+
+def audit_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> "list[Finding]":
+    """Check a database by itself, reading only its tables; return what is wrong with it."""
+    return audit(database_of(config, data, environ))
+
+
+def audit_path(data: Path) -> "list[Finding]":
+    """Check the database in a data folder."""
+    return audit(str(data / _DATABASE))
+
+
+def _settings(config: Path | None, environ: Mapping[str, str]) -> Settings:
+    return load_settings(find_settings(None if config is None else str(config), environ, Path.exists))

@@ -1,0 +1,61 @@
+"""The ``roost`` command: one file a noun, loaded when it is used."""
+
+import importlib
+import sys
+from typing import ClassVar
+
+import click
+
+from roost.errors import RoostError
+
+# What the shell sees where no error says otherwise; those of errors are beside them in ``roost.errors``.
+EXIT_CODE_FAULT = 70
+EXIT_CODE_INTERRUPT = 130
+
+
+class _Lazy(click.Group):
+    """Commands by name; the module of one is imported when it is asked for."""
+
+    modules: ClassVar[dict[str, str]] = {
+        "audit": "roost.cli.audit",
+        "completion": "roost.cli.completion",
+        "db": "roost.cli.db",
+        "demo": "roost.cli.demo",
+        "replay": "roost.cli.replay",
+    }
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self.modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module = self.modules.get(cmd_name)
+        if module is None:
+            return None
+        command = getattr(importlib.import_module(module), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="roost")
+def roost() -> None:
+    """Decide where every workload runs, and show why."""
+
+
+def main() -> None:
+    """Run the command line; errors are one sentence on standard error."""
+    try:
+        code = roost.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        code = EXIT_CODE_INTERRUPT
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except RoostError as error:
+        click.echo(f"roost: {error}", err=True)
+        code = error.exit_code
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; nothing is wrong, and nothing more can be written.
+        sys.stdout = None  # type: ignore[assignment]  # or the interpreter would flush into the broken pipe
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,124 @@
+"""``roost replay``: run a trace, or a generated workload, through the scheduler and the store."""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from roost.simulator.replay import CHUNK, Progress, Scheduling
+from roost.simulator.replay import replay as run_replay
+from roost.simulator.report import to_json, to_text, write_json
+from roost.simulator.traces.cospot import HOSTS_SYNTAX
+from roost.simulator.traces.formats import known_formats, open_workload
+from roost.simulator.traces.generated import Recipe, generate
+from roost.simulator.traces.generated_requests import MIXES
+from roost.simulator.world import Options, Workload
+
+_DEFAULTS = Recipe()
+_PLAIN_STEPS = 10  # progress lines where there is no terminal
+
+_HELP = f"""Run a trace through the real scheduler and store, and report what came of it.
+
+TRACE are the files of one trace, in any order; they are known by their headers:
+{known_formats()}.
+
+Without --data or --memory the database is a new one in a temporary folder, deleted at the end.
+"""
+
+
+@click.command("replay", help=_HELP)
+@click.argument("trace", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--hosts", multiple=True, help=f"Hosts of a trace that has none (cospot): {HOSTS_SYNTAX}.")
+@click.option("--generate", "is_generated", is_flag=True, help="Generate a workload instead of reading a trace.")
+@click.option("--host-count", default=_DEFAULTS.hosts, show_default=True, help="Hosts to generate.")
+@click.option("--requests", default=_DEFAULTS.requests, show_default=True, help="Requests to generate.")
+@click.option("--seed", default=_DEFAULTS.seed, show_default=True, help="Seed of what is generated.")
+@click.option("--mix", default=_DEFAULTS.mix, show_default=True, type=click.Choice(list(MIXES)), help="What is asked.")
+@click.option("--config", type=click.Path(path_type=Path), help="Settings, a TOML file.")
+@click.option("--data", type=click.Path(path_type=Path), help="Folder of the database, kept for `roost audit`.")
+@click.option("--memory", "is_in_memory", is_flag=True, help="Keep nothing on disk; claims are not durable.")
+@click.option("--json", "json_path", metavar="FILE", help="Write the report as JSON too; - prints it instead.")
+@click.option("--no-departures", is_flag=True, help="What has arrived stays.")
+@click.option("--limit", type=int, help="Only the first N requests.")
+@click.option("--chunk", default=CHUNK, show_default=True, help="Arrivals and departures handed over at once.")
+def replay(
+    *,
+    trace: tuple[Path, ...],
+    hosts: tuple[str, ...],
+    is_generated: bool,
+    host_count: int,
+    requests: int,
+    seed: int,
+    mix: str,
+    config: Path | None,
+    data: Path | None,
+    is_in_memory: bool,
+    json_path: str | None,
+    no_departures: bool,
+    limit: int | None,
+    chunk: int,
+) -> None:
+    """Run ``roost replay``."""
+    if is_generated and trace:
+        raise click.UsageError("name a trace or --generate, not both")
+    if is_in_memory and data is not None:
+        raise click.UsageError("name --data or --memory, not both")
+    options = Options(hosts=hosts, has_departures=not no_departures, limit=limit)
+    workload: Workload
+    if is_generated:
+        workload = generate(Recipe(hosts=host_count, requests=requests, seed=seed, mix=mix), options)
+    else:
+        workload = open_workload(trace, options)
+    with _scheduling(config, data, is_in_memory=is_in_memory) as scheduling, progress_bar() as progress:
+        report = run_replay(workload, scheduling, chunk=chunk, progress=progress)
+    if json_path == "-":
+        click.echo(to_json(report), nl=False)
+        return
+    click.echo(to_text(report), nl=False)
+    if json_path is not None:
+        write_json(report, json_path)
+
+
+@contextmanager
+def _scheduling(config: Path | None, data: Path | None, *, is_in_memory: bool) -> Iterator[Scheduling]:
+    # The program is built only where it runs, so that help and completion answer at once.
+    from roost.app import open_roost
+
+    if is_in_memory or data is not None:
+        with open_roost(config, data) as roost:
+            yield roost
+        return
+    with tempfile.TemporaryDirectory(prefix="roost-replay-") as folder, open_roost(config, Path(folder)) as roost:
+        yield roost
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """Show progress on standard error: a bar on a terminal, a few lines elsewhere."""
+    if not sys.stderr.isatty():
+        yield _lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("replay"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("replay", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _lines() -> Progress:
+    shown = 0
+
+    def show(done: int, total: int) -> None:
+        nonlocal shown
+        step = done * _PLAIN_STEPS // total
+        if step > shown:
+            shown = step
+            click.echo(f"replay: {done:,} of {total:,}", err=True)
+
+    return show

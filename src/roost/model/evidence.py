@@ -1,0 +1,146 @@
+"""A decision as it is stored: what its row and its documents do not say already, packed tightly.
+
+Thousands are stored a second, so names that repeat are stored once, in documents: the request, the settings,
+and the rules with their reasons (``Checks``).
+"""
+
+import msgspec
+
+from roost.model.decision import Decision, HostScore, Pick, Scale, Stage
+from roost.model.journal import EvidenceRow
+from roost.model.names import uuid_text
+
+# An allocation: the provider's uuid, and which of the record's amounts it has.
+Held = tuple[bytes, int]
+
+
+class Checks(msgspec.Struct, frozen=True, array_like=True):
+    """The rules that judged requests of one shape, in order, and the weighers that weighed."""
+
+    rules: list[tuple[str, str]]  # name, reason
+    weighers: list[str]
+
+
+class Chosen(msgspec.Struct, frozen=True, array_like=True):
+    """A pick or an alternate."""
+
+    host: str
+    node: str  # empty: named like the host
+    cell: str
+    instance_uuid: bytes  # empty: an alternate
+    held: list[Held]
+
+
+class Record(msgspec.Struct, frozen=True, array_like=True):
+    """The body of an evidence row. Fields are only ever added, at the end and with a default."""
+
+    request_id: int
+    checks_id: int
+    count: int
+    hosts: int  # judged
+    rejects: list[int]  # one a rule
+    scales: list[tuple[float, float, float]]  # low, high, multiplier; one a weigher
+    best: list[tuple[str, float, list[float], list[float]]]  # host, total, raw weights, multipliers
+    amounts: list[dict[str, int]]
+    picks: list[Chosen]
+    alternates: list[Chosen]
+    conflicts: list[str]
+    warnings: list[str]
+    position: int
+    seed: int
+    search_s: float
+    rank_s: float
+
+
+_encoder = msgspec.msgpack.Encoder()
+_record = msgspec.msgpack.Decoder(Record)
+_checks = msgspec.msgpack.Decoder(Checks)
+
+
+def pack_checks(checks: Checks) -> bytes:
+    """Return the document that ``checks_id`` of a record stands for."""
+    return _encoder.encode(checks)
+
+
+def pack(decision: Decision, *, checks_id: int) -> bytes:
+    """Return the body of the row that stores a decision."""
+    amounts: list[dict[str, int]] = []
+    stages = decision.stages
+    return _encoder.encode(
+        Record(
+            decision.request_id,
+            checks_id,
+            decision.count,
+            stages[0].before if stages else 0,
+            [stage.before - stage.after for stage in stages],
+            [(scale.low, scale.high, scale.multiplier) for scale in decision.scales],
+            [(score.host, score.total, score.raw, score.multipliers) for score in decision.best],
+            amounts,
+            [_chosen(pick, amounts) for pick in decision.picks],
+            [_chosen(pick, amounts) for picks in decision.alternates.values() for pick in picks],
+            decision.conflicts,
+            decision.warnings,
+            decision.position,
+            decision.seed,
+            decision.search_s,
+            decision.rank_s,
+        )
+    )
+
+
+def _chosen(pick: Pick, amounts: list[dict[str, int]]) -> Chosen:
+    held = []
+    for provider, amount in pick.allocations.items():
+        if amount not in amounts:
+            amounts.append(amount)
+        held.append((bytes.fromhex(provider.replace("-", "")), amounts.index(amount)))
+    node = "" if pick.node == pick.host else pick.node
+    instance = bytes.fromhex(pick.instance_uuid.replace("-", ""))
+    return Chosen(pick.host, node, pick.cell, instance, held)
+
+
+def unpack(row: EvidenceRow, checks: bytes) -> Decision:
+    """Return a stored decision, from its row and the document of its checks."""
+    record, known = _record.decode(row.body), _checks.decode(checks)
+    stages, before = [], record.hosts
+    for (rule, reason), rejected in zip(known.rules, record.rejects, strict=True):
+        stages.append(Stage(rule, before, before - rejected, reason))
+        before -= rejected
+    alternates: dict[str, list[Pick]] = {}
+    for chosen in record.alternates:
+        alternates.setdefault(chosen.cell, []).append(_pick(chosen, record.amounts))
+    return Decision(
+        uuid=uuid_text(row.uuid),
+        decided_at_s=row.decided_at_s,
+        outcome="granted" if row.outcome == "granted" else "refused",
+        request_id=record.request_id,
+        count=record.count,
+        picks=[_pick(chosen, record.amounts) for chosen in record.picks],
+        alternates=alternates,
+        stages=stages,
+        scales=[Scale(name, *scale) for name, scale in zip(known.weighers, record.scales, strict=False)],
+        best=[HostScore(*score) for score in record.best],
+        reason=row.reason,
+        warnings=record.warnings,
+        conflicts=record.conflicts,
+        position=record.position,
+        seed=record.seed,
+        settings_id=row.settings_id,
+        search_s=record.search_s,
+        rank_s=record.rank_s,
+    )
+
+
+def checks_of(row: EvidenceRow) -> int:
+    """Return the number of the document that holds the checks of a stored decision."""
+    return _record.decode(row.body).checks_id
+
+
+def _pick(chosen: Chosen, amounts: list[dict[str, int]]) -> Pick:
+    return Pick(
+        chosen.host,
+        chosen.node or chosen.host,
+        chosen.cell,
+        uuid_text(chosen.instance_uuid) if chosen.instance_uuid else "",
+        {uuid_text(provider): amounts[at] for provider, at in chosen.held},
+    )

@@ -1,0 +1,1 @@
+"""What is free: providers, inventories, labels, candidates, claims."""

@@ -1,0 +1,150 @@
+"""The state in memory and the store behind it, kept equal."""
+
+from collections.abc import Iterable, Sequence
+
+from roost.engine.apply import apply, raise_generations, settle, undo
+from roost.engine.state import State
+from roost.errors import Unavailable
+from roost.model.journal import Claim, Item, PutDocument, Refusal, Release, Write
+from roost.ports import IdKind, Store
+
+# How many identities are fetched from the store at once.
+_BLOCK = 4096
+
+
+class Current:
+    """What this process knows of the database, and the way to change both.
+
+    Claims and releases are staged: applied to the columns at once, so that the next decision sees them,
+    and made durable by ``flush`` as one group. Nothing staged may be acknowledged before that. Everything
+    else is committed first and applied afterwards.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.state = State()
+        self._staged: list[Item] = []
+        self._ids: dict[IdKind, tuple[int, int]] = {}
+        self._is_stale = True
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Apply what other processes committed; after a failed commit, read everything again."""
+        assert not self._staged, "what is staged must be flushed first"
+        if self._is_stale:
+            self._reload()
+            return
+        changes = self.store.changes()
+        if not changes:
+            return
+        for change in changes:
+            for write in change.writes:
+                apply(self.state, write)
+            self.state.position = max(self.state.position, change.position)
+        settle(self.state)
+
+    def _reload(self) -> None:
+        state = State()
+        loaded = self.store.load()
+        for write in loaded.writes:
+            apply(state, write)
+        settle(state)
+        state.position = loaded.position
+        self.state = state
+        self._is_stale = False
+
+    def new_id(self, kind: IdKind) -> int:
+        """Return an identity that nobody else will ever get."""
+        following, end = self._ids.get(kind, (0, 0))
+        if following == end:
+            following = self.store.reserve(kind, _BLOCK)
+            end = following + _BLOCK
+        self._ids[kind] = (following + 1, end)
+        return following
+
+    def stage(self, item: Item) -> int:
+        """Add claims that occupy the columns already, and evidence, to the next commit.
+
+        Returns:
+            The item's place in what ``flush`` returns.
+        """
+        for write in item.writes:
+            assert isinstance(write, Claim), write
+            raise_generations(self.state, write)
+        self._staged.append(item)
+        return len(self._staged) - 1
+
+    @property
+    def staged_count(self) -> int:
+        """How many items wait for the next commit."""
+        return len(self._staged)
+
+    def stage_write(self, item: Item) -> None:
+        """Add documents to the next commit; they count as known at once."""
+        for write in item.writes:
+            assert isinstance(write, PutDocument), write
+            apply(self.state, write)
+        self._staged.append(item)
+
+    def stage_release(self, freed: Release) -> None:
+        """Let consumers end now, durably with the next commit."""
+        apply(self.state, freed)
+        self._staged.append(Item(writes=(freed,)))
+
+    def flush(self) -> list[Refusal | None]:
+        """Make durable what is staged; return one verdict an item, in the order of staging.
+
+        Refused claims are taken back from the columns. A refused release was done by another process.
+
+        Raises:
+            Unavailable: nothing is known to be durable, and the columns will be read again.
+        """
+        staged, self._staged = self._staged, []
+        if not staged:
+            return []
+        try:
+            committed = self.store.commit(staged)
+        except Exception:
+            self._is_stale = True
+            raise
+        self.state.position = max(self.state.position, committed.position)
+        for item, refusal in zip(staged, committed.refusals, strict=True):
+            if refusal is not None:
+                for write in item.writes:
+                    if isinstance(write, Claim):
+                        undo(self.state, write)
+        return committed.refusals
+
+    def drop(self) -> None:
+        """Forget what is staged, and what occupies the columns, after an error; they will be read again."""
+        self._staged = []
+        self._is_stale = True
+
+    def commit(self, items: Iterable[Item]) -> list[Refusal | None]:
+        """Make items durable, then visible; return one verdict an item."""
+        assert not self._staged, "what is staged must be flushed first"
+        if self._is_stale:
+            self._reload()
+        batch: Sequence[Item] = list(items)
+        try:
+            committed = self.store.commit(batch)
+        except Exception:
+            self._is_stale = True
+            raise
+        for item, refusal in zip(batch, committed.refusals, strict=True):
+            if refusal is None:
+                for write in item.writes:
+                    apply(self.state, write)
+        self.state.position = max(self.state.position, committed.position)
+        settle(self.state)
+        return committed.refusals
+
+    def write(self, writes: Iterable[Write]) -> None:
+        """Commit writes that only fail if somebody else was faster, all or nothing.
+
+        Raises:
+            Unavailable: somebody was; try again.
+        """
+        refusal = self.commit([Item(writes=tuple(writes))])[0]
+        if refusal is not None:
+            raise Unavailable(f"another process changed the same {refusal.table or refusal.kind}; try again")

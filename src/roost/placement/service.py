@@ -1,0 +1,235 @@
+"""Placement: providers and what they offer, and who holds how much of it."""
+
+
+from collections.abc import Iterable, Sequence
+
+from roost.engine.apply import occupy, undo
+from roost.engine.state import State
+from roost.errors import BadRequest, NotFound
+from roost.model import names
+from roost.model.group import GUARDED_POLICIES
+from roost.model.journal import (
+    CLASS_BITS,
+    Claim,
+    InventoryRow,
+    Item,
+    Place,
+    PutInventories,
+    PutMembership,
+    PutProvider,
+    PutSymbol,
+    PutTraits,
+    Refusal,
+    Release,
+    Write,
+)
+from roost.model.provider import Inventory, ProviderSpec
+from roost.ports import IdKind
+from roost.placement.current import Current
+
+# Custom classes are numbered from here, as the field does, so that standard ones can still come.
+_FIRST_CUSTOM_CLASS = 10_000
+# Numbers of traits lie beyond those that a resource class can have, since all symbols share one table.
+_FIRST_TRAIT = 1 << CLASS_BITS
+_BATCH = 1000
+
+
+class Placement:
+    """What is free, and the acts that change it.
+
+    Args:
+        current: the columns and the store behind them.
+    """
+
+    def __init__(self, current: Current) -> None:
+        self._current = current
+        self._install_standard_names()
+
+    @property
+    def state(self) -> State:
+        """The columns, as of the last refresh."""
+        return self._current.state
+
+    def _install_standard_names(self) -> None:
+        """Give the standard resource classes their numbers, where a database lacks them."""
+        known = self.state.class_ids
+        missing = [
+            PutSymbol("resource_class", number, name)
+            for number, name in enumerate(names.standard_resource_classes(), start=1)
+            if name not in known
+        ]
+        if missing:
+            self._current.commit([Item(writes=(write,)) for write in missing])
+            self._current.refresh()
+
+    def ensure_names(self, *, resource_classes: Iterable[str] = (), traits: Iterable[str] = ()) -> None:
+        """Give names that are new here their numbers.
+
+        Raises:
+            BadRequest: a name is neither standard nor a well-formed custom one.
+        """
+        new_classes = self.state.class_ids.missing(resource_classes)
+        new_traits = self.state.trait_ids.missing(traits)
+        for name in new_classes:
+            if not names.is_resource_class(name):
+                raise BadRequest(f"{name!r} is neither a standard resource class nor CUSTOM_[A-Z0-9_]+")
+        for name in new_traits:
+            if not names.is_trait(name):
+                raise BadRequest(f"{name!r} is neither a standard trait nor CUSTOM_[A-Z0-9_]+")
+        if not new_classes and not new_traits:
+            return
+        known_classes = self.state.class_ids
+        next_class = max([_FIRST_CUSTOM_CLASS, *(known_classes.id_of(name) or 0 for name in known_classes)]) + 1
+        known_traits = self.state.trait_ids
+        next_trait = max([_FIRST_TRAIT, *(known_traits.id_of(name) or 0 for name in known_traits)]) + 1
+        if next_class + len(new_classes) >= _FIRST_TRAIT:
+            raise BadRequest(f"there are {_FIRST_TRAIT - _FIRST_CUSTOM_CLASS:,} custom resource classes already")
+        writes: list[Write] = [
+            PutSymbol("resource_class", number, name) for number, name in enumerate(new_classes, start=next_class)
+        ]
+        writes += [PutSymbol("trait", number, name) for number, name in enumerate(new_traits, start=next_trait)]
+        self._current.write(writes)
+
+    def create_providers(self, specs: Sequence[ProviderSpec]) -> None:
+        """Create providers with all they offer and wear; parents come before their children.
+
+        The aggregates they are in must exist. Committed in groups of 1,000; an error in one leaves the
+        groups before it in place.
+
+        Raises:
+            BadRequest: a uuid, name, class or trait is malformed or taken, or a parent is not known.
+            NotFound: an aggregate is not known.
+        """
+        self._check_new(specs)
+        self.ensure_names(
+            resource_classes={name for spec in specs for name in spec.inventories},
+            traits={trait for spec in specs for trait in spec.traits},
+        )
+        places: dict[str, tuple[int, int]] = {}  # uuid -> id, root id, of the new ones
+        writes = [self._creation(spec, places) for spec in specs]
+        for start in range(0, len(writes), _BATCH):
+            self._current.write([write for group in writes[start : start + _BATCH] for write in group])
+
+    def _check_new(self, specs: Sequence[ProviderSpec]) -> None:
+        providers = self.state.providers
+        uuids: set[str] = set()
+        taken: set[str] = set()
+        for spec in specs:
+            _uuid_bytes(spec.uuid, "provider")
+            if spec.uuid in providers.row_of_uuid or spec.uuid in uuids:
+                raise BadRequest(f"provider {spec.name}: uuid {spec.uuid} is taken")
+            if spec.name in providers.row_of_name or spec.name in taken:
+                raise BadRequest(f"provider {spec.uuid}: name {spec.name!r} is taken")
+            parent = spec.parent_uuid
+            if parent is not None and parent not in providers.row_of_uuid and parent not in uuids:
+                raise BadRequest(f"provider {spec.name}: its parent {parent} is not known")
+            for aggregate in spec.aggregates:
+                if aggregate not in self.state.aggregates:
+                    raise NotFound("aggregate", aggregate)
+            uuids.add(spec.uuid)
+            taken.add(spec.name)
+
+    def _creation(self, spec: ProviderSpec, places: dict[str, tuple[int, int]]) -> list[Write]:
+        provider_id = self._current.new_id("provider")
+        parent_id, root_id = None, provider_id
+        if spec.parent_uuid is not None:
+            if spec.parent_uuid in places:
+                parent_id, root_id = places[spec.parent_uuid]
+            else:
+                providers = self.state.providers
+                parent_row = providers.row_of_uuid[spec.parent_uuid]
+                parent_id = providers.ids[parent_row]
+                root_id = providers.ids[int(providers.root.view[parent_row])]
+        places[spec.uuid] = (provider_id, root_id)
+        writes: list[Write] = [
+            PutProvider(provider_id, _uuid_bytes(spec.uuid, "provider"), spec.name, parent_id, root_id, 0)
+        ]
+        generation = 0
+        if spec.inventories:
+            rows = [self._inventory_row(name, inventory) for name, inventory in sorted(spec.inventories.items())]
+            writes.append(PutInventories(provider_id, generation, rows))
+            generation += 1
+        if spec.traits:
+            ids = [self._known(self.state.trait_ids.id_of(trait)) for trait in sorted(spec.traits)]
+            writes.append(PutTraits(provider_id, generation, ids))
+            generation += 1
+        if spec.aggregates:
+            ids = [self._known(self.state.aggregates.id_of(each)) for each in sorted(spec.aggregates)]
+            writes.append(PutMembership(provider_id, generation, ids))
+        return writes
+
+    def _inventory_row(self, name: str, inventory: Inventory) -> InventoryRow:
+        return InventoryRow(
+            class_id=self._known(self.state.class_ids.id_of(name)),
+            total=inventory.total,
+            reserved=inventory.reserved,
+            min_unit=inventory.min_unit,
+            max_unit=inventory.max_unit,
+            step_size=inventory.step_size,
+            allocation_ratio=inventory.allocation_ratio,
+        )
+
+    @staticmethod
+    def _known(number: int | None) -> int:
+        assert number is not None, "names are numbered before they are used"
+        return number
+
+    @property
+    def staged_count(self) -> int:
+        """How many items wait for the next commit."""
+        return self._current.staged_count
+
+    def refresh(self) -> None:
+        """Read what other processes committed."""
+        self._current.refresh()
+
+    def new_id(self, kind: IdKind) -> int:
+        """Return an identity that nobody else will ever get."""
+        return self._current.new_id(kind)
+
+    def occupy(self, claim: Claim) -> None:
+        """Let a consumer take its amounts in the columns, for the searches after it to see."""
+        occupy(self.state, claim)
+
+    def withdraw(self, claims: Sequence[Claim]) -> None:
+        """Take back what was occupied and not staged."""
+        for claim in reversed(claims):
+            undo(self.state, claim, was_counted=False)
+
+    def stage(self, item: Item) -> int:
+        """Add a claim that occupies already, with its evidence, to the next commit; return its place there."""
+        return self._current.stage(item)
+
+    def flush(self) -> list[Refusal | None]:
+        """Make all that is staged durable; one verdict an item."""
+        return self._current.flush()
+
+    def drop(self) -> None:
+        """Forget what is staged after an error."""
+        self._current.drop()
+
+    def release(self, consumer_uuids: Iterable[str]) -> int:
+        """Stage the end of consumers; return how many were known."""
+        holders = self.state.holders
+        ended = 0
+        for text in consumer_uuids:
+            holder = holders.get(_uuid_bytes(text, "consumer"))
+            if holder is None:
+                continue
+            frees = [(holder.id, inventory_id, amount) for inventory_id, amount in holder.takes]
+            places = []
+            instance = holder.instance
+            if instance is not None:
+                group = self.state.groups.get(instance.group_id)
+                if group is not None and group.policy in GUARDED_POLICIES:
+                    places.append(Place(group.id, instance.scope, instance.holder, 1, 0))
+            self._current.stage_release(Release([holder.id], frees, places))
+            ended += 1
+        return ended
+
+
+def _uuid_bytes(text: str, kind: str) -> bytes:
+    body = names.uuid_bytes(text)
+    if body is None:
+        raise BadRequest(f"the {kind} {text!r} is no uuid")
+    return body

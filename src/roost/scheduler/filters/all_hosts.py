@@ -1,0 +1,44 @@
+"""all_hosts: every host passes."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from roost.engine.types import Mask
+from roost.scheduler.hosts import HostView
+from roost.scheduler.rules import NoOptions, Reads
+from roost.scheduler.spec import Spec
+
+
+class AllHosts:
+    """Refuse nothing.
+
+    Source:
+        nova/scheduler/filters/all_hosts_filter.py.
+    """
+
+    name: ClassVar = "all_hosts"
+    nova_name: ClassVar = "AllHostsFilter"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar = NoOptions
+    run_filter_once_per_request: ClassVar = True
+    run_on_rebuild: ClassVar = False
+
+    def __init__(self, options: NoOptions) -> None:
+        self._options = options
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again."""
+        return "facts"
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused: none ever is."""
+        return False
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep every host."""
+        return np.ones(len(hosts), dtype=np.bool_)
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts lack; there are none."""
+        return "lack nothing"

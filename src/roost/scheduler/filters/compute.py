@@ -1,0 +1,81 @@
+"""compute: hosts whose service is enabled and up."""
+
+import math
+from collections.abc import Hashable
+from typing import Annotated, ClassVar
+
+import msgspec
+import numpy as np
+
+from roost.engine.types import Mask
+from roost.scheduler.hosts import HostView
+from roost.scheduler.rules import Reads
+from roost.scheduler.spec import Spec
+
+
+class ComputeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of ``compute``."""
+
+    service_down_time: Annotated[
+        int, msgspec.Meta(ge=0, description="Seconds without a report after which a host counts as down.")
+    ] = 60
+
+
+class Compute:
+    """Keep hosts that are enabled, not forced down, and reported lately or never.
+
+    A host that no agent ever reported counts as up. A report from the future counts like one from the past.
+
+    Source:
+        nova/scheduler/filters/compute_filter.py and nova/servicegroup/drivers/db.py, is_up.
+    """
+
+    name: ClassVar = "compute"
+    nova_name: ClassVar = "ComputeFilter"
+    section: ClassVar = "DEFAULT"
+    options: ClassVar = ComputeOptions
+    run_filter_once_per_request: ClassVar = True
+    run_on_rebuild: ClassVar = False
+
+    def __init__(self, options: ComputeOptions) -> None:
+        self._down_time_s = options.service_down_time
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again; ``holds_until_s`` says when time alone changes it."""
+        return "facts"
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused: always."""
+        return True
+
+    def looks_at(self, spec: Spec) -> Hashable:
+        """Return what of the request a verdict depends on: nothing."""
+        return None
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep hosts that are enabled and up."""
+        now_s, down_time_s = spec.now_s, self._down_time_s
+        return np.array(
+            [
+                not facts.is_disabled
+                and not facts.is_forced_down
+                and (facts.reported_at_s is None or abs(now_s - facts.reported_at_s) <= down_time_s)
+                for facts in hosts.all_facts()
+            ],
+            dtype=np.bool_,
+        )
+
+    def holds_until_s(self, hosts: HostView, spec: Spec) -> float:
+        """Return the last moment before some host comes up, or goes down, by time alone."""
+        reports = [facts.reported_at_s for facts in hosts.all_facts() if facts.reported_at_s is not None]
+        if not reports:
+            return math.inf
+        reported_at_s = np.array(reports, dtype=np.float64)
+        last_up = reported_at_s + self._down_time_s
+        last_down = np.nextafter(reported_at_s - self._down_time_s, -math.inf)
+        moments = np.concatenate((last_up, last_down))
+        return float(min(moments[moments >= spec.now_s], default=math.inf))
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts are."""
+        return "are disabled or down"

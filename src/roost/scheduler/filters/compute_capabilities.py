@@ -1,0 +1,144 @@
+"""compute_capabilities: hosts whose facts are what the flavor's extra specs want."""
+
+import json
+from collections.abc import Callable, Hashable, Iterator
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from roost.engine.types import Mask
+from roost.model.flavor import Flavor
+from roost.model.host import HostFacts
+from roost.scheduler.attributes import NAMES, RATIOS, TOLD, USED, WHOLE, is_attribute
+from roost.scheduler.hosts import HostView
+from roost.scheduler.operators import match_numbers, matches
+from roost.scheduler.rules import NoOptions, Reads
+from roost.scheduler.spec import Spec
+
+_ADDRESS_BITS = "hw:maxphysaddr_bits"
+_Known = TypeVar("_Known")
+
+
+class ComputeCapabilities:
+    """Keep hosts that match every capability: extra specs ``capabilities:…``, and unscoped ones hosts know of.
+
+    A number is compared as ``roost.scheduler.operators`` says. What is no number where one is wanted
+    refuses its host and no other; in Nova it ends the whole request with an error.
+
+    Source:
+        nova/scheduler/filters/compute_capabilities_filter.py.
+    """
+
+    name: ClassVar = "compute_capabilities"
+    nova_name: ClassVar = "ComputeCapabilitiesFilter"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar = NoOptions
+    run_filter_once_per_request: ClassVar = True
+    run_on_rebuild: ClassVar = False
+
+    def __init__(self, options: NoOptions) -> None:
+        self._options = options
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again: at each claim if a wanted value changes with claims."""
+        used = any(path[0] in USED for path, _, _ in _wishes(spec.flavor))
+        return "use" if used else "facts"
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused: only if an extra spec may be a capability."""
+        return any(True for _ in _wishes(spec.flavor))
+
+    def looks_at(self, spec: Spec) -> Hashable:
+        """Return what of the request a verdict depends on: the wishes."""
+        return tuple((*path, wanted, is_scoped) for path, wanted, is_scoped in _wishes(spec.flavor))
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep hosts that match every wish."""
+        kept = np.ones(len(hosts), dtype=np.bool_)
+        for path, wanted, is_scoped in _wishes(spec.flavor):
+            kept &= _judge(hosts, path, wanted=wanted, is_scoped=is_scoped)
+            if not kept.any():
+                break
+        return kept
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts lack."""
+        wishes = "; ".join(f"{':'.join(path)} {wanted}" for path, wanted, _ in _wishes(spec.flavor))
+        return f"lack a capability of: {wishes}"
+
+
+def _wishes(flavor: Flavor) -> Iterator[tuple[list[str], str, bool]]:
+    """Yield the path from the host to each wanted value, what is wanted of it, and whether the flavor insists.
+
+    An unscoped wish is one only for hosts that know of it, because other rules read unscoped extra specs too.
+    """
+    for key, wanted in flavor.extra_specs.items():
+        if key == _ADDRESS_BITS:
+            yield ["cpu_info", "maxphysaddr", "bits"], f">= {wanted}", True
+            continue
+        path = key.split(":")
+        if len(path) == 1:
+            yield path, wanted, False
+        elif path[0] == "capabilities":
+            yield path[1:], wanted, True
+
+
+def _judge(hosts: HostView, path: list[str], *, wanted: str, is_scoped: bool) -> Mask:
+    name = path[0]
+    for table, are_whole in ((USED, True), (WHOLE, True), (RATIOS, False)):
+        if name in table:
+            if len(path) > 1:
+                # A number has nothing below it.
+                return np.zeros(len(hosts), dtype=np.bool_)
+            return match_numbers(table[name](hosts), wanted, are_whole=are_whole)
+    # Facts are judged host by host, which is too slow to be done again at each claim.
+    key = (ComputeCapabilities.name, *path, wanted, is_scoped)
+    return hosts.remembered(key, lambda everyone: _told_match(everyone, path, wanted=wanted, is_scoped=is_scoped))
+
+
+def _told_match(hosts: HostView, path: list[str], *, wanted: str, is_scoped: bool) -> Mask:
+    name = path[0]
+    if name in NAMES:
+        return _each(NAMES[name](hosts), lambda value: _below(value, path[1:]), wanted)
+    kept = _each(hosts.all_facts(), lambda facts: _below(_told(facts, name), path[1:]), wanted)
+    if not is_scoped and not is_attribute(name):
+        kept |= np.array([name not in facts.stats for facts in hosts.all_facts()], dtype=np.bool_)
+    return kept
+
+
+def _each(known: list[_Known], find: Callable[[_Known], object], wanted: str) -> Mask:
+    verdicts: dict[str, bool] = {}
+    kept: list[bool] = []
+    for one in known:
+        value = find(one)
+        if value is None:
+            kept.append(False)
+            continue
+        # Facts that are a whole table are text in Nova, as JSON; anything deeper is what the text says.
+        text = json.dumps(value) if isinstance(value, dict) else str(value)
+        verdict = verdicts.get(text)
+        if verdict is None:
+            verdict = verdicts[text] = matches(text, wanted)
+        kept.append(verdict)
+    return np.array(kept, dtype=np.bool_)
+
+
+def _told(facts: HostFacts, name: str) -> object:
+    """Return what a host says of a name, or what its statistics say."""
+    ask = TOLD.get(name)
+    value = None if ask is None else ask(facts)
+    return facts.stats.get(name) if value is None else value
+
+
+def _below(value: object, path: list[str]) -> object:
+    """Walk down from a value; None where the way ends early."""
+    for name in path:
+        if isinstance(value, str):
+            try:
+                value = json.loads(value)
+            except (ValueError, RecursionError):
+                return None
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value

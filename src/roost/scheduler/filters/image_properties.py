@@ -1,0 +1,116 @@
+"""image_properties: hosts that can run what the image is made for."""
+
+from collections.abc import Hashable
+from typing import Annotated, ClassVar
+
+import msgspec
+import numpy as np
+
+from roost.engine.types import Mask
+from roost.model.host import HostFacts
+from roost.scheduler.hosts import HostView
+from roost.scheduler.images import architecture, hypervisor, image_property, is_version_wanted, vm_mode
+from roost.scheduler.rules import Reads
+from roost.scheduler.spec import Spec
+
+
+class ImagePropertiesOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of ``image_properties``."""
+
+    image_properties_default_architecture: Annotated[
+        str, msgspec.Meta(description="Architecture of images that name none; empty: any.")
+    ] = ""
+
+
+class _Wanted(msgspec.Struct, frozen=True):
+    """What an image asks of a host."""
+
+    instance: tuple[str, ...]  # architecture, hypervisor type, vm mode, those that are set
+    version: str | None
+    address_bits: int | None
+
+
+class ImageProperties:
+    """Keep hosts that support the image's architecture, hypervisor type and version, and mode.
+
+    An image that names none of architecture, type and mode fits everywhere, whatever version it names.
+
+    Source:
+        nova/scheduler/filters/image_props_filter.py.
+    """
+
+    name: ClassVar = "image_properties"
+    nova_name: ClassVar = "ImagePropertiesFilter"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar = ImagePropertiesOptions
+    run_filter_once_per_request: ClassVar = True
+    run_on_rebuild: ClassVar = True
+
+    def __init__(self, options: ImagePropertiesOptions) -> None:
+        self._default_architecture = options.image_properties_default_architecture
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again."""
+        return "facts"
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused: only if the image names one of the three."""
+        return bool(self._wanted(spec).instance)
+
+    def looks_at(self, spec: Spec) -> Hashable:
+        """Return what of the request a verdict depends on: the properties of the image."""
+        return None if spec.image is None else tuple(sorted(spec.image.properties.items()))
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep hosts that support what is wanted."""
+        wanted = self._wanted(spec)
+        # A fleet has few kinds of hosts, so each kind is judged once.
+        verdicts: dict[tuple[object, ...], bool] = {}
+        kept: list[bool] = []
+        for facts in hosts.all_facts():
+            bits = _address_bits(facts) if wanted.address_bits is not None else None
+            kind = (facts.supported_instances, facts.hypervisor_version, bits)
+            verdict = verdicts.get(kind)
+            if verdict is None:
+                verdict = verdicts[kind] = _supports(facts, bits, wanted)
+            kept.append(verdict)
+        return np.array(kept, dtype=np.bool_)
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts lack."""
+        wanted = self._wanted(spec)
+        text = f"cannot run {', '.join(wanted.instance) or 'any'} images"
+        if wanted.version is not None:
+            text += f" that want hypervisor version {wanted.version}"
+        return text if wanted.address_bits is None else f"{text} with {wanted.address_bits} physical address bits"
+
+    def _wanted(self, spec: Spec) -> _Wanted:
+        image = spec.image
+        named = (
+            architecture(image_property(image, "hw_architecture") or self._default_architecture),
+            hypervisor(image_property(image, "img_hv_type")),
+            vm_mode(image_property(image, "hw_vm_mode")),
+        )
+        bits = image_property(image, "hw_maxphysaddr_bits")
+        return _Wanted(
+            tuple(name for name in named if name),
+            image_property(image, "img_hv_requested_version"),
+            int(bits) if bits is not None and bits.isdecimal() else None,
+        )
+
+
+def _supports(facts: HostFacts, bits: int | None, wanted: _Wanted) -> bool:
+    if wanted.version is not None and facts.hypervisor_version:
+        number = facts.hypervisor_version
+        version = (number // 1_000_000, number // 1_000 % 1_000, number % 1_000)
+        if not is_version_wanted(version, wanted.version):
+            return False
+    if wanted.address_bits is not None and bits is not None and bits < wanted.address_bits:
+        return False
+    return any(all(name in offered for name in wanted.instance) for offered in facts.supported_instances)
+
+
+def _address_bits(facts: HostFacts) -> int | None:
+    entry = facts.cpu_info.get("maxphysaddr")
+    bits = entry.get("bits") if isinstance(entry, dict) else None
+    return bits if isinstance(bits, int) else None

@@ -1,0 +1,48 @@
+"""server_group_affinity: members of a group share one host."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from roost.engine.types import Mask
+from roost.scheduler.hosts import HostView
+from roost.scheduler.rules import NoOptions, Reads
+from roost.scheduler.spec import Spec
+
+
+class ServerGroupAffinity:
+    """Keep the hosts that have members of the group; any host while it has none.
+
+    Source:
+        nova/scheduler/filters/affinity_filter.py, ServerGroupAffinityFilter.
+    """
+
+    name: ClassVar = "server_group_affinity"
+    nova_name: ClassVar = "ServerGroupAffinityFilter"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar = NoOptions
+    run_filter_once_per_request: ClassVar = False
+    run_on_rebuild: ClassVar = False
+
+    def __init__(self, options: NoOptions) -> None:
+        self._options = options
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again."""
+        return "use"
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused: only for this policy."""
+        return spec.policy == "affinity"
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep the hosts of the group."""
+        assert spec.group is not None
+        if not spec.group.members:
+            return np.ones(len(hosts), dtype=np.bool_)
+        shared: Mask = hosts.members(spec.group) > 0
+        return shared
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts lack."""
+        return "hold no member of the server group"

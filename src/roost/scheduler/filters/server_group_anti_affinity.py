@@ -1,0 +1,47 @@
+"""server_group_anti_affinity: members of a group keep off each other's hosts."""
+
+from typing import ClassVar
+
+from roost.engine.types import Mask
+from roost.scheduler.hosts import HostView
+from roost.scheduler.rules import NoOptions, Reads
+from roost.scheduler.spec import Spec
+
+
+class ServerGroupAntiAffinity:
+    """Keep hosts with fewer members of the group than its ``max_server_per_host``.
+
+    An instance that is moved may stay on its own host.
+
+    Source:
+        nova/scheduler/filters/affinity_filter.py, ServerGroupAntiAffinityFilter.
+    """
+
+    name: ClassVar = "server_group_anti_affinity"
+    nova_name: ClassVar = "ServerGroupAntiAffinityFilter"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar = NoOptions
+    run_filter_once_per_request: ClassVar = False
+    run_on_rebuild: ClassVar = False
+
+    def __init__(self, options: NoOptions) -> None:
+        self._options = options
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again."""
+        return "use"
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused: only for this policy."""
+        return spec.policy == "anti-affinity"
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep hosts with a place left."""
+        assert spec.group is not None
+        roomy: Mask = hosts.members(spec.group) < spec.group.limit
+        return roomy if spec.moved_uuid is None else roomy | hosts.holds_instance(spec.moved_uuid)
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts have."""
+        limit = 1 if spec.group is None else spec.group.limit
+        return "hold a member of the server group" if limit == 1 else f"hold {limit} members of the server group"

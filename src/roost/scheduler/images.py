@@ -1,0 +1,92 @@
+"""What images say of themselves, in one spelling."""
+
+import re
+
+from roost.model.image import Image
+
+# Names that images of old clouds still carry.
+_OLD_NAMES = {
+    "hw_architecture": "architecture",
+    "img_hv_type": "hypervisor_type",
+    "hw_vm_mode": "vm_mode",
+    "img_hv_requested_version": "hypervisor_version_requires",
+}
+_ARCHITECTURES = {
+    "amd64": "x86_64",
+    "i386": "i686",
+    "i486": "i686",
+    "i586": "i686",
+    "x86": "i686",
+    "x86_32": "i686",
+    "x86_32p": "i686",
+}
+_HYPERVISORS = {"xapi": "xen", "powervm": "phyp"}
+_VM_MODES = {"pv": "xen", "hv": "hvm", "baremetal": "hvm"}
+_PREDICATE = re.compile(r"\s*(<=|>=|==|!=|<|>)\s*([0-9]+(?:\.[0-9]+)*)\s*")
+
+
+def image_property(image: Image | None, name: str) -> str | None:
+    """Return a property of an image by its present name, whichever name the image has it under."""
+    if image is None:
+        return None
+    value = image.properties.get(name)
+    old = _OLD_NAMES.get(name)
+    return image.properties.get(old) if value is None and old is not None else value
+
+
+def architecture(name: str | None) -> str | None:
+    """Return the one spelling of a processor architecture.
+
+    >>> architecture("AMD64"), architecture("i586"), architecture("aarch64")
+    ('x86_64', 'i686', 'aarch64')
+    """
+    return _spelled(name, _ARCHITECTURES)
+
+
+def hypervisor(name: str | None) -> str | None:
+    """Return the one spelling of a hypervisor type."""
+    return _spelled(name, _HYPERVISORS)
+
+
+def vm_mode(name: str | None) -> str | None:
+    """Return the one spelling of a virtual machine mode."""
+    return _spelled(name, _VM_MODES)
+
+
+def _spelled(name: str | None, aliases: dict[str, str]) -> str | None:
+    if name is None:
+        return None
+    lower = name.lower()
+    return aliases.get(lower, lower)
+
+
+def is_version_wanted(version: tuple[int, ...], wanted: str) -> bool:
+    """Say whether a version satisfies every predicate of a comma-separated list; one that cannot be read is not met.
+
+    >>> is_version_wanted((6, 2, 0), ">=6.0, <7"), is_version_wanted((6, 2, 0), "6.2")
+    (True, False)
+    """
+    return all(_holds(version, predicate) for predicate in wanted.split(","))
+
+
+def _holds(version: tuple[int, ...], predicate: str) -> bool:
+    found = _PREDICATE.fullmatch(predicate)
+    if found is None:
+        return False
+    operand = tuple(int(part) for part in found[2].split("."))
+    length = max(len(version), len(operand))
+    left = version + (0,) * (length - len(version))
+    right = operand + (0,) * (length - len(operand))
+    match found[1]:
+        case "<":
+            return left < right
+        case "<=":
+            return left <= right
+        case ">":
+            return left > right
+        case ">=":
+            return left >= right
+        case "==":
+            return left == right
+        case _:
+            return left != right

@@ -1,0 +1,101 @@
+"""The little language in which flavors and aggregates state what they want of a value."""
+
+import operator
+from collections.abc import Callable
+
+import numpy as np
+
+from roost.engine.types import Mask, Scores
+
+# ``=`` means at least, and there is no numeric ``<`` or ``>``: Nova's table, which flavors in use rely on.
+_NUMERIC: dict[str, Callable[[float, float], bool]] = {
+    "=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+}
+_TEXTUAL: dict[str, Callable[[str, str], bool]] = {
+    "s==": operator.eq,
+    "s!=": operator.ne,
+    "s<": operator.lt,
+    "s<=": operator.le,
+    "s>": operator.gt,
+    "s>=": operator.ge,
+    "<in>": operator.contains,
+}
+_ARRAYS = {
+    "=": np.greater_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+    ">=": np.greater_equal,
+    "<=": np.less_equal,
+}
+
+
+def match(value: str | None, wanted: str) -> bool:
+    """Say whether a value is what a requirement wants.
+
+    Args:
+        value: of the host or the aggregate; None where it has none.
+        wanted: an operator, a blank, and operands; or a literal.
+
+    Raises:
+        ValueError: a numeric operator met something that is no number.
+
+    Source:
+        nova/scheduler/filters/extra_specs_ops.py, match. A bare ``<or>`` is False here and an error there.
+
+    >>> match("12", ">= 8"), match("8", "< 9"), match("avx sse", "<all-in> avx sse"), match("b", "<or> a <or> b")
+    (True, False, True, True)
+    """
+    words = wanted.split()
+    name = words[0] if words else ""
+    operands = words[1:]
+    if name not in _NUMERIC and name not in _TEXTUAL and name not in ("<or>", "<all-in>"):
+        return value == wanted
+    if value is None or not operands:
+        return False
+    if name == "<or>":
+        return value in operands[::2]
+    if name == "<all-in>":
+        return all(operand in value for operand in operands)
+    if name in _NUMERIC:
+        return _NUMERIC[name](float(value), float(operands[0]))
+    return _TEXTUAL[name](value, operands[0])
+
+
+def matches(value: str | None, wanted: str) -> bool:
+    """Say the same as a verdict: what is no number where one is wanted does not match."""
+    try:
+        return match(value, wanted)
+    except ValueError:
+        return False
+
+
+def match_numbers(values: Scores, wanted: str, *, are_whole: bool = True) -> Mask:
+    """Say of each number whether it is what a requirement wants of its text.
+
+    Args:
+        values: float64, shape (values,).
+        wanted: as for ``match``.
+        are_whole: the numbers are written without a fraction.
+
+    Returns:
+        bool, shape (values,).
+
+    >>> match_numbers(np.array([4.0, 16.0]), ">= 8").tolist(), match_numbers(np.array([4.0, 16.0]), "4").tolist()
+    ([False, True], [True, False])
+    """
+    words = wanted.split()
+    if len(words) > 1 and words[0] in _ARRAYS:
+        try:
+            operand = float(words[1])
+        except ValueError:
+            return np.zeros(len(values), dtype=np.bool_)
+        verdicts: Mask = _ARRAYS[words[0]](values, operand)
+        return verdicts
+    distinct, where = np.unique(values, return_inverse=True)
+    texts = [str(int(value)) if are_whole else str(value) for value in distinct.tolist()]
+    answers: Mask = np.array([matches(text, wanted) for text in texts], dtype=np.bool_)[where]
+    return answers

@@ -1,0 +1,87 @@
+"""From a chosen host to what the instance holds there."""
+
+from roost.engine.search import search
+from roost.engine.state import State
+from roost.model.decision import Pick
+from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place
+from roost.scheduler.pipeline import Shape
+from roost.scheduler.places import place_of
+
+Takes = list[tuple[int, int]]  # inventory id, amount
+Allocations = dict[str, dict[str, int]]  # provider uuid -> resource class -> amount
+
+
+def takes_on(state: State, shape: Shape, row: int) -> tuple[Takes, Allocations] | None:
+    """Return what an instance of this shape takes on a host: its first candidate there; None if it has none."""
+    root = state.hosts.provider_row.data.item(row)
+    providers = state.providers
+    flat = shape.fit.flat_amounts
+    if flat is not None and root not in providers.tree:
+        first = providers.ids[root] << CLASS_BITS
+        takes = [(first | class_id, amount) for class_id, amount in flat]
+        return takes, {providers.uuids[root]: shape.fit.flat_resources}
+    assert shape.fit.compiled is not None
+    candidate = next(iter(search(state, shape.fit.compiled, anchors=(root,), limit=1)), None)
+    if candidate is None:
+        return None
+    ids, uuids, name_of = providers.ids, providers.uuids, state.class_ids.name_of
+    takes = []
+    allocations: Allocations = {}
+    for provider_row, class_id, amount in candidate.takes:
+        takes.append((ids[provider_row] << CLASS_BITS | class_id, amount))
+        allocations.setdefault(uuids[provider_row], {})[name_of(class_id)] = amount
+    return takes, allocations
+
+
+def allocations_on(state: State, shape: Shape, row: int) -> Allocations | None:
+    """Return what an instance of this shape would hold on a host, by uuids and names."""
+    root = state.hosts.provider_row.data.item(row)
+    if shape.fit.flat_amounts is not None and root not in state.providers.tree:
+        return {state.providers.uuids[root]: shape.fit.flat_resources}
+    held = takes_on(state, shape, row)
+    return None if held is None else held[1]
+
+
+def pick_on(state: State, row: int, *, instance_uuid: str, allocations: Allocations) -> Pick:
+    """Return a chosen host, or with an empty uuid an alternate, as the caller sees it."""
+    hosts = state.hosts
+    return Pick(hosts.names[row], hosts.nodes[row], hosts.facts[row].cell, instance_uuid, allocations)
+
+
+def claim_on(state: State, shape: Shape, row: int, *, consumer: ConsumerRow, takes: Takes) -> Claim:
+    """Return the claim of one instance on a host, with the guard of its server group's rule."""
+    host_id, number = state.hosts.ids[row], consumer.id
+    held = [(number, inventory_id, amount) for inventory_id, amount in takes]
+    group = shape.spec.group
+    if group is None:
+        return Claim([consumer], held, [InstanceRow(number, host_id, shape.flavor_id, shape.image_id)])
+    places: list[Place] = []
+    scope = holder = 0
+    place = place_of(
+        group, host_id=host_id, rack=state.hosts.facts[row].rack, domain=shape.spec.hint("fault_domain") or ""
+    )
+    if place is not None:
+        places.append(place)
+        scope, holder = place.scope, place.holder
+    return Claim(
+        [consumer], held, [InstanceRow(number, host_id, shape.flavor_id, shape.image_id, group.id, scope, holder)], places
+    )
+
+
+def merged(claims: list[Claim]) -> Claim:
+    """Return several claims as one: all or nothing, places of one kind counted together."""
+    if len(claims) == 1:
+        return claims[0]
+    places: dict[tuple[int, int, int], Place] = {}
+    for claim in claims:
+        for place in claim.places:
+            key = (place.group_id, place.scope, place.holder)
+            known = places.get(key)
+            members = place.members + (known.members if known is not None else 0)
+            places[key] = Place(*key, members, place.limit)
+    return Claim(
+        [consumer for claim in claims for consumer in claim.consumers],
+        [take for claim in claims for take in claim.takes],
+        [instance for claim in claims for instance in claim.instances],
+        list(places.values()),
+    )

@@ -1,0 +1,53 @@
+"""Places of server groups: what a pick takes, so that the commit can guard a group's rule."""
+
+import hashlib
+from functools import lru_cache
+
+import numpy as np
+
+from roost.engine.state import Group
+from roost.engine.types import Amounts
+from roost.model.journal import Place
+
+# A place whose rule sets no bound on how many share it.
+_UNBOUNDED = 2**31 - 1
+
+
+def place_number(name: str) -> int:
+    """Return the number of a rack or a fault domain: the same in every process, 0..2**63 - 1.
+
+    >>> place_number("rack-7") == place_number("rack-7") != place_number("rack-8")
+    True
+    """
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big") >> 1
+
+
+@lru_cache(maxsize=8)
+def place_numbers(names: tuple[str, ...]) -> Amounts:
+    """Return the numbers of many names at once: int64, shape (names,), read-only. Kept, since racks rarely change."""
+    numbers = np.array([place_number(name) for name in names], dtype=np.int64)
+    numbers.flags.writeable = False
+    return numbers
+
+
+def place_of(group: Group, *, host_id: int, rack: str, domain: str, members: int = 1) -> Place | None:
+    """Return the places that members of a group take by going to a host.
+
+    Args:
+        group: the server group.
+        host_id: the host's identity in the store.
+        rack: name of the host's rack.
+        domain: the request's hint ``fault_domain``, "" if it has none.
+        members: how many go there.
+
+    Returns:
+        The place, which the commit checks; None for a policy that only wishes.
+    """
+    scope, holder, limit = host_id, 0, group.limit
+    if group.policy == "affinity":
+        scope, holder, limit = 0, host_id, _UNBOUNDED
+    elif group.policy == "fault-domain":
+        scope, holder, limit = place_number(rack), place_number(domain), _UNBOUNDED
+    elif group.policy != "anti-affinity":
+        return None
+    return Place(group_id=group.id, scope=scope, holder=holder, members=members, limit=limit)

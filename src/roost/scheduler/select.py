@@ -1,0 +1,405 @@
+"""Select hosts for requests: the whole flow of a decision, from top to bottom. Read this file first.
+
+.. code-block:: text
+
+    request ─▶ shape        what rules look at of it, compiled once for all requests that look alike
+            ─▶ rank         all hosts: can they hold it, do filters keep them, how do weighers order them
+            ─▶ pick         the best one, or by the settings one of the best; its first candidate
+            ─▶ occupy       in the columns, so that the next instance, and the next request, sees it
+            ─▶ stage        claim, instances, guards and evidence: one commit, all or nothing
+            ─▶ flush        durable; a request that lost a race is chosen for again
+            ─▶ decision     hosts, alternates, evidence
+
+Only the flush can lose a race, so only the flush leads to another choice.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+import numpy as np
+
+from roost.engine import ranking
+from roost.engine.state import State
+from roost.errors import BadRequest, Conflict, RoostError
+from roost.model.decision import Decision, HostScore, Pick, Scale, Stage
+from roost.model.evidence import pack, pack_checks
+from roost.model.fleet import Departure
+from roost.model.journal import Claim, ConsumerRow, EvidenceRow, Item, Refusal
+from roost.model.names import uuid_bytes, uuid_text
+from roost.model.request import Request
+from roost.model.settings import FilterScheduler
+from roost.model.settings import Scheduler as SchedulerSettings
+from roost.ports import Clock, IdKind, Random
+from roost.scheduler.explain import refusal_text
+from roost.scheduler.picks import Allocations, Takes, allocations_on, claim_on, merged, pick_on, takes_on
+from roost.scheduler.pipeline import Ranked, Shape
+from roost.scheduler.rules import Rules
+from roost.scheduler.shapes import Shapes
+
+_LOOKED_AT = 5  # hosts in the score table, and at least so many ranked
+# So many instances at least are chosen as a series, where that is possible.
+_SERIES_MIN = 4
+# Races one request may lose in one round before it is decided from scratch.
+_LOSSES_IN_ROUND = 32
+
+
+class Ledger(Protocol):
+    """What selecting needs of Placement and the journal behind it."""
+
+    @property
+    def state(self) -> State:
+        """The columns."""
+
+    @property
+    def staged_count(self) -> int:
+        """How many items wait for the next commit."""
+
+    def refresh(self) -> None:
+        """Read what other processes committed."""
+
+    def new_id(self, kind: IdKind) -> int:
+        """Return a fresh identity."""
+
+    def occupy(self, claim: Claim) -> None:
+        """Let one instance take its amounts in the columns, for the picks after it to see."""
+
+    def withdraw(self, claims: Sequence[Claim]) -> None:
+        """Take back what was occupied and not staged."""
+
+    def stage(self, item: Item) -> int:
+        """Add a claim that occupies already, with its evidence, to the next commit; return its place there."""
+
+    def release(self, consumer_uuids: Sequence[str]) -> int:
+        """Let consumers end with the next commit."""
+
+    def flush(self) -> list[Refusal | None]:
+        """Make all that is staged durable; one verdict an item."""
+
+    def drop(self) -> None:
+        """Forget what is staged."""
+
+
+class Documents(Protocol):
+    """Where flavors, images, requests and settings are stored once: see ``roost.fleet.service.Fleet``."""
+
+    def document(self, kind: str, body: bytes) -> int:
+        """Return the number of a document."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Wish:
+    """A request on its way to a decision."""
+
+    at: int  # its place among the acts
+    request: Request
+    lost: list[str] = field(default_factory=list)  # hosts lost to other processes
+    place: int = -1  # of its item in the next commit
+    decision: Decision | None = None
+
+
+class Scheduler:
+    """Chooses and claims hosts.
+
+    Args:
+        ledger: Placement's columns and claims.
+        documents: where what decisions refer to is stored.
+        rules: the enabled filters and weighers.
+        settings, filter_settings: the sections ``[scheduler]`` and ``[filter_scheduler]``.
+        default_zone: the zone of hosts that no aggregate gives one.
+        settings_body: all settings in force, as stored beside each decision.
+        group_max: items in one commit.
+    """
+
+    def __init__(
+        self, *, ledger: Ledger, documents: Documents, rules: Rules, settings: SchedulerSettings,
+        filter_settings: FilterScheduler, default_zone: str, settings_body: bytes, group_max: int,
+        clock: Clock, random: Random,
+    ) -> None:  # fmt: skip
+        self._ledger = ledger
+        self._documents = documents
+        self._settings = settings
+        self._filter_settings = filter_settings
+        self._settings_body = settings_body
+        self._group_max = group_max
+        self._clock = clock
+        self._random = random
+        self._shapes = Shapes(rules, default_zone=default_zone)
+        self._depth = max(_LOOKED_AT, settings.max_attempts, filter_settings.host_subset_size)
+
+    def work(self, acts: Sequence[Request | Departure]) -> list[Decision | RoostError | None]:
+        """Do acts in order, each seeing those before it; durable on return.
+
+        Returns:
+            One entry an act: the decision, the error that kept it from being made, or None for a departure.
+
+        Raises:
+            Unavailable: the store failed; what was not returned by an earlier call may not be durable.
+        """
+        results: list[Decision | RoostError | None] = [None] * len(acts)
+        self._ledger.refresh()
+        try:
+            waiting: list[_Wish] = []
+            for at, act in enumerate(acts):
+                if isinstance(act, Departure):
+                    self._attempt(results, at, lambda act=act: self._ledger.release(act.instance_uuids))
+                else:
+                    wish = _Wish(at=at, request=act)
+                    if self._attempt(results, at, lambda wish=wish: self._choose(wish)):
+                        waiting.append(wish)
+                if self._ledger.staged_count >= self._group_max:
+                    self._settle(results, waiting)
+                    waiting = []
+            self._settle(results, waiting)
+        except BaseException:
+            self._ledger.drop()
+            raise
+        return results
+
+    @staticmethod
+    def _attempt(results: list[Decision | RoostError | None], at: int, act: Callable[[], object]) -> bool:
+        """Do one act of several; an error it causes is its own result and leaves the others alone."""
+        try:
+            act()
+        except (BadRequest, Conflict) as error:
+            results[at] = error
+            return False
+        return True
+
+    def decide(self, request: Request) -> Decision:
+        """Choose and claim for one request; durable on return.
+
+        Raises:
+            BadRequest: the request cannot be meant.
+            NotFound: it names something that does not exist.
+            Unavailable: the store failed.
+        """
+        result = self.work([request])[0]
+        if isinstance(result, RoostError):
+            raise result
+        assert result is not None
+        return result
+
+    def _settle(self, results: list[Decision | RoostError | None], waiting: list[_Wish]) -> None:
+        """Commit what is staged, and choose again for requests that lost a race, until none has."""
+        while True:
+            verdicts = self._ledger.flush()
+            losers = []
+            for wish in waiting:
+                refusal = verdicts[wish.place] if wish.place >= 0 else None
+                if refusal is None:
+                    results[wish.at] = wish.decision
+                else:
+                    assert wish.decision is not None
+                    wish.lost.extend(dict.fromkeys(pick.host for pick in wish.decision.picks))
+                    losers.append(wish)
+            if not losers:
+                return
+            self._ledger.refresh()
+            waiting = [
+                wish for wish in losers if self._attempt(results, wish.at, lambda wish=wish: self._choose(wish))
+            ]
+
+    def _choose(self, wish: _Wish) -> None:
+        """Choose hosts for a request as things are now, and stage the claim, or the refusal."""
+        request, state = wish.request, self._ledger.state
+        started_s = self._clock.elapsed_s()
+        if len(wish.lost) >= self._settings.claim_rounds * _LOSSES_IN_ROUND:
+            raise Conflict(f"the request lost {len(wish.lost)} races against other processes; try again")
+        uuids = self._instance_uuids(request, state)
+        shape = self._shapes.of(request, state=state, now_s=self._clock.now_s())
+        if not shape.flavor_id:
+            self._store_documents(shape, request)
+        seed = self._random.seed()
+        compiled_s = self._clock.elapsed_s()
+        choice = self._pick_all(shape, request, uuids, seed=seed)
+        ranked_s = self._clock.elapsed_s()
+        number = self._random.uuids(1)[0]
+        decision = wish.decision = self._decision(
+            wish, shape, choice, uuid=uuid_text(number), seed=seed,
+            search_s=compiled_s - started_s, rank_s=ranked_s - compiled_s,
+        )  # fmt: skip
+        evidence = self._evidence_row(decision, number, request.project_id, checks_id=shape.checks_id)
+        writes = (merged(choice.claims),) if choice.claims else ()
+        wish.place = self._ledger.stage(Item(writes=writes, evidence=(evidence,)))
+
+    def _store_documents(self, shape: Shape, request: Request) -> None:
+        """Store once what all decisions of a shape refer to."""
+        store = self._documents.document
+        shape.flavor_id = store("flavor", msgspec.json.encode(request.flavor))
+        shape.image_id = 0 if request.image is None else store("image", msgspec.json.encode(request.image))
+        shape.request_id = store("request", shape.request_body)
+        shape.checks_id = store("checks", pack_checks(shape.checks))
+        shape.settings_id = store("settings", self._settings_body)
+
+    def _instance_uuids(self, request: Request, state: State) -> list[bytes]:
+        if not request.instance_uuids:
+            return self._random.uuids(request.count)
+        found = []
+        for text in request.instance_uuids:
+            body = uuid_bytes(text)
+            if body is None:
+                raise BadRequest(f"the instance {text!r} is no uuid")
+            if body in state.holders or body in found:
+                raise Conflict(f"the instance {text} exists already")
+            found.append(body)
+        return found
+
+    def _pick_all(self, shape: Shape, request: Request, uuids: list[bytes], *, seed: int) -> "_Choice":
+        """Pick a host for each instance in turn; all or nothing."""
+        choice = _Choice()
+        ranked = shape.rank(self._depth, is_series=request.count >= _SERIES_MIN)
+        choice.see(shape, ranked)
+        while ranked.rows and len(choice.rows) < request.count:
+            left = request.count - len(choice.rows)
+            rows = shape.series(left) if left >= _SERIES_MIN and not self._draws and shape.spec.group is None else []
+            if not rows:
+                rows = [self._draw(shape, ranked, seed=seed + len(choice.rows))]
+            self._take(shape, request, choice, rows=rows, uuids=uuids)
+            if len(choice.rows) < request.count:
+                ranked = shape.rank(self._depth if self._draws else 1, is_series=left >= _SERIES_MIN)
+        if len(choice.rows) < request.count:
+            choice.refuse(shape, ranked)
+            self._ledger.withdraw(choice.claims)
+            choice.claims = []
+            return choice
+        choice.alternates = self._alternates(shape, ranked, choice)
+        return choice
+
+    def _take(
+        self, shape: Shape, request: Request, choice: "_Choice", *, rows: list[int], uuids: list[bytes]
+    ) -> None:
+        """Let the next instances occupy hosts, one a row."""
+        state, new_id = self._ledger.state, self._ledger.new_id
+        held: dict[int, tuple[Takes, Allocations]] = {}
+        claims = []
+        for row in rows:
+            found = held.get(row)
+            if found is None:
+                found = takes_on(state, shape, row)
+                assert found is not None, "a host that passes has a candidate"
+                held[row] = found
+            body = uuids[len(choice.rows)]
+            consumer = ConsumerRow(new_id("consumer"), body, request.project_id, request.user_id)
+            claims.append(claim_on(state, shape, row, consumer=consumer, takes=found[0]))
+            choice.rows.append(row)
+            choice.picks.append(pick_on(state, row, instance_uuid=uuid_text(body), allocations=found[1]))
+        claim = merged(claims)
+        self._ledger.occupy(claim)
+        choice.claims.append(claim)
+
+    @property
+    def _draws(self) -> bool:
+        """Whether chance has a say."""
+        settings = self._filter_settings
+        return settings.shuffle_best_same_weighed_hosts or settings.host_subset_size > 1
+
+    def _draw(self, shape: Shape, ranked: Ranked, *, seed: int) -> int:
+        """Return the host to take: the best, or by the settings one of the best, by the seed."""
+        if not self._draws:
+            return ranked.rows[0]
+        draw = np.random.default_rng(seed)
+        rows = ranked.rows
+        if self._filter_settings.shuffle_best_same_weighed_hosts:
+            whole = shape.rank_all()
+            run = ranking.leading_run(np.array(whole.totals))
+            rows = draw.permutation(np.array(whole.rows)[run]).tolist() + whole.rows[len(run) :]
+        subset = min(self._filter_settings.host_subset_size, len(rows))
+        return int(rows[int(draw.integers(subset))])
+
+    def _alternates(self, shape: Shape, ranked: Ranked, choice: "_Choice") -> dict[str, list[Pick]]:
+        """Return, for each cell of a chosen host, the best hosts that were not chosen.
+
+        For one instance they come from the ranking that chose it. For several the hosts are ranked once
+        more, with all instances in their places.
+        """
+        wanted = self._settings.max_attempts - 1
+        if not wanted:
+            return {}
+        state = self._ledger.state
+        chosen = set(choice.rows)
+        cells = {state.hosts.facts[row].cell: [] for row in choice.rows}
+        if len(choice.rows) > 1:
+            ranked = shape.rank(self._depth + len(chosen))
+        found: dict[str, list[Pick]] = self._fill(cells, shape, ranked.rows, chosen=chosen, wanted=wanted)
+        if ranked.left > len(ranked.rows) and any(len(picks) < wanted for picks in found.values()):
+            found = self._fill({cell: [] for cell in cells}, shape, shape.rank_all().rows, chosen=chosen, wanted=wanted)
+        return found
+
+    def _fill(
+        self, cells: dict[str, list[Pick]], shape: Shape, rows: list[int], *, chosen: set[int], wanted: int
+    ) -> dict[str, list[Pick]]:
+        state, missing = self._ledger.state, len(cells)
+        for row in rows:
+            if not missing:
+                break
+            picks = cells.get(state.hosts.facts[row].cell)
+            if row in chosen or picks is None or len(picks) == wanted:
+                continue
+            held = allocations_on(state, shape, row)
+            if held is None:
+                continue
+            picks.append(pick_on(state, row, instance_uuid="", allocations=held))
+            missing -= len(picks) == wanted
+        return cells
+
+    def _decision(
+        self, wish: _Wish, shape: Shape, choice: "_Choice", *, uuid: str, seed: int, search_s: float, rank_s: float
+    ) -> Decision:
+        is_granted = not choice.is_refused
+        return Decision(
+            uuid=uuid,
+            decided_at_s=self._clock.now_s(),
+            outcome="granted" if is_granted else "refused",
+            request_id=shape.request_id,
+            count=wish.request.count,
+            picks=choice.picks if is_granted else [],
+            alternates=choice.alternates,
+            stages=choice.stages,
+            scales=choice.scales,
+            best=choice.best,
+            reason="" if is_granted else refusal_text(choice.stages, found=len(choice.picks), wanted=wish.request.count),
+            warnings=shape.warnings,
+            conflicts=wish.lost,
+            position=self._ledger.state.position,
+            seed=seed,
+            settings_id=shape.settings_id,
+            search_s=search_s,
+            rank_s=rank_s,
+        )
+
+    def _evidence_row(self, decision: Decision, uuid: bytes, project_id: str, *, checks_id: int) -> EvidenceRow:
+        picks = decision.picks
+        hosts = picks[0].host if len(picks) == 1 else " ".join(dict.fromkeys(pick.host for pick in picks))
+        return EvidenceRow(
+            self._ledger.new_id("decision"), uuid, decision.decided_at_s, decision.outcome, project_id,
+            decision.settings_id, hosts[:255], decision.reason, pack(decision, checks_id=checks_id),
+        )  # fmt: skip
+
+
+class _Choice:
+    """What came of picking: hosts and claims, and the evidence of the ranking that tells the story."""
+
+    __slots__ = ("alternates", "best", "claims", "is_refused", "picks", "rows", "scales", "stages")
+
+    def __init__(self) -> None:
+        self.is_refused = False
+        self.rows: list[int] = []
+        self.picks: list[Pick] = []
+        self.claims: list[Claim] = []
+        self.alternates: dict[str, list[Pick]] = {}
+        self.stages: list[Stage] = []
+        self.scales: list[Scale] = []
+        self.best: list[HostScore] = []
+
+    def see(self, shape: Shape, ranked: Ranked) -> None:
+        """Keep the evidence of the first instance's ranking."""
+        self.stages = shape.stages(ranked)
+        self.scales = shape.scales(ranked)
+        self.best = shape.table(ranked)
+
+    def refuse(self, shape: Shape, ranked: Ranked) -> None:
+        """Keep the evidence of the ranking that left no host."""
+        self.is_refused = True
+        self.stages = shape.stages(ranked)

@@ -1,0 +1,201 @@
+"""Requests that look alike share one pipeline: made when first seen, kept while nothing static changes."""
+
+import math
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from roost.engine.feasible import Feasibility, feasibility, hopeless
+from roost.engine.query import UnknownName, compile_query
+from roost.engine.state import State
+from roost.engine.types import Mask
+from roost.errors import BadRequest, NotFound
+from roost.model.names import is_resource_class, is_trait
+from roost.model.request import CandidateQuery, Request
+from roost.scheduler.hosts import HostView
+from roost.scheduler.pipeline import Shape
+from roost.scheduler.rules import Filter, Rules, Shared, Timed
+from roost.scheduler.spec import Spec
+from roost.scheduler.translate import translate
+from roost.scheduler.weighing import Weighing
+
+# Shapes kept at once; the one not used for longest goes first. One takes about 40 bytes a host.
+_KEPT = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Verdict:
+    """What a filter says of all hosts, and how long the passing of time leaves it true."""
+
+    mask: Mask | None  # bool, shape (hosts,); None: to be asked at each decision
+    holds_until_s: float
+
+
+_LATER = _Verdict(mask=None, holds_until_s=math.inf)
+
+
+class Shapes:
+    """The pipelines of all shapes seen lately, for one state."""
+
+    def __init__(self, rules: Rules, *, default_zone: str) -> None:
+        self._rules = rules
+        self._default_zone = default_zone
+        self._state = State()
+        self._shapes: OrderedDict[bytes, tuple[Shape, float]] = OrderedDict()
+        self._fits: dict[bytes, Feasibility] = {}
+        self._verdicts: dict[Hashable, _Verdict] = {}
+        self._weighings: dict[tuple[str, ...], Weighing] = {}
+        self._epoch = -1
+
+    def of(self, request: Request, *, state: State, now_s: float) -> Shape:
+        """Return the pipeline for a request.
+
+        Raises:
+            BadRequest: the request names a class, trait or server group that does not exist.
+            NotFound: it must go to a host that does not exist.
+        """
+        if state is not self._state or state.changes.epoch != self._epoch:
+            self._state, self._epoch = state, state.changes.epoch
+            self._shapes.clear()
+            self._fits.clear()
+            self._verdicts.clear()
+            self._weighings.clear()
+        key = _key(request)
+        known = self._shapes.get(key)
+        if known is not None and now_s <= known[1]:
+            self._shapes.move_to_end(key)
+            return known[0]
+        shape, holds_until_s = self._make(request, now_s)
+        self._shapes[key] = (shape, holds_until_s)
+        if len(self._shapes) > _KEPT:
+            self._shapes.popitem(last=False)
+        return shape
+
+    def _make(self, request: Request, now_s: float) -> tuple[Shape, float]:
+        state = self._state
+        group = None
+        if request.group is not None:
+            group = state.groups_by_uuid.get(request.group)
+            if group is None:
+                raise NotFound("server group", request.group)
+        spec = Spec(request, group=group, now_s=now_s)
+        translated = translate(request, state, default_zone=self._default_zone)
+        named = _named_hosts(state, request)
+        is_forced = bool(request.force_hosts or request.force_nodes) and not spec.hint_list("_nova_check_type")
+        filters = [] if is_forced else [rule for rule in self._rules.filters if rule.concerns(spec)]
+        verdicts = [self._verdict(rule, spec) for rule in filters]
+        shape = Shape(
+            state,
+            spec,
+            fit=self._fit(translated.query),
+            named=named,
+            filters=[(rule, verdict.mask) for rule, verdict in zip(filters, verdicts, strict=True)],
+            weighing=self._weighing(spec),
+        )
+        shape.warnings = list(translated.warnings)
+        return shape, min((verdict.holds_until_s for verdict in verdicts), default=math.inf)
+
+    def _verdict(self, rule: Filter, spec: Spec) -> _Verdict:
+        """Return what a filter says of all hosts, if that holds for longer than one decision."""
+        if rule.reads(spec) != "facts":
+            return _LATER
+        key = (rule.name, rule.looks_at(spec)) if isinstance(rule, Shared) else None
+        known = None if key is None else self._verdicts.get(key)
+        if known is not None and spec.now_s <= known.holds_until_s:
+            return known
+        everyone = HostView(self._state)
+        holds_until_s = rule.holds_until_s(everyone, spec) if isinstance(rule, Timed) else math.inf
+        verdict = _Verdict(mask=rule.keep(everyone, spec), holds_until_s=holds_until_s)
+        if key is not None:
+            if len(self._verdicts) >= _KEPT:
+                self._verdicts.clear()
+            self._verdicts[key] = verdict
+        return verdict
+
+    def _weighing(self, spec: Spec) -> Weighing:
+        """Return the weighers that concern a request; where they only read columns, all such requests share them."""
+        weighers = [rule for rule in self._rules.weighers if rule.concerns(spec)]
+        key = tuple(rule.name for rule in weighers)
+        known = self._weighings.get(key)
+        if known is None:
+            known = Weighing(self._state, spec, weighers)
+            if known.reads_columns:
+                self._weighings[key] = known
+        return known
+
+    def _fit(self, query: CandidateQuery) -> Feasibility:
+        key = msgspec.msgpack.encode(query, order="sorted")
+        fit = self._fits.get(key)
+        if fit is None:
+            compiled = compile_query(self._state, query)
+            if len(self._fits) >= _KEPT:
+                self._fits.clear()
+            if isinstance(compiled, UnknownName):
+                fit = hopeless(self._state, _unknown_reasons(compiled))
+            else:
+                fit = feasibility(self._state, query, compiled)
+            self._fits[key] = fit
+        return fit
+
+
+def _key(request: Request) -> bytes:
+    """Return what rules may look at of a request, as bytes."""
+    return msgspec.msgpack.encode(
+        (
+            request.flavor, request.image, request.hints, request.group, request.project_id,
+            request.availability_zone, request.ignore_hosts, request.force_hosts, request.force_nodes,
+            request.destination, request.groups,
+        ),
+        order="sorted",
+    )  # fmt: skip
+
+
+def _unknown_reasons(unknown: UnknownName) -> list[str]:
+    """Return what every host lacks: well-formed names that no provider ever had.
+
+    Raises:
+        BadRequest: a name is not well-formed.
+    """
+    for name in unknown.resource_classes:
+        if not is_resource_class(name):
+            raise BadRequest(f"{name!r} is neither a standard resource class nor CUSTOM_[A-Z0-9_]+")
+    for name in unknown.traits:
+        if not is_trait(name):
+            raise BadRequest(f"{name!r} is neither a standard trait nor CUSTOM_[A-Z0-9_]+")
+    return [f"offer no {name}" for name in unknown.resource_classes] + [f"lack trait {name}" for name in unknown.traits]
+
+
+def _named_hosts(state: State, request: Request) -> tuple[str, Mask] | None:
+    """Return the hosts that a request allows by name, with the reason of the others; None if it names none.
+
+    Letter case counts in the names of nodes, not in those of hosts, as it does in Nova.
+    """
+    destination = request.destination
+    target, node = (None, None) if destination is None else (destination.host, destination.node)
+    if not (request.ignore_hosts or request.force_hosts or request.force_nodes or target or node):
+        return None
+    hosts = state.hosts
+    mask = np.ones(len(hosts), dtype=np.bool_)
+    if target is not None:
+        mask &= _rows_mask(state, (target,))
+    if node is not None:
+        mask &= np.array([name == node for name in hosts.nodes], dtype=np.bool_)
+    if (target or node) and not mask.any():
+        raise NotFound("host", f"{target or ''} {node or ''}".strip())
+    if request.ignore_hosts:
+        mask &= ~_rows_mask(state, request.ignore_hosts)
+    if request.force_hosts:
+        mask &= _rows_mask(state, request.force_hosts)
+    if request.force_nodes:
+        wanted = frozenset(request.force_nodes)
+        mask &= np.array([name in wanted for name in hosts.nodes], dtype=np.bool_)
+    return "are not the hosts asked for, or are to be ignored", mask
+
+
+def _rows_mask(state: State, names: tuple[str, ...]) -> Mask:
+    mask = np.zeros(len(state.hosts), dtype=np.bool_)
+    mask[state.hosts.rows_named(names)] = True
+    return mask

@@ -1,0 +1,53 @@
+"""build_failure: builds that failed in a row."""
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from roost.engine.types import Scores
+from roost.scheduler.hosts import HostView
+from roost.scheduler.spec import Spec
+
+
+class BuildFailureOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of ``build_failure``."""
+
+    build_failure_weight_multiplier: Annotated[
+        float,
+        msgspec.Meta(
+            description="Weight of failed builds; its sign is turned, so a positive value avoids hosts that fail."
+        ),
+    ] = 1000000.0
+
+
+class BuildFailure:
+    """Weigh hosts by the builds that failed there in a row; the configured value counts negatively.
+
+    Source:
+        nova/scheduler/weights/compute.py.
+    """
+
+    name: ClassVar = "build_failure"
+    nova_name: ClassVar = "BuildFailureWeigher"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar = BuildFailureOptions
+    aggregate_key: ClassVar = "build_failure_weight_multiplier"
+    minval: ClassVar[float | None] = None
+    maxval: ClassVar[float | None] = None
+    sign: ClassVar = -1.0
+
+    def __init__(self, options: BuildFailureOptions) -> None:
+        self._options = options
+
+    @property
+    def multiplier(self) -> float:
+        """The configured multiplier, its sign turned."""
+        return -self._options.build_failure_weight_multiplier
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether hosts can differ: for every request."""
+        return True
+
+    def raw(self, hosts: HostView, spec: Spec) -> Scores:
+        """Return numbers of failed builds."""
+        return hosts.column("failed_builds")

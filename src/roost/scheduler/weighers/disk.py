@@ -1,0 +1,48 @@
+"""disk: free disk."""
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from roost.engine.types import Scores
+from roost.scheduler.hosts import HostView
+from roost.scheduler.spec import Spec
+
+
+class DiskOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of ``disk``."""
+
+    disk_weight_multiplier: Annotated[float, msgspec.Meta(description="Weight of free disk; negative packs.")] = 1.0
+
+
+class Disk:
+    """Weigh hosts by their free disk, in MiB: the most free first.
+
+    Source:
+        nova/scheduler/weights/disk.py.
+    """
+
+    name: ClassVar = "disk"
+    nova_name: ClassVar = "DiskWeigher"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar = DiskOptions
+    aggregate_key: ClassVar = "disk_weight_multiplier"
+    minval: ClassVar[float | None] = 0.0
+    maxval: ClassVar[float | None] = None
+    sign: ClassVar = 1.0
+
+    def __init__(self, options: DiskOptions) -> None:
+        self._options = options
+
+    @property
+    def multiplier(self) -> float:
+        """The configured multiplier."""
+        return self._options.disk_weight_multiplier
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether hosts can differ: for every request."""
+        return True
+
+    def raw(self, hosts: HostView, spec: Spec) -> Scores:
+        """Return free MiB."""
+        return hosts.column("free_disk_mb")

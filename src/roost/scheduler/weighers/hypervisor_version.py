@@ -1,0 +1,50 @@
+"""hypervisor_version: hypervisor version."""
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from roost.engine.types import Scores
+from roost.scheduler.hosts import HostView
+from roost.scheduler.spec import Spec
+
+
+class HypervisorVersionOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of ``hypervisor_version``."""
+
+    hypervisor_version_weight_multiplier: Annotated[
+        float, msgspec.Meta(description="Weight of the hypervisor's version; negative prefers old ones.")
+    ] = 1.0
+
+
+class HypervisorVersion:
+    """Weigh hosts by the version of their hypervisor: the newest first.
+
+    Source:
+        nova/scheduler/weights/hypervisor_version.py.
+    """
+
+    name: ClassVar = "hypervisor_version"
+    nova_name: ClassVar = "HypervisorVersionWeigher"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar = HypervisorVersionOptions
+    aggregate_key: ClassVar = "hypervisor_version_weight_multiplier"
+    minval: ClassVar[float | None] = None
+    maxval: ClassVar[float | None] = None
+    sign: ClassVar = 1.0
+
+    def __init__(self, options: HypervisorVersionOptions) -> None:
+        self._options = options
+
+    @property
+    def multiplier(self) -> float:
+        """The configured multiplier."""
+        return self._options.hypervisor_version_weight_multiplier
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether hosts can differ: for every request."""
+        return True
+
+    def raw(self, hosts: HostView, spec: Spec) -> Scores:
+        """Return versions, 1002003 for 1.2.3, 0 where unknown."""
+        return hosts.column("hypervisor_version")

@@ -1,0 +1,48 @@
+"""ram: free memory."""
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from roost.engine.types import Scores
+from roost.scheduler.hosts import HostView
+from roost.scheduler.spec import Spec
+
+
+class RamOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of ``ram``."""
+
+    ram_weight_multiplier: Annotated[float, msgspec.Meta(description="Weight of free memory; negative packs.")] = 1.0
+
+
+class Ram:
+    """Weigh hosts by their free memory, in MiB: the most free first, so that instances spread.
+
+    Source:
+        nova/scheduler/weights/ram.py.
+    """
+
+    name: ClassVar = "ram"
+    nova_name: ClassVar = "RAMWeigher"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar = RamOptions
+    aggregate_key: ClassVar = "ram_weight_multiplier"
+    minval: ClassVar[float | None] = 0.0
+    maxval: ClassVar[float | None] = None
+    sign: ClassVar = 1.0
+
+    def __init__(self, options: RamOptions) -> None:
+        self._options = options
+
+    @property
+    def multiplier(self) -> float:
+        """The configured multiplier."""
+        return self._options.ram_weight_multiplier
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether hosts can differ: for every request."""
+        return True
+
+    def raw(self, hosts: HostView, spec: Spec) -> Scores:
+        """Return free MiB."""
+        return hosts.column("free_ram_mb")

@@ -1,0 +1,52 @@
+"""soft_anti_affinity: members of the same group, avoided."""
+
+from typing import Annotated, ClassVar
+
+import msgspec
+import numpy as np
+
+from roost.engine.types import Scores
+from roost.scheduler.hosts import HostView
+from roost.scheduler.spec import Spec
+
+
+class SoftAntiAffinityOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of ``soft_anti_affinity``."""
+
+    soft_anti_affinity_weight_multiplier: Annotated[
+        float, msgspec.Meta(ge=0.0, description="Weight of members of a soft-anti-affinity group.")
+    ] = 1.0
+
+
+class SoftAntiAffinity:
+    """Weigh hosts by the members of the server group they hold: the fewest first.
+
+    Source:
+        nova/scheduler/weights/affinity.py.
+    """
+
+    name: ClassVar = "soft_anti_affinity"
+    nova_name: ClassVar = "ServerGroupSoftAntiAffinityWeigher"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar = SoftAntiAffinityOptions
+    aggregate_key: ClassVar = "soft_anti_affinity_weight_multiplier"
+    minval: ClassVar[float | None] = None
+    maxval: ClassVar[float | None] = None
+    sign: ClassVar = 1.0
+
+    def __init__(self, options: SoftAntiAffinityOptions) -> None:
+        self._options = options
+
+    @property
+    def multiplier(self) -> float:
+        """The configured multiplier."""
+        return self._options.soft_anti_affinity_weight_multiplier
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether hosts can differ: only for this policy."""
+        return spec.policy == "soft-anti-affinity"
+
+    def raw(self, hosts: HostView, spec: Spec) -> Scores:
+        """Return numbers of members, negated."""
+        assert spec.group is not None
+        return -hosts.members(spec.group).astype(np.float64)

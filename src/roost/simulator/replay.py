@@ -1,0 +1,181 @@
+"""Run a workload through a scheduler, and measure what comes of it."""
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from roost.engine.types import Amounts
+from roost.errors import BadRequest
+from roost.model.decision import Decision
+from roost.model.fleet import Departure, Fleet
+from roost.model.request import Request
+from roost.simulator.fragmentation import gpu_fragmentation, stranded_share, typical_amounts
+from roost.simulator.report import ClassUse, RefusedReason, ReplayReport
+from roost.simulator.world import Workload
+
+CHUNK = 64  # acts handed over at once: what the store commits together
+
+Progress = Callable[[int, int], None]  # acts done, acts in all
+
+_HOSTS_ASKED = re.compile(r"\A[0-9,]+ of [0-9,]+ hosts?(: |\Z)")
+_HOSTS_COUNTED = re.compile(r"\A[0-9,]+ (?=\D)")
+# A part may hold commas of its own: the next one starts with its number of hosts.
+_PART_END = re.compile(r", (?=[0-9,]+ \D)")
+
+
+class Scheduling(Protocol):
+    """What a replay needs: a place for a fleet, and decisions on it."""
+
+    def install(self, fleet: Fleet) -> None:
+        """Create the fleet: providers, hosts, aggregates, server groups. Durable on return."""
+
+    def work(self, acts: Sequence[Request | Departure]) -> list[Decision | None]:
+        """Do the acts in order, each seeing those before it, durable on return.
+
+        Returns:
+            One entry an act: its decision, or None for a departure.
+        """
+
+    def utilisation(self) -> dict[str, tuple[int, int]]:
+        """Return used amount and capacity of each resource class over the fleet."""
+
+    def free_by_provider(self, resource_class: str) -> Amounts:
+        """Return what is free of a class.
+
+        Returns:
+            int64, shape (providers that offer the class,), in the order of the installed ``Fleet.providers``.
+        """
+
+
+def replay(
+    workload: Workload,
+    scheduling: Scheduling,
+    *,
+    chunk: int = CHUNK,
+    progress: Progress | None = None,
+    elapsed_s: Callable[[], float] = time.perf_counter,
+) -> ReplayReport:
+    """Install the fleet of a workload, run its events, and report.
+
+    Args:
+        chunk: acts handed over at once, >= 1.
+        progress: told after each chunk.
+        elapsed_s: a clock that never goes back; only calls of ``scheduling`` are timed.
+
+    Raises:
+        BadRequest: the chunk is below 1.
+    """
+    if chunk < 1:
+        raise BadRequest(f"a chunk must be 1 act or more, got {chunk}")
+    started_s = elapsed_s()
+    scheduling.install(workload.fleet)
+    install_s = elapsed_s() - started_s
+    tally = _Tally()
+    acts = [event.act for event in workload.events]
+    for first in range(0, len(acts), chunk):
+        part = acts[first : first + chunk]
+        started_s = elapsed_s()
+        decisions = scheduling.work(part)
+        tally.work_s += elapsed_s() - started_s
+        tally.add(part, decisions)
+        tally.see(scheduling.utilisation())
+        if progress is not None:
+            progress(first + len(part), len(acts))
+    return _report(workload, scheduling, tally=tally, install_s=install_s)
+
+
+def bare_reason(line: str) -> str:
+    """Return the line of a refusal without its numbers of hosts, its parts in alphabetical order.
+
+    >>> bare_reason("0 of 10,000 hosts: 6,120 lack 2,048 MiB memory or more, 3,880 lack trait CUSTOM_A")
+    'lack 2,048 MiB memory or more, lack trait CUSTOM_A'
+    """
+    parts = _PART_END.split(_HOSTS_ASKED.sub("", line.strip()))
+    return ", ".join(sorted({_HOSTS_COUNTED.sub("", part) for part in parts})) or "no reason given"
+
+
+class _Tally:
+    """What is counted along the way."""
+
+    def __init__(self) -> None:
+        self.placed = 0
+        self.instances_placed = 0
+        self.alive: set[str] = set()
+        self.reasons: Counter[str] = Counter()
+        self.examples: dict[str, str] = {}
+        self.decision_s: list[float] = []
+        self.peaks: dict[str, int] = {}
+        self.work_s = 0.0
+
+    def add(self, acts: Sequence[Request | Departure], decisions: Sequence[Decision | None]) -> None:
+        """Count a chunk."""
+        for act, decision in zip(acts, decisions, strict=True):
+            if isinstance(act, Departure):
+                self.alive.difference_update(act.instance_uuids)
+                continue
+            assert decision is not None, "a request without a decision"
+            self.decision_s.append(decision.search_s + decision.rank_s)
+            if decision.is_granted:
+                self.placed += 1
+                self.instances_placed += len(decision.picks)
+                self.alive.update(pick.instance_uuid for pick in decision.picks)
+                continue
+            reason = bare_reason(decision.reason)
+            self.reasons[reason] += 1
+            self.examples.setdefault(reason, decision.reason)
+
+    def see(self, utilisation: dict[str, tuple[int, int]]) -> None:
+        """Remember the peaks."""
+        for resource_class, (used, _) in utilisation.items():
+            self.peaks[resource_class] = max(used, self.peaks.get(resource_class, 0))
+
+
+def _report(workload: Workload, scheduling: Scheduling, *, tally: _Tally, install_s: float) -> ReplayReport:
+    requests = len(tally.decision_s)
+    durations_us = np.array(tally.decision_s or [0.0]) * 1e6
+    p50, p99 = np.percentile(durations_us, [50, 99], method="inverted_cdf").tolist()
+    return ReplayReport(
+        workload=workload.name,
+        notes=workload.notes,
+        hosts=len(workload.fleet.hosts),
+        providers=len(workload.fleet.providers),
+        requests=requests,
+        placed=tally.placed,
+        refused=requests - tally.placed,
+        instances_placed=tally.instances_placed,
+        instances_alive=len(tally.alive),
+        refused_reasons=[
+            RefusedReason(reason=reason, count=count, example=tally.examples[reason])
+            for reason, count in tally.reasons.most_common()
+        ],
+        decision_us_p50=p50,
+        decision_us_p99=p99,
+        decisions_per_s=requests / tally.work_s if tally.work_s > 0 else 0.0,
+        work_s=tally.work_s,
+        install_s=install_s,
+        classes=_classes(workload, scheduling, peaks=tally.peaks),
+        gpu_fragmentation=gpu_fragmentation(workload, scheduling.free_by_provider),
+    )
+
+
+def _classes(workload: Workload, scheduling: Scheduling, *, peaks: dict[str, int]) -> list[ClassUse]:
+    typical = typical_amounts(workload)
+    uses: list[ClassUse] = []
+    for resource_class, (used, capacity) in scheduling.utilisation().items():
+        piece = typical.get(resource_class)
+        stranded = None if piece is None else stranded_share(scheduling.free_by_provider(resource_class), piece)
+        uses.append(
+            ClassUse(
+                resource_class=resource_class,
+                capacity=capacity,
+                used=used,
+                peak=max(used, peaks.get(resource_class, 0)),
+                typical=piece,
+                stranded_share=stranded,
+            )
+        )
+    return uses

@@ -1,0 +1,97 @@
+"""CoSpot: VMs of the Azure packing trace 2020 with concrete cores and memory.
+
+The trace has no hosts, so its fleet is described beside it, one or more kinds of hosts as
+``COUNTxCORESc/RAMm``, split on commas: ``400x9600c/2300m,50x4800c/4600m``. Units of cores and ram are
+arbitrary but those of the trace; they are counted as VCPU and MEMORY_MB.
+
+Times are days. A VM that started before 0 is running when the trace starts: it arrives first.
+"""
+
+import re
+
+from roost.errors import BadRequest
+from roost.model.flavor import Flavor
+from roost.model.fleet import Fleet
+from roost.model.host import HostSpec
+from roost.model.names import AMOUNT_MAX
+from roost.model.provider import Inventory, ProviderSpec
+from roost.model.request import Request
+from roost.simulator.identities import uuid_of
+from roost.simulator.traces.table import Row, Table
+from roost.simulator.world import Options, Stay, Workload, workload_of
+
+VMS = ("vmId", "tenantId", "cores", "ram", "starttime", "endtime")
+
+HOSTS_SYNTAX = "COUNTxCORESc/RAMm, as in 400x9600c/2300m, several split on commas"
+_KIND = re.compile(r"([0-9]{1,10})x([0-9]{1,10})c/([0-9]{1,10})m")
+_HOSTS_MAX = 1_000_000
+_DAY_S = 86_400.0
+
+
+def read(tables: dict[str, Table], options: Options) -> Workload:
+    """Make a workload of table ``vms`` on the hosts that the options describe.
+
+    Raises:
+        BadRequest: no hosts are described, or not as they should be.
+    """
+    vms = tables["vms"]
+    fleet = fleet_of(options.hosts)
+    ids: set[str] = set()
+    flavors: dict[tuple[int, int], Flavor] = {}
+    stays: list[Stay] = []
+    for row in vms.rows:
+        vm_id = row.text("vmId")
+        if vm_id in ids:
+            raise row.wrong("vmId", f"{vm_id} is there twice")
+        ids.add(vm_id)
+        size = row.integer("cores", least=1), row.integer("ram", least=1)
+        if size not in flavors:
+            flavors[size] = Flavor(name=f"{size[0]}c-{size[1]}m", vcpus=size[0], memory_mb=size[1])
+        request = Request(
+            flavor=flavors[size],
+            project_id=row.text("tenantId", default=""),
+            instance_uuids=(uuid_of("cospot", vms.stem, vm_id),),
+        )
+        stays.append(_stay(row, request))
+    running = sum(stay.starts_s < 0 for stay in stays)
+    notes = ("units of VCPU and MEMORY_MB are the trace's own", f"{running:,} VMs are running when the trace starts")
+    return workload_of(stays, name=vms.stem, fleet=fleet, options=options, notes=notes)
+
+
+def fleet_of(hosts: tuple[str, ...]) -> Fleet:
+    """Build the fleet that is described by kinds of hosts.
+
+    >>> [host.host for host in fleet_of(("2x8c/64m",)).hosts]
+    ['host-0', 'host-1']
+
+    Raises:
+        BadRequest: it is not as it should be.
+    """
+    kinds = [kind.strip() for text in hosts for kind in text.split(",")]
+    if not kinds:
+        raise BadRequest(f"a CoSpot trace has no hosts: describe them by --hosts {HOSTS_SYNTAX}")
+    providers: list[ProviderSpec] = []
+    for kind in kinds:
+        match = _KIND.fullmatch(kind)
+        if match is None:
+            raise BadRequest(f"hosts must be {HOSTS_SYNTAX}, got {kind[:60]!r}")
+        count, cores, ram = (int(number) for number in match.groups())
+        if not (1 <= cores <= AMOUNT_MAX and 1 <= ram <= AMOUNT_MAX):
+            raise BadRequest(f"cores and ram of a host must be 1..{AMOUNT_MAX}, got {kind}")
+        if not 1 <= count <= _HOSTS_MAX - len(providers):
+            raise BadRequest(f"there must be 1..{_HOSTS_MAX:,} hosts in all, 1 or more of each kind, got {kind}")
+        offers = {"VCPU": Inventory(total=cores), "MEMORY_MB": Inventory(total=ram)}
+        for index in range(len(providers), len(providers) + count):
+            name = f"host-{index}"
+            providers.append(ProviderSpec(uuid=uuid_of("cospot", "host", name), name=name, inventories=offers))
+    return Fleet(
+        providers=providers,
+        hosts=[HostSpec(provider_uuid=root.uuid, host=root.name, node=root.name) for root in providers],
+    )
+
+
+def _stay(row: Row, request: Request) -> Stay:
+    starts, ends = row.number("starttime"), row.number("endtime", may_be_infinite=True)
+    if ends < starts:
+        raise row.wrong("endtime", f"{ends:.15g} is before starttime {starts:.15g}")
+    return Stay(request, starts * _DAY_S, ends * _DAY_S)

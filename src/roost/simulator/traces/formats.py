@@ -1,0 +1,85 @@
+"""Which trace is this? Files are recognised by their headers, in any order."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from roost.errors import BadFile, BadRequest
+from roost.simulator.traces import cospot, huawei, openb
+from roost.simulator.traces.table import Table, read_table
+from roost.simulator.world import Options, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A kind of trace: its files with the columns each must have, and who reads them."""
+
+    name: str
+    files: dict[str, tuple[str, ...]]  # role -> columns
+    read: Callable[[dict[str, Table], Options], Workload]
+    takes_hosts: bool = False
+
+
+FORMATS = (
+    Format(name="openb", files={"nodes": openb.NODES, "pods": openb.PODS}, read=openb.read),
+    Format(name="cospot", files={"vms": cospot.VMS}, read=cospot.read, takes_hosts=True),
+    Format(
+        name="huawei",
+        files={"hosts": huawei.HOSTS, "racks": huawei.RACKS, "vms": huawei.VMS},
+        read=huawei.read,
+    ),
+)
+# A header belongs to a file of which it has more than this share of the columns, so a file that lacks a
+# column is told so, and is not called unknown.
+_RECOGNISED = 0.5
+
+
+def open_workload(paths: Sequence[Path], options: Options) -> Workload:
+    """Read a trace, whichever it is.
+
+    Raises:
+        BadFile: a file cannot be read, is of no known format, or holds something that cannot be meant.
+        BadRequest: files are missing or too many, or the options do not go with the trace.
+    """
+    if not paths:
+        raise BadRequest(f"name the files of a trace: {known_formats()}")
+    found: dict[str, Table] = {}
+    chosen: Format | None = None
+    for path in paths:
+        table = read_table(path)
+        trace, role = _recognise(table)
+        if chosen is not None and trace is not chosen:
+            raise BadRequest(f"{path} is of {trace.name}, the files before it of {chosen.name}")
+        if role in found:
+            raise BadRequest(f"{path} and {found[role].path} are both {role} of {trace.name}")
+        table.must_have(trace.files[role])
+        chosen, found[role] = trace, table
+    assert chosen is not None
+    missing = [role for role in chosen.files if role not in found]
+    if missing:
+        wanted = "; ".join(f"{role} ({', '.join(chosen.files[role])})" for role in missing)
+        raise BadRequest(f"a trace of {chosen.name} also needs a file of {wanted}")
+    if options.hosts and not chosen.takes_hosts:
+        raise BadRequest(f"a trace of {chosen.name} has its own hosts: leave --hosts out")
+    return chosen.read(found, options)
+
+
+def known_formats() -> str:
+    """Return the formats with their files, in one line.
+
+    >>> known_formats()
+    'openb (nodes, pods), cospot (vms), huawei (hosts, racks, vms)'
+    """
+    return ", ".join(f"{trace.name} ({', '.join(trace.files)})" for trace in FORMATS)
+
+
+def _recognise(table: Table) -> tuple[Format, str]:
+    header = set(table.header)
+    share, trace, role = max(
+        ((len(header.intersection(columns)) / len(columns), trace, role)
+         for trace in FORMATS for role, columns in trace.files.items()),
+        key=lambda entry: entry[0],
+    )  # fmt: skip
+    if share <= _RECOGNISED:
+        raise BadFile(table.path, f"is of no known format; known are {known_formats()}", line=1)
+    return trace, role

@@ -1,0 +1,153 @@
+"""Huawei: NUMA hosts in racks, and sequences of VMs with affinity ("Dataset for topology-aware VM placement").
+
+Row i of the hosts is ``host-i``. Its two NUMA nodes are children that offer VCPU and MEMORY_MB (the
+trace's GB as 1,024 MiB); the host's own provider offers nothing. What is listed is free at the start, so
+a zero means a full NUMA node: it has no such inventory.
+
+A VM asks by resource groups, and its flavor asks nothing beside them: one group on any NUMA node
+(``numa`` 1), or two isolated ones with half each (``numa`` 2; the first gets the odd core or GB). A
+group is (strategy, group); a VM of ``fault_domain`` names its domain in the hint ``fault_domain``. VMs
+arrive in file order, one a second, and stay.
+"""
+
+from typing import get_args
+
+from roost.model.flavor import Flavor
+from roost.model.fleet import Fleet
+from roost.model.group import GroupPolicy, ServerGroup
+from roost.model.host import HostFacts, HostSpec
+from roost.model.names import AMOUNT_MAX
+from roost.model.provider import Inventory, ProviderSpec
+from roost.model.request import Hints, Request, ResourceGroup
+from roost.simulator.identities import uuid_of
+from roost.simulator.traces.table import Row, Table
+from roost.simulator.world import Options, Stay, Workload, workload_of
+
+HOSTS = ("CPU1", "RAM1", "CPU2", "RAM2")
+RACKS = ("host_id", "rack_id")
+VMS = ("flavor_vcpus", "flavor_ram", "numa", "strategy", "group", "domain")
+
+_GIB = 1024  # MiB
+_POLICIES: dict[str, GroupPolicy] = {
+    "affinity": "affinity",
+    "anti-affinity": "anti-affinity",
+    "fault_domain": "fault-domain",
+}
+assert set(_POLICIES.values()) <= set(get_args(GroupPolicy))
+
+
+def read(tables: dict[str, Table], options: Options) -> Workload:
+    """Make a workload of tables ``hosts``, ``racks`` and ``vms``."""
+    vms = tables["vms"]
+    racks = _racks(tables["racks"])
+    providers: list[ProviderSpec] = []
+    hosts: list[HostSpec] = []
+    for index, row in enumerate(tables["hosts"].rows):
+        name = f"host-{index}"
+        if name not in racks:
+            raise row.wrong(None, f"{name} has no rack in {tables['racks'].path}")
+        tree = _tree(row, name)
+        providers += tree
+        hosts.append(HostSpec(provider_uuid=tree[0].uuid, host=name, node=name, facts=HostFacts(rack=racks[name])))
+    groups: dict[tuple[str, str], ServerGroup] = {}
+    stays = _stays(vms, groups)
+    return workload_of(
+        stays,
+        name=vms.stem,
+        fleet=Fleet(providers=providers, hosts=hosts, groups=list(groups.values())),
+        options=options,
+        notes=("hosts start with the free amounts that the trace lists", "one arrival a second, no departures"),
+    )
+
+
+def _racks(table: Table) -> dict[str, str]:
+    racks: dict[str, str] = {}
+    for row in table.rows:
+        name = row.text("host_id")
+        if name in racks:
+            raise row.wrong("host_id", f"{name} is there twice")
+        racks[name] = f"rack-{row.text('rack_id').removesuffix('.0')}"
+    return racks
+
+
+def _tree(row: Row, name: str) -> list[ProviderSpec]:
+    root_uuid = uuid_of("huawei", "host", name)
+    tree = [ProviderSpec(uuid=root_uuid, name=name)]
+    for node in (0, 1):
+        cores = row.integer(f"CPU{node + 1}")
+        memory_mib = row.integer(f"RAM{node + 1}", most=AMOUNT_MAX // _GIB) * _GIB
+        amounts = {"VCPU": cores, "MEMORY_MB": memory_mib}
+        tree.append(
+            ProviderSpec(
+                uuid=uuid_of("huawei", "host", name, "numa", str(node)),
+                name=f"{name}-numa{node}",
+                parent_uuid=root_uuid,
+                inventories={key: Inventory(total=amount) for key, amount in amounts.items() if amount},
+                traits=frozenset({"HW_NUMA_ROOT"}),
+            )
+        )
+    return tree
+
+
+def _stays(vms: Table, groups: dict[tuple[str, str], ServerGroup]) -> list[Stay]:
+    shapes: dict[tuple[int, int, int], tuple[Flavor, tuple[ResourceGroup, ...]]] = {}
+    stays: list[Stay] = []
+    for index, row in enumerate(vms.rows):
+        shape = _shape(row)
+        if shape not in shapes:
+            shapes[shape] = _ask(*shape)
+        flavor, asked = shapes[shape]
+        group, hints = _group(row, vms.stem, groups)
+        request = Request(
+            flavor=flavor,
+            groups=asked,
+            group=None if group is None else group.uuid,
+            hints=hints,
+            instance_uuids=(uuid_of("huawei", vms.stem, "vm", str(index)),),
+        )
+        stays.append(Stay(request, float(index)))
+    return stays
+
+
+def _shape(row: Row) -> tuple[int, int, int]:
+    numa = row.integer("numa", least=1, most=2)
+    cores = row.integer("flavor_vcpus", least=numa)
+    return cores, row.integer("flavor_ram", least=numa, most=AMOUNT_MAX // _GIB), numa
+
+
+def _ask(cores: int, ram_gb: int, numa: int) -> tuple[Flavor, tuple[ResourceGroup, ...]]:
+    groups = tuple(
+        ResourceGroup(
+            suffix=f"_NUMA{node}",
+            # Rounded up for the first and down for the second, so the sum is what was asked.
+            resources={
+                "VCPU": (cores + numa - 1 - node) // numa,
+                "MEMORY_MB": (ram_gb + numa - 1 - node) // numa * _GIB,
+            },
+        )
+        for node in range(numa)
+    )
+    specs = {"group_policy": "isolate"} if numa > 1 else {}
+    # The groups are what counts: amounts in the flavor would be asked a second time.
+    return Flavor(name=f"{cores}c-{ram_gb}g-{numa}numa", extra_specs=specs), groups
+
+
+def _group(row: Row, sequence: str, groups: dict[tuple[str, str], ServerGroup]) -> tuple[ServerGroup | None, Hints]:
+    strategy = row.text("strategy", default="")
+    if not strategy:
+        for column in ("group", "domain"):
+            if row.text(column, default=""):
+                raise row.wrong(column, "a VM without strategy has none")
+        return None, {}
+    if strategy not in _POLICIES:
+        raise row.wrong("strategy", f"must be empty or one of {', '.join(_POLICIES)}, got {strategy[:40]!r}")
+    name = row.text("group").removesuffix(".0")
+    key = strategy, name
+    if key not in groups:
+        uuid = uuid_of("huawei", sequence, "group", strategy, name)
+        groups[key] = ServerGroup(uuid=uuid, name=f"{strategy}-{name}", policy=_POLICIES[strategy])
+    if strategy != "fault_domain":
+        if row.text("domain", default=""):
+            raise row.wrong("domain", f"only a VM of strategy fault_domain has one, this is {strategy}")
+        return groups[key], {}
+    return groups[key], {"fault_domain": row.text("domain").removesuffix(".0")}

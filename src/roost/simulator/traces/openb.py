@@ -1,0 +1,164 @@
+"""openb: nodes and pods of a GPU cluster (Alibaba cluster trace 2023, ``cluster-trace-gpu-v2023``).
+
+A node is a provider with VCPU and MEMORY_MB and one child for each GPU, which offers 1,000 of
+CUSTOM_GPU_MILLI and wears the trait CUSTOM_GPU_<MODEL>. **One VCPU is a thousandth of a core here**,
+since pods ask for fractions of cores.
+
+A pod asks VCPU and MEMORY_MB by its flavor, and one resource group for each GPU: several are isolated,
+so that each is a GPU of its own, and a fraction never spreads over two. Its allowed models are an any-of
+trait of each group.
+"""
+
+import re
+
+import msgspec
+
+from roost.model.flavor import Flavor
+from roost.model.fleet import Fleet
+from roost.model.host import HostSpec
+from roost.model.provider import Inventory, ProviderSpec
+from roost.model.request import Request, ResourceGroup
+from roost.simulator.identities import uuid_of
+from roost.simulator.traces.table import Row, Table
+from roost.simulator.world import Options, Stay, Workload, workload_of
+
+NODES = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+PODS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+# Mixes made for experiments on static clusters leave these out: then pods arrive in file order and stay.
+TIMES = ("creation_time", "deletion_time")
+
+GPU_MILLI = "CUSTOM_GPU_MILLI"
+GPU_WHOLE = 1000
+# A machine has a few; a count in the thousands is a column read as another.
+_GPUS_MAX = 64
+
+
+class _Shape(msgspec.Struct, frozen=True):
+    """All that a pod asks."""
+
+    cpu_milli: int
+    memory_mib: int
+    gpu_count: int
+    gpu_milli: int  # of each
+    models: str  # allowed ones, split on a bar; empty: any
+
+
+def read(tables: dict[str, Table], options: Options) -> Workload:
+    """Make a workload of tables ``nodes`` and ``pods``."""
+    nodes, pods = tables["nodes"], tables["pods"]
+    providers: list[ProviderSpec] = []
+    hosts: list[HostSpec] = []
+    names: set[str] = set()
+    for row in nodes.rows:
+        tree = _tree(row, names)
+        providers += tree
+        hosts.append(HostSpec(provider_uuid=tree[0].uuid, host=tree[0].name, node=tree[0].name))
+    stays = _stays(pods)
+    return workload_of(
+        stays,
+        name=pods.stem,
+        fleet=Fleet(providers=providers, hosts=hosts),
+        options=options,
+        notes=("one VCPU is 1/1000 of a core",),
+    )
+
+
+def gpu_trait(model: str) -> str:
+    """Return the trait of a GPU model.
+
+    >>> gpu_trait("V100M16")
+    'CUSTOM_GPU_V100M16'
+    """
+    return "CUSTOM_GPU_" + re.sub(r"[^A-Z0-9_]", "_", model.upper())
+
+
+def _tree(row: Row, names: set[str]) -> list[ProviderSpec]:
+    name = _fresh_name(row, "sn", names)
+    root_uuid = uuid_of("openb", "node", name)
+    offers = {
+        "VCPU": Inventory(total=row.integer("cpu_milli", least=1)),
+        "MEMORY_MB": Inventory(total=row.integer("memory_mib", least=1)),
+    }
+    gpu_count = row.integer("gpu", most=_GPUS_MAX)
+    root = ProviderSpec(uuid=root_uuid, name=name, inventories=offers)
+    if not gpu_count:
+        return [root]
+    traits = frozenset({gpu_trait(row.text("model"))})
+    gpu = {GPU_MILLI: Inventory(total=GPU_WHOLE)}
+    return [
+        root,
+        *(
+            ProviderSpec(
+                uuid=uuid_of("openb", "node", name, "gpu", str(index)),
+                name=f"{name}-gpu{index}",
+                parent_uuid=root_uuid,
+                inventories=gpu,
+                traits=traits,
+            )
+            for index in range(gpu_count)
+        ),
+    ]
+
+
+def _stays(pods: Table) -> list[Stay]:
+    has_times = any(column in pods.header for column in TIMES)
+    if has_times:
+        pods.must_have(TIMES)
+    names: set[str] = set()
+    # Pods of one shape share one flavor and its groups, as they would in a cloud.
+    shapes: dict[_Shape, tuple[Flavor, tuple[ResourceGroup, ...]]] = {}
+    stays: list[Stay] = []
+    for index, row in enumerate(pods.rows):
+        name = _fresh_name(row, "name", names)
+        shape = _shape(row)
+        if shape not in shapes:
+            shapes[shape] = _ask(shape)
+        flavor, groups = shapes[shape]
+        request = Request(flavor=flavor, groups=groups, instance_uuids=(uuid_of("openb", pods.stem, name),))
+        if not has_times:
+            stays.append(Stay(request, float(index)))
+            continue
+        starts_s, ends_s = row.number("creation_time"), row.number("deletion_time")
+        if ends_s < starts_s:
+            raise row.wrong("deletion_time", f"{ends_s:.15g} is before creation_time {starts_s:.15g}")
+        stays.append(Stay(request, starts_s, ends_s))
+    return stays
+
+
+def _shape(row: Row) -> _Shape:
+    cpu_milli, memory_mib = row.integer("cpu_milli"), row.integer("memory_mib")
+    gpu_count = row.integer("num_gpu", most=_GPUS_MAX)
+    gpu_milli = row.integer("gpu_milli", most=GPU_WHOLE)
+    if bool(gpu_count) != bool(gpu_milli):
+        raise row.wrong("gpu_milli", f"{gpu_milli} does not go with num_gpu {gpu_count}")
+    if not (cpu_milli or memory_mib or gpu_count):
+        raise row.wrong(None, "the pod asks for nothing")
+    models = row.text("gpu_spec", default="") if gpu_count else ""
+    if models and not all(model.strip() for model in models.split("|")):
+        raise row.wrong("gpu_spec", f"must be models split on a bar, got {models[:40]!r}")
+    return _Shape(cpu_milli, memory_mib, gpu_count, gpu_milli, models)
+
+
+def _ask(shape: _Shape) -> tuple[Flavor, tuple[ResourceGroup, ...]]:
+    name = f"{shape.cpu_milli}m-{shape.memory_mib}MiB"
+    if shape.gpu_count:
+        name += f"-{shape.gpu_count}x{shape.gpu_milli}gpu"
+    if shape.models:
+        name += f"-{shape.models}"
+    required: tuple[frozenset[str], ...] = ()
+    if shape.models:
+        required = (frozenset(gpu_trait(model.strip()) for model in shape.models.split("|")),)
+    groups = tuple(
+        ResourceGroup(suffix=f"_GPU{index}", resources={GPU_MILLI: shape.gpu_milli}, required=required)
+        for index in range(shape.gpu_count)
+    )
+    specs = {"group_policy": "isolate"} if shape.gpu_count > 1 else {}
+    return Flavor(name=name, vcpus=shape.cpu_milli, memory_mb=shape.memory_mib, extra_specs=specs), groups
+
+
+def _fresh_name(row: Row, column: str, names: set[str]) -> str:
+    name = row.text(column)
+    if name in names:
+        raise row.wrong(column, f"{name} is there twice")
+    names.add(name)
+    return name

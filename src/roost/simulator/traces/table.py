@@ -1,0 +1,148 @@
+"""CSV files as tables whose cells are checked where they are read, so each error names line and column."""
+
+import csv
+import io
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from roost.errors import BadFile
+from roost.model.names import AMOUNT_MAX
+
+# Python also reads 1_000, other alphabets' digits and hexadecimal floats; a trace that has them is broken.
+_INTEGER = re.compile(r"([+-]?[0-9]{1,15})(\.0*)?")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?|[+-]?inf(inity)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """One row; ``line`` is the line of the file on which it ends."""
+
+    path: str
+    line: int
+    places: dict[str, int]  # column -> place
+    cells: list[str]
+
+    def text(self, column: str, *, default: str | None = None) -> str:
+        """Return a cell without blanks around it; where the file lacks the column, the default.
+
+        Raises:
+            BadFile: the cell is empty and there is no default.
+        """
+        place = self.places.get(column)
+        value = "" if place is None else self.cells[place].strip()
+        if value:
+            return value
+        if default is None:
+            raise self.wrong(column, "is empty")
+        return default
+
+    def integer(self, column: str, *, least: int = 0, most: int = AMOUNT_MAX) -> int:
+        """Return a cell that holds a whole number; ``8.0`` is one.
+
+        Raises:
+            BadFile: it is no whole number, or out of bounds.
+        """
+        text = self.text(column)
+        match = _INTEGER.fullmatch(text)
+        if match is None:
+            if _NUMBER.fullmatch(text) and abs(float(text)) > AMOUNT_MAX:
+                raise self.wrong(column, f"must be {least}..{most}, got {text[:40]}")
+            raise self.wrong(column, f"must be a whole number, got {text[:40]!r}")
+        value = int(match[1])
+        if not least <= value <= most:
+            raise self.wrong(column, f"must be {least}..{most}, got {text[:40]}")
+        return value
+
+    def number(self, column: str, *, may_be_infinite: bool = False) -> float:
+        """Return a cell that holds a number.
+
+        Raises:
+            BadFile: it is no number, or infinite where that has no meaning.
+        """
+        text = self.text(column)
+        if _NUMBER.fullmatch(text) is None:
+            raise self.wrong(column, f"must be a number, got {text[:40]!r}")
+        value = float(text)
+        if math.isinf(value) and not (may_be_infinite and value > 0):
+            raise self.wrong(column, f"must be finite, got {text[:40]}")
+        return value
+
+    def wrong(self, column: str | None, problem: str) -> BadFile:
+        """Return the error that names this row."""
+        return BadFile(self.path, problem, line=self.line, column=column)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table:
+    """A CSV file with a header and at least one row."""
+
+    path: str
+    header: tuple[str, ...]
+    rows: list[Row]
+
+    @property
+    def stem(self) -> str:
+        """The file's name without folder and ending."""
+        return Path(self.path).stem
+
+    def must_have(self, columns: tuple[str, ...]) -> None:
+        """Check that the columns are there.
+
+        Raises:
+            BadFile: one is missing.
+        """
+        for column in columns:
+            if column not in self.header:
+                raise BadFile(self.path, f"column {column} is missing", line=1)
+
+
+def read_table(path: Path) -> Table:
+    """Read a CSV file whole; lines without content are passed over.
+
+    Raises:
+        BadFile: it cannot be read, is not UTF-8, is empty, or a row has not as many cells as the header.
+    """
+    reader = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
+    places: dict[str, int] = {}
+    rows: list[Row] = []
+    try:
+        for cells in reader:
+            if not any(cells):
+                continue
+            if not places:
+                places = _places(str(path), cells, line=reader.line_num)
+                continue
+            if len(cells) != len(places):
+                problem = f"{len(cells)} cells where the header has {len(places)}"
+                raise BadFile(str(path), problem, line=reader.line_num)
+            rows.append(Row(str(path), reader.line_num, places, cells))
+    except csv.Error as error:
+        raise BadFile(str(path), f"is not CSV: {error}", line=reader.line_num) from None
+    if not places:
+        raise BadFile(str(path), "is empty")
+    if not rows:
+        raise BadFile(str(path), "has a header and no rows")
+    return Table(path=str(path), header=tuple(places), rows=rows)
+
+
+def _text(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadFile(str(path), f"cannot be read: {error.strerror or error}") from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise BadFile(str(path), "is not UTF-8 text", line=line) from None
+
+
+def _places(path: str, header: list[str], *, line: int) -> dict[str, int]:
+    places: dict[str, int] = {}
+    for place, name in enumerate(header):
+        if name.strip() in places:
+            raise BadFile(path, f"column {name.strip()} is there twice", line=line)
+        places[name.strip()] = place
+    return places

@@ -1,0 +1,263 @@
+"""Check a database by its tables alone: plain SQL, and none of the code that wrote them."""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from roost.errors import StoreBroken, Unavailable
+from roost.model.host import HostFacts
+from roost.store.opening import is_postgresql, sqlite_path
+from roost.store.schema import check_version
+
+# Sums and counts are made by the database, so that a million allocations pass through no memory of ours.
+# 65536 is 2 to the power of the bits that a class has in an inventory's identity.
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something that should not be."""
+
+    check: str
+    subject: str
+    problem: str
+
+
+Query = Callable[[str], Iterable[tuple[Any, ...]]]
+
+
+class Check(msgspec.Struct, frozen=True):
+    """A query that returns what is wrong, and how to say it."""
+
+    name: str
+    query: str
+    subject: str  # with the columns of a row as {0}, {1}, …
+    problem: str
+
+
+_CHECKS = (
+    Check(
+        "used",
+        """SELECT i.id / 65536, i.id % 65536, i.used, coalesce(a.held, 0) FROM inventory i
+           LEFT JOIN (SELECT inventory_id, sum(amount) AS held FROM allocation GROUP BY inventory_id) a
+           ON a.inventory_id = i.id WHERE i.id % 65536 <> 0 AND i.used <> coalesce(a.held, 0)""",
+        "inventory of class {1} on provider {0}",
+        "says {2} used, its allocations say {3}",
+    ),
+    Check(
+        "capacity",
+        """SELECT id / 65536, id % 65536, used, (total - reserved) * allocation_ratio FROM inventory
+           WHERE id % 65536 <> 0 AND used > (total - reserved) * allocation_ratio""",
+        "inventory of class {1} on provider {0}",
+        "{2} used of {3}",
+    ),
+    Check(
+        "units",
+        """SELECT i.id / 65536, i.id % 65536, a.consumer_id, a.amount, i.min_unit, i.max_unit, i.step_size
+           FROM allocation a JOIN inventory i ON i.id = a.inventory_id
+           WHERE a.amount < 1 OR a.amount < i.min_unit OR a.amount > i.max_unit OR a.amount % i.step_size <> 0""",
+        "allocation of class {1} on provider {0} by consumer {2}",
+        "{3} is not {4} to {5} in steps of {6}",
+    ),
+    Check(
+        "ownerless allocation",
+        """SELECT a.consumer_id, a.inventory_id / 65536, a.inventory_id % 65536 FROM allocation a
+           LEFT JOIN consumer c ON c.id = a.consumer_id WHERE c.id IS NULL""",
+        "allocation of class {2} on provider {1}",
+        "its consumer {0} does not exist",
+    ),
+    Check(
+        "allocation of nothing",
+        """SELECT a.consumer_id, a.inventory_id / 65536, a.inventory_id % 65536 FROM allocation a
+           LEFT JOIN inventory i ON i.id = a.inventory_id WHERE i.id IS NULL OR i.id % 65536 = 0""",
+        "allocation of consumer {0}",
+        "there is no inventory of class {2} on provider {1}",
+    ),
+    Check(
+        "empty consumer",
+        "SELECT c.id FROM consumer c WHERE NOT EXISTS (SELECT 1 FROM allocation a WHERE a.consumer_id = c.id)",
+        "consumer {0}",
+        "holds nothing",
+    ),
+    Check(
+        "doubled consumer",
+        "SELECT count(*), min(id), max(id) FROM consumer GROUP BY uuid HAVING count(*) > 1",
+        "consumers {1} and {2}",
+        "{0} consumers have one uuid",
+    ),
+    Check(
+        "doubled allocation",
+        """SELECT consumer_id, inventory_id / 65536, inventory_id % 65536, count(*) FROM allocation
+           GROUP BY consumer_id, inventory_id HAVING count(*) > 1""",
+        "allocation of class {2} on provider {1} by consumer {0}",
+        "is there {3} times",
+    ),
+    Check(
+        "ownerless instance",
+        """SELECT i.consumer_id FROM instance i LEFT JOIN consumer c ON c.id = i.consumer_id WHERE c.id IS NULL""",
+        "instance of consumer {0}",
+        "its consumer does not exist",
+    ),
+    Check(
+        "place",
+        """SELECT p.group_id, p.scope, p.holder, p.members, coalesce(i.members, 0) FROM place p
+           LEFT JOIN (SELECT group_id, scope, holder, count(*) AS members FROM instance WHERE group_id <> 0
+                      GROUP BY group_id, scope, holder) i
+           ON i.group_id = p.group_id AND i.scope = p.scope AND i.holder = p.holder
+           WHERE p.members <> coalesce(i.members, 0)""",
+        "group {0}, scope {1}, holder {2}",
+        "says {3} members, its instances say {4}",
+    ),
+    Check(
+        "place",
+        """SELECT i.group_id, i.scope, i.holder, count(*) FROM instance i JOIN server_group g ON g.id = i.group_id
+           LEFT JOIN place p ON p.group_id = i.group_id AND p.scope = i.scope AND p.holder = i.holder
+           WHERE p.group_id IS NULL AND g.policy IN ('affinity', 'anti-affinity', 'fault-domain')
+           GROUP BY i.group_id, i.scope, i.holder""",
+        "group {0}, scope {1}, holder {2}",
+        "{3} instances without a place",
+    ),
+    Check(
+        "group",
+        """SELECT i.group_id, i.host_id, count(*), max(g.max_server_per_host) FROM instance i
+           JOIN server_group g ON g.id = i.group_id WHERE g.policy = 'anti-affinity'
+           GROUP BY i.group_id, i.host_id HAVING count(*) > max(g.max_server_per_host)""",
+        "anti-affinity group {0}",
+        "has {2} members on host {1}, {3} allowed",
+    ),
+    Check(
+        "group",
+        """SELECT i.group_id, count(DISTINCT i.host_id) FROM instance i JOIN server_group g ON g.id = i.group_id
+           WHERE g.policy = 'affinity' GROUP BY i.group_id HAVING count(DISTINCT i.host_id) > 1""",
+        "affinity group {0}",
+        "is spread over {1} hosts",
+    ),
+    Check(
+        "generation",
+        """SELECT p.id, i.used FROM provider p LEFT JOIN inventory i ON i.id = p.id * 65536
+           WHERE i.id IS NULL OR i.used <
+               (CASE WHEN EXISTS (SELECT 1 FROM inventory o WHERE o.id > p.id * 65536
+                                  AND o.id < (p.id + 1) * 65536) THEN 1 ELSE 0 END)
+             + (CASE WHEN EXISTS (SELECT 1 FROM inventory o WHERE o.id > p.id * 65536
+                                  AND o.id < (p.id + 1) * 65536 AND o.used > 0) THEN 1 ELSE 0 END)
+             + (CASE WHEN EXISTS (SELECT 1 FROM provider_trait t WHERE t.provider_id = p.id) THEN 1 ELSE 0 END)
+             + (CASE WHEN EXISTS (SELECT 1 FROM provider_aggregate a WHERE a.provider_id = p.id)
+                THEN 1 ELSE 0 END)""",
+        "provider {0}",
+        "its generation {1} is lower than what was written to it",
+    ),
+    Check(
+        "generation",
+        "SELECT id, generation FROM consumer WHERE generation < 1",
+        "consumer {0}",
+        "its generation is {1}",
+    ),
+    Check(
+        "tree",
+        """SELECT p.id, p.root_id, p.parent_id, o.root_id FROM provider p LEFT JOIN provider o ON o.id = p.parent_id
+           WHERE (p.parent_id IS NULL AND p.root_id <> p.id)
+              OR (p.parent_id IS NOT NULL AND (o.id IS NULL OR o.root_id <> p.root_id))""",
+        "provider {0}",
+        "its root is {1}, that of its parent {2} is {3}",
+    ),
+    Check(
+        "ownerless inventory",
+        """SELECT i.id / 65536, i.id % 65536 FROM inventory i LEFT JOIN provider p ON p.id = i.id / 65536
+           WHERE p.id IS NULL""",
+        "inventory of class {1}",
+        "its provider {0} does not exist",
+    ),
+    Check(
+        "ownerless host",
+        "SELECT h.id, h.provider_id FROM host h LEFT JOIN provider p ON p.id = h.provider_id WHERE p.id IS NULL",
+        "host {0}",
+        "its provider {1} does not exist",
+    ),
+)
+
+
+def audit(url_or_path: str | Path) -> list[Finding]:
+    """Read a whole database, and return what is wrong in it.
+
+    Raises:
+        StoreBroken: it is not a database of ours.
+        StoreOutdated: its schema is older or newer than ours.
+        Unavailable: PostgreSQL does not answer.
+    """
+    url = str(url_or_path)
+    return _audit_postgresql(url) if is_postgresql(url) else _audit_sqlite(sqlite_path(url))
+
+
+def _audit_sqlite(path: Path) -> list[Finding]:
+    if not path.exists():
+        raise StoreBroken(f"{path} does not exist")
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+        try:
+            connection.execute("BEGIN")
+            return list(_findings(connection.execute, f"{path}"))
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise StoreBroken(f"{path} cannot be read: {error}") from error
+
+
+def _audit_postgresql(url: str) -> list[Finding]:
+    import psycopg  # noqa: PLC0415  # an extra
+
+    try:
+        with psycopg.connect(url) as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            connection.read_only = True
+
+            def query(text: str) -> Iterator[tuple[Any, ...]]:
+                with connection.cursor("audit") as cursor:
+                    yield from cursor.execute(text.encode())
+
+            return list(_findings(query, "the PostgreSQL database"))
+    except psycopg.errors.UndefinedTable as error:
+        raise StoreBroken("the PostgreSQL database is not one of roost") from error
+    except psycopg.Error as error:
+        raise Unavailable(f"PostgreSQL: {error}") from error
+
+
+def _findings(query: Query, place: str) -> Iterator[Finding]:
+    versions = [version for (version,) in query("SELECT version_num FROM alembic_version")]
+    check_version(versions[0] if versions else None, place)
+    for check in _CHECKS:
+        for row in query(check.query):
+            yield Finding(check.name, check.subject.format(*row), check.problem.format(*row))
+    yield from _cycles(query)
+    yield from _fault_domains(query)
+
+
+def _cycles(query: Query) -> Iterator[Finding]:
+    """Find providers that are above themselves: each has a parent with the right root, so only a walk shows it."""
+    parents = dict(query("SELECT id, parent_id FROM provider WHERE parent_id IS NOT NULL"))
+    good: set[int] = set()
+    for start in parents:
+        path, at = set[int](), start
+        while at in parents and at not in good and at not in path:
+            path.add(at)
+            at = parents[at]
+        if at in path:
+            yield Finding("tree", f"provider {at}", "is above itself")
+            return
+        good |= path
+
+
+def _fault_domains(query: Query) -> Iterator[Finding]:
+    """Find racks that hold members of different domains, by what the hosts say of themselves."""
+    members = """SELECT i.group_id, i.host_id, i.holder, count(*) FROM instance i
+                 JOIN server_group g ON g.id = i.group_id WHERE g.policy = 'fault-domain'
+                 GROUP BY i.group_id, i.host_id, i.holder ORDER BY i.group_id"""
+    racks: dict[int, str] = {}
+    domains: dict[tuple[int, str], int] = {}
+    for group_id, host_id, domain, _ in list(query(members)):
+        if not racks:
+            facts = msgspec.msgpack.Decoder(HostFacts)
+            racks = {number: facts.decode(body).rack for number, body in query("SELECT id, facts FROM host")}
+        rack = racks.get(host_id, "")
+        if rack and domains.setdefault((group_id, rack), domain) != domain:
+            yield Finding("group", f"fault-domain group {group_id}", f"has two domains in rack {rack}")

@@ -1,0 +1,140 @@
+"""What a batch of claims and releases comes to, so that few guarded statements can write it.
+
+The statements pass only if every item of the batch would be accepted in order; if one does not, nothing is
+written and the batch is judged item by item (``verdict``). So a batch may be turned down here for being
+unusual, but never accepted for a reason that ``verdict.judge`` does not know.
+"""
+
+from collections.abc import Sequence
+from math import gcd
+
+import msgspec
+
+from roost.model.journal import CLASS_BITS, Claim, Item, Place, PutDocument, Release, Write
+from roost.store.touched import Values
+
+# Bounds that pass every guard: of a row that is only freed, and of a generation.
+NO_PEAK = -(2**62)
+NO_LEAST = 2**62
+NO_LIMIT = 2**62
+
+_AS_TUPLE = msgspec.structs.astuple
+
+
+class Batch:
+    """The net effect of a batch."""
+
+    __slots__ = (
+        "allocations", "consumers", "decisions", "documents", "frees", "instances",
+        "places", "released", "stocks", "writes",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        # Inventory id, or the slot of a generation -> what is added to ``used``, the most that was added at
+        # any take, and least, largest and common divisor of the amounts taken.
+        self.stocks: dict[int, list[int]] = {}
+        # Group and scope -> holder, members added, most members allowed afterwards.
+        self.places: dict[tuple[int, int], list[int]] = {}
+        self.consumers: dict[int, Values] = {}
+        self.allocations: list[tuple[int, int, int]] = []
+        self.instances: list[Values] = []
+        self.documents: list[Values] = []
+        self.decisions: list[Values] = []
+        self.released: list[int] = []
+        self.frees: list[tuple[int, int, int]] = []
+        self.writes: list[Write] = []
+
+
+def gather(items: Sequence[Item]) -> Batch | None:
+    """Add up a batch; None if it holds anything but claims, releases and documents, or unusual ones."""
+    batch = Batch()
+    for item in items:
+        for write in item.writes:
+            if isinstance(write, Claim):
+                usual = _claim(batch, write)
+            elif isinstance(write, Release):
+                usual = _release(batch, write)
+            elif isinstance(write, PutDocument):
+                batch.documents.append(_AS_TUPLE(write))
+                usual = True
+            else:
+                usual = False
+            if not usual:
+                return None
+        batch.writes.extend(item.writes)
+        if item.evidence:
+            batch.decisions.extend(map(_AS_TUPLE, item.evidence))
+    return batch
+
+
+def _claim(batch: Batch, claim: Claim) -> bool:
+    consumers, stocks = batch.consumers, batch.stocks
+    for consumer in claim.consumers:
+        if consumer.id in consumers:
+            return False
+        consumers[consumer.id] = _AS_TUPLE(consumer)
+    providers = set()
+    for consumer_id, inventory_id, amount in claim.takes:
+        if consumer_id not in consumers:
+            return False
+        stock = stocks.get(inventory_id)
+        if stock is None:
+            stocks[inventory_id] = [amount, amount, amount, amount, amount]
+        else:
+            total = stock[0] = stock[0] + amount
+            if total > stock[1]:
+                stock[1] = total
+            if amount < stock[2]:
+                stock[2] = amount
+            if amount > stock[3]:
+                stock[3] = amount
+            stock[4] = gcd(stock[4], amount)
+        providers.add(inventory_id >> CLASS_BITS)
+    for provider_id in providers:
+        slot = provider_id << CLASS_BITS
+        stock = stocks.get(slot)
+        if stock is None:
+            stocks[slot] = [1, NO_PEAK, NO_LEAST, 0, 0]
+        else:
+            stock[0] += 1
+    batch.allocations.extend(claim.takes)
+    if claim.instances:
+        for instance in claim.instances:
+            if instance.consumer_id not in consumers:
+                return False
+        batch.instances.extend(map(_AS_TUPLE, claim.instances))
+    return not claim.places or all(_place(batch, place, sign=1) for place in claim.places)
+
+
+def _release(batch: Batch, release: Release) -> bool:
+    consumer_ids = set(release.consumer_ids)
+    if len(consumer_ids) != len(release.consumer_ids) or not consumer_ids.isdisjoint(batch.consumers):
+        return False
+    batch.released.extend(release.consumer_ids)
+    for consumer_id, inventory_id, amount in release.frees:
+        if consumer_id not in consumer_ids:
+            return False
+        stock = batch.stocks.get(inventory_id)
+        if stock is None:
+            batch.stocks[inventory_id] = [-amount, NO_PEAK, NO_LEAST, 0, 0]
+        else:
+            stock[0] -= amount
+    batch.frees.extend(release.frees)
+    return all(_place(batch, place, sign=-1) for place in release.places)
+
+
+def _place(batch: Batch, place: Place, *, sign: int) -> bool:
+    """Add a place; places that are both taken and given back, or by two holders, are left to the verdict."""
+    key = (place.group_id, place.scope)
+    if place.members < 1 or (sign > 0 and place.members > place.limit):
+        return False
+    old = batch.places.get(key)
+    limit = place.limit if sign > 0 else NO_LIMIT
+    if old is None:
+        batch.places[key] = [place.holder, sign * place.members, limit]
+        return True
+    if old[0] != place.holder or (old[1] > 0) != (sign > 0):
+        return False
+    old[1] += sign * place.members
+    old[2] = min(old[2], limit)
+    return old[1] <= old[2]

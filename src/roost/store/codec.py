@@ -1,0 +1,148 @@
+"""Rows as structs and rows as the databases hold them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import msgspec
+
+from roost.model.journal import (
+    ConsumerRow,
+    EvidenceRow,
+    InstanceRow,
+    PutAggregate,
+    PutDocument,
+    PutGroup,
+    PutHost,
+    PutProvider,
+    PutSymbol,
+    Write,
+)
+from roost.store import schema
+from roost.store.schema import Table
+from roost.store.shelves import Holding, Labels, Seat, Shelf, Shelves, Stock
+from roost.store.touched import Values
+
+_WRITES = msgspec.msgpack.Encoder()
+_WRITES_OF = msgspec.msgpack.Decoder(list[Write])
+_AS_TUPLE = msgspec.structs.astuple
+
+
+class Codec(NamedTuple):
+    """How one table's rows become structs, and back."""
+
+    table: Table
+    decode: Callable[[list[Any]], Any]  # rows with one key -> struct
+    encode: Callable[[Any], list[Values]]
+    is_blind: bool = False  # written without having been read
+
+
+def encode_writes(writes: list[Write]) -> bytes:
+    """Return the body of a change."""
+    return _WRITES.encode(writes)
+
+
+def decode_writes(body: bytes) -> list[Write]:
+    """Return the writes of a change."""
+    return _WRITES_OF.decode(body)
+
+
+def aggregate_of(row: Iterable[Any]) -> PutAggregate:
+    """Return an aggregate from its row."""
+    number, uuid, name, metadata, version = row
+    return PutAggregate(number, uuid, name, msgspec.json.decode(metadata, type=dict[str, str]), version)
+
+
+def host_of(row: Iterable[Any]) -> PutHost:
+    """Return a host from its row."""
+    number, provider_id, host, node, facts, version = row
+    return PutHost(number, provider_id, host, node, msgspec.Raw(facts), version)
+
+
+def _host_row(host: PutHost) -> list[Values]:
+    return [(host.id, host.provider_id, host.host, host.node, bytes(host.facts), host.version)]
+
+
+def _aggregate_row(row: PutAggregate) -> list[Values]:
+    return [(row.id, row.uuid, row.name, msgspec.json.encode(row.metadata).decode(), row.version)]
+
+
+def _one(row: Any) -> list[Values]:
+    return [_AS_TUPLE(row)]
+
+
+def _labels_of(rows: list[Any]) -> Labels:
+    return Labels(rows[0][0], tuple(row[1] for row in rows))
+
+
+def _holding_of(rows: list[Any]) -> Holding:
+    return Holding(rows[0][0], tuple(sorted((row[1], row[2]) for row in rows)))
+
+
+def _codecs() -> dict[str, Codec]:
+    codecs = [
+        Codec(schema.SYMBOL, lambda rows: PutSymbol(*rows[0]), _one),
+        Codec(schema.PROVIDER, lambda rows: PutProvider(*rows[0]), _one),
+        Codec(schema.INVENTORY, lambda rows: Stock(*rows[0]), _one),
+        Codec(
+            schema.PROVIDER_TRAIT, _labels_of, lambda row: [(row.provider_id, one) for one in row.ids], is_blind=True
+        ),
+        Codec(
+            schema.PROVIDER_AGGREGATE,
+            _labels_of,
+            lambda row: [(row.provider_id, one) for one in row.ids],
+            is_blind=True,
+        ),
+        Codec(schema.AGGREGATE, lambda rows: aggregate_of(rows[0]), _aggregate_row),
+        Codec(schema.HOST, lambda rows: host_of(rows[0]), _host_row),
+        Codec(schema.SERVER_GROUP, lambda rows: PutGroup(*rows[0]), _one),
+        Codec(schema.DOCUMENT, lambda rows: PutDocument(*rows[0]), _one),
+        Codec(schema.PLACE, lambda rows: Seat(*rows[0]), _one),
+        Codec(schema.CONSUMER, lambda rows: ConsumerRow(*rows[0]), _one),
+        Codec(schema.ALLOCATION, _holding_of, lambda row: [(row.consumer_id, *take) for take in row.takes]),
+        Codec(schema.INSTANCE, lambda rows: InstanceRow(*rows[0]), _one),
+        Codec(schema.DECISION, lambda rows: EvidenceRow(*rows[0]), _one),
+    ]
+    return {codec.table.name: codec for codec in codecs}
+
+
+CODECS = _codecs()
+
+
+def fill(shelves: Shelves, table: str, rows: list[Values]) -> None:
+    """Put rows as a database returned them into the shelf of their table; rows with one key are neighbours."""
+    codec, shelf = CODECS[table], shelves.by_table()[table]
+    width = [codec.table.columns.index(column) for column in codec.table.key]
+    for _, same in groupby(rows, key=lambda row: [row[at] for at in width]):
+        shelf.fill(codec.decode(list(same)))
+
+
+class Rewrite(NamedTuple):
+    """What accepted items did to one table."""
+
+    table: Table
+    gone: list[Values]  # keys
+    updated: list[Values]  # whole rows; only of tables with ``is_updated``
+    fresh: list[Values]  # whole rows, to be inserted after ``gone`` went
+
+
+def rewrites(shelves: Shelves) -> Iterator[Rewrite]:
+    """Yield what accepted items changed, a table at a time."""
+    for name, shelf in shelves.by_table().items():
+        if shelf.changed:
+            yield _rewrite(CODECS[name], shelf)
+
+
+def _rewrite(codec: Codec, shelf: Shelf[Any, Any]) -> Rewrite:
+    rewrite = Rewrite(codec.table, [], [], [])
+    for key, before in shelf.changed.items():
+        now = shelf.get(key)
+        if now is not None and before is not None and codec.table.is_updated:
+            rewrite.updated.extend(codec.encode(now))
+            continue
+        if before is not None or codec.is_blind:
+            rewrite.gone.append(key if isinstance(key, tuple) else (key,))
+        if now is not None:
+            rewrite.fresh.extend(codec.encode(now))
+    rewrite.gone.sort()  # type: ignore[type-var]  # keys are integers throughout
+    return rewrite

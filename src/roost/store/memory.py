@@ -1,0 +1,109 @@
+"""A store without a database, for tests and simulation."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
+from roost.ports import Committed, IdKind, Loaded
+from roost.store.codec import CODECS, decode_writes, encode_writes
+from roost.store.schema import Table
+from roost.store.shelves import Shelves
+from roost.store.stream import writes_of
+from roost.store.touched import committable
+from roost.store.verdict import judge
+
+
+class _World:
+    """What the stores of several simulated processes share."""
+
+    def __init__(self) -> None:
+        self.shelves = Shelves()
+        self.feed: list[tuple[int, bytes]] = []
+        self.position = 0
+        self.next_ids: dict[str, int] = {}
+
+
+class MemoryStore:
+    """Rows in memory, judged one item after the other. Nothing is durable.
+
+    Several stores may share one world, as several processes share one PostgreSQL: see ``peer``.
+    """
+
+    def __init__(self) -> None:
+        self._world = _World()
+        self._seen = 0
+        self._own: set[int] = set()
+
+    def peer(self) -> "MemoryStore":
+        """Return what another process would have: a store of the same rows that has read nothing yet."""
+        other = MemoryStore()
+        other._world = self._world  # noqa: SLF001  # it is the same class
+        return other
+
+    def load(self) -> Loaded:
+        """See ``Store.load``."""
+        self._seen = self._world.position
+        self._own.clear()
+        return Loaded(self._world.position, iter(list(writes_of(self._scan))))
+
+    def reserve(self, kind: IdKind, count: int) -> int:
+        """See ``Store.reserve``."""
+        first = self._world.next_ids.get(kind, 1)
+        self._world.next_ids[kind] = first + count
+        return first
+
+    def commit(self, items: Sequence[Item]) -> Committed:
+        """See ``Store.commit``."""
+        assert committable(items), "a generation is never committed"
+        refusals: list[Refusal | None] = []
+        writes: list[Write] = []
+        for item in items:
+            refusals.append(judge(self._world.shelves, item))
+            if refusals[-1] is None:
+                writes.extend(item.writes)
+        self._world.shelves.forget_changes()
+        if writes:
+            self._world.position += 1
+            self._own.add(self._world.position)
+            self._world.feed.append((self._world.position, encode_writes(writes)))
+        return Committed(refusals, self._world.position)
+
+    def changes(self) -> Sequence[Change]:
+        """See ``Store.changes``."""
+        found = []
+        for position, body in reversed(self._world.feed):
+            if position <= self._seen:
+                break
+            if position not in self._own:
+                found.append(Change(position, decode_writes(body)))
+        self._seen = self._world.position
+        self._own.clear()
+        return found[::-1]
+
+    def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
+        """See ``Store.evidence``."""
+        rows = self._world.shelves.decisions.rows
+        if uuid is not None:
+            return [row for row in rows.values() if row.uuid == uuid]
+        return [rows[number] for number in sorted(rows, reverse=True)[:newest]]
+
+    def prune(self, *, older_than_s: float, max_bytes: int) -> int:
+        """See ``Store.prune``. The feed of this store has no time, so it is cut by size alone."""
+        rows = self._world.shelves.decisions.rows
+        size = sum(len(row.body) for row in rows.values())
+        pruned = 0
+        for number in sorted(rows):
+            if rows[number].decided_at_s >= older_than_s and size <= max_bytes:
+                break
+            size -= len(rows[number].body)
+            del rows[number]
+            pruned += 1
+        return pruned
+
+    def close(self) -> None:
+        """See ``Store.close``."""
+
+    def _scan(self, table: Table) -> Iterator[tuple[Any, ...]]:
+        shelf, encode = self._world.shelves.by_table()[table.name], CODECS[table.name].encode
+        for key in sorted(shelf.rows):
+            yield from encode(shelf.rows[key])

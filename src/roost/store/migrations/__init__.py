@@ -1,0 +1,1 @@
+"""Migrations, run by ``upgrade.upgrade`` and by nothing else. They only add."""

@@ -1,0 +1,57 @@
+"""The one place that picks a store by its URL."""
+
+from pathlib import Path
+
+from roost.errors import BadSettings
+from roost.model import settings as model_settings
+from roost.ports import Store
+from roost.store.sqlite import SqliteStore
+from roost.store.sqlite_file import upgrade_file
+
+_POSTGRESQL = ("postgresql://", "postgres://")
+
+
+def open_store(url_or_path: str | Path, *, settings: model_settings.Store) -> Store:
+    """Open a database for serving; an absent or empty one gets its tables.
+
+    Args:
+        url_or_path: ``postgresql://…``, ``sqlite:///path``, or a path.
+        settings: how durable a commit is.
+
+    Raises:
+        StoreBusy: another process serves this SQLite file.
+        StoreOutdated: run the command that the message names.
+        StoreBroken: it is read-only, corrupt, or not a database of ours.
+        Unavailable: PostgreSQL does not answer.
+    """
+    url = str(url_or_path)
+    if is_postgresql(url):
+        from roost.store.postgresql import PostgresStore  # noqa: PLC0415  # needs an extra
+
+        return PostgresStore(url)
+    return SqliteStore(sqlite_path(url), synchronous=settings.synchronous)
+
+
+def upgrade(url_or_path: str | Path) -> None:
+    """Bring a database to the schema of this program; it must not be served meanwhile."""
+    url = str(url_or_path)
+    if is_postgresql(url):
+        from roost.store import postgresql_link  # noqa: PLC0415  # needs an extra
+
+        postgresql_link.upgrade(url)
+    else:
+        upgrade_file(sqlite_path(url))
+
+
+def is_postgresql(url: str) -> bool:
+    """Say whether a URL names a PostgreSQL database."""
+    return url.startswith(_POSTGRESQL)
+
+
+def sqlite_path(url: str) -> Path:
+    """Return the file of a SQLite URL or path."""
+    if url.startswith("sqlite:///"):
+        return Path(url.removeprefix("sqlite:///"))
+    if "://" in url:
+        raise BadSettings("store.url", f"is neither a path nor a URL of postgresql or sqlite: {url.split(':')[0]}://…")
+    return Path(url)

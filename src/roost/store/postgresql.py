@@ -1,0 +1,247 @@
+"""The store for several processes: one PostgreSQL database."""
+
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import errors
+
+from roost.errors import Unavailable
+from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
+from roost.ports import Committed, IdKind, Loaded
+from roost.store import postgresql_link
+from roost.store.batch import Batch, gather
+from roost.store.codec import decode_writes, encode_writes
+from roost.store.postgresql_arrays import Array
+from roost.store.postgresql_link import Lost
+from roost.store.postgresql_rows import batch_statement, lock_and_read, select, write_changed
+from roost.store.pruning import choose_doomed
+from roost.store.schema import ALLOCATION, BLOCK_SIZES, DECISION, Table
+from roost.store.stream import writes_of
+from roost.store.touched import committable, touched_by
+from roost.store.verdict import judge
+
+_PRUNED_PER_CALL = 5000
+# A live peer asks before each answer; one that has not asked for this long has to load anew.
+_FEED_KEPT_S = 600
+_MEASURED_AGAIN_S = 600.0
+# A batch loses a race that no lock can prevent only against another that won it.
+_ROUNDS = 8
+
+_FEED = "INSERT INTO feed (token, body) VALUES (%b, %b) RETURNING position"
+# A commit without changes is found by its decisions.
+_FIND = """
+SELECT position FROM feed WHERE token = %b
+UNION ALL SELECT 0 FROM decision WHERE id = ANY (%b) ORDER BY 1 DESC LIMIT 1"""
+_CHANGES = """
+SELECT now.snapshot::text, feed.position, feed.body
+FROM (SELECT pg_current_snapshot() AS snapshot) AS now
+LEFT JOIN feed ON feed.xid >= pg_snapshot_xmin(%b::pg_snapshot)
+  AND NOT pg_visible_in_snapshot(feed.xid, %b::pg_snapshot) AND feed.position <> ALL (%b::bigint[])
+ORDER BY feed.position"""
+_RESERVE = """
+INSERT INTO sequence AS s (kind, next) VALUES (%b, 1 + %b::bigint)
+ON CONFLICT (kind) DO UPDATE SET next = s.next + %b::bigint RETURNING next"""
+_BYTES = """
+SELECT coalesce((SELECT sum(octet_length(body)) FROM decision), 0)::bigint
+     + coalesce((SELECT sum(octet_length(body)) FROM feed), 0)::bigint"""
+_OLDEST = """
+SELECT * FROM (SELECT 'decision', id, decided_at_s, octet_length(body)::bigint
+               FROM decision ORDER BY id LIMIT %b) AS d
+UNION ALL
+SELECT * FROM (SELECT 'feed', position, extract(epoch FROM written_at)::float8, octet_length(body)::bigint
+               FROM feed WHERE written_at < now() - make_interval(secs => %b)
+               AND position < (SELECT max(position) FROM feed) ORDER BY position LIMIT %b) AS f"""
+
+
+class PostgresStore:
+    """A PostgreSQL database that any number of processes serve."""
+
+    def __init__(self, url: str) -> None:
+        """Open a database; an empty one gets its tables.
+
+        Args:
+            url: as libpq takes it.
+
+        Raises:
+            Unavailable: the server does not answer.
+            StoreOutdated: the schema is older or newer than ours.
+        """
+        self._url = url
+        postgresql_link.prepare(url)
+        self._link = postgresql_link.Link(url)
+        self._snapshot: str | None = None
+        self._own: list[int] = []  # positions of own changes that the snapshot does not show
+        self._blocks: dict[str, tuple[int, int]] = {}  # next identity, first that is not ours
+        self._position = 0
+        self._verdicts: list[Refusal | None] = []  # of the last attempt to commit
+        self._tokens = secrets.randbits(62)
+        self._kept: tuple[int, float] | None = None  # bytes, and when they were counted
+
+    def load(self) -> Loaded:
+        """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
+        with postgresql_link.explained():
+            connection = postgresql_link.connect(self._url)
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            connection.read_only = True
+            connection.autocommit = False
+            row = connection.execute("SELECT pg_current_snapshot()::text, max(position) FROM feed").fetchone()
+        assert row is not None
+        self._snapshot = row[0]
+        self._own.clear()
+        self._position = row[1] or 0
+        return Loaded(self._position, self._writes(connection))
+
+    def _writes(self, connection: postgresql_link.Connection) -> Iterator[Write]:
+        def scan(table: Table) -> Iterable[tuple[Any, ...]]:
+            columns = ("consumer_id", "inventory_id") if table is ALLOCATION else table.key
+            with connection.cursor(f"scan_{table.name}", binary=True) as cursor:
+                cursor.itersize = 5000
+                yield from cursor.execute(select(table, f"ORDER BY {', '.join(columns)}"))
+
+        try:
+            with postgresql_link.explained():
+                yield from writes_of(scan)
+        finally:
+            connection.close()
+
+    def reserve(self, kind: IdKind, count: int) -> int:
+        """See ``Store.reserve``. Blocks are taken from a table, in a transaction of their own."""
+        first, end = self._blocks.get(kind, (0, 0))
+        if end - first < count:
+            size = max(count, BLOCK_SIZES[kind])
+            end = self._read(_RESERVE, (kind, size, size))[0][0]
+            first = end - size
+        self._blocks[kind] = (first + count, end)
+        return first
+
+    def commit(self, items: Sequence[Item]) -> Committed:
+        """See ``Store.commit``. A group of claims and releases is one statement, and one round trip.
+
+        A connection that is lost meanwhile is made again, and the database is asked whether the commit is in
+        it; if not, it is done. If the server does not come back, the outcome stays unknown: ``Unavailable`` is
+        raised, and a commit that was made after all is returned by ``changes`` like one of another process.
+        """
+        assert committable(items), "a generation is never committed"
+        lost: int | None = None
+        for _ in range(_ROUNDS):
+            try:
+                committed = None if lost is None else self._find(items, lost)
+                return committed or self._commit(items)
+            except Lost as error:
+                lost = error.backend
+            except (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure, _Overtaken):
+                lost = None
+        raise Unavailable("PostgreSQL lost the connection, or every race, too often in one commit: retry later")
+
+    def _commit(self, items: Sequence[Item]) -> Committed:
+        batch = gather(items)
+        position = None if batch is None else self._commit_batch(batch, len(items))
+        if position is not None:
+            return self._committed(position)
+        self._tokens += 1
+        with self._link.watched() as connection, connection.transaction():
+            shelves = lock_and_read(connection, touched_by(items))
+            refusals: list[Refusal | None] = []
+            writes: list[Write] = []
+            for item in items:
+                refusals.append(judge(shelves, item))
+                if refusals[-1] is None:
+                    writes.extend(item.writes)
+            if not write_changed(connection, shelves):
+                raise _Overtaken
+            position = 0
+            if writes:
+                row = connection.execute(_FEED, (self._tokens, encode_writes(writes))).fetchone()
+                assert row is not None
+                position = row[0]
+            self._verdicts = refusals
+        return self._committed(position)
+
+    def _commit_batch(self, batch: Batch, item_count: int) -> int | None:
+        """Write a batch, all or nothing; None if a guard did not pass."""
+        self._tokens += 1
+        self._verdicts = [None] * item_count
+        statement = batch_statement(batch, self._tokens)
+        try:
+            with self._link.watched() as connection:
+                row = connection.execute(statement.text, statement.values, prepare=True, binary=True).fetchone()
+        except (errors.DivisionByZero, errors.UniqueViolation):
+            return None
+        assert row is not None
+        return int(row[0])
+
+    def _committed(self, position: int) -> Committed:
+        if position:
+            self._own.append(position)
+            self._position = max(self._position, position)
+        return Committed(self._verdicts, position or self._position)
+
+    def _find(self, items: Sequence[Item], lost: int) -> Committed | None:
+        """Return what became of the last attempt to commit, whose connection was lost; None if it is not there."""
+        self._link.finish(lost)
+        verdicts = zip(items, self._verdicts, strict=True)
+        ids = [row.id for item, refusal in verdicts if refusal is None for row in item.evidence]
+        found = self._read(_FIND, (self._tokens, Array("bigint", ids)))
+        return self._committed(found[0][0]) if found else None
+
+    def changes(self) -> Sequence[Change]:
+        """See ``Store.changes``. One round trip, whether there is anything new or not.
+
+        Positions become visible out of order, so what is new is told by snapshots: changes whose transaction
+        the present snapshot shows and the last one did not.
+        """
+        assert self._snapshot is not None, "load comes first"
+        values = (self._snapshot, self._snapshot, Array("bigint", self._own))
+        rows = self._read(_CHANGES, values)
+        self._snapshot = rows[0][0]
+        self._own.clear()
+        changes = [Change(position, decode_writes(body)) for _, position, body in rows if position is not None]
+        if changes:
+            self._position = max(self._position, changes[-1].position)
+        return changes
+
+    def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
+        """See ``Store.evidence``."""
+        if uuid is None:
+            rows = self._read(select(DECISION, "ORDER BY id DESC LIMIT %b"), (newest,))
+        else:
+            rows = self._read(select(DECISION, "WHERE uuid = ANY (%b)"), (Array("uuid", [uuid]),))
+        return [EvidenceRow(*row) for row in rows]
+
+    def prune(self, *, older_than_s: float, max_bytes: int) -> int:
+        """See ``Store.prune``. Changes of the last minutes stay, whatever the bounds: a peer may not have read them."""
+        if self._kept is None or time.monotonic() - self._kept[1] > _MEASURED_AGAIN_S:
+            self._kept = (self._read(_BYTES, ())[0][0], time.monotonic())
+        kept, counted_at_s = self._kept
+        oldest = self._read(_OLDEST, (_PRUNED_PER_CALL, float(_FEED_KEPT_S), _PRUNED_PER_CALL))
+        doomed, kept = choose_doomed(oldest, kept, older_than_s=older_than_s, max_bytes=max_bytes)
+        for text, numbers in (
+            ("DELETE FROM decision WHERE id = ANY (%b)", doomed["decision"]),
+            ("DELETE FROM feed WHERE position = ANY (%b)", doomed["feed"]),
+        ):
+            if numbers:
+                with self._link.watched() as connection:
+                    connection.execute(text, (Array("bigint", [number for (number,) in numbers]),))
+        self._kept = (kept, counted_at_s)
+        return len(doomed["decision"]) + len(doomed["feed"])
+
+    def close(self) -> None:
+        """See ``Store.close``."""
+        self._link.close()
+
+    def _read(self, text: str, values: Sequence[object]) -> list[Any]:
+        """Read rows, a second time if the connection was lost."""
+        for _ in range(2):
+            try:
+                with self._link.watched() as connection:
+                    return connection.execute(text, values, prepare=True, binary=True).fetchall()
+            except Lost:
+                continue
+        raise Unavailable("PostgreSQL lost the connection twice: retry later")
+
+
+class _Overtaken(Exception):  # noqa: N818  # never leaves this file
+    """Another process changed a row between its reading and its writing."""

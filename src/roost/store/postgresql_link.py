@@ -1,0 +1,180 @@
+"""One connection to PostgreSQL: made, lost, made again; and what its errors mean."""
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg.pq import TransactionStatus
+
+from roost.errors import StoreBroken, Unavailable
+from roost.store.postgresql_arrays import adapt
+from roost.store.schema import SCHEMA_VERSION, check_version
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+_CONNECT_TIMEOUT_S = 5
+_RECONNECT_S = 5.0
+_FINISH_MS = 5000
+# All statements find their rows by key, whatever the statistics of the moment say, and are planned once:
+# planning a claim's statement takes longer than running it.
+_OPTIONS = (
+    "SET plan_cache_mode = force_generic_plan; SET enable_hashjoin = off; SET enable_mergejoin = off; "
+    "SET enable_seqscan = off; SET jit = off"
+)
+_RACES = (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure)
+
+
+class Lost(Exception):  # noqa: N818  # never leaves the store
+    """The connection was lost; what it did last may have been done or not."""
+
+    def __init__(self, backend: int) -> None:
+        self.backend = backend
+        super().__init__(f"the connection to PostgreSQL was lost (process {backend} of the server)")
+
+
+class Link:
+    """The connection of one store."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._name = f"roost {secrets.token_hex(8)}"
+        self._connection = self._connect()
+        self._backend = self._connection.info.backend_pid
+
+    @property
+    def connection(self) -> Connection:
+        """The connection, made again if it was lost.
+
+        Raises:
+            Unavailable: the server did not come back within some seconds.
+        """
+        if self._connection.closed:
+            deadline = time.monotonic() + _RECONNECT_S
+            while True:
+                try:
+                    self._connection = self._connect()
+                    break
+                except Unavailable:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.1)
+            self._backend = self._connection.info.backend_pid
+        return self._connection
+
+    @contextmanager
+    def watched(self) -> Iterator[Connection]:
+        """Give the connection out, with errors explained.
+
+        Raises:
+            Lost: it broke while it was out.
+        """
+        connection = self.connection
+        try:
+            with explained():
+                yield connection
+        except BaseException as error:
+            if connection.closed and isinstance(error, (psycopg.Error, Unavailable)):
+                raise Lost(self._backend) from error
+            if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
+                connection.rollback()
+            raise
+
+    def finish(self, backend: int) -> None:
+        """Make sure that a process of the server that served this link has come to its end."""
+        self.connection.execute(
+            "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE pid = %s AND application_name = %s",
+            (_FINISH_MS, backend, self._name),
+        )
+
+    def close(self) -> None:
+        """End it."""
+        self._connection.close()
+
+    def _connect(self) -> Connection:
+        connection = connect(self._url, application_name=self._name)
+        connection.execute(_OPTIONS)
+        return connection
+
+
+def connect(url: str, *, application_name: str = "roost") -> Connection:
+    """Connect, in autocommit mode.
+
+    Raises:
+        Unavailable: the server does not answer, or does not let us in.
+    """
+    try:
+        connection: Connection = psycopg.connect(
+            url, autocommit=True, connect_timeout=_CONNECT_TIMEOUT_S, application_name=application_name
+        )
+    except psycopg.Error as error:
+        raise Unavailable(f"PostgreSQL: {_first_line(error)}") from error
+    adapt(connection)
+    return connection
+
+
+def prepare(url: str) -> None:
+    """Give an empty database its tables, and refuse one of another schema."""
+    connection = connect(url)
+    try:
+        version = _version(connection)
+        if version is None:
+            from roost.store.upgrade import upgrade_postgresql  # noqa: PLC0415  # slow to import
+
+            with explained():
+                upgrade_postgresql(url)
+            version = _version(connection)
+        check_version(version, "the PostgreSQL database")
+    finally:
+        connection.close()
+
+
+def upgrade(url: str) -> None:
+    """Run the missing migrations."""
+    from roost.store.upgrade import upgrade_postgresql  # noqa: PLC0415
+
+    connection = connect(url)
+    try:
+        version = _version(connection)
+    finally:
+        connection.close()
+    if version is not None and (not version.isdigit() or version >= SCHEMA_VERSION):
+        check_version(version, "the PostgreSQL database")
+        return
+    with explained():
+        upgrade_postgresql(url)
+
+
+def _version(connection: Connection) -> str | None:
+    with explained():
+        row = connection.execute("SELECT to_regclass('alembic_version') IS NOT NULL").fetchone()
+        if row is None or not row[0]:
+            return None
+        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    return None if row is None else str(row[0])
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn errors of PostgreSQL into ours, except those that mean a lost race."""
+    try:
+        yield
+    except _RACES:
+        raise
+    except (errors.DiskFull, errors.OutOfMemory) as error:
+        raise StoreBroken(f"PostgreSQL has no space left: nothing was written ({_first_line(error)})") from error
+    except errors.ReadOnlySqlTransaction as error:
+        raise StoreBroken("the PostgreSQL database is read-only") from error
+    except (errors.DataCorrupted, errors.IndexCorrupted) as error:
+        raise StoreBroken(f"the PostgreSQL database is corrupt: {_first_line(error)}") from error
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise Unavailable(f"PostgreSQL: {_first_line(error)}") from error
+    except psycopg.ProgrammingError as error:
+        raise StoreBroken(f"PostgreSQL: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or ["no answer"])[0]

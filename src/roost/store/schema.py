@@ -1,0 +1,128 @@
+"""The tables, as plain names: what the statements of both databases are made from."""
+
+from typing import Literal, NamedTuple
+
+from roost.errors import StoreOutdated
+
+# The newest migration. Migrations are numbered, so that an older program can tell a newer database.
+SCHEMA_VERSION = "0002"
+
+ColumnType = Literal["bigint", "float8", "text", "bytea", "uuid"]
+
+
+class Table(NamedTuple):
+    """One table: its columns in the order of the struct that is its row."""
+
+    name: str
+    columns: tuple[str, ...]
+    types: tuple[ColumnType, ...]  # of PostgreSQL; SQLite keeps uuid and bytea as blobs
+    key: tuple[str, ...]  # what a row, or a set of rows that is replaced as one, is found by
+    uniques: tuple[tuple[str, ...], ...] = ()
+    is_updated: bool = False  # concurrent writers wait for these rows, so they are never deleted to be rewritten
+
+    def types_of(self, columns: tuple[str, ...]) -> tuple[ColumnType, ...]:
+        """Return the types of some of the columns."""
+        return tuple(self.types[self.columns.index(column)] for column in columns)
+
+
+def _table(
+    name: str, columns: str, *, key: str, uniques: tuple[str, ...] = (), is_updated: bool = False
+) -> Table:
+    """Read ``column:type`` pairs; a column without a type is a bigint."""
+    pairs = [column.partition(":") for column in columns.split()]
+    types: list[ColumnType] = []
+    for _, _, kind in pairs:
+        match kind:
+            case "float8" | "text" | "bytea" | "uuid":
+                types.append(kind)
+            case _:
+                types.append("bigint")
+    return Table(
+        name=name,
+        columns=tuple(column for column, _, _ in pairs),
+        types=tuple(types),
+        key=tuple(key.split()),
+        uniques=tuple(tuple(unique.split()) for unique in uniques),
+        is_updated=is_updated,
+    )
+
+
+SYMBOL = _table("symbol", "kind:text id name:text", key="id", uniques=("kind name",))
+PROVIDER = _table(
+    "provider", "id uuid:uuid name:text parent_id root_id version", key="id", uniques=("uuid", "name")
+)
+INVENTORY = _table(
+    "inventory",
+    "id total reserved min_unit max_unit step_size allocation_ratio:float8 used",
+    key="id",
+    is_updated=True,
+)
+PROVIDER_TRAIT = _table("provider_trait", "provider_id trait_id", key="provider_id")
+PROVIDER_AGGREGATE = _table("provider_aggregate", "provider_id aggregate_id", key="provider_id")
+AGGREGATE = _table("aggregate", "id uuid:uuid name:text metadata:text version", key="id", uniques=("uuid",))
+HOST = _table(
+    "host",
+    "id provider_id host:text node:text facts:bytea version",
+    key="id",
+    uniques=("provider_id", "host node"),
+)
+SERVER_GROUP = _table(
+    "server_group", "id uuid:uuid name:text policy:text max_server_per_host", key="id", uniques=("uuid",)
+)
+DOCUMENT = _table(
+    "document", "id kind:text fingerprint:bytea body:bytea", key="id", uniques=("kind fingerprint",)
+)
+PLACE = _table("place", "group_id scope holder members", key="group_id scope", is_updated=True)
+CONSUMER = _table(
+    "consumer", "id uuid:uuid project_id:text user_id:text type_id generation", key="id", uniques=("uuid",)
+)
+ALLOCATION = _table("allocation", "consumer_id inventory_id amount", key="consumer_id")
+INSTANCE = _table(
+    "instance", "consumer_id host_id flavor_id image_id group_id scope holder", key="consumer_id"
+)
+DECISION = _table(
+    "decision",
+    "id uuid:uuid decided_at_s:float8 outcome:text project_id:text settings_id hosts:text reason:text body:bytea",
+    key="id",
+)
+
+# Identities handed out at once. Symbols go one by one: a class number has 16 bits, and a restart loses the
+# rest of a block.
+BLOCK_SIZES = {
+    "symbol": 1,
+    "provider": 64,
+    "aggregate": 64,
+    "host": 64,
+    "group": 64,
+    "document": 64,
+    "consumer": 4096,
+    "decision": 4096,
+}
+SEQUENCE_TABLES = {
+    "symbol": "symbol",
+    "provider": "provider",
+    "aggregate": "aggregate",
+    "host": "host",
+    "group": "server_group",
+    "document": "document",
+    "consumer": "consumer",
+    "decision": "decision",
+}
+
+
+def check_version(found: str | None, place: str) -> None:
+    """Refuse a database whose schema is not the one of this program.
+
+    Raises:
+        StoreOutdated: with the command that upgrades an older database.
+    """
+    if found == SCHEMA_VERSION:
+        return
+    if found is not None and (not found.isdigit() or found > SCHEMA_VERSION):
+        raise StoreOutdated(
+            f"{place} has schema {found}, newer than {SCHEMA_VERSION} of this program: use a newer roost"
+        )
+    raise StoreOutdated(
+        f"{place} has schema {found or 'none'}, older than {SCHEMA_VERSION} of this program: "
+        "run `roost db upgrade` and start again"
+    )

@@ -1,0 +1,232 @@
+"""The embedded store: one SQLite file, one serving process."""
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from contextlib import contextmanager
+from typing import Any
+
+from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
+from roost.ports import Committed, IdKind, Loaded
+from roost.store import sqlite_file
+from roost.store.batch import Batch, gather
+from roost.store.codec import encode_writes
+from roost.store.pruning import choose_doomed
+from roost.store.schema import ALLOCATION, BLOCK_SIZES, DECISION, SEQUENCE_TABLES, Table
+from roost.store.sqlite_rows import read_touched, select, write_batch, write_changed
+from roost.store.stream import writes_of
+from roost.store.touched import committable, touched_by
+from roost.store.verdict import judge
+
+_PRUNED_PER_CALL = 5000
+_BYTES = """
+SELECT coalesce((SELECT sum(length(body)) FROM decision), 0), coalesce((SELECT sum(length(body)) FROM feed), 0)"""
+# The newest change is left out: its number is where the next one goes on from.
+_OLDEST = """
+SELECT * FROM (SELECT 'decision', id, decided_at_s, length(body) FROM decision ORDER BY id LIMIT ?1)
+UNION ALL
+SELECT * FROM (SELECT 'feed', position, written_at_s, length(body) FROM feed
+               WHERE position < (SELECT max(position) FROM feed) ORDER BY position LIMIT ?1)"""
+
+
+class SqliteStore:
+    """A database file. Commits run in the thread that calls, so that none waits for another's."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        synchronous: str = "FULL",
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
+        """Open a database, and create it if it is absent.
+
+        Args:
+            path: the file; two more with ``-wal`` and ``-shm`` and a lock file lie beside it.
+            synchronous: FULL (a commit survives a power cut) or NORMAL (only a crash of this process).
+            now_s: the time, in seconds since the epoch, that changes are stamped with.
+
+        Raises:
+            StoreBusy: another process serves it.
+            StoreBroken: it is read-only, or not a database of ours.
+            StoreOutdated: its schema is older or newer than ours.
+        """
+        self.path = Path(path)
+        self._now_s = now_s
+        is_absent = not self.path.exists() or self.path.stat().st_size == 0
+        if is_absent:
+            sqlite_file.make_folder(self.path)
+        self._lock: sqlite_file.FileLock | None = sqlite_file.FileLock(self.path)
+        try:
+            if is_absent:
+                sqlite_file.create(self.path)
+            self._connection = sqlite_file.open_writer(self.path, synchronous=synchronous)
+            self._start()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    @classmethod
+    def open_reader(cls, path: str | Path) -> "SqliteStore":
+        """Open a database for reading only, beside the process that serves it.
+
+        Raises:
+            StoreBroken: it does not exist, or is not a database of ours.
+            StoreOutdated: its schema is older or newer than ours.
+        """
+        store = cls.__new__(cls)
+        store.path, store._now_s, store._lock = Path(path), time.time, None
+        store._connection = sqlite_file.open_reader(store.path)
+        store._start()
+        return store
+
+    def _start(self) -> None:
+        """Read the counters."""
+        with sqlite_file.explained(self.path):
+            row = self._connection.execute("SELECT max(position) FROM feed").fetchone()
+            # Pruning keeps the newest change, so positions never come twice.
+            self._position: int = row[0] or 0
+            self._next_ids: dict[str, int] = dict(self._connection.execute("SELECT kind, next FROM sequence"))
+            for kind, table in SEQUENCE_TABLES.items():
+                row = self._connection.execute(f"SELECT max(id) FROM {table}").fetchone()  # noqa: S608  # our names
+                after = (row[0] or 0) + 1
+                # Symbols are never deleted, and a class number has 16 bits: none may be lost by a restart.
+                self._next_ids[kind] = after if kind == "symbol" else max(self._next_ids.get(kind, 1), after)
+        # What the table says is handed out, and what it must say before the next commit.
+        self._reserved = dict(self._next_ids)
+        self._unsaved: dict[str, int] = {}
+        self._kept_bytes: int | None = None
+
+    def load(self) -> Loaded:
+        """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
+        with sqlite_file.explained(self.path):
+            connection = sqlite_file.open_reader(self.path)
+            connection.execute("BEGIN")
+            row = connection.execute("SELECT max(position) FROM feed").fetchone()
+        return Loaded(row[0] or 0, self._writes(connection))
+
+    def _writes(self, connection: sqlite3.Connection) -> Iterator[Write]:
+        def scan(table: Table) -> Iterable[tuple[Any, ...]]:
+            columns = ("consumer_id", "inventory_id") if table is ALLOCATION else table.key
+            cursor = connection.cursor()
+            cursor.arraysize = 1000
+            return cursor.execute(select(table, f"ORDER BY {', '.join(columns)}"))
+
+        try:
+            with sqlite_file.explained(self.path):
+                yield from writes_of(scan)
+        finally:
+            connection.close()
+
+    def reserve(self, kind: IdKind, count: int) -> int:
+        """See ``Store.reserve``. A block becomes durable with the next commit, before any identity of it is used."""
+        first = self._next_ids[kind]
+        self._next_ids[kind] = after = first + count
+        if after > self._reserved[kind]:
+            self._reserved[kind] = self._unsaved[kind] = max(after, self._reserved[kind] + BLOCK_SIZES[kind])
+        return first
+
+    def commit(self, items: Sequence[Item]) -> Committed:
+        """See ``Store.commit``. A group of claims and releases is a few guarded statements."""
+        assert committable(items), "a generation is never committed"
+        batch = gather(items)
+        with sqlite_file.explained(self.path), self._transaction():
+            committed = None if batch is None else self._commit_batch(items, batch)
+            if committed is None:
+                committed = self._commit_judged(items)
+        self._position = committed.position
+        self._unsaved.clear()
+        return committed
+
+    def _commit_batch(self, items: Sequence[Item], batch: Batch) -> Committed | None:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        if not write_batch(connection, batch):
+            connection.execute("ROLLBACK")
+            return None
+        position = self._append(batch.writes)
+        connection.execute("COMMIT")
+        if self._kept_bytes is not None:
+            self._kept_bytes += sum(map(len, (row.body for item in items for row in item.evidence)))
+        return Committed([None] * len(items), position)
+
+    def _commit_judged(self, items: Sequence[Item]) -> Committed:
+        self._connection.execute("BEGIN IMMEDIATE")
+        shelves = read_touched(self._connection, touched_by(items))
+        refusals: list[Refusal | None] = []
+        writes: list[Write] = []
+        for item in items:
+            refusals.append(judge(shelves, item))
+            if refusals[-1] is None:
+                writes.extend(item.writes)
+        write_changed(self._connection, shelves)
+        position = self._append(writes)
+        self._connection.execute("COMMIT")
+        self._kept_bytes = None
+        return Committed(refusals, position)
+
+    def _append(self, writes: list[Write]) -> int:
+        """Write the change, if there is one, and the counters; return the position afterwards."""
+        if self._unsaved:
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO sequence (kind, next) VALUES (?, ?)", self._unsaved.items()
+            )
+        if not writes:
+            return self._position
+        body = encode_writes(writes)
+        self._connection.execute(
+            "INSERT INTO feed (position, written_at_s, body) VALUES (?, ?, ?)",
+            (self._position + 1, self._now_s(), body),
+        )
+        if self._kept_bytes is not None:
+            self._kept_bytes += len(body)
+        return self._position + 1
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Leave nothing behind after an error."""
+        try:
+            yield
+        except BaseException:
+            self._kept_bytes = None
+            if self._connection.in_transaction:  # A full disk has rolled back by itself.
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def changes(self) -> Sequence[Change]:
+        """See ``Store.changes``. Nobody else writes, so there are none."""
+        return ()
+
+    def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
+        """See ``Store.evidence``."""
+        with sqlite_file.explained(self.path):
+            if uuid is None:
+                rows = self._connection.execute(select(DECISION, "ORDER BY id DESC LIMIT ?"), (newest,))
+            else:
+                # The index is read from end to end: see the migration that made it.
+                where = "WHERE id IN (SELECT id FROM decision INDEXED BY decision_id_uuid WHERE uuid = ?)"
+                rows = self._connection.execute(select(DECISION, where), (uuid,))
+            return [EvidenceRow(*row) for row in rows]
+
+    def prune(self, *, older_than_s: float, max_bytes: int) -> int:
+        """See ``Store.prune``."""
+        with sqlite_file.explained(self.path), self._transaction():
+            self._connection.execute("BEGIN IMMEDIATE")
+            kept = self._kept_bytes
+            if kept is None:
+                kept = sum(self._connection.execute(_BYTES).fetchone())
+            oldest = self._connection.execute(_OLDEST, (_PRUNED_PER_CALL,)).fetchall()
+            doomed, kept = choose_doomed(oldest, kept, older_than_s=older_than_s, max_bytes=max_bytes)
+            self._connection.executemany("DELETE FROM decision WHERE id = ?", doomed["decision"])
+            self._connection.executemany("DELETE FROM feed WHERE position = ?", doomed["feed"])
+            self._connection.execute("COMMIT")
+            self._kept_bytes = kept
+        return len(doomed["decision"]) + len(doomed["feed"])
+
+    def close(self) -> None:
+        """See ``Store.close``."""
+        self._connection.close()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None

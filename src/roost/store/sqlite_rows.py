@@ -1,0 +1,147 @@
+"""The statements of the SQLite store that write a batch."""
+
+import sqlite3
+from collections.abc import Iterable
+
+from roost.model.journal import CLASS_BITS
+from roost.store.batch import Batch
+from roost.store.codec import CODECS, fill, rewrites
+from roost.store.schema import (
+    ALLOCATION,
+    CONSUMER,
+    DECISION,
+    DOCUMENT,
+    INSTANCE,
+    INVENTORY,
+    PLACE,
+    PROVIDER,
+    Table,
+)
+from roost.store.shelves import Shelves
+from roost.store.touched import Touched, Values
+
+# The peak is checked rather than the sum: a batch that gives back what it took must have had room for it.
+_TAKE = """
+UPDATE inventory SET used = used + ?2
+WHERE id = ?1 AND used + ?3 <= (total - reserved) * allocation_ratio
+  AND ?4 >= min_unit AND ?5 <= max_unit AND ?6 % step_size = 0"""
+_SIT = """
+INSERT INTO place (group_id, scope, holder, members) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (group_id, scope) DO UPDATE SET holder = excluded.holder, members = members + excluded.members
+WHERE (members = 0 OR holder = excluded.holder) AND members + excluded.members <= ?5"""
+_RISE = """
+UPDATE place SET members = members + ?4
+WHERE group_id = ?1 AND scope = ?2 AND holder = ?3 AND members + ?4 >= 0"""
+_FREE = "DELETE FROM allocation WHERE consumer_id = ? AND inventory_id = ? AND amount = ?"
+
+
+def select(table: Table, where: str) -> str:
+    """Return a statement that reads rows of a table, whole."""
+    return f"SELECT {', '.join(table.columns)} FROM {table.name} {where}"  # noqa: S608  # names from schema.py
+
+
+def insert(table: Table) -> str:
+    """Return a statement that inserts a row."""
+    marks = ", ".join("?" * len(table.columns))
+    return f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({marks})"  # noqa: S608
+
+
+def _where(columns: tuple[str, ...]) -> str:
+    return "WHERE " + " AND ".join(f"{column} = ?" for column in columns)
+
+
+def _delete(table: Table) -> str:
+    return f"DELETE FROM {table.name} {_where(table.key)}"  # noqa: S608
+
+
+_INSERT = {table.name: insert(table) for table in (CONSUMER, ALLOCATION, INSTANCE, DOCUMENT, DECISION)}
+_DELETE_CONSUMER = _delete(CONSUMER)
+_DELETE_INSTANCE = _delete(INSTANCE)
+_DELETE_HOLDING = _delete(ALLOCATION)
+
+
+def write_batch(connection: sqlite3.Connection, batch: Batch) -> bool:
+    """Write a batch in the running transaction, if every guard of it passes.
+
+    Returns:
+        False if one does not; then some rows may have been written, and the transaction must be rolled back.
+    """
+    many = connection.executemany
+    try:
+        if batch.stocks:
+            rows = [(number, *amounts) for number, amounts in sorted(batch.stocks.items())]
+            if many(_TAKE, rows).rowcount != len(rows):
+                return False
+        if batch.places and not _write_places(connection, batch):
+            return False
+        if batch.consumers:
+            many(_INSERT["consumer"], batch.consumers.values())
+            many(_INSERT["allocation"], batch.allocations)
+            if batch.instances:
+                many(_INSERT["instance"], batch.instances)
+        if batch.released and not _write_releases(connection, batch):
+            return False
+        if batch.documents:
+            many(_INSERT["document"], batch.documents)
+        if batch.decisions:
+            many(_INSERT["decision"], batch.decisions)
+    except sqlite3.IntegrityError:
+        return False
+    return True
+
+
+def _write_places(connection: sqlite3.Connection, batch: Batch) -> bool:
+    rows = [(*key, *amounts) for key, amounts in batch.places.items()]
+    taken = [row for row in rows if row[3] > 0]
+    given = [row[:4] for row in rows if row[3] < 0]
+    if taken and connection.executemany(_SIT, taken).rowcount != len(taken):
+        return False
+    return not given or connection.executemany(_RISE, given).rowcount == len(given)
+
+
+def _write_releases(connection: sqlite3.Connection, batch: Batch) -> bool:
+    many, own = connection.executemany, [(number,) for number in batch.released]
+    return (
+        many(_FREE, batch.frees).rowcount == len(batch.frees)
+        and many(_DELETE_HOLDING, own).rowcount == 0  # They held nothing else.
+        and many(_DELETE_INSTANCE, own).rowcount >= 0
+        and many(_DELETE_CONSUMER, own).rowcount == len(own)
+    )
+
+
+def read_touched(connection: sqlite3.Connection, touched: Touched) -> Shelves:
+    """Read the rows that a verdict looks at, in the running transaction."""
+    shelves = Shelves()
+    for (name, columns), values in touched.lookups.items():
+        _read(connection, shelves, CODECS[name].table, columns, values)
+    _read(connection, shelves, INVENTORY, ("id",), ((number,) for number in touched.stock_ids))
+    _read(connection, shelves, PLACE, PLACE.key, touched.place_keys)
+    statement = select(INVENTORY, "WHERE id BETWEEN ? AND ?")
+    for number in touched.whole_providers:
+        bounds = (number << CLASS_BITS, (number + 1 << CLASS_BITS) - 1)
+        fill(shelves, "inventory", connection.execute(statement, bounds).fetchall())
+    roots = {provider.root_id for number in touched.trees if (provider := shelves.providers.get(number))}
+    _read(connection, shelves, PROVIDER, ("root_id",), ((number,) for number in roots))
+    return shelves
+
+
+def _read(
+    connection: sqlite3.Connection, shelves: Shelves, table: Table, columns: tuple[str, ...], values: Iterable[Values]
+) -> None:
+    statement = select(table, _where(columns))
+    for value in values:
+        rows = connection.execute(statement, value).fetchall()
+        if rows:
+            fill(shelves, table.name, rows)
+
+
+def write_changed(connection: sqlite3.Connection, shelves: Shelves) -> None:
+    """Write what accepted items changed, in the running transaction."""
+    for rewrite in rewrites(shelves):
+        table = rewrite.table
+        if rewrite.gone:
+            connection.executemany(_delete(table), rewrite.gone)
+        if rewrite.updated:
+            connection.executemany(insert(table).replace("INSERT", "INSERT OR REPLACE", 1), rewrite.updated)
+        if rewrite.fresh:
+            connection.executemany(insert(table), rewrite.fresh)

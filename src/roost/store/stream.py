@@ -1,0 +1,138 @@
+"""A whole database as writes, in an order in which they can be applied."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from roost.model.journal import (
+    CLASS_BITS,
+    GENERATION_SLOT,
+    Claim,
+    ConsumerRow,
+    InstanceRow,
+    InventoryRow,
+    Place,
+    PutDocument,
+    PutGeneration,
+    PutGroup,
+    PutInventories,
+    PutMembership,
+    PutProvider,
+    PutSymbol,
+    PutTraits,
+    Write,
+)
+from roost.store.codec import aggregate_of, host_of
+from roost.store.schema import (
+    AGGREGATE,
+    ALLOCATION,
+    CONSUMER,
+    DOCUMENT,
+    HOST,
+    INSTANCE,
+    INVENTORY,
+    PLACE,
+    PROVIDER,
+    PROVIDER_AGGREGATE,
+    PROVIDER_TRAIT,
+    SERVER_GROUP,
+    SYMBOL,
+    Table,
+)
+
+_SLOT_MASK = (1 << CLASS_BITS) - 1
+_CONSUMERS_PER_CLAIM = 500
+_FIRST = itemgetter(0)
+
+# Reads a table in the order of its first columns, all columns of a row in their order.
+Scan = Callable[[Table], Iterable[tuple[Any, ...]]]
+
+
+def writes_of(scan: Scan) -> Iterator[Write]:
+    """Yield everything that the tables hold.
+
+    ``PutInventories``, ``PutTraits`` and ``PutMembership`` expect generation 0 here, whatever it was; the
+    generations follow at the end. The limit of a place is 0: it was checked when it was taken.
+    """
+    yield from (PutSymbol(*row) for row in scan(SYMBOL))
+    yield from (PutDocument(*row) for row in scan(DOCUMENT))
+    yield from (aggregate_of(row) for row in scan(AGGREGATE))
+    yield from _parents_first(scan(PROVIDER))
+    generations: list[tuple[int, int]] = []
+    yield from _inventories(scan(INVENTORY), generations)
+    for provider_id, rows in groupby(scan(PROVIDER_TRAIT), key=_FIRST):
+        yield PutTraits(provider_id, 0, [row[1] for row in rows])
+    for provider_id, rows in groupby(scan(PROVIDER_AGGREGATE), key=_FIRST):
+        yield PutMembership(provider_id, 0, [row[1] for row in rows])
+    yield from (host_of(row) for row in scan(HOST))
+    yield from (PutGroup(*row) for row in scan(SERVER_GROUP))
+    yield from _claims(scan)
+    yield from (PutGeneration(provider_id, generation) for provider_id, generation in generations)
+
+
+def _parents_first(rows: Iterable[tuple[Any, ...]]) -> Iterator[PutProvider]:
+    """Yield providers in the order of their rows, but each after its parent."""
+    known: set[int] = set()
+    waiting: dict[int, list[PutProvider]] = {}
+    for row in rows:
+        ready = [PutProvider(*row)]
+        while ready:
+            provider = ready.pop()
+            if provider.parent_id is not None and provider.parent_id not in known:
+                waiting.setdefault(provider.parent_id, []).append(provider)
+                continue
+            known.add(provider.id)
+            yield provider
+            ready.extend(reversed(waiting.pop(provider.id, ())))
+
+
+def _inventories(rows: Iterable[tuple[Any, ...]], generations: list[tuple[int, int]]) -> Iterator[PutInventories]:
+    """Yield the inventories of each provider; note the generations on the way."""
+    for provider_id, own in groupby(rows, key=lambda row: row[0] >> CLASS_BITS):
+        inventories = []
+        for row in own:
+            class_id = row[0] & _SLOT_MASK
+            if class_id == GENERATION_SLOT:
+                generations.append((provider_id, row[7]))
+            else:
+                inventories.append(InventoryRow(class_id, *row[1:7]))
+        if inventories:
+            yield PutInventories(provider_id, 0, inventories)
+
+
+def _claims(scan: Scan) -> Iterator[Claim]:
+    """Yield who holds what: the three tables are read side by side, in the order of the consumers."""
+    seated = {(row[0], row[1]) for row in scan(PLACE) if row[3] > 0}
+    takes, instances = _Beside(scan(ALLOCATION)), _Beside(scan(INSTANCE))
+    claim = Claim([], [], [], [])
+    for row in scan(CONSUMER):
+        claim.consumers.append(ConsumerRow(*row))
+        claim.takes.extend(takes.of(row[0]))
+        for values in instances.of(row[0]):
+            instance = InstanceRow(*values)
+            claim.instances.append(instance)
+            if (instance.group_id, instance.scope) in seated:
+                claim.places.append(Place(instance.group_id, instance.scope, instance.holder, 1, 0))
+        if len(claim.consumers) == _CONSUMERS_PER_CLAIM:
+            yield claim
+            claim = Claim([], [], [], [])
+    if claim.consumers:
+        yield claim
+
+
+class _Beside:
+    """Rows ordered by consumer, read along with the consumers."""
+
+    def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._rows = iter(rows)
+        self._next = next(self._rows, None)
+
+    def of(self, consumer_id: int) -> list[tuple[Any, ...]]:
+        """Return the rows of one consumer; those of consumers that do not exist are passed over."""
+        own = []
+        while self._next is not None and self._next[0] <= consumer_id:
+            if self._next[0] == consumer_id:
+                own.append(self._next)
+            self._next = next(self._rows, None)
+        return own

@@ -1,0 +1,161 @@
+"""Which rows a verdict looks at: what the databases read before they judge a batch in Python."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from roost.model.journal import (
+    CLASS_BITS,
+    Claim,
+    DropProvider,
+    Item,
+    PutAggregate,
+    PutDocument,
+    PutGroup,
+    PutHost,
+    PutInventories,
+    PutMembership,
+    PutProvider,
+    PutSymbol,
+    PutTraits,
+    Release,
+    Write,
+)
+from roost.store.verdict import slot_of
+
+Value = int | float | str | bytes | None
+Values = tuple[Value, ...]
+
+
+class Touched:
+    """Keys of rows, by table and by the columns that they are keys of."""
+
+    def __init__(self) -> None:
+        self.lookups: dict[tuple[str, tuple[str, ...]], set[Values]] = {}
+        self.stock_ids: set[int] = set()  # single inventories, and generations
+        self.place_keys: set[tuple[int, int]] = set()
+        self.whole_providers: set[int] = set()  # providers of which every inventory is needed
+        self.trees: set[int] = set()  # providers of which the whole tree is needed
+        self.is_structural = False  # more than claims and releases
+
+    def look(self, table: str, columns: str, *values: Value) -> None:
+        """Note the row(s) of ``table`` with these values in these blank separated columns."""
+        self.lookups.setdefault((table, tuple(columns.split())), set()).add(values)
+
+
+def touched_by(items: Iterable[Item]) -> Touched:
+    """Return all that ``verdict.judge`` looks at for these items."""
+    touched = Touched()
+    for item in items:
+        for write in item.writes:
+            _LOOKS[type(write)](touched, write)
+        for row in item.evidence:
+            touched.look("decision", "id", row.id)
+    return touched
+
+
+def committable(items: Sequence[Item]) -> bool:
+    """Say whether all writes are of a kind that is committed at all."""
+    return all(type(write) in _LOOKS for item in items for write in item.writes)
+
+
+def _claim(touched: Touched, claim: Claim) -> None:
+    for consumer in claim.consumers:
+        touched.look("consumer", "id", consumer.id)
+        touched.look("consumer", "uuid", consumer.uuid)
+    for consumer_id in {take[0] for take in claim.takes}:
+        touched.look("consumer", "id", consumer_id)
+        touched.look("allocation", "consumer_id", consumer_id)
+    for _, inventory_id, _ in claim.takes:
+        touched.stock_ids.add(inventory_id)
+        touched.stock_ids.add(slot_of(inventory_id >> CLASS_BITS))
+    for instance in claim.instances:
+        touched.look("consumer", "id", instance.consumer_id)
+        touched.look("instance", "consumer_id", instance.consumer_id)
+    for place in claim.places:
+        touched.place_keys.add((place.group_id, place.scope))
+
+
+def _release(touched: Touched, release: Release) -> None:
+    for consumer_id in release.consumer_ids:
+        touched.look("consumer", "id", consumer_id)
+        touched.look("allocation", "consumer_id", consumer_id)
+        touched.look("instance", "consumer_id", consumer_id)
+    touched.stock_ids.update(inventory_id for _, inventory_id, _ in release.frees)
+    for place in release.places:
+        touched.place_keys.add((place.group_id, place.scope))
+
+
+def _put_provider(touched: Touched, write: PutProvider) -> None:
+    touched.is_structural = True
+    touched.look("provider", "id", write.id)
+    touched.look("provider", "uuid", write.uuid)
+    touched.look("provider", "name", write.name)
+    touched.trees.add(write.id)
+    if write.parent_id is not None:
+        touched.look("provider", "id", write.parent_id)
+        touched.trees.add(write.parent_id)
+
+
+def _drop_provider(touched: Touched, write: DropProvider) -> None:
+    touched.is_structural = True
+    touched.look("provider", "id", write.id)
+    touched.trees.add(write.id)
+    touched.whole_providers.add(write.id)
+    touched.look("host", "provider_id", write.id)
+
+
+def _put_inventories(touched: Touched, write: PutInventories) -> None:
+    touched.is_structural = True
+    touched.whole_providers.add(write.provider_id)
+
+
+def _put_labels(touched: Touched, write: PutTraits | PutMembership) -> None:
+    touched.is_structural = True
+    touched.stock_ids.add(slot_of(write.provider_id))
+
+
+def _put_aggregate(touched: Touched, write: PutAggregate) -> None:
+    touched.is_structural = True
+    touched.look("aggregate", "id", write.id)
+    touched.look("aggregate", "uuid", write.uuid)
+
+
+def _put_host(touched: Touched, write: PutHost) -> None:
+    touched.is_structural = True
+    touched.look("host", "id", write.id)
+    touched.look("host", "provider_id", write.provider_id)
+    touched.look("host", "host node", write.host, write.node)
+    touched.stock_ids.add(slot_of(write.provider_id))
+
+
+def _put_symbol(touched: Touched, write: PutSymbol) -> None:
+    touched.is_structural = True
+    touched.look("symbol", "id", write.id)
+    touched.look("symbol", "kind name", write.kind, write.name)
+
+
+def _put_group(touched: Touched, write: PutGroup) -> None:
+    touched.is_structural = True
+    touched.look("server_group", "id", write.id)
+    touched.look("server_group", "uuid", write.uuid)
+
+
+def _put_document(touched: Touched, write: PutDocument) -> None:
+    touched.is_structural = True
+    touched.look("document", "id", write.id)
+    touched.look("document", "kind fingerprint", write.kind, write.fingerprint)
+
+
+_LOOKS: dict[type[Write], Callable[..., None]] = {
+    PutSymbol: _put_symbol,
+    PutProvider: _put_provider,
+    DropProvider: _drop_provider,
+    PutInventories: _put_inventories,
+    PutTraits: _put_labels,
+    PutMembership: _put_labels,
+    PutAggregate: _put_aggregate,
+    PutHost: _put_host,
+    PutGroup: _put_group,
+    PutDocument: _put_document,
+    Claim: _claim,
+    Release: _release,
+}

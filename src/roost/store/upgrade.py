@@ -1,0 +1,63 @@
+"""Bring a database to the schema of this program. The only code that needs SQLAlchemy and alembic."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import alembic.command
+import alembic.config
+import sqlalchemy
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+def upgrade_sqlite(path: Path, *, to: str = "head") -> None:
+    """Run the missing migrations on a file, all in one transaction; create the file if it is absent."""
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(path, isolation_level=None)
+
+    engine = sqlalchemy.create_engine(
+        "sqlite://", creator=connect, isolation_level="AUTOCOMMIT", poolclass=sqlalchemy.pool.NullPool
+    )
+    with engine.connect() as connection:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        _run(connection, to)
+        connection.exec_driver_sql("COMMIT")
+
+
+def upgrade_postgresql(url: str, *, to: str = "head") -> None:
+    """Run the missing migrations, all in one transaction, while no other process does."""
+    import psycopg  # noqa: PLC0415  # an extra: absent where only SQLite is used
+
+    def connect() -> "psycopg.Connection[Any]":
+        return psycopg.connect(url)
+
+    engine = sqlalchemy.create_engine(
+        "postgresql+psycopg://", creator=connect, poolclass=sqlalchemy.pool.NullPool
+    )
+    with engine.begin() as connection:
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('roost upgrade'))")
+        _run(connection, to)
+
+
+def head() -> str:
+    """Return the newest migration."""
+    import alembic.script  # noqa: PLC0415  # only a test asks
+
+    found = alembic.script.ScriptDirectory.from_config(_config()).get_current_head()
+    assert found is not None
+    return found
+
+
+def _config() -> alembic.config.Config:
+    config = alembic.config.Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def _run(connection: sqlalchemy.Connection, to: str) -> None:
+    config = _config()
+    config.attributes["connection"] = connection
+    alembic.command.upgrade(config, to)

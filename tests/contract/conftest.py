@@ -1,0 +1,29 @@
+"""One world a store: a fixture that every contract test runs on each of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World
+
+from roost.ports import Store
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """Give a new, empty database."""
+    if request.param == "memory":
+        yield MemoryWorld()
+        return
+    if request.param == "sqlite":
+        made: SqliteWorld | PostgresWorld = SqliteWorld(tmp_path / "roost.db")
+    else:
+        made = PostgresWorld(request.getfixturevalue("postgres_url"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def store(world: World) -> Store:
+    """Give a store of a new, empty database."""
+    return world.open()

@@ -1,0 +1,158 @@
+"""What the store tests share: small values, and databases that can be opened several times."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from roost.model.journal import (
+    CLASS_BITS,
+    Claim,
+    ConsumerRow,
+    EvidenceRow,
+    InstanceRow,
+    InventoryRow,
+    Item,
+    Place,
+    PutHost,
+    PutInventories,
+    PutProvider,
+    Release,
+    Write,
+)
+from roost.ports import Store
+from roost.store.memory import MemoryStore
+from roost.store.postgresql import PostgresStore
+from roost.store.sqlite import SqliteStore
+
+CPU, MEMORY = 1, 2
+
+
+class MemoryWorld:
+    """Stores in memory that share their rows."""
+
+    def __init__(self) -> None:
+        self._first = MemoryStore()
+
+    def open(self) -> Store:
+        return self._first.peer()
+
+
+class SqliteWorld:
+    """One file; a store that was opened before is closed first, because a file has one server."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._open: SqliteStore | None = None
+
+    def open(self) -> Store:
+        self.close()
+        self._open = SqliteStore(self.path)
+        return self._open
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+
+
+class PostgresWorld:
+    """One database, served by any number of stores."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._open: list[PostgresStore] = []
+
+    def open(self) -> Store:
+        self._open.append(PostgresStore(self.url))
+        return self._open[-1]
+
+    def close(self) -> None:
+        for store in self._open:
+            store.close()
+
+
+World = MemoryWorld | SqliteWorld | PostgresWorld
+
+
+def uuid_of(*words: object) -> bytes:
+    """Return 16 bytes that differ when the words do."""
+    return hashlib.blake2b(repr(words).encode(), digest_size=16).digest()
+
+
+def provider(number: int, *, parent: PutProvider | None = None, version: int = 1, name: str = "") -> PutProvider:
+    root = number if parent is None else parent.root_id
+    above = None if parent is None else parent.id
+    return PutProvider(number, uuid_of("provider", number), name or f"p{number}", above, root, version)
+
+
+def offer(number: int, *, expected: int = 0, **totals: int) -> PutInventories:
+    """Offer ``cpu`` and ``memory``; either may be left out."""
+    rows = [InventoryRow(CPU if name == "cpu" else MEMORY, total, 0, 1, total, 1, 1.0) for name, total in totals.items()]
+    return PutInventories(number, expected, rows)
+
+
+def host(number: int, *, rack: str = "", provider_id: int = 0, version: int = 1) -> PutHost:
+    facts = msgspec.Raw(msgspec.msgpack.encode({"rack": rack}))
+    return PutHost(number, provider_id or number, f"h{number}", f"p{provider_id or number}", facts, version)
+
+
+def inventory(provider_id: int, class_id: int = CPU) -> int:
+    return provider_id << CLASS_BITS | class_id
+
+
+def claim(number: int, *takes: tuple[int, int], places: Iterable[Place] = (), instance: bool = True) -> Claim:
+    """Return a claim by one consumer: takes are pairs of inventory and amount."""
+    seats = list(places)
+    seat = seats[0] if seats else Place(0, 0, 0, 0, 0)
+    instances = [InstanceRow(number, 1, 1, 0, seat.group_id, seat.scope, seat.holder)] if instance else []
+    return Claim(
+        [ConsumerRow(number, uuid_of("consumer", number), "project", "user")],
+        [(number, taken, amount) for taken, amount in takes],
+        instances,
+        seats,
+    )
+
+
+def release(one: Claim) -> Release:
+    return Release([row.id for row in one.consumers], list(one.takes), list(one.places))
+
+
+def evidence(number: int, *, body: bytes = b"body", at_s: float = 1000.0) -> EvidenceRow:
+    return EvidenceRow(number, uuid_of("decision", number), at_s, "granted", "project", 1, "h1", "", body)
+
+
+def item(*writes: Write, rows: Iterable[EvidenceRow] = ()) -> Item:
+    return Item(writes, tuple(rows))
+
+
+def commit(store: Store, *items: Item) -> list[str]:
+    """Commit, and return the kinds of the refusals; an accepted item gives an empty word."""
+    return ["" if refusal is None else refusal.kind for refusal in store.commit(items).refusals]
+
+
+def state(store: Store) -> dict[str, Any]:
+    """Return all that a store holds, in a form that can be compared."""
+    found: dict[str, Any] = {}
+    for write in store.load().writes:
+        fields: Any = msgspec.to_builtins(write) if not isinstance(write, PutHost) else (write.id, bytes(write.facts))
+        kind = type(write).__name__
+        if isinstance(write, Claim):
+            for name in ("consumers", "takes", "instances", "places"):
+                rows = map(tuple, msgspec.to_builtins(getattr(write, name)))
+                found.setdefault(name, []).extend(rows)
+        else:
+            found.setdefault(kind, []).append(fields)
+    return {kind: sorted(rows, key=repr) for kind, rows in found.items()}
+
+
+def generations(store: Store) -> dict[int, int]:
+    return {row[1]: row[2] for row in state(store).get("PutGeneration", [])}
+
+
+def opened(world: World) -> Iterator[Store]:
+    store = world.open()
+    with closing(store):
+        yield store

@@ -1,0 +1,116 @@
+"""The audit finds every kind of damage, in both databases."""
+
+import sqlite3
+from contextlib import closing
+
+import msgspec
+import psycopg
+import pytest
+
+from roost.model.journal import Place, PutGroup, PutMembership, PutTraits
+from roost.model.settings import Store as StoreSettings
+from roost.store.audit import Finding, audit
+from roost.store.opening import open_store
+from tests.contract.stores import claim, commit, host, inventory, item, offer, provider, uuid_of
+
+_CPU_1 = (1 << 16) + 1
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    if request.param == "sqlite":
+        return str(tmp_path / "roost.db")
+    return request.getfixturevalue("postgres_url")
+
+
+@pytest.fixture
+def database(url):
+    """Give a sound database with three hosts in two racks and one group of each kind."""
+    with closing(open_store(url, settings=StoreSettings())) as store:
+        hosts = [
+            item(provider(one), offer(one, cpu=8), PutTraits(one, 1, [1]), host(one, rack=f"r{one // 2}"))
+            for one in (1, 2, 3)
+        ]
+        assert commit(store, *hosts) == [""] * 3
+        policies = ("anti-affinity", "affinity", "fault-domain", "soft-affinity")
+        groups = [PutGroup(at, uuid_of(at), "g", policy, 1) for at, policy in enumerate(policies, start=1)]
+        assert commit(store, item(*groups, provider(4, parent=provider(1)), PutMembership(1, 2, [5]))) == [""]
+        claims = [
+            claim(1, (inventory(1), 2), places=[Place(1, 1, 0, 1, 1)]),
+            claim(2, (inventory(1), 2), places=[Place(1, 2, 0, 1, 1)]),
+            claim(3, (inventory(1), 2), places=[Place(2, 0, 1, 1, 9)]),
+            claim(4, (inventory(1), 1), places=[Place(2, 0, 1, 1, 9)]),
+            claim(5, (inventory(2), 1), places=[Place(3, 1, 7, 1, 9)]),
+            claim(6, (inventory(2), 1), places=[Place(3, 2, 8, 1, 9)]),
+        ]
+        on = {2: 2, 5: 2, 6: 1}  # consumer -> host, where it is not host 1
+        moved = []
+        for number, one in enumerate(claims, start=1):
+            row = msgspec.structs.replace(one.instances[0], host_id=on.get(number, 1))
+            moved.append(msgspec.structs.replace(one, instances=[row]))
+        assert commit(store, *map(item, moved)) == [""] * 6
+    return url
+
+
+def damage(url, *statements):
+    if url.startswith("postgresql"):
+        with psycopg.connect(url, autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement)
+    else:
+        with closing(sqlite3.connect(url, isolation_level=None)) as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+
+def test_a_sound_database_has_no_findings(database):
+    assert audit(database) == []
+
+
+@pytest.mark.parametrize(
+    ("check", "statements"),
+    [
+        ("used", [f"UPDATE inventory SET used = used + 1 WHERE id = {_CPU_1}"]),
+        ("used", ["DELETE FROM allocation WHERE consumer_id = 1"]),
+        ("capacity", [f"UPDATE inventory SET total = 3 WHERE id = {_CPU_1}"]),
+        ("capacity", [f"UPDATE inventory SET allocation_ratio = 0.5 WHERE id = {_CPU_1}"]),
+        ("units", [f"UPDATE inventory SET min_unit = 2 WHERE id = {_CPU_1}"]),
+        ("units", [f"UPDATE inventory SET max_unit = 1 WHERE id = {_CPU_1}"]),
+        ("units", [f"UPDATE inventory SET step_size = 2 WHERE id = {_CPU_1}"]),
+        ("ownerless allocation", ["DELETE FROM consumer WHERE id = 1"]),
+        ("ownerless instance", ["DELETE FROM consumer WHERE id = 1"]),
+        ("allocation of nothing", [f"DELETE FROM inventory WHERE id = {_CPU_1}"]),
+        ("empty consumer", ["DELETE FROM allocation WHERE consumer_id = 1"]),
+        ("place", ["UPDATE place SET members = 2 WHERE group_id = 1 AND scope = 1"]),
+        ("place", ["DELETE FROM place WHERE group_id = 2"]),
+        ("place", ["DELETE FROM instance WHERE consumer_id = 3"]),
+        ("group", ["UPDATE instance SET host_id = 1 WHERE consumer_id = 2"]),
+        ("group", ["UPDATE instance SET host_id = 3 WHERE consumer_id = 4"]),
+        ("group", ["UPDATE instance SET host_id = 3 WHERE consumer_id = 6"]),
+        ("generation", ["UPDATE inventory SET used = 1 WHERE id = 65536"]),
+        ("generation", ["DELETE FROM inventory WHERE id = 65536"]),
+        ("generation", ["UPDATE consumer SET generation = 0 WHERE id = 1"]),
+        ("tree", ["UPDATE provider SET root_id = 2 WHERE id = 4"]),
+        ("tree", ["UPDATE provider SET parent_id = 99 WHERE id = 4"]),
+        ("tree", ["UPDATE provider SET parent_id = 4 WHERE id = 1"]),
+        ("ownerless inventory", ["DELETE FROM provider WHERE id = 3"]),
+        ("ownerless host", ["DELETE FROM provider WHERE id = 3"]),
+    ],
+)
+def test_damage_is_found(database, check, statements):
+    damage(database, *statements)
+    assert check in {finding.check for finding in audit(database)}
+
+
+def test_what_the_tables_themselves_forbid_is_found_where_they_do_not(tmp_path):
+    path = str(tmp_path / "roost.db")
+    with closing(open_store(path, settings=StoreSettings())) as store:
+        assert commit(store, item(provider(1), offer(1, cpu=8)), item(claim(1, (inventory(1), 2)))) == ["", ""]
+    damage(
+        path,
+        "ALTER TABLE consumer RENAME TO strict",
+        "CREATE TABLE consumer AS SELECT * FROM strict UNION ALL SELECT 2, uuid, '', '', 0, 1 FROM strict",
+        "INSERT INTO allocation SELECT 2, inventory_id, 3 FROM allocation",
+        f"UPDATE inventory SET used = 5 WHERE id = {_CPU_1}",
+    )
+    assert audit(path) == [Finding("doubled consumer", "consumers 1 and 2", "2 consumers have one uuid")]

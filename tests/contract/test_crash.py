@@ -1,0 +1,199 @@
+"""What is acknowledged survives SIGKILL, whole, and the next start needs no repair."""
+
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from roost.model.journal import CLASS_BITS
+from roost.model.settings import Store as StoreSettings
+from roost.store.audit import audit
+from roost.store.opening import open_store
+from tests import postgres
+from tests.contract.stores import claim, commit, evidence, inventory, item, offer, provider, release, state, uuid_of
+
+ROOT = Path(__file__).parents[2]
+PROVIDERS = 20
+
+
+def work(url: str, seed: int) -> None:
+    """Claim and release for ever, and name each consumer that came or went once that is durable.
+
+    Runs in a process of its own, until it is killed.
+    """
+    draw = random.Random(seed)
+    with closing(open_store(url, settings=StoreSettings())) as store:
+        list(store.load().writes)
+        held = []
+        while True:
+            count = draw.choice((1, 4, 32))
+            first = store.reserve("consumer", count)
+            items, names = [], []
+            for at in range(count):
+                one = claim(first + at, *((inventory(each), 1) for each in draw.sample(range(1, PROVIDERS + 1), 3)))
+                items.append(item(one, rows=[evidence(first + at, body=bytes(300))]))
+                names.append(f"+{first + at}")
+                held.append(one)
+            while len(held) > 200:
+                gone = held.pop(draw.randrange(len(held) - count))
+                items.append(item(release(gone)))
+                names.append(f"-{gone.consumers[0].id}")
+            if draw.random() < 0.1:  # not only guarded statements, rows judged one by one as well
+                number = store.reserve("provider", 1)
+                items.append(item(provider(1000 + number), offer(1000 + number, cpu=1)))
+                names.append("")
+            print(",".join(f"?{name}" for name in names), flush=True)
+            assert set(commit(store, *items)) == {""}
+            print(",".join(names), flush=True)
+
+
+class Killed:
+    """What a worker said until it was killed: consumers that came and went, a commit at a time."""
+
+    def __init__(self, output: bytes) -> None:
+        self.done: list[list[str]] = []
+        self.begun: list[str] = []  # the commit that was not acknowledged
+        # A line without its end was cut by the kill: a commit that was not begun, or not acknowledged.
+        for line in output.split(b"\n")[:-1]:
+            names = line.decode().split(",")
+            if names[0].startswith("?"):
+                self.begun = [name[1:] for name in names]
+            else:
+                assert names == self.begun
+                self.done.append(names)
+                self.begun = []
+
+
+def after(consumers: set[int], names: list[str]) -> set[int]:
+    """Return the consumers that are there after a commit."""
+    came = {int(name[1:]) for name in names if name.startswith("+")}
+    went = {int(name[1:]) for name in names if name.startswith("-")}
+    return (consumers | came) - went
+
+
+def run_and_kill(url: str, seed: int, *, after_s: float, kill=None) -> Killed:
+    """Let a worker commit for some moments, then kill it, or what ``kill`` kills."""
+    script = f"from tests.contract.test_crash import work; work({url!r}, {seed})"
+    path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": path},
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    ready, _, _ = select.select([process.stdout], [], [], 60)
+    assert ready, "the worker never started"
+    output, deadline = b"", time.monotonic() + after_s
+    while (left := deadline - time.monotonic()) > 0:
+        if select.select([process.stdout], [], [], left)[0]:
+            output += os.read(process.stdout.fileno(), 1 << 16)
+    if kill is not None:
+        kill()
+    process.send_signal(signal.SIGKILL)
+    output += process.stdout.read()
+    process.stderr.close()
+    process.stdout.close()
+    process.wait()
+    return Killed(output)
+
+
+def check(url: str, known: set[int], killed: Killed) -> set[int]:
+    """Compare a database with what was acknowledged.
+
+    Args:
+        url: the database.
+        known: the consumers that were there before this round.
+        killed: what was said in this round.
+
+    Returns:
+        The consumers that are there now.
+    """
+    assert audit(url) == []
+    for names in killed.done:
+        known = after(known, names)
+    with closing(open_store(url, settings=StoreSettings())) as store:
+        rows = state(store)
+        there = {row[0] for row in rows.get("consumers", [])}
+        assert there in (known, after(known, killed.begun)), "a commit is lost or half there"
+        assert {row[0] for row in rows.get("instances", [])} == there
+        assert len(rows.get("takes", [])) == 3 * len(there)
+        decided = {row.uuid for row in store.evidence(newest=10**6)}
+        missing = there - {number for number in there if uuid_of("decision", number) in decided}
+        assert not missing, "a claim is there without its evidence"
+    return there
+
+
+def prepare(url: str) -> None:
+    with closing(open_store(url, settings=StoreSettings())) as store:
+        offers = [item(provider(one), offer(one, cpu=10**6)) for one in range(1, PROVIDERS + 1)]
+        assert commit(store, *offers) == [""] * PROVIDERS
+
+
+def rounds(url: str, count: int, *, seed: int = 1) -> None:
+    draw = random.Random(seed)
+    known: set[int] = set()
+    prepare(url)
+    total = 0
+    for number in range(count):
+        killed = run_and_kill(url, seed * 1000 + number, after_s=draw.uniform(0.02, 0.4))
+        total += len(killed.done)
+        known = check(url, known, killed)
+    assert total > 0
+
+
+def test_sqlite_survives_being_killed(tmp_path):
+    rounds(str(tmp_path / "roost.db"), 5)
+
+
+def test_postgresql_clients_survive_being_killed(postgres_url):
+    rounds(postgres_url, 4)
+
+
+def test_a_kill_while_the_file_is_made_leaves_nothing_that_matters(tmp_path):
+    path = tmp_path / "roost.db"
+    for delay in (0.0, 0.3, 0.5, 0.55, 0.6):
+        script = f"from roost.store.sqlite import SqliteStore; SqliteStore({str(path)!r})"
+        process = subprocess.Popen(
+            [sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": str(ROOT / "src")}
+        )
+        time.sleep(delay)
+        process.kill()
+        process.wait()
+        path.unlink(missing_ok=True)
+    prepare(str(path))
+    assert audit(path) == []
+
+
+@pytest.mark.soak
+def test_sqlite_survives_fifty_kills(tmp_path):
+    rounds(str(tmp_path / "roost.db"), 50, seed=2)
+
+
+@pytest.mark.soak
+def test_postgresql_clients_survive_fifty_kills(postgres_url):
+    rounds(postgres_url, 50, seed=2)
+
+
+@pytest.mark.soak
+def test_a_postgresql_server_survives_being_killed():
+    server = postgres.Server(fsync=True)
+    try:
+        draw, known, url = random.Random(3), set(), server.url("postgres")
+        prepare(url)
+        for number in range(10):
+            killed = run_and_kill(url, 3000 + number, after_s=draw.uniform(0.05, 0.5), kill=server.kill)
+            server.start()
+            known = check(url, known, killed)
+    finally:
+        server.stop()
+
+
+def test_what_a_class_has_of_bits_is_what_the_audit_divides_by():
+    assert 1 << CLASS_BITS == 65536

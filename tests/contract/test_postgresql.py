@@ -1,0 +1,292 @@
+"""What the PostgreSQL store promises about several processes, and about a server that goes away."""
+
+import multiprocessing
+import random
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from roost.errors import StoreBroken, StoreOutdated, Unavailable
+from roost.model.journal import PutDocument, PutInventories
+from roost.model.settings import Store as StoreSettings
+from roost.store import upgrade as migrations
+from roost.store.audit import audit
+from roost.store.codec import encode_writes
+from roost.store.opening import open_store, upgrade
+from roost.store.postgresql import PostgresStore
+from tests import postgres
+from tests.contract.stores import (
+    claim,
+    commit,
+    evidence,
+    inventory,
+    item,
+    offer,
+    provider,
+    release,
+    state,
+    uuid_of,
+)
+
+
+@pytest.fixture
+def two(postgres_url):
+    """Give two stores of one database, both loaded, with a provider of 8 CPU."""
+    first, second = PostgresStore(postgres_url), PostgresStore(postgres_url)
+    assert commit(first, item(provider(1), offer(1, cpu=8))) == [""]
+    for store in (first, second):
+        list(store.load().writes)
+    yield first, second
+    first.close()
+    second.close()
+
+
+def seen(store):
+    return [write for change in store.changes() for write in change.writes]
+
+
+def test_a_change_is_seen_once_by_the_other_and_never_by_its_writer(two):
+    first, second = two
+    one = claim(1, (inventory(1), 1))
+    assert commit(first, item(one, rows=[evidence(1)])) == [""]
+    assert seen(first) == []
+    assert seen(second) == [one]
+    assert seen(second) == []
+    assert commit(second, item(release(one))) == [""]
+    assert seen(second) == []
+    assert seen(first) == [release(one)]
+
+
+def test_refused_items_are_not_in_the_feed(two):
+    first, second = two
+    good, bad = claim(1, (inventory(1), 8)), claim(2, (inventory(1), 1))
+    assert commit(first, item(good), item(bad), item(provider(2))) == ["", "capacity", ""]
+    assert seen(second) == [good, provider(2)]
+
+
+def test_a_change_that_becomes_visible_late_is_not_missed(two, postgres_url):
+    first, second = two
+    late, soon = provider(7), provider(8)
+    insert = "INSERT INTO feed (token, body) VALUES (0, %s)"
+    with psycopg.connect(postgres_url) as slow:
+        slow.execute(insert, (encode_writes([late]),))  # its position is lower, its commit later
+        assert commit(first, item(soon)) == [""]
+        assert seen(second) == [soon]
+        assert seen(second) == []
+        slow.commit()
+        assert seen(second) == [late]
+        assert seen(second) == []
+        assert seen(first) == [late]
+
+
+def test_a_load_and_the_changes_after_it_leave_no_gap(two, postgres_url):
+    first, _ = two
+    with psycopg.connect(postgres_url) as slow, closing(PostgresStore(postgres_url)) as third:
+        slow.execute("INSERT INTO feed (token, body) VALUES (0, %s)", (encode_writes([provider(7)]),))
+        loaded = third.load()
+        assert commit(first, item(provider(8))) == [""]
+        kinds = [type(write).__name__ for write in loaded.writes]
+        assert kinds == ["PutProvider", "PutInventories", "PutGeneration"]
+        slow.commit()
+        assert sorted(write.id for write in seen(third)) == [7, 8]
+
+
+def test_two_stores_judge_by_the_same_rows(two):
+    first, second = two
+    assert commit(first, item(claim(1, (inventory(1), 5)))) == [""]
+    assert commit(second, item(claim(2, (inventory(1), 4)))) == ["capacity"]
+    assert commit(second, item(claim(1, (inventory(1), 1)))) == ["duplicate"]
+    assert commit(second, item(PutInventories(1, 1, []))) == ["generation"]
+    assert commit(first, item(PutDocument(1, "flavor", b"f", b""))) == [""]
+    assert commit(second, item(PutDocument(2, "flavor", b"f", b""), claim(3, (inventory(1), 1)))) == ["duplicate"]
+
+
+def test_identities_are_never_shared(two):
+    first, second = two
+    found = [store.reserve("consumer", count) for count in (1, 5000, 10) for store in (first, second)]
+    assert len(set(found)) == len(found)
+    assert first.reserve("symbol", 1) + 1 == second.reserve("symbol", 1)
+
+
+def test_a_lost_connection_is_made_again(two, postgres_url):
+    first, second = two
+    list(first.load().writes)
+    for store in (first, second):
+        _cut(postgres_url)
+        assert commit(store, item(provider(store.reserve("provider", 1) + 10))) == [""]
+    _cut(postgres_url)
+    assert len(seen(first)) == 1
+    assert first.evidence() == []
+
+
+def _cut(url):
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+            "WHERE pid <> pg_backend_pid() AND datname = current_database() AND backend_type = 'client backend'"
+        )
+
+
+@pytest.mark.parametrize("structural", [False, True])
+def test_a_commit_whose_answer_was_lost_is_not_made_twice(two, structural):
+    first, second = two
+    one = item(claim(1, (inventory(1), 1)), *([provider(9)] if structural else []))
+    broken = first._link.connection
+    _lose_the_answer(first, after="COMMIT" if structural else "WITH")
+    assert commit(first, one, item(claim(2, (inventory(1), 8)))) == ["", "capacity"]
+    assert broken.closed
+    assert len(seen(second)) == len(one.writes)
+    assert seen(first) == []
+
+
+def _lose_the_answer(store, *, after):
+    """Let the connection die right after the statement that commits was done."""
+    connection = store._link.connection
+    if after == "WITH":
+        execute = connection.execute
+
+        def dying(query, *args, **kwargs):
+            cursor = execute(query, *args, **kwargs)
+            if "INSERT INTO feed" in str(query) or "WITH" in str(query):
+                connection.close()
+                raise psycopg.OperationalError("server closed the connection unexpectedly")
+            return cursor
+
+        connection.execute = dying
+        return
+    transaction = connection.transaction
+
+    class Dying:
+        def __enter__(self):
+            self.inner = transaction()
+            return self.inner.__enter__()
+
+        def __exit__(self, *error):
+            self.inner.__exit__(*error)
+            if error[0] is None:
+                connection.close()
+                raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    connection.transaction = Dying
+
+
+def test_a_server_that_is_gone_is_unavailable_and_used_again_when_it_is_back(monkeypatch):
+    monkeypatch.setattr("roost.store.postgresql_link._RECONNECT_S", 0.2)
+    server = postgres.Server(fsync=False)
+    try:
+        with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE one")
+        with closing(PostgresStore(server.url("one"))) as store:
+            list(store.load().writes)
+            assert commit(store, item(provider(1), offer(1, cpu=8))) == [""]
+            server.kill()
+            for use in (lambda: commit(store, item(provider(2))), store.changes, store.evidence, store.load):
+                with pytest.raises(Unavailable):
+                    use()
+            server.start()
+            assert commit(store, item(provider(2)), item(claim(1, (inventory(1), 1)))) == ["", ""]
+            assert seen(store) == []
+    finally:
+        server.stop()
+    with pytest.raises(Unavailable):
+        PostgresStore(server.url("one"))
+
+
+def test_an_empty_database_gets_its_tables_and_an_old_one_is_refused(postgres_server):
+    with postgres.fresh_database(postgres_server) as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+        migrations.upgrade_postgresql(url, to="0001")
+        for opened in (PostgresStore, audit):
+            with pytest.raises(StoreOutdated, match="roost db upgrade"):
+                opened(url)
+        upgrade(url)
+        with closing(open_store(url, settings=StoreSettings())) as store:
+            assert commit(store, item(provider(1))) == [""]
+        upgrade(url)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        for opened in (PostgresStore, upgrade):
+            with pytest.raises(StoreOutdated, match="newer"):
+                opened(url)
+    with postgres.fresh_database(postgres_server) as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+        with pytest.raises(StoreBroken):
+            audit(url)
+        with closing(PostgresStore(url)) as store:
+            assert state(store) == {}
+
+
+def test_a_read_only_server_is_a_clear_error(two):
+    first, second = two
+    first._link.connection.execute("SET default_transaction_read_only = on")
+    for write in (claim(1, (inventory(1), 1)), provider(4)):
+        with pytest.raises(StoreBroken, match="read-only"):
+            commit(first, item(write))
+    first._link.connection.execute("SET default_transaction_read_only = off")
+    assert commit(first, item(provider(4))) == [""]
+    assert seen(second) == [provider(4)]
+
+
+def test_the_feed_of_the_last_minutes_stays(two, postgres_url):
+    first, second = two
+    assert commit(first, item(provider(2)), item(rows=[evidence(1)])) == ["", ""]
+    assert first.prune(older_than_s=1e12, max_bytes=0) == 1
+    assert seen(second) == [provider(2)]
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("UPDATE feed SET written_at = now() - interval '1 hour'")
+    assert first.prune(older_than_s=1e12, max_bytes=10**9) == 1, "the newest change stays"
+
+
+_HOT, _ROOM, _TRIES, _GROUP = 4, 300, 40, 16
+
+
+def _race(url, number, start, results):
+    draw = random.Random(number)
+    with closing(PostgresStore(url)) as store:
+        list(store.load().writes)
+        first, decision = store.reserve("consumer", _TRIES * _GROUP), store.reserve("decision", _TRIES * _GROUP)
+        start.wait()
+        accepted, held = 0, []
+        for batch in range(_TRIES):
+            items = []
+            for at in range(_GROUP):
+                consumer = first + batch * _GROUP + at
+                takes = [(inventory(one), 1) for one in draw.sample(range(1, _HOT + 1), 2)]
+                items.append((claim(consumer, *takes), decision + batch * _GROUP + at))
+            if held and draw.random() < 0.3:
+                gone = held.pop(draw.randrange(len(held)))
+                assert commit(store, item(release(gone))) == [""]
+                accepted -= 1
+            verdicts = commit(store, *(item(one, rows=[evidence(row)]) for one, row in items))
+            assert set(verdicts) <= {"", "capacity"}
+            kept = [one for (one, _), verdict in zip(items, verdicts, strict=True) if not verdict]
+            accepted += len(kept)
+            held += kept
+            if batch % 7 == 0:
+                document = PutDocument(store.reserve("document", 1), "flavor", uuid_of(batch), b"")
+                assert set(commit(store, item(document))) <= {"", "duplicate"}
+        results.put(accepted)
+
+
+def test_processes_that_race_for_hot_providers_never_overbook(postgres_url):
+    with closing(PostgresStore(postgres_url)) as store:
+        offers = [item(provider(one), offer(one, cpu=_ROOM)) for one in range(1, _HOT + 1)]
+        assert commit(store, *offers) == [""] * _HOT
+    spawn = multiprocessing.get_context("spawn")
+    start, results = spawn.Event(), spawn.Queue()
+    racers = [spawn.Process(target=_race, args=(postgres_url, number, start, results)) for number in range(2)]
+    for racer in racers:
+        racer.start()
+    start.set()
+    accepted = sum(results.get(timeout=60) for _ in racers)
+    for racer in racers:
+        racer.join()
+        assert racer.exitcode == 0
+    assert audit(postgres_url) == []
+    with closing(PostgresStore(postgres_url)) as store:
+        assert len(state(store)["consumers"]) == accepted

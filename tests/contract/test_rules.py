@@ -1,0 +1,177 @@
+"""Promises that every filter and every weigher keeps. Rules are discovered, so a new one is held to them at once."""
+
+import copy
+import inspect
+import pkgutil
+from importlib import import_module
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roost.model.host import HostFacts
+from roost.model.request import Destination
+from roost.scheduler import filters, weighers
+from roost.scheduler.places import place_number
+from tests.fleets import COLUMNS_OF_COUNTS, fleet, group, hosts_of, spec, uuid_text
+
+
+def classes(package):
+    """Give the rule of every file of a package."""
+    for module in pkgutil.iter_modules(package.__path__):
+        members = vars(import_module(f"{package.__name__}.{module.name}")).values()
+        yield next(each for each in members if inspect.isclass(each) and getattr(each, "name", None) == module.name)
+
+
+FILTERS, WEIGHERS = list(classes(filters)), list(classes(weighers))
+RULES = FILTERS + WEIGHERS
+
+host_facts = st.builds(
+    HostFacts,
+    vcpus_total=st.integers(0, 64),
+    hypervisor_type=st.sampled_from(["", "QEMU", "xen"]),
+    hypervisor_version=st.sampled_from([0, 4001000, 6002000]),
+    supported_instances=st.sampled_from([(), (("x86_64", "kvm", "hvm"),), (("i686", "xen", "xen"),)]),
+    cpu_info=st.sampled_from([{}, {"arch": "x86_64"}, {"arch": "ppc64", "maxphysaddr": {"bits": 46}}]),
+    stats=st.sampled_from([{}, {"rank": "1"}, {"rank": "x"}]),
+    num_io_ops=st.integers(0, 9),
+    failed_builds=st.integers(0, 3),
+    rack=st.sampled_from(["", "r1", "r2"]),
+    cell=st.sampled_from(["", "a", "b"]),
+    is_disabled=st.booleans(),
+    is_forced_down=st.booleans(),
+    reported_at_s=st.sampled_from([None, 0.0, 930.0, 1000.0]),
+)
+POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "fault-domain")
+
+
+@st.composite
+def fleets(draw):
+    """Give a fleet whose hosts differ in everything a rule may look at."""
+    state = fleet(*draw(st.lists(host_facts, min_size=1, max_size=8)))
+    for row in range(len(state.hosts)):
+        for name in COLUMNS_OF_COUNTS:
+            state.hosts.columns[name].data[row] = draw(st.integers(0, 9))
+        state.hosts.derive(row)
+    return state
+
+
+@st.composite
+def specs(draw, rows):
+    """Give a request that some rule may be concerned by."""
+    wishes = st.sampled_from(["hypervisor_type", "rank", "capabilities:cpu_info:arch", "num_instances", "uuid"])
+    members = group(draw(st.sampled_from(POLICIES)), limit=draw(st.integers(1, 3)))
+    members.members.update(draw(st.dictionaries(st.integers(0, rows - 1), st.integers(1, 3))))
+    members.places.update({place_number(name): (place_number(name), 1) for name in draw(st.sets(st.just("r1")))})
+    return spec(
+        draw(st.dictionaries(wishes, st.sampled_from([">= 1", "x86_64", "<in> 1", "QEMU"]), max_size=2)),
+        image=draw(st.sampled_from([None, {}, {"hw_architecture": "x86_64", "img_hv_requested_version": ">=5"}])),
+        group=draw(st.sampled_from([None, members])),
+        hints={"fault_domain": draw(st.sampled_from(["r1", "r2"]))},
+        now_s=1000.0,
+        moved_uuid=draw(st.sampled_from([None, uuid_text(5)])),
+        destination=draw(st.sampled_from([None, Destination(cell="a", allow_cross_cell_move=True)])),
+    )
+
+
+def made(rule):
+    """Give a rule with its default options."""
+    return rule(rule.options())
+
+
+def verdict(rule, view, wanted):
+    """Give the mask of a filter or the raw weights of a weigher."""
+    return rule.keep(view, wanted) if hasattr(rule, "keep") else rule.raw(view, wanted)
+
+
+@pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.name)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_each_host_is_judged_on_its_own(kind, data):
+    """Shuffling hosts, or leaving some out, shuffles verdicts and leaves those out, and changes none."""
+    state = data.draw(fleets())
+    wanted = data.draw(specs(len(state.hosts)))
+    rule = made(kind)
+    if not rule.concerns(wanted):
+        return
+    whole = verdict(rule, hosts_of(state), wanted)
+    rows = data.draw(st.permutations(range(len(state.hosts))))[: data.draw(st.integers(0, len(state.hosts)))]
+    np.testing.assert_array_equal(verdict(rule, hosts_of(state, rows), wanted), whole[rows])
+    assert len(whole) == len(state.hosts)
+    assert whole.dtype == (np.bool_ if hasattr(rule, "keep") else np.float64)
+
+
+@pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.name)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_a_rule_edits_nothing(kind, data):
+    state = data.draw(fleets())
+    wanted = data.draw(specs(len(state.hosts)))
+    rule = made(kind)
+    before = {name: column.view.copy() for name, column in state.hosts.columns.items()}
+    facts, request = msgspec.json.encode(state.hosts.facts), msgspec.json.encode(wanted.request)
+    members = copy.deepcopy(wanted.group and (wanted.group.members, wanted.group.places))
+    if rule.concerns(wanted):
+        verdict(rule, hosts_of(state), wanted)
+    for name, column in before.items():
+        np.testing.assert_array_equal(state.hosts.columns[name].view, column)
+    assert (facts, request) == (msgspec.json.encode(state.hosts.facts), msgspec.json.encode(wanted.request))
+    assert members == (wanted.group and (wanted.group.members, wanted.group.places))
+
+
+@pytest.mark.parametrize("kind", FILTERS, ids=lambda kind: kind.name)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_a_verdict_on_facts_stays_when_only_use_changes(kind, data):
+    state = data.draw(fleets())
+    wanted = data.draw(specs(len(state.hosts)))
+    rule = made(kind)
+    if not rule.concerns(wanted) or rule.reads(wanted) != "facts":
+        return
+    before = rule.keep(hosts_of(state), wanted)
+    for row in range(len(state.hosts)):
+        for name in COLUMNS_OF_COUNTS:
+            state.hosts.columns[name].data[row] += 5
+        state.hosts.derive(row)
+    np.testing.assert_array_equal(rule.keep(hosts_of(state), wanted), before)
+
+
+@pytest.mark.parametrize("kind", FILTERS, ids=lambda kind: kind.name)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_a_reason_is_a_sentence_that_waits_for_its_subject(kind, data):
+    wanted = data.draw(specs(3))
+    if kind.name != "all_hosts" and not made(kind).concerns(wanted):
+        return
+    reason = made(kind).reason(wanted)
+    assert reason
+    assert reason == reason.strip()
+    assert reason[0].islower()
+    assert not reason.endswith(".")
+
+
+@pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.name)
+def test_options_can_be_left_out_and_say_what_they_are_for(kind):
+    assert kind.section
+    assert issubclass(kind.options, msgspec.Struct)
+    made(kind)
+
+
+@pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.name)
+def test_every_option_has_a_description(kind):
+    schema = msgspec.json.schema(kind.options)["$defs"][kind.options.__name__]["properties"]
+    assert [name for name, option in schema.items() if not option.get("description", "").endswith(".")] == []
+
+
+def test_no_two_rules_share_a_name():
+    for kinds in (FILTERS, WEIGHERS):
+        names = [name for kind in kinds for name in {kind.name, kind.nova_name} if name]
+        assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("kind", WEIGHERS, ids=lambda kind: kind.name)
+def test_a_multiplier_is_the_option_of_the_same_name_as_the_aggregate_key(kind):
+    value = getattr(kind.options(), kind.aggregate_key)
+    assert made(kind).multiplier == kind.sign * value

@@ -1,0 +1,217 @@
+"""What the SQLite store promises about its file."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from roost.errors import BadSettings, StoreBroken, StoreBusy, StoreOutdated
+from roost.model.journal import DropProvider
+from roost.model.settings import Store as StoreSettings
+from roost.store import upgrade as migrations
+from roost.store.audit import audit
+from roost.store.opening import open_store, upgrade
+from roost.store.schema import SCHEMA_VERSION
+from roost.store.sqlite import SqliteStore
+from tests.contract.stores import claim, commit, evidence, inventory, item, offer, provider, state
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "roost.db"
+
+
+def test_an_absent_file_is_created_with_its_folder(tmp_path):
+    path = tmp_path / "deep" / "down" / "roost.db"
+    with closing(open_store(path, settings=StoreSettings())) as store:
+        assert commit(store, item(provider(1))) == [""]
+    assert path.exists()
+    assert not path.with_name("roost.db.new").exists()
+
+
+def test_an_empty_file_counts_as_absent(path):
+    path.touch()
+    with closing(SqliteStore(path)) as store:
+        assert list(store.load().writes) == []
+
+
+def test_urls_and_paths_name_the_same_file(path):
+    with closing(open_store(f"sqlite:///{path}", settings=StoreSettings(synchronous="NORMAL"))):
+        assert path.exists()
+    with pytest.raises(BadSettings, match="mysql"):
+        open_store("mysql://somewhere", settings=StoreSettings())
+
+
+def test_a_commit_is_flushed_unless_the_settings_relax_it(path):
+    for synchronous, expected in (("FULL", 2), ("NORMAL", 1)):
+        with closing(SqliteStore(path, synchronous=synchronous)) as store:
+            assert store._connection.execute("PRAGMA synchronous").fetchone() == (expected,)
+            assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_second_server_is_refused_with_the_way_out(path):
+    with closing(SqliteStore(path)):
+        with pytest.raises(StoreBusy, match="PostgreSQL"):
+            SqliteStore(path)
+        script = f"from roost.store.sqlite import SqliteStore; SqliteStore({str(path)!r})"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        assert "served by another process" in done.stderr
+    SqliteStore(path).close()
+
+
+def test_a_refused_open_leaves_the_lock_free(path):
+    path.write_bytes(b"not a database, whatever its name may say" * 100)
+    for _ in range(2):
+        with pytest.raises(StoreBroken, match="not a database"):
+            SqliteStore(path)
+
+
+def test_commands_that_only_read_run_beside_the_server(path):
+    with closing(SqliteStore(path)) as store:
+        assert commit(store, item(provider(1), offer(1, cpu=8)), item(claim(1, (inventory(1), 1)))) == ["", ""]
+        with closing(SqliteStore.open_reader(path)) as reader:
+            assert state(reader) == state(store)
+            assert commit(store, item(rows=[evidence(1)])) == [""]
+            assert reader.evidence() == [evidence(1)]
+            with pytest.raises(StoreBroken, match="read-only"):
+                commit(reader, item(provider(2)))
+        assert audit(path) == []
+
+
+def test_a_reader_needs_a_database(path):
+    with pytest.raises(StoreBroken, match="does not exist"):
+        SqliteStore.open_reader(path)
+    with pytest.raises(StoreBroken, match="does not exist"):
+        audit(path)
+    with pytest.raises(StoreBroken, match="does not exist"):
+        upgrade(path)
+
+
+def test_an_old_schema_is_refused_with_the_command_and_can_be_upgraded(path):
+    migrations.upgrade_sqlite(path, to="0001")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO symbol (kind, id, name) VALUES ('trait', 1, 'KEPT')")
+        connection.commit()
+    for opened in (SqliteStore, SqliteStore.open_reader, audit):
+        with pytest.raises(StoreOutdated, match="roost db upgrade"):
+            opened(path)
+    upgrade(path)
+    with closing(SqliteStore(path)) as store:
+        assert state(store) == {"PutSymbol": [["symbol", "trait", 1, "KEPT"]]}
+        with pytest.raises(StoreBusy):
+            upgrade(path)
+    upgrade(path)
+
+
+def test_a_newer_schema_is_refused(path):
+    SqliteStore(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.commit()
+    for opened in (SqliteStore, upgrade):
+        with pytest.raises(StoreOutdated, match="newer"):
+            opened(path)
+
+
+def test_the_schema_of_the_program_is_the_newest_migration():
+    assert migrations.head() == SCHEMA_VERSION
+
+
+def test_the_database_of_another_program_is_refused(path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    with pytest.raises(StoreBroken, match="not one of roost"):
+        SqliteStore(path)
+
+
+def test_a_corrupt_page_is_a_clear_error(path):
+    with closing(SqliteStore(path)) as store:
+        commit(store, *(item(provider(number)) for number in range(1, 400)))
+    with closing(sqlite3.connect(path)) as connection:
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'provider'").fetchone()
+    with path.open("r+b") as file:
+        file.seek((root - 1) * 4096)
+        file.write(b"\xff" * 4096)
+    with pytest.raises(StoreBroken, match="corrupt"), closing(SqliteStore(path)) as store:
+        commit(store, item(provider(1000)))
+
+
+def test_a_full_disk_leaves_nothing_behind_and_the_store_usable(path):
+    with closing(SqliteStore(path)) as store:
+        assert commit(store, item(provider(1), offer(1, cpu=8))) == [""]
+        before = state(store)
+        (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
+        store._connection.execute(f"PRAGMA max_page_count = {pages + 1}")
+        for number in range(3):  # claims by guarded statements, and rows judged one by one
+            with pytest.raises(StoreBroken, match="no space"):
+                commit(store, item(claim(1, (inventory(1), 1)), rows=[evidence(1, body=bytes(100_000))]))
+            with pytest.raises(StoreBroken, match="no space"):
+                commit(store, *(item(provider(other)) for other in range(10 + number, 2000)))
+            assert state(store) == before
+        store._connection.execute("PRAGMA max_page_count = 1000000")
+        assert commit(store, item(claim(1, (inventory(1), 1)))) == [""]
+    assert audit(path) == []
+
+
+def test_another_writer_is_waited_for_and_then_reported(path):
+    with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        store._connection.execute("PRAGMA busy_timeout = 50")
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreBusy, match="locked"):
+            commit(store, item(provider(1)))
+        other.execute("ROLLBACK")
+        assert commit(store, item(provider(1))) == [""]
+
+
+@contextmanager
+def _somebody():
+    """Root may write everything, so as root the test becomes somebody else."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_read_only_database_is_refused_for_serving_and_can_be_read(what):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        path = folder / "roost.db"
+        with closing(SqliteStore(path)) as store:
+            assert commit(store, item(provider(1))) == [""]
+        for old in folder.glob("roost.db?*"):
+            old.unlink()
+        path.chmod(0o444 if what == "file" else 0o666)
+        folder.chmod(0o777 if what == "file" else 0o555)
+        try:
+            with _somebody():
+                with pytest.raises(StoreBroken, match="read-only|cannot be served"):
+                    SqliteStore(path)
+                with closing(SqliteStore.open_reader(path)) as reader:
+                    assert len(list(reader.load().writes)) == 2
+        finally:
+            folder.chmod(0o755)
+
+
+def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreBroken, match="cannot be created"):
+        SqliteStore(tmp_path / "file" / "roost.db")
+
+
+def test_identities_of_deleted_rows_do_not_come_back_after_a_restart(path):
+    with closing(SqliteStore(path)) as store:
+        first = store.reserve("provider", 3)
+        assert commit(store, item(provider(first + 2)), item(DropProvider(first + 2))) == ["", ""]
+    with closing(SqliteStore(path)) as store:
+        assert store.reserve("provider", 1) > first + 2

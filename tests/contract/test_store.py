@@ -1,0 +1,325 @@
+"""What every store promises."""
+
+import pytest
+from tests.contract.stores import (
+    CPU,
+    MEMORY,
+    World,
+    claim,
+    commit,
+    evidence,
+    generations,
+    host,
+    inventory,
+    item,
+    offer,
+    provider,
+    release,
+    state,
+    uuid_of,
+)
+
+from roost.model.journal import (
+    Claim,
+    ConsumerRow,
+    DropProvider,
+    InstanceRow,
+    InventoryRow,
+    Place,
+    PutAggregate,
+    PutDocument,
+    PutGroup,
+    PutInventories,
+    PutMembership,
+    PutSymbol,
+    PutTraits,
+)
+from roost.ports import Store
+
+
+@pytest.fixture
+def small(store: Store) -> Store:
+    """Give a store with two providers of 8 CPU and 100 memory each."""
+    for number in (1, 2):
+        assert commit(store, item(provider(number), offer(number, cpu=8, memory=100), host(number))) == [""]
+    return store
+
+
+def test_a_new_store_is_empty(store: Store) -> None:
+    loaded = store.load()
+    assert list(loaded.writes) == []
+    assert loaded.position == 0
+    assert commit(store) == []
+    assert commit(store, item()) == [""]
+
+
+def test_a_load_gives_back_what_was_committed(world: World) -> None:
+    store = world.open()
+    root = provider(7)
+    writes = (
+        PutSymbol("trait", 1, "CUSTOM_A"),
+        PutSymbol("resource_class", 2, "CUSTOM_B"),
+        PutDocument(1, "flavor", b"print", b"body"),
+        PutAggregate(1, uuid_of("aggregate"), "zone", {"availability_zone": "a"}, 1),
+        root,
+        provider(3, parent=root),
+        offer(7, cpu=8),
+        PutTraits(7, 1, [1]),
+        PutMembership(7, 2, [1]),
+        host(7, rack="r1"),
+        PutGroup(1, uuid_of("group"), "g", "anti-affinity", 1),
+        claim(1, (inventory(7), 2), places=[Place(1, 7, 0, 1, 1)]),
+    )
+    assert commit(store, item(*writes)) == [""]
+    found = list(world.open().load().writes)
+    kinds = [type(write).__name__ for write in found]
+    assert kinds == [
+        "PutSymbol", "PutSymbol", "PutDocument", "PutAggregate", "PutProvider", "PutProvider", "PutInventories",
+        "PutTraits", "PutMembership", "PutHost", "PutGroup", "Claim", "PutGeneration", "PutGeneration",
+    ]  # fmt: skip
+    assert [write.id for write in found[4:6]] == [7, 3]  # type: ignore[union-attr]  # parents first
+    assert found[11] == claim(1, (inventory(7), 2), places=[Place(1, 7, 0, 1, 0)])
+    assert generations(world.open()) == {7: 4, 3: 0}
+
+
+def test_a_claim_never_exceeds_capacity(small: Store) -> None:
+    assert commit(small, item(claim(1, (inventory(1), 5)))) == [""]
+    assert commit(small, item(claim(2, (inventory(1), 4)))) == ["capacity"]
+    assert commit(small, item(claim(3, (inventory(1), 3)))) == [""]
+
+
+def test_items_of_one_commit_see_each_other_in_order(small: Store) -> None:
+    first = claim(1, (inventory(1), 6))
+    verdicts = commit(
+        small,
+        item(first),
+        item(claim(2, (inventory(1), 6))),
+        item(claim(3, (inventory(1), 2))),
+        item(release(first)),
+        item(claim(4, (inventory(1), 6))),
+    )
+    assert verdicts == ["", "capacity", "", "", ""]
+
+
+def test_what_is_given_back_later_in_a_commit_is_not_free_before(small: Store) -> None:
+    first = claim(1, (inventory(1), 8))
+    assert commit(small, item(first)) == [""]
+    assert commit(small, item(claim(2, (inventory(1), 8))), item(release(first))) == ["capacity", ""]
+
+
+def test_an_overfull_inventory_takes_nothing_even_while_it_empties(small: Store) -> None:
+    claims = [claim(number, (inventory(1), 2)) for number in range(1, 5)]
+    assert commit(small, *map(item, claims)) == [""] * 4
+    shrunk = PutInventories(1, generations(small)[1], [InventoryRow(CPU, 4, 0, 1, 4, 1, 1.0)])
+    assert commit(small, item(shrunk)) == [""]
+    assert commit(small, item(release(claims[0])), item(claim(9, (inventory(1), 1)))) == ["", "capacity"]
+
+
+def test_a_refused_item_leaves_nothing_behind(small: Store) -> None:
+    before = state(small)
+    two = Claim(
+        [ConsumerRow(5, uuid_of(5), "", ""), ConsumerRow(6, uuid_of(6), "", "")],
+        [(5, inventory(1), 1), (6, inventory(2), 9)],
+        [InstanceRow(5, 1, 1), InstanceRow(6, 2, 1)],
+    )
+    assert commit(small, item(two, rows=[evidence(1)])) == ["units"]
+    assert state(small) == before
+    assert small.evidence() == []
+
+
+def test_amounts_keep_the_bounds_of_the_unit(store: Store) -> None:
+    rows = [InventoryRow(CPU, 64, 0, 4, 16, 4, 1.0)]
+    assert commit(store, item(provider(1), PutInventories(1, 0, rows))) == [""]
+    for number, amount in enumerate((2, 20, 6, 0, -4), start=1):
+        assert commit(store, item(claim(number, (inventory(1), amount)))) == ["units"], amount
+    assert commit(store, item(claim(9, (inventory(1), 8))), item(claim(10, (inventory(1), 16)))) == ["", ""]
+
+
+def test_reserved_and_ratio_make_the_capacity(store: Store) -> None:
+    rows = [InventoryRow(CPU, 10, 2, 1, 100, 1, 1.5)]
+    assert commit(store, item(provider(1), PutInventories(1, 0, rows))) == [""]
+    assert commit(store, item(claim(1, (inventory(1), 13)))) == ["capacity"]
+    assert commit(store, item(claim(1, (inventory(1), 12)))) == [""]
+
+
+def test_a_claim_raises_the_generation_of_each_provider_once(small: Store) -> None:
+    assert generations(small) == {1: 1, 2: 1}
+    one = claim(1, (inventory(1), 1), (inventory(1, MEMORY), 1))
+    assert commit(small, item(one), item(claim(2, (inventory(1), 1), (inventory(2), 1)))) == ["", ""]
+    assert generations(small) == {1: 3, 2: 2}
+    assert commit(small, item(release(one))) == [""]
+    assert generations(small) == {1: 3, 2: 2}
+
+
+def test_a_claim_on_what_does_not_exist_is_refused(small: Store) -> None:
+    assert commit(small, item(claim(1, (inventory(9), 1)))) == ["missing"]
+    assert commit(small, item(claim(1, (inventory(1, 0), 1)))) == ["missing"]
+
+
+def test_a_consumer_comes_to_be_once(small: Store) -> None:
+    one = claim(1, (inventory(1), 1))
+    assert commit(small, item(one)) == [""]
+    assert commit(small, item(claim(1, (inventory(1), 1)))) == ["duplicate"]
+    same_uuid = Claim([ConsumerRow(2, uuid_of("consumer", 1), "", "")], [(2, inventory(1), 1)])
+    assert commit(small, item(same_uuid)) == ["duplicate"]
+    assert commit(small, item(same_uuid), item(release(one))) == ["duplicate", ""]
+    assert commit(small, item(claim(3, (inventory(1), 1))), item(claim(3, (inventory(1), 1)))) == ["", "duplicate"]
+
+
+def test_a_consumer_can_be_replaced_in_one_item(small: Store) -> None:
+    old = claim(1, (inventory(1), 8))
+    new = Claim([ConsumerRow(2, old.consumers[0].uuid, "", "", 0, 2)], [(2, inventory(1), 8)])
+    assert commit(small, item(old)) == [""]
+    assert commit(small, item(release(old), new)) == [""]
+    assert [row[0] for row in state(small)["consumers"]] == [2]
+
+
+def test_a_release_frees_all_and_ends_the_instance(small: Store) -> None:
+    one = claim(1, (inventory(1), 8), (inventory(2), 1))
+    before = state(small)
+    assert commit(small, item(one)) == [""]
+    assert commit(small, item(release(one))) == [""]
+    after = state(small)
+    assert {kind: rows for kind, rows in after.items() if kind != "PutGeneration"} == {
+        kind: rows for kind, rows in before.items() if kind != "PutGeneration"
+    }
+    assert commit(small, item(release(one))) == ["missing"]
+
+
+def test_a_release_that_does_not_say_what_is_held_is_refused(small: Store) -> None:
+    one = claim(1, (inventory(1), 4), (inventory(2), 1))
+    assert commit(small, item(one)) == [""]
+    assert commit(small, item(release(claim(1, (inventory(1), 4))))) == ["missing"]
+    assert commit(small, item(release(claim(1, (inventory(1), 4), (inventory(2), 2))))) == ["missing"]
+    assert commit(small, item(release(one)), item(release(one))) == ["", "missing"]
+
+
+def test_places_are_limited_and_have_one_holder(small: Store) -> None:
+    def seat(number: int, *, holder: int = 0, limit: int = 2) -> Claim:
+        return claim(number, (inventory(1), 1), places=[Place(1, 5, holder, 1, limit)])
+
+    assert commit(small, item(seat(1, limit=0))) == ["place"]
+    assert commit(small, item(seat(1)), item(seat(2)), item(seat(3))) == ["", "", "place"]
+    assert commit(small, item(seat(3))) == ["place"]
+    assert commit(small, item(seat(3, holder=8, limit=9))) == ["place"]
+    assert commit(small, item(release(seat(1))), item(release(seat(2)))) == ["", ""]
+    assert commit(small, item(seat(4, holder=8)), item(seat(5, holder=9))) == ["", "place"]
+    assert commit(small, item(release(seat(4))), item(release(seat(4)))) == ["place", "place"]
+    assert commit(small, item(release(seat(4, holder=8))), item(seat(6, holder=9))) == ["", ""]
+
+
+def test_inventories_are_replaced_only_at_the_expected_generation(small: Store) -> None:
+    assert commit(small, item(offer(1, expected=0, cpu=9))) == ["generation"]
+    assert commit(small, item(offer(1, expected=1, cpu=9)), item(offer(1, expected=1, cpu=10))) == ["", "generation"]
+    assert commit(small, item(claim(1, (inventory(1), 9)))) == [""]
+    assert commit(small, item(offer(1, expected=2, cpu=10))) == ["generation"]
+    assert commit(small, item(offer(1, expected=3, memory=10))) == ["in_use"]
+    assert commit(small, item(offer(1, expected=3, cpu=10))) == [""]
+    assert commit(small, item(offer(77, cpu=1))) == ["missing"]
+
+
+def test_labels_are_replaced_only_at_the_expected_generation(small: Store) -> None:
+    assert commit(small, item(PutTraits(1, 1, [2, 1]), PutMembership(1, 2, [4]))) == [""]
+    assert commit(small, item(PutTraits(1, 1, [3]))) == ["generation"]
+    assert commit(small, item(PutTraits(1, 3, [3])), item(PutMembership(1, 4, []))) == ["", ""]
+    found = state(small)
+    assert [row[3] for row in found["PutTraits"]] == [[3]]
+    assert "PutMembership" not in found
+
+
+def test_a_provider_in_use_stays(small: Store) -> None:
+    one = claim(1, (inventory(1), 1))
+    child = provider(3, parent=provider(2))
+    assert commit(small, item(one), item(child)) == ["", ""]
+    assert commit(small, item(DropProvider(1)), item(DropProvider(2))) == ["in_use", "in_use"]
+    drops = [item(release(one)), item(DropProvider(1)), item(DropProvider(3)), item(DropProvider(2))]
+    assert commit(small, *drops, item(DropProvider(1))) == ["", "", "", "", "missing"]
+    assert set(state(small)) == set()
+
+
+def test_providers_form_trees(small: Store) -> None:
+    assert commit(small, item(provider(3, parent=provider(99)))) == ["missing"]
+    child, grandchild = provider(3, parent=provider(1)), provider(4, parent=provider(3, parent=provider(1)))
+    assert commit(small, item(child), item(grandchild)) == ["", ""]
+    moved = provider(3, parent=provider(2), version=2)
+    assert commit(small, item(moved)) == ["generation"], "its child would stay in the old tree"
+    assert commit(small, item(moved, provider(4, parent=moved, version=2))) == [""]
+    inside = provider(2, parent=provider(4, parent=moved), version=2)
+    assert commit(small, item(inside)) == ["generation"], "a provider cannot be inside itself"
+
+
+def test_an_older_version_never_replaces_a_newer_one(small: Store) -> None:
+    assert commit(small, item(provider(1, version=2, name="new"))) == [""]
+    assert commit(small, item(provider(1, version=2, name="other"))) == ["generation"]
+    assert commit(small, item(host(1, rack="r", version=1))) == ["generation"]
+    assert commit(small, item(host(1, rack="r", version=2))) == [""]
+
+
+def test_names_are_unique(small: Store) -> None:
+    assert commit(small, item(provider(3, name="p1"))) == ["duplicate"]
+    assert commit(small, item(host(3, provider_id=1))) == ["duplicate"]
+    assert commit(small, item(host(3, provider_id=44))) == ["missing"]
+    symbol, document = PutSymbol("trait", 1, "A"), PutDocument(1, "flavor", b"f", b"")
+    assert commit(small, item(symbol), item(document)) == ["", ""]
+    assert commit(small, item(PutSymbol("trait", 2, "A")), item(PutDocument(2, "flavor", b"f", b""))) == [
+        "duplicate",
+        "duplicate",
+    ]
+    assert commit(small, item(PutDocument(2, "image", b"f", b"")), item(claim(1, (inventory(1), 1)))) == ["", ""]
+
+
+def test_identities_never_come_twice(world: World) -> None:
+    store = world.open()
+    seen: set[int] = set()
+    for count in (1, 5, 5000, 1):
+        first = store.reserve("consumer", count)
+        fresh = set(range(first, first + count))
+        assert first >= 1
+        assert not fresh & seen
+        seen |= fresh
+    one = claim(max(seen), (inventory(1), 1))
+    assert commit(store, item(provider(1), offer(1, cpu=8)), item(one), item(release(one))) == ["", "", ""]
+    assert world.open().reserve("consumer", 1) > max(seen)
+
+
+def test_symbols_are_numbered_without_gaps(world: World) -> None:
+    assert [world.open().reserve("symbol", 1) for _ in range(1)] == [1]
+    store = world.open()
+    first = store.reserve("symbol", 2)
+    assert commit(store, item(PutSymbol("trait", first, "A"), PutSymbol("trait", first + 1, "B"))) == [""]
+    assert world.open().reserve("symbol", 1) == first + 2
+
+
+def test_evidence_is_found_by_uuid_and_newest_first(small: Store) -> None:
+    assert commit(small, item(claim(1, (inventory(1), 1)), rows=[evidence(1)]), item(rows=[evidence(2)])) == ["", ""]
+    assert small.evidence() == [evidence(2), evidence(1)]
+    assert small.evidence(newest=1) == [evidence(2)]
+    assert small.evidence(uuid=uuid_of("decision", 1)) == [evidence(1)]
+    assert small.evidence(uuid=bytes(16)) == []
+    assert commit(small, item(rows=[evidence(2)])) == ["duplicate"]
+
+
+def test_pruning_deletes_the_oldest_by_age_and_by_size(store: Store) -> None:
+    rows = [evidence(number, body=bytes(1000), at_s=float(number)) for number in range(1, 11)]
+    assert commit(store, *(item(rows=[row]) for row in rows)) == [""] * 10
+    assert store.prune(older_than_s=4.0, max_bytes=10**9) == 3
+    assert [row.id for row in store.evidence()] == [10, 9, 8, 7, 6, 5, 4]
+    assert store.prune(older_than_s=0.0, max_bytes=5000) == 2
+    assert store.prune(older_than_s=0.0, max_bytes=5000) == 0
+    assert [row.id for row in store.evidence()] == [10, 9, 8, 7, 6]
+
+
+def test_positions_rise_after_pruning_and_opening_anew(world: World) -> None:
+    store = world.open()
+    first = store.commit([item(provider(1))]).position
+    store.prune(older_than_s=1e12, max_bytes=0)
+    store = world.open()
+    assert store.commit([item(provider(2))]).position > first
+
+
+def test_many_providers_and_consumers_load(world: World) -> None:
+    store = world.open()
+    assert set(commit(store, *(item(provider(n), offer(n, cpu=8)) for n in range(1, 701)))) == {""}
+    assert set(commit(store, *(item(claim(n, (inventory(n), 1))) for n in range(1, 701)))) == {""}
+    claims = [write for write in world.open().load().writes if isinstance(write, Claim)]
+    assert [len(one.consumers) for one in claims] == [500, 200]

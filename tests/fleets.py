@@ -1,0 +1,81 @@
+"""Small fleets and requests for tests: only what matters is said."""
+
+import uuid
+from collections.abc import Sequence
+
+import msgspec
+
+from roost.engine.apply import apply, settle
+from roost.engine.state import Group, State
+from roost.model import journal
+from roost.model.flavor import Flavor
+from roost.model.host import HostFacts
+from roost.model.image import Image
+from roost.model.request import Request
+from roost.scheduler.hosts import HostView
+from roost.scheduler.spec import Spec
+
+COLUMNS_OF_COUNTS = ("num_instances", "vcpus_used", "used_ram_mb", "used_disk_gb")
+
+
+def uuid_of(number: int) -> bytes:
+    """Give the same uuid for the same number."""
+    return uuid.UUID(int=number, version=4).bytes
+
+
+def uuid_text(number: int) -> str:
+    """Give the same uuid for the same number, as text."""
+    return str(uuid.UUID(bytes=uuid_of(number)))
+
+
+def fleet(*facts: HostFacts, aggregates: Sequence[tuple[dict[str, str], Sequence[int]]] = ()) -> State:
+    """Give hosts host-1, host-2, … on nodes node-1, …, with identities 101, …; aggregates as (metadata, rows)."""
+    state = State()
+    for number, one in enumerate(facts, start=1):
+        provider = journal.PutProvider(number, uuid_of(number), f"node-{number}", None, number, 1)
+        apply(state, provider)
+        body = msgspec.Raw(msgspec.msgpack.encode(one))
+        apply(state, journal.PutHost(100 + number, number, f"host-{number}", f"node-{number}", body, 1))
+    for number, (metadata, _) in enumerate(aggregates, start=1):
+        apply(state, journal.PutAggregate(number, uuid_of(1000 + number), f"aggregate-{number}", metadata, 1))
+    for row in range(len(facts)):
+        joined = [number for number, (_, rows) in enumerate(aggregates, start=1) if row in rows]
+        if joined:
+            apply(state, journal.PutMembership(row + 1, 0, joined))
+    settle(state)
+    return state
+
+
+def hosts_of(state: State, rows: Sequence[int] | None = None) -> HostView:
+    """Give a view of all hosts, or of some rows."""
+    import numpy as np
+
+    return HostView(state, None if rows is None else np.array(rows, dtype=np.intp))
+
+
+def hosts(**columns: Sequence[float]) -> HostView:
+    """Give hosts with these values in these columns."""
+    count = len(next(iter(columns.values())))
+    state = fleet(*[HostFacts()] * count)
+    for name, values in columns.items():
+        state.hosts.columns[name].data[:count] = values
+    return HostView(state)
+
+
+def group(policy: str, members: dict[int, int] | None = None, *, limit: int = 1) -> Group:
+    """Give a server group with so many members on these rows."""
+    made = Group(group_id=1, uuid=uuid_text(1), policy=policy, limit=limit)
+    made.members.update(members or {})
+    return made
+
+
+def spec(
+    extra_specs: dict[str, str] | None = None, *, image: dict[str, str] | None = None, now_s: float = 0.0,
+    group: Group | None = None, moved_uuid: str | None = None, **request: object,
+) -> Spec:  # fmt: skip
+    """Give a request for one small instance; ``image`` holds properties."""
+    flavor = Flavor(name="small", vcpus=1, memory_mb=512, extra_specs=extra_specs or {})
+    wanted = Request(
+        flavor=flavor, image=None if image is None else Image(properties=image), **request
+    )  # fmt: skip
+    return Spec(wanted, now_s=now_s, group=group, moved_uuid=moved_uuid)

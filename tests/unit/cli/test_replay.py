@@ -1,0 +1,79 @@
+import json
+import sys
+from contextlib import contextmanager
+from types import ModuleType
+
+import pytest
+from click.testing import CliRunner
+
+from roost.cli.replay import replay
+from roost.errors import BadFile
+from tests.unit.simulator.first_fit import FirstFit
+from tests.unit.simulator.traces.files import NODES, PODS, VMS, write
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Run the command on a first-fit scheduler in the place of the whole program."""
+    opened = []
+
+    @contextmanager
+    def open_roost(config, data):
+        opened.append((config, data, data is not None and data.is_dir()))
+        yield FirstFit()
+
+    app = ModuleType("roost.app")
+    app.open_roost = open_roost
+    monkeypatch.setitem(sys.modules, "roost.app", app)
+
+    def run(*words):
+        result = CliRunner().invoke(replay, [str(word) for word in words])
+        result.opened = opened
+        return result
+
+    return run
+
+
+def test_a_trace_gives_a_report_for_people(run, tmp_path):
+    result = run(*write(tmp_path, nodes=NODES, pods=PODS), "--no-departures")
+    assert result.exit_code == 0, result.output
+    assert "replay of pods" in result.stdout
+    assert "requests" in result.stdout
+    assert "replay: 3 of 3" in result.stderr
+
+
+def test_json_goes_to_a_file_beside_the_text_or_alone_to_the_output(run, tmp_path):
+    words = [*write(tmp_path, vms=VMS), "--hosts", "2x200c/28m", "--limit", 2]
+    assert json.loads(run(*words, "--json", "-").stdout)["requests"] == 2
+    result = run(*words, "--json", tmp_path / "report.json")
+    assert "replay of vms" in result.stdout
+    assert json.loads((tmp_path / "report.json").read_text())["workload"] == "vms"
+
+
+def test_a_generated_workload_needs_no_files(run):
+    result = run("--generate", "--host-count", 5, "--requests", 30, "--seed", 9, "--json", "-")
+    assert json.loads(result.stdout)["workload"] == "generated-mixed-5x30-seed9"
+
+
+def test_the_database_is_temporary_unless_a_place_is_named(run, tmp_path):
+    generate = ("--generate", "--host-count", 1, "--requests", 1)
+    run(*generate)
+    run(*generate, "--memory")
+    result = run(*generate, "--data", tmp_path, "--config", tmp_path / "roost.toml")
+    temporary, memory, named = result.opened
+    assert temporary[2]
+    assert not temporary[1].exists()
+    assert memory == (None, None, False)
+    assert named == (tmp_path / "roost.toml", tmp_path, True)
+
+
+def test_words_that_contradict_each_other_are_refused(run, tmp_path):
+    assert run("--generate", tmp_path / "nodes.csv").exit_code == 2
+    assert run("--generate", "--memory", "--data", tmp_path).exit_code == 2
+
+
+def test_a_broken_trace_ends_before_anything_is_opened(run, tmp_path):
+    result = run(*write(tmp_path, nodes=NODES, pods=PODS + "x,-1,1,0,0,,,,0,1,\n"))
+    assert isinstance(result.exception, BadFile)
+    assert "pods.csv:5: column cpu_milli" in str(result.exception)
+    assert result.opened == []

@@ -1,0 +1,69 @@
+import pytest
+
+from roost.model.host import HostFacts
+from roost.scheduler.filters.compute_capabilities import ComputeCapabilities
+from roost.scheduler.rules import NoOptions
+from tests.fleets import fleet, hosts, hosts_of, spec
+
+RULE = ComputeCapabilities(NoOptions())
+QEMU = HostFacts(
+    hypervisor_type="QEMU",
+    hypervisor_version=6002000,
+    cpu_info={"arch": "x86_64", "features": ["aes", "avx"], "topology": {"cores": 8}, "maxphysaddr": {"bits": 46}},
+    stats={"rank": "3", "nested": '{"colour": "red"}'},
+)
+XEN = HostFacts(hypervisor_type="xen", hypervisor_version=4001000, cpu_info={"arch": "ppc64"}, stats={"rank": "x"})
+MUTE = HostFacts()
+
+
+def kept(**extra_specs):
+    wishes = {key.replace("__", ":"): wanted for key, wanted in extra_specs.items()}
+    return RULE.keep(hosts_of(fleet(QEMU, XEN, MUTE)), spec(wishes)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted", "verdicts"),
+    [
+        ("hypervisor_type", "s== QEMU", [True, False, False]),
+        ("capabilities:hypervisor_version", ">= 6000000", [True, False, False]),
+        ("capabilities:cpu_info:features", "<all-in> aes avx", [True, False, False]),
+        ("capabilities:cpu_info:topology:cores", "= 8", [True, False, False]),
+        ("capabilities:cpu_info:arch", "<or> ppc64 <or> x86_64", [True, True, False]),
+        ("capabilities:cpu_info", '<in> "ppc64"', [False, True, False]),
+        ("hw:maxphysaddr_bits", "46", [True, False, False]),
+        ("capabilities:host", "<in> 2", [False, True, False]),
+        ("capabilities:nested:colour", "red", [True, False, False]),
+        ("capabilities:stats:rank", "3", [True, False, False]),
+        ("capabilities:nobody_knows", "1", [False, False, False]),
+    ],
+)
+def test_a_wish_is_compared_with_what_the_host_says(key, wanted, verdicts):
+    assert kept(**{key: wanted}) == verdicts
+
+
+def test_an_unscoped_wish_binds_only_hosts_that_know_of_it():
+    assert kept(rank="3") == [True, False, True]
+    assert kept(nobody_knows="1") == [True, True, True]
+
+
+def test_other_scopes_belong_to_other_rules():
+    assert not RULE.concerns(spec({"hw:cpu_policy": "dedicated", "trait:HW_CPU_X86_AVX": "required"}))
+    assert RULE.concerns(spec({"hypervisor_type": "QEMU"}))
+
+
+def test_what_is_no_number_refuses_its_own_host_only():
+    assert kept(capabilities__rank=">= 3") == [True, False, False]
+
+
+def test_a_wish_on_free_memory_is_judged_at_each_claim():
+    wish = spec({"free_ram_mb": ">= 2048"})
+    assert RULE.reads(wish) == "use"
+    assert RULE.reads(spec({"hypervisor_type": "QEMU"})) == "facts"
+    assert RULE.keep(hosts(free_ram_mb=[1024, 2048, 4096]), wish).tolist() == [False, True, True]
+
+
+def test_a_number_is_compared_as_the_text_it_is_written_as():
+    assert RULE.keep(hosts(num_instances=[0, 7, 10]), spec({"num_instances": "7"})).tolist() == [False, True, False]
+    assert RULE.keep(hosts(vcpus_total=[1, 7, 10]), spec({"vcpus_total": "<in> 1"})).tolist() == [True, False, True]
+    ratio = spec({"cpu_allocation_ratio": "s== 16.0"})
+    assert RULE.keep(hosts(cpu_allocation_ratio=[16.0, 1.5]), ratio).tolist() == [True, False]

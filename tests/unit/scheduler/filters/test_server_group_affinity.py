@@ -1,0 +1,22 @@
+from roost.model.host import HostFacts
+from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
+from roost.scheduler.rules import NoOptions
+from tests.fleets import fleet, group, hosts_of, spec
+
+RULE = ServerGroupAffinity(NoOptions())
+
+
+def kept(members):
+    return RULE.keep(hosts_of(fleet(*[HostFacts()] * 3)), spec(group=group("affinity", members))).tolist()
+
+
+def test_only_hosts_with_a_member_are_kept():
+    assert kept({1: 4}) == [False, True, False]
+
+
+def test_the_first_member_may_go_anywhere():
+    assert kept({}) == [True, True, True]
+
+
+def test_other_policies_do_not_concern_it():
+    assert [RULE.concerns(spec(group=group(policy))) for policy in ("affinity", "soft-affinity")] == [True, False]

@@ -1,0 +1,30 @@
+import pytest
+
+from roost.model.image import Image
+from roost.scheduler.images import image_property, is_version_wanted, vm_mode
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_met"),
+    [
+        (">=1.5,<2.0", True), ("==1.7.3", True), ("!=1.7.3", False), ("<=1.7", False), (">1.7.2", True),
+        ("<1.10", True), ("1.7.3", False), ("", False), (">=1.5,", False),
+    ],
+)  # fmt: skip
+def test_a_version_meets_every_predicate_or_not(wanted, is_met):
+    assert is_version_wanted((1, 7, 3), wanted) is is_met
+
+
+def test_trailing_zeros_say_nothing():
+    assert is_version_wanted((6, 2, 0), "==6.2")
+
+
+def test_old_names_of_properties_are_read_where_the_new_one_is_absent():
+    image = Image(properties={"vm_mode": "hvm", "architecture": "i386", "hw_architecture": "x86_64"})
+    assert image_property(image, "hw_vm_mode") == "hvm"
+    assert image_property(image, "hw_architecture") == "x86_64"
+    assert image_property(None, "hw_architecture") is None
+
+
+def test_modes_have_one_spelling():
+    assert [vm_mode(name) for name in ("HV", "pv", "baremetal", "uml", None)] == ["hvm", "xen", "hvm", "uml", None]

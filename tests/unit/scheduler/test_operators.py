@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+from roost.scheduler.operators import match, match_numbers, matches
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted", "is_match"),
+    [
+        ("48", "= 48", True),
+        ("50", "= 48", True),
+        ("10", "= 48", False),
+        ("0", "= 0", True),
+        ("2000000", "== 2000000", True),
+        ("1005004", ">= 1005003", True),
+        ("11", "<= 10", False),
+        ("1", "!= 1.0", False),
+        ("QEMU", "s== QEMU", True),
+        ("compute_02", "s== compute_01", False),
+        ("compute_02", "<in> compute", True),
+        ("b", "s>= a", True),
+        ("aes avx mmx", "<all-in> aes mmx", True),
+        ("aes avx", "<all-in> aes mmx", False),
+        ("b", "<or> a <or> b", True),
+        ("b", "<or> a b", False),
+        ("a b", "a b", True),
+        ("a  b", "a b", False),
+        ("", "", True),
+        ("1", "", False),
+        ("5", ">=5", False),
+        (">=5", ">=5", True),
+        ("4", "< 5", False),
+        ("< 5", "< 5", True),
+        ("2", "s== 2 3", True),
+        (None, "= 1", False),
+        (None, "1", False),
+        ("1", "<or>", False),
+        ("1", ">=", False),
+    ],
+)
+def test_an_operator_says_what_the_table_says(value, wanted, is_match):
+    assert match(value, wanted) is is_match
+    assert matches(value, wanted) is is_match
+
+
+def test_a_numeric_operator_needs_numbers():
+    with pytest.raises(ValueError, match="could not convert"):
+        match("abc", ">= 1")
+    assert not matches("1", ">= abc")
+
+
+def test_many_numbers_are_judged_at_once():
+    values = np.array([3.0, 20.0, 100.0])
+    assert match_numbers(values, ">= 20").tolist() == [False, True, True]
+    assert match_numbers(values, "s< 20").tolist() == [False, False, True]
+    assert match_numbers(values, ">= x").tolist() == [False, False, False]
+    assert match_numbers(np.array([1.5]), "1.5", are_whole=False).tolist() == [True]

@@ -1,0 +1,183 @@
+import pytest
+
+from roost.engine.apply import apply
+from roost.errors import BadRequest
+from roost.model.flavor import Flavor
+from roost.model.host import HostFacts
+from roost.model.image import Image
+from roost.model.journal import PutSymbol, PutTraits
+from roost.model.request import Destination, Request, ResourceGroup
+from roost.scheduler.translate import translate
+from tests.fleets import fleet, uuid_text
+
+STATE = fleet(
+    *[HostFacts()] * 3,
+    aggregates=[({"availability_zone": "east"}, [0]), ({"availability_zone": "west, far"}, [1]), ({"ssd": "yes"}, [2])],
+)
+EAST, WEST = uuid_text(1001), uuid_text(1002)
+
+
+def translated(extra_specs=None, *, state=STATE, flavor=None, **request):
+    wanted = flavor or Flavor(name="f", vcpus=2, memory_mb=512, root_gb=10, extra_specs=extra_specs or {})
+    return translate(Request(flavor=wanted, **request), state)
+
+
+def groups(*args, **kwargs):
+    return {group.suffix: group for group in translated(*args, **kwargs).query.groups}
+
+
+def main(*args, **kwargs):
+    return groups(*args, **kwargs)[""]
+
+
+def test_a_flavor_asks_for_processors_memory_and_disk():
+    flavor = Flavor(name="f", vcpus=2, memory_mb=512, root_gb=10, ephemeral_gb=5, swap=1025)
+    assert main(flavor=flavor).resources == {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 17}
+
+
+def test_what_a_flavor_has_none_of_is_not_asked():
+    assert main(flavor=Flavor(name="f", vcpus=1)).resources == {"VCPU": 1}
+
+
+@pytest.mark.parametrize(
+    ("extra_specs", "resources"),
+    [
+        ({"resources:VCPU": "4"}, {"VCPU": 4, "MEMORY_MB": 512, "DISK_GB": 10}),
+        ({"resources:VCPU": "0", "resources:CUSTOM_GOLD": "1"}, {"MEMORY_MB": 512, "DISK_GB": 10, "CUSTOM_GOLD": 1}),
+        ({"resources:PCPU": "2"}, {"PCPU": 2, "MEMORY_MB": 512, "DISK_GB": 10}),
+        ({"resources1:MEMORY_MB": "64"}, {"VCPU": 2, "DISK_GB": 10}),
+    ],
+)
+def test_a_class_asked_by_name_replaces_what_the_flavor_has(extra_specs, resources):
+    assert main(extra_specs).resources == resources
+
+
+def test_a_suffix_makes_a_group_of_its_own():
+    found = groups(
+        {"resources_GPU:VGPU": "1", "trait_GPU:CUSTOM_FAST": "required", "trait_GPU:CUSTOM_OLD": "forbidden"}
+    )
+    gpu = found["_GPU"]
+    assert (gpu.resources, gpu.required, gpu.forbidden) == (
+        {"VGPU": 1},
+        (frozenset({"CUSTOM_FAST"}),),
+        frozenset({"CUSTOM_OLD"}),
+    )
+
+
+@pytest.mark.parametrize(
+    "extra_specs",
+    [
+        {"resources:VCPU": "many"},
+        {"resources:VCPU": "-1"},
+        {"resources:VCPU": "1.5"},
+        {"resources:VCPU": "9" * 5000},
+        {"resources:NO_SUCH_CLASS": "1"},
+        {"trait:CUSTOM_FAST": "maybe"},
+        {"group_policy": "sometimes"},
+    ],
+)
+def test_an_extra_spec_that_cannot_be_meant_is_passed_over_with_a_warning(extra_specs):
+    found = translated(extra_specs)
+    assert found.query == translated().query
+    assert len(found.warnings) == 1
+
+
+def test_extra_specs_of_other_rules_are_left_alone():
+    assert translated({"hw:cpu_policy": "shared", "capabilities:arch": "x", "resources": "1"}).warnings == ()
+
+
+def test_the_policy_of_groups_is_the_flavor_s():
+    two = {"resources1:VGPU": "1", "resources2:VGPU": "1"}
+    assert translated(two | {"group_policy": "isolate"}).query.group_policy == "isolate"
+    found = translated(two)
+    assert (found.query.group_policy, len(found.warnings)) == ("none", 1)
+
+
+def test_an_image_may_require_traits():
+    image = Image(
+        properties={"traits_required": "CUSTOM_A, CUSTOM_B", "trait:CUSTOM_C": "required", "trait:CUSTOM_D": "x"}
+    )
+    assert main(image=image).required == tuple(frozenset({f"CUSTOM_{name}"}) for name in "ABC")
+
+
+def test_a_trait_cannot_be_required_and_forbidden():
+    with pytest.raises(BadRequest, match="CUSTOM_A"):
+        translated({"trait:CUSTOM_A": "forbidden"}, image=Image(properties={"trait:CUSTOM_A": "required"}))
+
+
+def test_further_groups_come_with_the_request():
+    device = ResourceGroup(suffix="_port", resources={"NET_BW_EGR_KILOBIT_PER_SEC": 1000})
+    assert groups(groups=(device,))["_port"] == device
+
+
+def test_a_group_of_the_request_without_suffix_joins_the_flavor_s():
+    extra = ResourceGroup(resources={"VCPU": 8}, required=(frozenset({"CUSTOM_A", "CUSTOM_B"}),))
+    found = main(groups=(extra,))
+    assert found.resources == {"VCPU": 8, "MEMORY_MB": 512, "DISK_GB": 10}
+    assert found.required == extra.required
+
+
+def test_suffixes_are_unique_and_groups_ask_something():
+    one = ResourceGroup(suffix="1", resources={"VGPU": 1})
+    with pytest.raises(BadRequest, match="suffix '1'"):
+        translated(groups=(one, one))
+    with pytest.raises(BadRequest, match="suffix '1'"):
+        translated({"resources1:VGPU": "1"}, groups=(one,))
+    with pytest.raises(BadRequest, match="asks nothing"):
+        translated(groups=(ResourceGroup(suffix="2"),))
+
+
+def test_a_request_must_ask_something():
+    with pytest.raises(BadRequest, match="at least one"):
+        translated(flavor=Flavor(name="nothing"))
+
+
+def test_a_zone_is_the_aggregates_that_name_it():
+    assert main(availability_zone="east").member_of == (frozenset({EAST}),)
+    assert main(availability_zone="far").member_of == (frozenset({WEST}),)
+    assert main(availability_zone="east,west").member_of == (frozenset({EAST, WEST}),)
+
+
+def test_the_default_zone_is_every_host_outside_the_others():
+    assert main(availability_zone="nova").forbidden_aggregates == frozenset({EAST, WEST})
+
+
+def test_a_zone_that_does_not_exist_is_refused():
+    with pytest.raises(BadRequest, match="no availability zone north"):
+        translated(availability_zone="north")
+    assert len(translated(availability_zone="north,east").warnings) == 1
+
+
+def test_a_destination_brings_its_aggregates():
+    wanted = Destination(aggregates=(frozenset({EAST}),), forbidden_aggregates=frozenset({WEST}))
+    found = main(destination=wanted)
+    assert (found.member_of, found.forbidden_aggregates) == ((frozenset({EAST}),), frozenset({WEST}))
+
+
+@pytest.mark.parametrize(
+    ("request_", "tree"),
+    [
+        ({"force_hosts": ("HOST-2",)}, 2),
+        ({"force_nodes": ("node-3",)}, 3),
+        ({"destination": Destination(host="host-1", node="node-1"), "force_hosts": ("host-2",)}, 1),
+        ({"force_hosts": ("host-1", "host-2")}, None),
+        ({"force_hosts": ("nobody",)}, None),
+        ({"force_nodes": ("NODE-3",)}, None),
+    ],
+)
+def test_one_named_host_is_searched_alone(request_, tree):
+    assert main(**request_).in_tree == (None if tree is None else uuid_text(tree))
+
+
+def test_two_trees_cannot_be_wanted_at_once():
+    with pytest.raises(BadRequest, match="two trees"):
+        translated(force_hosts=("host-1",), groups=(ResourceGroup(in_tree=uuid_text(2)),))
+
+
+def test_the_trait_of_disabled_hosts_is_forbidden_where_some_host_wears_it():
+    state = fleet(HostFacts())
+    assert translated(state=state).query.root_forbidden == frozenset()
+    apply(state, PutSymbol("trait", 5, "COMPUTE_STATUS_DISABLED"))
+    assert translated(state=state).query.root_forbidden == frozenset()
+    apply(state, PutTraits(1, 0, [5]))
+    assert translated(state=state).query.root_forbidden == frozenset({"COMPUTE_STATUS_DISABLED"})

@@ -1,0 +1,11 @@
+from roost.scheduler.weighers.disk import Disk, DiskOptions
+from tests.fleets import hosts, spec
+
+
+def test_free_disk_is_the_weight():
+    values = [1024, 0, 2048]
+    assert Disk(DiskOptions()).raw(hosts(free_disk_mb=values), spec()).tolist() == values
+
+
+def test_free_disk_below_nothing_is_the_low_end():
+    assert Disk.minval == 0.0

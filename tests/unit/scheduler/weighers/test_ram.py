@@ -1,0 +1,11 @@
+from roost.scheduler.weighers.ram import Ram, RamOptions
+from tests.fleets import hosts, spec
+
+
+def test_the_most_free_memory_weighs_most():
+    values = [1024, 4096, 2048]
+    assert Ram(RamOptions()).raw(hosts(free_ram_mb=values), spec()).tolist() == values
+
+
+def test_free_memory_below_nothing_is_the_low_end():
+    assert Ram.minval == 0.0

@@ -1,0 +1,98 @@
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roost.errors import BadRequest
+from roost.model.fleet import Departure
+from roost.model.names import is_resource_class, is_trait
+from roost.model.request import Request
+from roost.simulator.traces.generated import Recipe, generate
+from roost.simulator.traces.generated_requests import MIXES
+from roost.simulator.world import Options
+
+recipes = st.builds(
+    Recipe,
+    hosts=st.integers(1, 60),
+    requests=st.integers(1, 60),
+    seed=st.integers(-(2**63), 2**63),
+    mix=st.sampled_from(sorted(MIXES)),
+)
+
+
+def encoded(recipe):
+    return msgspec.json.encode(generate(recipe, Options()), order="deterministic")
+
+
+@settings(max_examples=25, deadline=None)
+@given(recipes)
+def test_the_same_seed_gives_the_same_bytes(recipe):
+    assert encoded(recipe) == encoded(recipe)
+
+
+@settings(max_examples=25, deadline=None)
+@given(recipes)
+def test_what_is_generated_holds_together(recipe):
+    workload = generate(recipe, Options())
+    fleet = workload.fleet
+    known: set[str] = set()
+    for provider in fleet.providers:
+        assert provider.parent_uuid is None or provider.parent_uuid in known
+        assert provider.uuid not in known
+        known.add(provider.uuid)
+        assert all(map(is_resource_class, provider.inventories))
+        assert all(map(is_trait, provider.traits))
+        assert provider.aggregates <= {aggregate.uuid for aggregate in fleet.aggregates}
+    assert len(fleet.hosts) == recipe.hosts
+    assert all(host.provider_uuid in known for host in fleet.hosts)
+    groups = {group.uuid for group in fleet.groups}
+    running: set[str] = set()
+    requests = 0
+    for event in workload.events:
+        if isinstance(event.act, Departure):
+            assert running.issuperset(event.act.instance_uuids)
+            running.difference_update(event.act.instance_uuids)
+            continue
+        requests += 1
+        assert running.isdisjoint(event.act.instance_uuids)
+        assert event.act.group is None or event.act.group in groups
+        running.update(event.act.instance_uuids)
+    assert requests == recipe.requests
+    times = [event.at_s for event in workload.events]
+    assert times == sorted(times)
+
+
+def test_another_seed_is_another_workload_and_more_requests_leave_the_fleet_as_it_was():
+    one = generate(Recipe(hosts=50, requests=50, mix="few"), Options())
+    assert generate(Recipe(hosts=50, requests=50, mix="few", seed=2), Options()).events != one.events
+    assert generate(Recipe(hosts=50, requests=90, mix="few"), Options()).fleet == one.fleet
+
+
+def test_the_mixed_workload_has_everything_in_it():
+    workload = generate(Recipe(hosts=300, requests=2_000), Options())
+    providers, requests = workload.fleet.providers, [e.act for e in workload.events if isinstance(e.act, Request)]
+    assert any("numa" in provider.name for provider in providers)
+    assert any("PGPU" in provider.inventories for provider in providers)
+    ratios = {p.inventories["VCPU"].allocation_ratio for p in providers if "VCPU" in p.inventories}
+    assert ratios == {1.0, 4.0}
+    assert {aggregate.metadata["availability_zone"] for aggregate in workload.fleet.aggregates} == {
+        "zone-1", "zone-2", "zone-3",
+    }  # fmt: skip
+    assert {group.policy for group in workload.fleet.groups} == {
+        "affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity",
+    }  # fmt: skip
+    assert any(request.count > 1 for request in requests)
+    assert any(request.groups for request in requests)
+    names = {request.flavor.name for request in requests}
+    assert {"huge", "impossible", "enclave", "vector", "gpu-pair"} <= names
+
+
+@pytest.mark.parametrize("wrong", [{"hosts": 0}, {"requests": -1}, {"hosts": 10**9}, {"mix": "odd"}])
+def test_a_recipe_that_cannot_be_meant_is_refused(wrong):
+    with pytest.raises(BadRequest):
+        Recipe(**wrong)
+
+
+def test_a_generated_workload_has_its_own_hosts():
+    with pytest.raises(BadRequest, match="leave --hosts out"):
+        generate(Recipe(), Options(hosts=("1x1c/1m",)))

@@ -1,0 +1,139 @@
+from pathlib import Path
+
+import pytest
+
+from roost.errors import BadSettings
+from roost.settings import data_folder, find_settings, load_settings, read_settings, schema
+
+
+def chosen(argument=None, environ=None, existing=()):
+    return find_settings(argument, environ or {}, lambda path: str(path) in existing)
+
+
+def test_the_first_file_named_or_found_is_read():
+    everything = ("a.toml", "b.toml", "roost.toml", "/etc/roost/roost.toml")
+    environ = {"ROOST_CONFIG": "b.toml"}
+    assert chosen("a.toml", environ, everything) == Path("a.toml")
+    assert chosen(None, environ, everything) == Path("b.toml")
+    assert chosen(None, {}, everything) == Path("roost.toml")
+    assert chosen(None, {}, everything[3:]) == Path("/etc/roost/roost.toml")
+    assert chosen() is None
+
+
+@pytest.mark.parametrize(("argument", "environ"), [("x.toml", {}), (None, {"ROOST_CONFIG": "x.toml"})])
+def test_a_file_that_was_asked_for_must_be_there(argument, environ):
+    with pytest.raises(BadSettings, match=r"there is no file x\.toml"):
+        chosen(argument, environ, ("roost.toml",))
+
+
+def test_data_is_where_it_is_wanted_or_where_the_user_may_write():
+    environ = {"ROOST_DATA": "/d", "HOME": "/u"}
+    assert data_folder("/a", environ, is_root=True) == Path("/a")
+    assert data_folder(None, environ, is_root=True) == Path("/d")
+    assert data_folder(None, {"HOME": "/r"}, is_root=True) == Path("/var/lib/roost")
+    assert data_folder(None, {"HOME": "/u"}, is_root=False) == Path("/u/.local/share/roost")
+    with pytest.raises(BadSettings, match="HOME"):
+        data_folder(None, {}, is_root=False)
+
+
+def test_without_a_file_everything_is_default():
+    settings = load_settings(None)
+    assert settings.filter_scheduler.host_subset_size == 1
+    assert settings.tables["DEFAULT"] == {"service_down_time": 60}
+    assert settings.default.default_availability_zone == "nova"
+
+
+def test_owners_of_one_section_each_get_their_keys():
+    settings = read_settings("""
+        [DEFAULT]
+        service_down_time = 30
+        default_availability_zone = "home"
+        [filter_scheduler]
+        host_subset_size = 3
+        ram_weight_multiplier = -2
+        enabled_filters = ["compute"]
+        [scheduler]
+        max_attempts = 5
+        [store]
+        url = "postgresql://u:p@h/d"
+    """)
+    assert settings.filter_scheduler.host_subset_size == 3
+    assert settings.filter_scheduler.enabled_filters == ("compute",)
+    assert settings.tables["filter_scheduler"]["ram_weight_multiplier"] == -2.0
+    assert settings.tables["filter_scheduler"]["cpu_weight_multiplier"] == 1.0
+    assert "host_subset_size" not in settings.tables["filter_scheduler"]
+    assert (settings.tables["DEFAULT"]["service_down_time"], settings.default.default_availability_zone) == (30, "home")
+    assert (settings.scheduler.max_attempts, settings.store.url) == (5, "postgresql://u:p@h/d")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("nonsense", "roost.toml: is no TOML"),
+        ("a = 1", "roost.toml: a: stands in no section"),
+        ("scheduler = 1", "roost.toml: scheduler: stands in no section"),
+        ("[schedular]", "roost.toml: schedular: is no section; the nearest known name is scheduler"),
+        (
+            "[scheduler]\nmax_attempt = 1",
+            "scheduler.max_attempt: is no setting; the nearest known name is max_attempts",
+        ),
+        (
+            "[filter_scheduler]\nram_weight_multiplyer = 1",
+            "filter_scheduler.ram_weight_multiplyer: is no setting; the nearest known name is ram_weight_multiplier",
+        ),
+        (
+            "[scheduler]\nservice_down_time = 1",
+            "scheduler.service_down_time: is no setting; it belongs to section DEFAULT",
+        ),
+        ("[scheduler]\nmax_attempts = 0", "scheduler.max_attempts: must be 1 or more, got 0"),
+        ("[scheduler]\nmax_attempts = 1.5", "scheduler.max_attempts: must be int, got float"),
+        ("[scheduler]\nmax_attempts = true", "scheduler.max_attempts: must be int, got bool"),
+        ("[filter_scheduler]\nhost_subset_size = 0", "filter_scheduler.host_subset_size: must be 1 or more, got 0"),
+        ('[filter_scheduler]\nhost_subset_size = "1"', "filter_scheduler.host_subset_size: must be int, got str"),
+        ('[filter_scheduler]\nenabled_filters = "A,B"', "filter_scheduler.enabled_filters: must be array, got str"),
+        ("[filter_scheduler]\nenabled_filters = [1]", "filter_scheduler.enabled_filters: must be str, got int"),
+        ('[filter_scheduler]\nenabled_filters = ["A", "B"]', "Scheduler Host Filter A, B could not be found."),
+        ('[filter_scheduler]\nweight_classes = ["x.y"]', "filter_scheduler.weight_classes: x.y cannot be loaded"),
+        ("[filter_scheduler]\nram_weight_multiplier = nan", "ram_weight_multiplier: must be a finite number, got nan"),
+        ("[filter_scheduler]\nram_weight_multiplier = inf", "ram_weight_multiplier: must be a finite number, got inf"),
+        ("[filter_scheduler]\nsoft_affinity_weight_multiplier = -1", "must be float >= 0.0, got -1"),
+        ("[DEFAULT]\nservice_down_time = -1", "DEFAULT.service_down_time: must be int >= 0, got -1"),
+        ('[DEFAULT]\ndefault_availability_zone = ""', "DEFAULT.default_availability_zone: must not be empty"),
+        ('[store]\nsynchronous = "OFF"', "store.synchronous: must be FULL or NORMAL, got 'OFF'"),
+        ("[store]\ngroup_max = 0", "store.group_max: must be 1 or more, got 0"),
+        ("[store]\nevidence_keep_days = -1", "store.evidence_keep_days: must be 0 or more, got -1"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_file_and_place(text, problem):
+    with pytest.raises(BadSettings) as caught:
+        read_settings(text)
+    assert problem in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(BadSettings, match="cannot be read"):
+        load_settings(tmp_path)
+    (tmp_path / "latin.toml").write_bytes(b"# \xff")
+    with pytest.raises(BadSettings, match=r"latin\.toml: cannot be read"):
+        load_settings(tmp_path / "latin.toml")
+
+
+def test_equal_settings_have_equal_fingerprints():
+    default, same, other = (
+        read_settings(text)
+        for text in ("", "[scheduler]\nmax_attempts = 3", "[filter_scheduler]\nram_weight_multiplier = 2")
+    )
+    assert default.fingerprint() == same.fingerprint() != other.fingerprint()
+
+
+def test_the_address_of_the_store_stays_out_of_the_evidence():
+    settings = read_settings('[store]\nurl = "postgresql://u:secret@h/d"')
+    assert b"secret" not in settings.body()
+    assert settings.fingerprint() == load_settings(None).fingerprint()
+
+
+def test_every_setting_can_be_described():
+    listed = {(each.section, each.key): each for each in schema()}
+    assert listed["filter_scheduler", "ram_weight_multiplier"].owners == ("ram",)
+    assert listed["filter_scheduler", "host_subset_size"].owners == ()
+    assert [each.key for each in listed.values() if not each.description.endswith(".")] == []
