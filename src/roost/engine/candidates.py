@@ -36,7 +36,8 @@ class Walk:
 
     __slots__ = (
         "_alike", "_anchor", "_chosen", "_contention", "_dead", "_decisive", "_firsts", "_forces", "_highest",
-        "_is_ordered", "_isolated_bits", "_layout", "_mapped", "_matched", "_rules_at", "_served", "_spread", "_takes", "_twin",
+        "_is_ordered", "_isolated_bits", "_layout", "_mapped", "_matched", "_rules_at", "_served", "_spread",
+        "_takes", "_twin",
     )  # fmt: skip
 
     def __init__(
