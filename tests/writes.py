@@ -35,16 +35,19 @@ class History:
         self._next = 1
 
     def run(self, writes: int) -> None:
+        """Apply so many writes."""
         for _ in range(writes):
             write = self.draw()
             if write is not None:
                 apply(self.state, write)
 
     def number(self) -> int:
+        """Give an identity nobody has."""
         self._next += 1
         return self._next
 
     def draw(self) -> journal.Write | None:
+        """Make a write of a random kind, or nothing where that kind has nothing to write."""
         kinds = (
             self.create, self.create, self.rename, self.move, self.stock, self.stock, self.traits, self.aggregates,
             self.host, self.claim, self.claim, self.claim, self.release, self.drop,
@@ -56,6 +59,7 @@ class History:
         return self.random.choice(rows) if rows else None
 
     def create(self) -> None:
+        """Create a provider, somewhere in the forest."""
         above, number = self._row(), self.number()
         parent = None if above is None or self.random.random() < 0.4 else self.state.providers.ids[above]
         put_provider(self.state, number, f"p{number}", parent)
@@ -70,10 +74,12 @@ class History:
         )  # fmt: skip
 
     def rename(self) -> journal.Write | None:
+        """Give a provider a new name."""
         row = self._row()
         return None if row is None else self._put(row, int(self.state.providers.parent.view[row]), f"n{self.number()}")
 
     def move(self) -> journal.Write | None:
+        """Put a provider and what is below it elsewhere; hosts stay."""
         row, above, providers = self._row(), self._row(), self.state.providers
         if row is None or above is None or row in self.state.hosts.row_of_root:
             return None
@@ -82,11 +88,14 @@ class History:
         return self._put(row, above, providers.names[row])
 
     def stock(self) -> journal.Write | None:
+        """Replace the inventories of a provider."""
         row, random = self._row(), self.random
         if row is None:
             return None
         kept = {  # a class in use is never dropped
-            self.state.class_ids.name_of(class_id) for class_id, each in self.state.classes.items() if each.used.view[row]
+            self.state.class_ids.name_of(class_id)
+            for class_id, each in self.state.classes.items()
+            if each.used.view[row]
         }
         names = [name for name in CLASSES if name in kept or random.random() < 0.6]
         stocks = [row_of_stock(name, random_stock(random, EVERYTHING)) for name in names]
@@ -96,6 +105,7 @@ class History:
         return int(self.state.providers.generation.view[row])
 
     def traits(self) -> journal.Write | None:
+        """Replace the traits of a provider."""
         row = self._row()
         if row is None:
             return None
@@ -103,6 +113,7 @@ class History:
         return journal.PutTraits(self.state.providers.ids[row], self._generation(row), worn)
 
     def aggregates(self) -> journal.Write | None:
+        """Replace the aggregates of a provider."""
         row = self._row()
         if row is None:
             return None
@@ -110,6 +121,7 @@ class History:
         return journal.PutMembership(self.state.providers.ids[row], self._generation(row), joined)
 
     def host(self) -> journal.Write | None:
+        """Register a root as a host."""
         row = self._row()
         if row is None or self.state.providers.parent.view[row] >= 0 or row in self.state.hosts.row_of_root:
             return None
@@ -117,6 +129,7 @@ class History:
         return journal.PutHost(number, self.state.providers.ids[row], f"host-{number}", f"node-{number}", facts, 0)
 
     def claim(self) -> journal.Write | None:
+        """Let one or two consumers take amounts, some of them as instances in groups."""
         state, random = self.state, self.random
         cells = [(row, class_id) for class_id, each in state.classes.items() for row in sorted(each.holders)]
         if not cells:
@@ -140,6 +153,7 @@ class History:
         return journal.Claim(consumers, takes, instances, places)
 
     def release(self) -> journal.Write | None:
+        """End a consumer."""
         holders = list(self.state.holders_by_id.values())
         if not holders:
             return None
@@ -147,6 +161,7 @@ class History:
         return journal.Release([holder.id], [(holder.id, *take) for take in holder.takes])
 
     def drop(self) -> journal.Write | None:
+        """Delete a provider that nobody needs."""
         row = self._row()
         if row is None or len(self.state.providers.subtree(row)) > 1:
             return None
@@ -212,7 +227,9 @@ def _check_amounts(state: State) -> None:
 def _check_labels(state: State) -> None:
     for labels in (state.traits, state.membership):
         for label in range(1, 5):
-            assert labels.wearing(label).tolist() == [label in labels.labels_of(row) for row in range(len(state.providers))]
+            assert labels.wearing(label).tolist() == [
+                label in labels.labels_of(row) for row in range(len(state.providers))
+            ]
 
 
 def _check_hosts(state: State) -> None:
@@ -260,7 +277,8 @@ def content(state: State) -> dict[str, object]:
     best = {class_id: state.best_free(class_id).tolist() for class_id in range(1, len(CLASSES) + 1)}
     return {
         "providers": (providers.ids, providers.names, providers.parent.view.tolist(), generation),
-        "trees": (dict(providers.row_of_id), dict(providers.row_of_name), {k: list(v) for k, v in providers.tree.items()}),
+        "trees": (dict(providers.row_of_id), dict(providers.row_of_name)),
+        "rows": {root: list(rows) for root, rows in providers.tree.items()},
         "amounts": {
             class_id: (columns.free.view.tolist(), columns.used.view.tolist(), columns.total.view.tolist())
             for class_id, columns in state.classes.items()
