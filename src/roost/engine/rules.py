@@ -73,7 +73,8 @@ class _SameSubtree:
 
     def holds(self, chosen: list[int], last: int) -> bool:
         tops, made, occupied = -1, 0, 0
-        later, crowd = [], []
+        later: list[int] = []
+        crowd: list[int] = []
         for at in self.members:
             if at > last:
                 (crowd if self._isolated[at] else later).append(self._options[at])
