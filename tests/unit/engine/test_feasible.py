@@ -113,6 +113,18 @@ def test_a_tree_that_is_asked_for_may_serve_the_trees_it_shares_with():
     assert found == {"lender": False, "borrower": True, "stranger": False}
 
 
+def test_a_tree_that_shares_something_else_serves_nobody_with_what_it_keeps():
+    forest = {
+        "lender": Node(stocks={"DISK_GB": Stock(4)}, traits=frozenset({SHARES}), aggregates=frozenset({"agg-1"})),
+        "kept": Node(parent="lender", stocks={"CUSTOM_DEVICE": Stock(4)}),
+        "borrower": Node(stocks={"VCPU": Stock(4), "CUSTOM_DEVICE": Stock(4)}, aggregates=frozenset({"agg-1"})),
+    }
+    device = Group(suffix="_1", resources={"CUSTOM_DEVICE": 1}, in_tree="lender")
+    state = state_of(forest)
+    put_hosts(state, AllHosts())
+    agree(state, Query(groups=(Group(resources={"VCPU": 1}), device)))
+
+
 def test_a_provider_in_debt_takes_no_places_from_the_others():
     root_and_two = {
         "root": Node(stocks={"VCPU": Stock(1)}),
