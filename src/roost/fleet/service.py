@@ -1,7 +1,6 @@
 """Fleet: the hosts on the providers, their aggregates and server groups, and the documents requests name."""
 
 import hashlib
-
 from collections.abc import Sequence
 import msgspec
 
@@ -10,7 +9,7 @@ from roost.errors import BadRequest, NotFound
 from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostSpec
 from roost.model.journal import Item, PutAggregate, PutDocument, PutGroup, PutHost, Write
-from roost.model.names import uuid_bytes
+from roost.model.names import uuid_bytes, uuid_form
 from roost.ports import Journal
 
 _BATCH = 1000
@@ -36,9 +35,10 @@ class Fleet:
         known = set(self.state.aggregates)
         writes = []
         for aggregate in aggregates:
-            if aggregate.uuid in known:
-                raise BadRequest(f"aggregate {aggregate.name}: uuid {aggregate.uuid} is taken")
-            known.add(aggregate.uuid)
+            uuid = uuid_form(aggregate.uuid)
+            if uuid in known:
+                raise BadRequest(f"aggregate {aggregate.name}: uuid {uuid} is taken")
+            known.add(uuid)
             number = self._journal.new_id("aggregate")
             body = _uuid_bytes(aggregate.uuid, "aggregate")
             writes.append(PutAggregate(number, body, aggregate.name, aggregate.metadata, 0))
@@ -55,7 +55,7 @@ class Fleet:
         writes = []
         taken: set[int] = set()
         for spec in specs:
-            row = providers.row_of_uuid.get(spec.provider_uuid)
+            row = providers.row_of_uuid.get(uuid_form(spec.provider_uuid))
             if row is None:
                 raise NotFound("provider", spec.provider_uuid)
             if int(providers.parent.view[row]) >= 0:
@@ -76,9 +76,10 @@ class Fleet:
         known = set(self.state.groups_by_uuid)
         writes = []
         for group in groups:
-            if group.uuid in known:
-                raise BadRequest(f"server group {group.name}: uuid {group.uuid} is taken")
-            known.add(group.uuid)
+            uuid = uuid_form(group.uuid)
+            if uuid in known:
+                raise BadRequest(f"server group {group.name}: uuid {uuid} is taken")
+            known.add(uuid)
             body = _uuid_bytes(group.uuid, "server group")
             number = self._journal.new_id("group")
             writes.append(PutGroup(number, body, group.name, group.policy, group.max_server_per_host))

@@ -13,7 +13,7 @@ from roost.engine.query import UnknownName, compile_query
 from roost.engine.state import State
 from roost.engine.types import Mask
 from roost.errors import BadRequest, NotFound
-from roost.model.names import is_resource_class, is_trait
+from roost.model.names import is_resource_class, is_trait, uuid_form
 from roost.model.request import CandidateQuery, Request
 from roost.scheduler.filters.fault_domain import FaultDomain
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
@@ -84,7 +84,7 @@ class Shapes:
         state = self._state
         group = None
         if request.group is not None:
-            group = state.groups_by_uuid.get(request.group)
+            group = state.groups_by_uuid.get(uuid_form(request.group))
             if group is None:
                 raise NotFound("server group", request.group)
         spec = Spec(request, group=group, now_s=now_s)
