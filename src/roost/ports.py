@@ -47,6 +47,10 @@ class Committed(msgspec.Struct, frozen=True):
 class Store(Protocol):
     """The durable truth. One thread uses it at a time."""
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes may write too."""
+
     def load(self) -> Loaded:
         """Read everything, as of one moment, and remember that moment for ``changes``."""
 
@@ -80,8 +84,8 @@ class Store(Protocol):
 class Journal(Protocol):
     """A state in memory and the store behind it, kept equal. Lives in the engine's thread."""
 
-    def refresh(self) -> None:
-        """Apply what others committed, before an answer."""
+    def refresh(self) -> bool:
+        """Apply what others committed, before an answer; say whether there was anything."""
 
     def commit(self, items: Iterable[Item]) -> list[Refusal | None]:
         """Make items durable and visible; one verdict an item."""

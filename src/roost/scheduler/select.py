@@ -22,7 +22,7 @@ import numpy as np
 
 from roost.engine import ranking
 from roost.engine.state import State
-from roost.errors import BadRequest, Conflict, RoostError
+from roost.errors import BadRequest, Conflict, NotFound, RoostError
 from roost.model.decision import Decision, HostScore, Pick, Scale, Stage
 from roost.model.evidence import pack, pack_checks
 from roost.model.fleet import Departure
@@ -33,7 +33,16 @@ from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
 from roost.ports import Clock, IdKind, Random
 from roost.scheduler.explain import refusal_text
-from roost.scheduler.picks import Allocations, Takes, allocations_on, claim_on, merged, pick_on, takes_on
+from roost.scheduler.picks import (
+    Allocations,
+    Takes,
+    allocations_on,
+    claim_on,
+    hosts_lost,
+    merged,
+    pick_on,
+    takes_on,
+)
 from roost.scheduler.pipeline import Ranked, Shape
 from roost.scheduler.rules import Rules
 from roost.scheduler.shapes import Shapes
@@ -41,7 +50,7 @@ from roost.scheduler.shapes import Shapes
 _LOOKED_AT = 5  # hosts in the score table, and at least so many ranked
 # So many instances at least are chosen as a series, where that is possible.
 _SERIES_MIN = 4
-# Races one request may lose in one round before it is decided from scratch.
+# Races that one request may lose in one of its ``claim_rounds``.
 _LOSSES_IN_ROUND = 32
 
 
@@ -53,11 +62,15 @@ class Ledger(Protocol):
         """The columns."""
 
     @property
+    def is_shared(self) -> bool:
+        """Whether other processes may write too."""
+
+    @property
     def staged_count(self) -> int:
         """How many items wait for the next commit."""
 
-    def refresh(self) -> None:
-        """Read what other processes committed."""
+    def refresh(self) -> bool:
+        """Read what other processes committed; say whether there was anything."""
 
     def new_id(self, kind: IdKind) -> int:
         """Return a fresh identity."""
@@ -94,9 +107,11 @@ class _Wish:
 
     at: int  # its place among the acts
     request: Request
-    lost: list[str] = field(default_factory=list)  # hosts lost to other processes
-    place: int = -1  # of its item in the next commit
+    races: int = 0  # how many it lost to other processes
+    lost: list[str] = field(default_factory=list)  # the hosts it lost in them
+    place: int = -1  # of its item in the next commit; -1: a refusal that is not sure yet
     decision: Decision | None = None
+    evidence: EvidenceRow | None = None
 
 
 class Scheduler:
@@ -127,6 +142,7 @@ class Scheduler:
         self._random = random
         self._shapes = Shapes(rules, default_zone=default_zone)
         self._depth = max(_LOOKED_AT, settings.max_attempts, filter_settings.host_subset_size)
+        self._is_fresh = False  # nothing was claimed or given back here since the last refresh
 
     def work(self, acts: Sequence[Request | Departure]) -> list[Decision | RoostError | None]:
         """Do acts in order, each seeing those before it; durable on return.
@@ -138,20 +154,21 @@ class Scheduler:
             Unavailable: the store failed; what was not returned by an earlier call may not be durable.
         """
         results: list[Decision | RoostError | None] = [None] * len(acts)
-        self._ledger.refresh()
+        self._refresh()
         try:
             waiting: list[_Wish] = []
             for at, act in enumerate(acts):
                 if isinstance(act, Departure):
+                    self._is_fresh = False
                     self._attempt(results, at, lambda act=act: self._ledger.release(act.instance_uuids))
                 else:
                     wish = _Wish(at=at, request=act)
                     if self._attempt(results, at, lambda wish=wish: self._choose(wish)):
                         waiting.append(wish)
                 if self._ledger.staged_count >= self._group_max:
-                    self._settle(results, waiting)
-                    waiting = []
-            self._settle(results, waiting)
+                    waiting = self._settle(results, waiting)
+            while waiting or self._ledger.staged_count:
+                waiting = self._settle(results, waiting)
         except BaseException:
             self._ledger.drop()
             raise
@@ -162,7 +179,7 @@ class Scheduler:
         """Do one act of several; an error it causes is its own result and leaves the others alone."""
         try:
             act()
-        except (BadRequest, Conflict) as error:
+        except (BadRequest, NotFound, Conflict) as error:
             results[at] = error
             return False
         return True
@@ -181,32 +198,48 @@ class Scheduler:
         assert result is not None
         return result
 
-    def _settle(self, results: list[Decision | RoostError | None], waiting: list[_Wish]) -> None:
-        """Commit what is staged, and choose again for requests that lost a race, until none has."""
-        while True:
-            verdicts = self._ledger.flush()
-            losers = []
-            for wish in waiting:
-                refusal = verdicts[wish.place] if wish.place >= 0 else None
-                if refusal is None:
-                    results[wish.at] = wish.decision
-                else:
-                    assert wish.decision is not None
-                    wish.lost.extend(dict.fromkeys(pick.host for pick in wish.decision.picks))
-                    losers.append(wish)
-            if not losers:
-                return
-            self._ledger.refresh()
-            waiting = [
-                wish for wish in losers if self._attempt(results, wish.at, lambda wish=wish: self._choose(wish))
-            ]
+    def _settle(self, results: list[Decision | RoostError | None], waiting: list[_Wish]) -> list[_Wish]:
+        """Commit what is staged, and choose again for requests that lost a race.
+
+        A refusal that rests on claims of our own is only sure when these are durable and nobody else wrote
+        meanwhile: they may be lost, and others may have given back what they seemed to use up.
+
+        Returns:
+            The requests that wait for the next commit.
+        """
+        verdicts = self._ledger.flush()
+        losers, unsure = [], []
+        for wish in waiting:
+            refusal = verdicts[wish.place] if wish.place >= 0 else None
+            if wish.place < 0:
+                unsure.append(wish)
+            elif refusal is None:
+                results[wish.at] = wish.decision
+            else:
+                assert wish.decision is not None
+                wish.races += 1
+                wish.lost.extend(hosts_lost(self._ledger.state, wish.decision, refusal))
+                losers.append(wish)
+        if not losers and not unsure:
+            return []
+        if self._refresh() or losers:
+            again = sorted(losers + unsure, key=lambda wish: wish.at)
+            return [wish for wish in again if self._attempt(results, wish.at, lambda wish=wish: self._choose(wish))]
+        for wish in unsure:
+            assert wish.evidence is not None
+            wish.place = self._ledger.stage(Item(writes=(), evidence=(wish.evidence,)))
+        return unsure
+
+    def _refresh(self) -> bool:
+        self._is_fresh = True
+        return self._ledger.refresh()
 
     def _choose(self, wish: _Wish) -> None:
         """Choose hosts for a request as things are now, and stage the claim, or the refusal."""
         request, state = wish.request, self._ledger.state
         started_s = self._clock.elapsed_s()
-        if len(wish.lost) >= self._settings.claim_rounds * _LOSSES_IN_ROUND:
-            raise Conflict(f"the request lost {len(wish.lost)} races against other processes; try again")
+        if wish.races >= self._settings.claim_rounds * _LOSSES_IN_ROUND:
+            raise Conflict(f"the request lost {wish.races} races against other processes; try again")
         uuids = self._instance_uuids(request, state)
         shape = self._shapes.of(request, state=state, now_s=self._clock.now_s())
         if not shape.flavor_id:
@@ -220,9 +253,14 @@ class Scheduler:
             wish, shape, choice, uuid=uuid_text(number), seed=seed,
             search_s=compiled_s - started_s, rank_s=ranked_s - compiled_s,
         )  # fmt: skip
-        evidence = self._evidence_row(decision, number, request.project_id, checks_id=shape.checks_id)
+        wish.evidence = self._evidence_row(decision, number, request.project_id, checks_id=shape.checks_id)
+        if choice.claims:
+            self._is_fresh = False
+        elif self._ledger.is_shared and not self._is_fresh:
+            wish.place = -1
+            return
         writes = (merged(choice.claims),) if choice.claims else ()
-        wish.place = self._ledger.stage(Item(writes=writes, evidence=(evidence,)))
+        wish.place = self._ledger.stage(Item(writes=writes, evidence=(wish.evidence,)))
 
     def _store_documents(self, shape: Shape, request: Request) -> None:
         """Store once what all decisions of a shape refer to."""
