@@ -214,6 +214,6 @@ def test_fifty_killed_processes_lose_nothing(database, capsys):
         print(
             f"\nkilled 50 times on {type(database).__name__}: {counts['granted']:,} granted and "
             f"{counts['refused']:,} refused decisions acknowledged in {counts['groups']:,} groups, "
-            f"none lost, none half there, none doubled; {counts['unsaid']:,} instances came or went in groups that were cut short; "
-            f"{counts['alive']:,} alive; the audit found nothing 50 times"
+            f"none lost, none half there, none doubled; {counts['unsaid']:,} instances came or went "
+            f"in groups that were cut short; {counts['alive']:,} alive; the audit found nothing 50 times"
         )

@@ -41,9 +41,9 @@ class Answer(msgspec.Struct):
     group: str | None = None
 
 
-def work(config: str, groups: str) -> None:
-    """Decide groups of requests, handed over as JSON, from the moment the parent says so; print the answers."""
-    wanted = msgspec.json.decode(groups, type=list[list[Request]])
+def work(config: str) -> None:
+    """Decide groups of requests, read as JSON, from the moment the parent says so; print the answers."""
+    wanted = msgspec.json.decode(sys.stdin.readline(), type=list[list[Request]])
     with open_roost(Path(config)) as product:
         print("ready", flush=True)
         sys.stdin.readline()
@@ -65,9 +65,9 @@ def race(config: Path, plans: Sequence[list[list[Request]]]) -> list[list[Answer
     with ExitStack() as stack:
         children = []
         for plan in plans:
-            words = str(config), msgspec.json.encode(plan).decode()
-            children.append(worker("tests.contract.test_racing:work", *words))
+            children.append(worker("tests.contract.test_racing:work", str(config)))
             stack.callback(kill, children[-1])
+            children[-1].stdin.write(msgspec.json.encode(plan).decode() + "\n")
         for child in children:
             assert child.stdout.readline() == "ready\n"
         for child in children:

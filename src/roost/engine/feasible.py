@@ -47,6 +47,17 @@ class Amount:
                 out |= served
         return out
 
+    def some(self, state: State, hosts: Rows) -> Mask:
+        """Judge some hosts: bool, shape (hosts,)."""
+        passes: Mask = state.best_free(self.class_id)[hosts] >= self.amount
+        if self.units is not None:
+            passes &= self.units[hosts]
+        columns = state.classes[self.class_id] if self.lenders else None
+        for row, served in self.lenders:
+            if columns is not None and columns.can_take(row, self.amount):
+                passes |= served[hosts]
+        return passes
+
     def one(self, state: State, host: int) -> bool:
         """Judge one host."""
         if state.best_free(self.class_id).item(host) >= self.amount and (self.units is None or self.units[host]):
@@ -95,8 +106,9 @@ class Family:
         """Judge one host."""
         wanted = self.wanted
         for row in self.rows_on(host):
-            fits = min(columns.free.data.item(row) // amount for columns, amount in self.amounts)
-            wanted -= min(fits, 1) if self.is_isolated else max(fits, 0)
+            # What is free lies below 0 where a capacity shrank under its use.
+            fits = max(min(columns.free.data.item(row) // amount for columns, amount in self.amounts), 0)
+            wanted -= min(fits, 1) if self.is_isolated else fits
             if wanted <= 0:
                 return True
         return False
@@ -109,7 +121,9 @@ class Feasibility:
     host that counting cannot decide: the search.
     """
 
-    __slots__ = ("checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "reasons", "shares", "undecided")
+    __slots__ = (
+        "checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "lender_hosts", "reasons", "shares", "undecided",
+    )  # fmt: skip
 
     def __init__(
         self, state: State, *, checks: "list[Label | Amount | Family]", compiled: Compiled | None = None,
@@ -122,7 +136,9 @@ class Feasibility:
         self.reasons = [check.reason for check in checks]
         if not self.is_exact:
             self.reasons.append("cannot serve all resource groups together")
-        self.shares = shares  # whether use outside the hosts' trees matters
+        self.shares = shares  # whether use outside a host's tree matters
+        # Hosts whose trees share with others: when one of them is touched, any verdict may be another.
+        self.lender_hosts = frozenset(_hosts_of(state, state.sharing_rows()) if shares else ())
         # Where a tree is its root alone, the root holds everything: class id and amount, and the same by name.
         self.flat_amounts: list[tuple[int, int]] | None = None
         self.flat_resources: dict[str, int] = {}
@@ -168,6 +184,22 @@ class Feasibility:
             found = searched[host] = has_candidate(state, self.compiled, root)
         return found
 
+    def some(self, state: State, hosts: Rows) -> Amounts:
+        """Return, for some hosts, the first check that refuses each, or ``len(self)``: int64, shape (hosts,)."""
+        found = np.zeros(len(hosts), dtype=np.int64)
+        for at, check in enumerate(self.checks):
+            if isinstance(check, Label):
+                passes = check.mask[hosts]
+            elif isinstance(check, Amount):
+                passes = check.some(state, hosts)
+            else:
+                passes = np.array([check.one(host) for host in hosts.tolist()], dtype=np.bool_)
+            found[(found == at) & passes] = at + 1
+        if not self.is_exact:
+            for at in np.flatnonzero(found == len(self.checks)).tolist():
+                found[at] = self.one(state, int(hosts[at]))
+        return found
+
     def one(self, state: State, host: int) -> int:
         """Return the first check that refuses a host, or ``len(self)`` if none does."""
         for at, check in enumerate(self.checks):
@@ -187,6 +219,9 @@ class Feasibility:
 def feasibility(state: State, query: CandidateQuery, compiled: Compiled) -> Feasibility:
     """Compile a query, whose names are all known, against a state."""
     builder = _Builder(state, query)
+    if not compiled.is_possible:
+        nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+        builder.checks.append(Label(reason="cannot serve a resource group that asks no resources", mask=nobody))
     fit = Feasibility(
         state, checks=builder.checks, compiled=compiled, undecided=builder.undecided & state.hosts.alive.view,
         shares=builder.shares,
@@ -202,6 +237,11 @@ def hopeless(state: State, reasons: list[str]) -> Feasibility:
     """Return what is left of a query that names what no provider ever had: every host lacks it."""
     nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
     return Feasibility(state, checks=[Label(reason=reason, mask=nobody) for reason in reasons])
+
+
+def _hosts_of(state: State, rows: list[int]) -> list[int]:
+    roots = [state.providers.root.data.item(row) for row in rows]
+    return [state.hosts.row_of_root[root] for root in roots if root in state.hosts.row_of_root]
 
 
 class _Builder:
@@ -252,6 +292,10 @@ class _Builder:
             return
         row = self.state.providers.row_of_uuid.get(group.in_tree)
         root = -1 if row is None else self.state.providers.root.data.item(row)
+        if group.suffix and any(self.state.providers.root.data.item(each) == root for each in self.state.sharing_rows()):
+            # A provider of that tree may serve the group in other trees, with which it shares.
+            self.undecided[:] = True
+            return
         self.checks.append(Label(reason="are not in the tree asked for", mask=self.roots == root))
 
     def _lenders(self, class_id: int, group: ResourceGroup) -> tuple[tuple[int, Mask], ...]:

@@ -107,8 +107,8 @@ class _Wish:
 
     at: int  # its place among the acts
     request: Request
-    races: int = 0  # how many it lost to other processes
-    lost: list[str] = field(default_factory=list)  # the hosts it lost in them
+    lost: list[str] = field(default_factory=list)  # hosts lost to other processes
+    races: int = 0  # lost to them; a request for many instances may lose several hosts in one
     place: int = -1  # of its item in the next commit; -1: a refusal that is not sure yet
     decision: Decision | None = None
     evidence: EvidenceRow | None = None
@@ -157,18 +157,23 @@ class Scheduler:
         self._refresh()
         try:
             waiting: list[_Wish] = []
+            arriving: set[str] = set()  # instances that callers named, whose claims may still lose a race
             for at, act in enumerate(acts):
                 if isinstance(act, Departure):
+                    if not arriving.isdisjoint(act.instance_uuids):
+                        self._settle(results, waiting)
+                        waiting, arriving = [], set()
                     self._is_fresh = False
                     self._attempt(results, at, lambda act=act: self._ledger.release(act.instance_uuids))
                 else:
                     wish = _Wish(at=at, request=act)
                     if self._attempt(results, at, lambda wish=wish: self._choose(wish)):
                         waiting.append(wish)
+                        arriving.update(act.instance_uuids)
                 if self._ledger.staged_count >= self._group_max:
-                    waiting = self._settle(results, waiting)
-            while waiting or self._ledger.staged_count:
-                waiting = self._settle(results, waiting)
+                    self._settle(results, waiting)
+                    waiting, arriving = [], set()
+            self._settle(results, waiting)
         except BaseException:
             self._ledger.drop()
             raise
@@ -179,7 +184,7 @@ class Scheduler:
         """Do one act of several; an error it causes is its own result and leaves the others alone."""
         try:
             act()
-        except (BadRequest, NotFound, Conflict) as error:
+        except (BadRequest, Conflict, NotFound) as error:
             results[at] = error
             return False
         return True
@@ -198,37 +203,37 @@ class Scheduler:
         assert result is not None
         return result
 
-    def _settle(self, results: list[Decision | RoostError | None], waiting: list[_Wish]) -> list[_Wish]:
-        """Commit what is staged, and choose again for requests that lost a race.
+    def _settle(self, results: list[Decision | RoostError | None], waiting: list[_Wish]) -> None:
+        """Commit what is staged, and choose again for requests that lost a race, until none has.
 
         A refusal that rests on claims of our own is only sure when these are durable and nobody else wrote
         meanwhile: they may be lost, and others may have given back what they seemed to use up.
-
-        Returns:
-            The requests that wait for the next commit.
         """
-        verdicts = self._ledger.flush()
-        losers, unsure = [], []
-        for wish in waiting:
-            refusal = verdicts[wish.place] if wish.place >= 0 else None
-            if wish.place < 0:
-                unsure.append(wish)
-            elif refusal is None:
-                results[wish.at] = wish.decision
-            else:
-                assert wish.decision is not None
-                wish.races += 1
-                wish.lost.extend(hosts_lost(self._ledger.state, wish.decision, refusal))
-                losers.append(wish)
-        if not losers and not unsure:
-            return []
-        if self._refresh() or losers:
-            again = sorted(losers + unsure, key=lambda wish: wish.at)
-            return [wish for wish in again if self._attempt(results, wish.at, lambda wish=wish: self._choose(wish))]
-        for wish in unsure:
-            assert wish.evidence is not None
-            wish.place = self._ledger.stage(Item(writes=(), evidence=(wish.evidence,)))
-        return unsure
+        while waiting or self._ledger.staged_count:
+            verdicts = self._ledger.flush()
+            losers, unsure = [], []
+            for wish in waiting:
+                refusal = verdicts[wish.place] if wish.place >= 0 else None
+                if wish.place < 0:
+                    unsure.append(wish)
+                elif refusal is None:
+                    results[wish.at] = wish.decision
+                else:
+                    assert wish.decision is not None
+                    wish.lost.extend(hosts_lost(self._ledger.state, wish.decision, refusal))
+                    wish.races += 1
+                    losers.append(wish)
+            if not losers and not unsure:
+                return
+            waiting = sorted(losers + unsure, key=lambda wish: wish.at)
+            if self._refresh() or losers:
+                waiting = [
+                    wish for wish in waiting if self._attempt(results, wish.at, lambda wish=wish: self._choose(wish))
+                ]
+                continue
+            for wish in unsure:
+                assert wish.evidence is not None
+                wish.place = self._ledger.stage(Item(writes=(), evidence=(wish.evidence,)))
 
     def _refresh(self) -> bool:
         self._is_fresh = True
@@ -294,6 +299,8 @@ class Scheduler:
             rows = shape.series(left) if left >= _SERIES_MIN and not self._draws and shape.spec.group is None else []
             if not rows:
                 rows = [self._draw(shape, ranked, seed=seed + len(choice.rows))]
+            if request.count == 1:
+                choice.alternates = self._alternates(shape, ranked, rows)
             self._take(shape, request, choice, rows=rows, uuids=uuids)
             if len(choice.rows) < request.count:
                 ranked = shape.rank(self._depth if self._draws else 1, is_series=left >= _SERIES_MIN)
@@ -302,7 +309,9 @@ class Scheduler:
             self._ledger.withdraw(choice.claims)
             choice.claims = []
             return choice
-        choice.alternates = self._alternates(shape, ranked, choice)
+        if request.count > 1 and self._settings.max_attempts > 1:
+            ranked = shape.rank(self._depth + len(set(choice.rows)))
+            choice.alternates = self._alternates(shape, ranked, choice.rows)
         return choice
 
     def _take(
@@ -346,21 +355,19 @@ class Scheduler:
         subset = min(self._filter_settings.host_subset_size, len(rows))
         return int(rows[int(draw.integers(subset))])
 
-    def _alternates(self, shape: Shape, ranked: Ranked, choice: "_Choice") -> dict[str, list[Pick]]:
+    def _alternates(self, shape: Shape, ranked: Ranked, rows: list[int]) -> dict[str, list[Pick]]:
         """Return, for each cell of a chosen host, the best hosts that were not chosen.
 
-        For one instance they come from the ranking that chose it. For several the hosts are ranked once
-        more, with all instances in their places.
+        For one instance they come from the ranking that chose it, before it takes its place. For several the
+        hosts are ranked once more, with all instances in their places.
         """
         wanted = self._settings.max_attempts - 1
         if not wanted:
             return {}
         state = self._ledger.state
-        chosen = set(choice.rows)
-        cells = {state.hosts.facts[row].cell: [] for row in choice.rows}
-        if len(choice.rows) > 1:
-            ranked = shape.rank(self._depth + len(chosen))
-        found: dict[str, list[Pick]] = self._fill(cells, shape, ranked.rows, chosen=chosen, wanted=wanted)
+        chosen = set(rows)
+        cells: dict[str, list[Pick]] = {state.hosts.facts[row].cell: [] for row in rows}
+        found = self._fill(cells, shape, ranked.rows, chosen=chosen, wanted=wanted)
         if ranked.left > len(ranked.rows) and any(len(picks) < wanted for picks in found.values()):
             found = self._fill({cell: [] for cell in cells}, shape, shape.rank_all().rows, chosen=chosen, wanted=wanted)
         return found

@@ -1,171 +1,183 @@
-"""What a scheduler answers when another process commits between its choice and its commit."""
-
-from collections.abc import Callable, Sequence
+"""What happens when another process, or the disk, is in the way of a commit."""
 
 import pytest
 
-from roost.app import Roost
-from roost.errors import BadRequest, Conflict, NotFound
+from roost.errors import Conflict, StoreBroken
 from roost.model.fleet import Departure
-from roost.model.group import ServerGroup
-from roost.model.journal import Item
-from roost.model.settings import Scheduler as SchedulerSettings
-from roost.model.settings import Settings
-from roost.model.settings import Store as StoreSettings
-from roost.ports import Committed
-from roost.simulator.identities import uuid_of
+from roost.placement.current import Current
 from roost.store.memory import MemoryStore
-from tests.products import fleet, request
+from tests.racing import BreakableStore, RacyStore
+from tests.worlds import digest, group, host, hosts, roost_on, roost_with, uuid_named, wish
 
 
-class MeddledStore(MemoryStore):
-    """A store before whose commits somebody else is faster."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.before: list[Callable[[], object]] = []
-
-    def commit(self, items: Sequence[Item]) -> Committed:
-        """Let the other go first."""
-        if self.before:
-            self.before.pop(0)()
-        return super().commit(items)
+def racing(*fleets):
+    """Give a Roost, its store, and a rival Roost on the same rows."""
+    store = RacyStore()
+    roost = roost_with(*fleets, store=store)
+    return roost, store, roost_on(store.peer(), seed=99)
 
 
-class Pair:
-    """Two processes on one database; the first is interrupted by what the second does."""
-
-    def __init__(
-        self, hosts: int, *, vcpus: int, settings: Settings | None = None, groups: Sequence[ServerGroup] = ()
-    ) -> None:
-        self.store = MeddledStore()
-        settings = settings or Settings()
-        self.first = Roost(self.store, settings)
-        self.first.install(fleet(hosts, vcpus=vcpus, groups=groups))
-        self.second = Roost(self.store.peer(), settings)
-
-    def meddle(self, *acts: Callable[[Roost], object]) -> None:
-        """Let the second process act before each of the first's next commits."""
-        self.store.before = [lambda act=act: act(self.second) for act in acts]
+def agrees_with_store(roost, store) -> bool:
+    """Say whether the columns are what the rows say."""
+    roost.work([])  # reads what others committed
+    return digest(roost.state) == digest(Current(store.peer()).state)
 
 
-def outcomes(results: Sequence[object]) -> list[object]:
-    return [getattr(result, "outcome", result) for result in results]
+def test_a_lost_race_moves_on_to_the_next_best_host():
+    roost, store, rival = racing(host("best", VCPU=1, MEMORY_MB=64), host("next", VCPU=1, MEMORY_MB=32))
+    store.rivals = [lambda: rival.decide(wish(force_hosts=("best",)))]
+    decision = roost.decide(wish())
+    assert [pick.host for pick in decision.picks] == ["next"]
+    assert decision.conflicts == ["best"]
+    assert [refusal.kind for refusal in store.refusals] == ["capacity"]
+    assert agrees_with_store(roost, store)
 
 
-def test_a_lost_race_moves_on_to_another_host_and_says_so():
-    two = Pair(2, vcpus=4)
-    two.meddle(lambda other: other.decide(request(4, force_hosts=("host-0",))))
-    decision = two.first.decide(request(4))
-    assert decision.picks[0].host == "host-1"
-    assert decision.conflicts == ["host-0"]
+def test_a_lost_race_doubles_nothing():
+    roost, store, rival = racing(hosts(3, VCPU=2, MEMORY_MB=8))
+    store.rivals = [lambda: rival.decide(wish(vcpus=2)), lambda: rival.decide(wish(vcpus=2))]
+    decision = roost.decide(wish(vcpus=2, instance_uuids=(uuid_named("mine"),)))
+    assert (decision.is_granted, len(decision.conflicts)) == (True, 2)
+    assert len(store.evidence(newest=10)) == 3  # one for each acknowledged decision, none for the two lost races
+    assert sum(holder.uuid == uuid_bytes("mine") for holder in roost.state.holders.values()) == 1
+    assert agrees_with_store(roost, store)
+    assert len(roost.state.holders) == 3
 
 
-def test_a_refusal_never_rests_on_a_claim_that_was_lost():
-    two = Pair(1, vcpus=8)
-    two.meddle(lambda other: other.decide(request(1)))
-    large, small = two.first.work([request(8), request(1)])
-    assert outcomes([large, small]) == ["refused", "granted"]
+def uuid_bytes(name):
+    return bytes.fromhex(uuid_named(name).replace("-", ""))
 
 
-def test_a_refusal_sees_what_was_given_back_before_the_claims_ahead_of_it_were_made():
-    two = Pair(1, vcpus=4)
-    held = two.second.decide(request(2)).picks[0].instance_uuid
-    two.meddle(lambda other: other.work([Departure(instance_uuids=(held,))]))
-    assert outcomes(two.first.work([request(2), request(2)])) == ["granted", "granted"]
+def test_a_race_lost_to_the_last_host_is_a_refusal():
+    roost, store, rival = racing(hosts(1, VCPU=1, MEMORY_MB=8))
+    store.rivals = [lambda: rival.decide(wish())]
+    decision = roost.decide(wish())
+    assert (decision.outcome, decision.reason) == ("refused", "0 of 1 hosts: 1 lack 1 VCPU or more")
+    assert decision.conflicts == ["h0"]
+    assert agrees_with_store(roost, store)
 
 
-def test_a_refusal_in_a_later_group_sees_what_was_given_back_since_the_first():
-    settings = Settings(store=StoreSettings(group_max=2))
-    two = Pair(1, vcpus=4, settings=settings)
-    held = two.second.decide(request(2)).picks[0].instance_uuid
-    two.meddle(lambda other: other.work([Departure(instance_uuids=(held,))]))
-    acts = [request(1), request(1), request(2), request(1)]
-    assert outcomes(two.first.work(acts)) == ["granted", "granted", "granted", "refused"]
+def test_a_request_for_many_that_loses_a_race_on_many_hosts_is_tried_again():
+    roost, store, rival = racing(hosts(150, VCPU=1, MEMORY_MB=8))
+    store.rivals = [lambda: rival.decide(wish())]
+    decision = roost.decide(wish(count=120))
+    assert (decision.is_granted, len(decision.picks)) == (True, 120)
+    assert agrees_with_store(roost, store)
 
 
-def test_acts_keep_their_order_while_nobody_else_writes():
-    two = Pair(1, vcpus=4)
-    held = two.first.decide(request(4)).picks[0].instance_uuid
-    acts = [request(1), Departure(instance_uuids=(held,)), request(4), request(1)]
-    assert outcomes(two.first.work(acts)) == ["refused", None, "granted", "refused"]
+def test_a_request_that_only_loses_gives_up_and_leaves_nothing():
+    roost, store, rival = racing(hosts(1))
+    before = digest(roost.state)
+    held = []
+
+    def take_everything():
+        held.append(rival.decide(wish(vcpus=8)).picks[0].instance_uuid)
+
+    store.rivals = [take_everything] * 100
+    store.afterwards = [lambda: rival.work([Departure(instance_uuids=(held.pop(),))])] * 100
+    with pytest.raises(Conflict, match="lost 96 races"):
+        roost.decide(wish())
+    assert agrees_with_store(roost, store)
+    assert {**digest(roost.state), "generations": {}} == {**before, "generations": {}}
 
 
-def test_each_answer_has_one_record_whatever_was_lost_on_the_way():
-    two = Pair(1, vcpus=8)
-    two.meddle(lambda other: other.decide(request(1)))
-    answers = two.first.work([request(8), request(8), request(1), request(9)])
-    own = {decision.uuid: decision.outcome for decision in answers}
-    stored = {row.uuid.hex(): row.outcome for row in two.store.evidence(newest=100)}
-    assert len(stored) == len(answers) + 1
-    assert {uuid.replace("-", ""): outcome for uuid, outcome in own.items()}.items() <= stored.items()
+def test_members_of_a_group_meet_in_the_commit_and_part():
+    roost, store, rival = racing(hosts(3), group("g", "anti-affinity"))
+    store.rivals = [lambda: rival.decide(wish(in_group="g"))]
+    decision = roost.decide(wish(in_group="g"))
+    assert ([pick.host for pick in decision.picks], decision.conflicts) == (["h1"], ["h0"])
+    assert [refusal.kind for refusal in store.refusals] == ["place"]
+    assert agrees_with_store(roost, store)
 
 
-def test_one_lost_race_of_many_instances_is_one_race():
-    two = Pair(121, vcpus=1)
-    two.meddle(lambda other: other.decide(request(1, force_hosts=("host-60",))))
-    decision = two.first.decide(request(1, count=120))
-    assert decision.is_granted
-    assert decision.conflicts == ["host-60"]
+def test_the_first_member_of_an_affinity_group_decides_for_both_processes():
+    roost, store, rival = racing(hosts(3), group("g", "affinity"))
+    store.rivals = [lambda: rival.decide(wish(in_group="g", force_hosts=("h2",)))]
+    decision = roost.decide(wish(in_group="g", count=2))
+    assert ([pick.host for pick in decision.picks], decision.conflicts) == (["h2", "h2"], ["h0"])
+    assert agrees_with_store(roost, store)
 
 
-def test_a_request_that_loses_every_race_is_told_to_try_again():
-    two = Pair(1, vcpus=1, settings=Settings(scheduler=SchedulerSettings(claim_rounds=1)))
-
-    def come_and_go(other: Roost) -> None:
-        """Take the only place, and give it back when the first has seen that it is gone."""
-        taken = other.decide(request(1)).picks[0].instance_uuid
-        seen = two.store.changes
-
-        def changes():
-            other.work([Departure(instance_uuids=(taken,))])
-            two.store.changes = seen
-            return seen()
-
-        two.store.changes = changes
-
-    two.meddle(*[come_and_go] * 1000)
-    with pytest.raises(Conflict, match="lost 32 races"):
-        two.first.decide(request(1))
-    two.store.before = []
-    assert two.first.decide(request(1)).is_granted
+def test_one_act_of_a_batch_that_loses_its_race_leaves_the_others_alone():
+    roost, store, rival = racing(host("big", VCPU=1, MEMORY_MB=64), hosts(4, VCPU=1, MEMORY_MB=8))
+    store.rivals = [lambda: rival.decide(wish(force_hosts=("big",)))]
+    decisions = roost.work([wish() for _ in range(4)])
+    assert sorted(pick.host for each in decisions for pick in each.picks) == ["h0", "h1", "h2", "h3"]
+    assert [each.conflicts for each in decisions] == [["big"], [], [], []]
+    assert agrees_with_store(roost, store)
 
 
-def test_a_group_rule_holds_against_another_process():
-    groups = [ServerGroup(uuid=uuid_of("group", policy), policy=policy) for policy in ("affinity", "anti-affinity")]
-    two = Pair(2, vcpus=4, groups=groups)
-    for group in groups:
-        asked = request(1, group=group.uuid)
-        two.meddle(lambda other, asked=asked: other.decide(asked))
-        mine = two.first.decide(asked)
-        theirs = next(iter(two.second.state.groups_by_uuid[group.uuid].members))
-        is_together = mine.picks[0].host == two.second.state.hosts.names[theirs]
-        assert is_together == (group.policy == "affinity")
+def test_an_instance_ends_even_if_its_claim_lost_the_first_race():
+    roost, store, rival = racing(hosts(2, VCPU=1, MEMORY_MB=8))
+    store.rivals = [lambda: rival.decide(wish())]
+    short = wish(instance_uuids=(uuid_named("short"),))
+    decision, _ = roost.work([short, Departure(instance_uuids=(uuid_named("short"),))])
+    assert decision.conflicts == ["h0"]
+    assert uuid_bytes("short") not in roost.state.holders
+    assert agrees_with_store(roost, store)
 
 
-def test_the_error_of_one_act_leaves_the_others_alone():
-    two = Pair(1, vcpus=4)
-    twin = request(1, instance_uuids=(uuid_of("twin"),))
-    results = two.first.outcomes(
-        [
-            request(1),
-            request(1, group=uuid_of("nobody")),
-            request(1, availability_zone="nowhere"),
-            request(1, instance_uuids=("no uuid",)),
-            twin,
-            twin,
-            request(1),
-        ]
-    )
-    kinds = [getattr(result, "outcome", type(result)) for result in results]
-    assert kinds == ["granted", NotFound, BadRequest, BadRequest, "granted", Conflict, "granted"]
-    assert two.first.utilisation()["VCPU"] == (3, 4)
-
-
-def test_both_processes_cannot_claim_one_instance():
-    two = Pair(2, vcpus=4)
-    twin = request(1, instance_uuids=(uuid_of("twin"),))
-    two.meddle(lambda other: other.decide(twin))
+def test_a_uuid_taken_by_another_process_is_a_conflict():
+    roost, store, rival = racing(hosts(2))
+    mine = wish(instance_uuids=(uuid_named("both"),))
+    store.rivals = [lambda: rival.decide(mine)]
     with pytest.raises(Conflict, match="exists already"):
-        two.first.decide(twin)
-    assert two.first.utilisation()["VCPU"] == (1, 8)
+        roost.decide(mine)
+    assert agrees_with_store(roost, store)
+    assert len(roost.state.holders) == 1
+
+
+def test_what_another_process_claimed_and_gave_back_is_seen():
+    roost, store, rival = racing(hosts(1, VCPU=1, MEMORY_MB=8))
+    theirs = rival.decide(wish())
+    assert roost.decide(wish()).outcome == "refused"
+    rival.work([Departure(instance_uuids=(theirs.picks[0].instance_uuid,))])
+    assert roost.decide(wish()).outcome == "granted"
+    assert agrees_with_store(roost, store)
+
+
+def test_both_processes_may_end_the_same_instance():
+    roost, store, rival = racing(hosts(1), group("g", "anti-affinity"))
+    uuid = roost.decide(wish(in_group="g")).picks[0].instance_uuid
+    gone = Departure(instance_uuids=(uuid,))
+    rival.work([])
+    roost.work([gone])
+    assert rival.work([gone]) == [None]
+    assert agrees_with_store(roost, store)
+    assert agrees_with_store(rival, store)
+    assert roost.state.holders == {}
+
+
+def test_a_broken_store_surfaces_and_nothing_is_acknowledged():
+    store = BreakableStore()
+    roost = roost_with(hosts(2), store=store)
+    before = digest(roost.state)
+    store.is_broken = True
+    with pytest.raises(StoreBroken, match="disk is full"):
+        roost.work([wish(), wish()])
+    assert store.evidence(newest=10) == []
+    store.is_broken = False
+    assert roost.work([]) == []
+    assert digest(roost.state) == before
+
+
+def test_the_call_after_a_broken_commit_works_on_what_is_stored():
+    store = BreakableStore()
+    roost = roost_with(hosts(2, VCPU=2, MEMORY_MB=8), store=store)
+    roost.decide(wish(vcpus=2))
+    store.is_broken = True
+    with pytest.raises(StoreBroken):
+        roost.decide(wish(vcpus=2))
+    store.is_broken = False
+    decision = roost.decide(wish(vcpus=2))
+    assert [pick.host for pick in decision.picks] == ["h1"]
+    assert digest(roost.state) == digest(Current(store.peer()).state)
+    assert len(store.evidence(newest=10)) == 2
+
+
+def test_a_refused_decision_needs_no_place_in_the_store_but_is_kept_there():
+    store = MemoryStore()
+    roost = roost_with(hosts(1), store=store)
+    decision = roost.decide(wish(vcpus=100))
+    (row,) = store.evidence(newest=10)
+    assert (row.outcome, row.reason) == ("refused", decision.reason)
