@@ -48,6 +48,10 @@ class Committed(msgspec.Struct, frozen=True):
 class Store(Protocol):
     """The durable truth. One thread uses it at a time."""
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes may write too."""
+
     def load(self) -> Loaded:
         """Read everything, as of one moment, and remember that moment for ``changes``."""
 
@@ -117,11 +121,15 @@ class Placement(Protocol):
         """The columns."""
 
     @property
+    def is_shared(self) -> bool:
+        """Whether other processes may write too."""
+
+    @property
     def staged_count(self) -> int:
         """How many items wait for the next commit."""
 
-    def refresh(self) -> None:
-        """Read what other processes committed."""
+    def refresh(self) -> bool:
+        """Apply what others committed, before an answer; say whether there was anything."""
 
     def new_id(self, kind: IdKind) -> int:
         """Return a fresh identity."""

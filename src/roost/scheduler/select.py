@@ -32,7 +32,16 @@ from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
 from roost.ports import Clock, Documents, Placement, Random
 from roost.scheduler.explain import refusal_text
-from roost.scheduler.picks import Allocations, Takes, allocations_on, claim_on, merged, pick_on, takes_on
+from roost.scheduler.picks import (
+    Allocations,
+    Takes,
+    allocations_on,
+    claim_on,
+    hosts_lost,
+    merged,
+    pick_on,
+    takes_on,
+)
 from roost.scheduler.pipeline import Ranked, Shape
 from roost.scheduler.rules import Rules
 from roost.scheduler.shapes import Shapes
@@ -40,7 +49,7 @@ from roost.scheduler.shapes import Shapes
 _LOOKED_AT = 5  # hosts in the score table, and at least so many ranked
 # So many instances at least are chosen as a series, where that is possible.
 _SERIES_MIN = 4
-# Races one request may lose in one round before it is decided from scratch.
+# Races that one request may lose in one of its ``claim_rounds``.
 _LOSSES_IN_ROUND = 32
 
 
@@ -51,9 +60,10 @@ class _Wish:
     at: int  # its place among the acts
     request: Request
     lost: list[str] = field(default_factory=list)  # hosts lost to other processes
-    races: int = 0  # lost to them; a request for many instances loses several hosts in one
-    place: int = -1  # of its item in the next commit
+    races: int = 0  # lost to them; a request for many instances may lose several hosts in one
+    place: int = -1  # of its item in the next commit; -1: a refusal that is not sure yet
     decision: Decision | None = None
+    evidence: EvidenceRow | None = None
 
 
 class Scheduler:
@@ -84,6 +94,7 @@ class Scheduler:
         self._random = random
         self._shapes = Shapes(rules, default_zone=default_zone)
         self._depth = max(_LOOKED_AT, settings.max_attempts, filter_settings.host_subset_size)
+        self._is_fresh = False  # nothing was claimed or given back here since the last refresh
 
     def work(self, acts: Sequence[Request | Departure]) -> list[Decision | RoostError | None]:
         """Do acts in order, each seeing those before it; durable on return.
@@ -95,7 +106,7 @@ class Scheduler:
             Unavailable: the store failed; what was not returned by an earlier call may not be durable.
         """
         results: list[Decision | RoostError | None] = [None] * len(acts)
-        self._placement.refresh()
+        self._refresh()
         try:
             waiting: list[_Wish] = []
             arriving: set[str] = set()  # instances that callers named, whose claims may still lose a race
@@ -104,6 +115,7 @@ class Scheduler:
                     if not arriving.isdisjoint(act.instance_uuids):
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
+                    self._is_fresh = False
                     self._attempt(results, at, lambda act=act: self._placement.release(act.instance_uuids))
                 else:
                     wish = _Wish(at=at, request=act)
@@ -144,25 +156,40 @@ class Scheduler:
         return result
 
     def _settle(self, results: list[Decision | RoostError | None], waiting: list[_Wish]) -> None:
-        """Commit what is staged, and choose again for requests that lost a race, until none has."""
-        while True:
+        """Commit what is staged, and choose again for requests that lost a race, until none has.
+
+        A refusal that rests on claims of our own is only sure when these are durable and nobody else wrote
+        meanwhile: they may be lost, and others may have given back what they seemed to use up.
+        """
+        while waiting or self._placement.staged_count:
             verdicts = self._placement.flush()
-            losers = []
+            losers, unsure = [], []
             for wish in waiting:
                 refusal = verdicts[wish.place] if wish.place >= 0 else None
-                if refusal is None:
+                if wish.place < 0:
+                    unsure.append(wish)
+                elif refusal is None:
                     results[wish.at] = wish.decision
                 else:
                     assert wish.decision is not None
-                    wish.lost.extend(dict.fromkeys(pick.host for pick in wish.decision.picks))
+                    wish.lost.extend(hosts_lost(self._placement.state, wish.decision, refusal))
                     wish.races += 1
                     losers.append(wish)
-            if not losers:
+            if not losers and not unsure:
                 return
-            self._placement.refresh()
-            waiting = [
-                wish for wish in losers if self._attempt(results, wish.at, lambda wish=wish: self._choose(wish))
-            ]
+            waiting = sorted(losers + unsure, key=lambda wish: wish.at)
+            if self._refresh() or losers:
+                waiting = [
+                    wish for wish in waiting if self._attempt(results, wish.at, lambda wish=wish: self._choose(wish))
+                ]
+                continue
+            for wish in unsure:
+                assert wish.evidence is not None
+                wish.place = self._placement.stage(Item(writes=(), evidence=(wish.evidence,)))
+
+    def _refresh(self) -> bool:
+        self._is_fresh = True
+        return self._placement.refresh()
 
     def _choose(self, wish: _Wish) -> None:
         """Choose hosts for a request as things are now, and stage the claim, or the refusal."""
@@ -183,9 +210,14 @@ class Scheduler:
             wish, shape, choice, uuid=uuid_text(number), seed=seed,
             search_s=compiled_s - started_s, rank_s=ranked_s - compiled_s,
         )  # fmt: skip
-        evidence = self._evidence_row(decision, number, request.project_id, checks_id=shape.checks_id)
+        wish.evidence = self._evidence_row(decision, number, request.project_id, checks_id=shape.checks_id)
+        if choice.claims:
+            self._is_fresh = False
+        elif self._placement.is_shared and not self._is_fresh:
+            wish.place = -1
+            return
         writes = (merged(choice.claims),) if choice.claims else ()
-        wish.place = self._placement.stage(Item(writes=writes, evidence=(evidence,)))
+        wish.place = self._placement.stage(Item(writes=writes, evidence=(wish.evidence,)))
 
     def _store_documents(self, shape: Shape, request: Request) -> None:
         """Store once what all decisions of a shape refer to."""

@@ -59,6 +59,8 @@ SELECT * FROM (SELECT 'feed', position, extract(epoch FROM written_at)::float8, 
 class PostgresStore:
     """A PostgreSQL database that any number of processes serve."""
 
+    is_shared = True
+
     def __init__(self, url: str) -> None:
         """Open a database; an empty one gets its tables.
 

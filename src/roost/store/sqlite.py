@@ -33,6 +33,8 @@ SELECT * FROM (SELECT 'feed', position, written_at_s, length(body) FROM feed
 class SqliteStore:
     """A database file. Commits run in the thread that calls, so that none waits for another's."""
 
+    is_shared = False  # by the lock beside the file
+
     def __init__(
         self,
         path: str | Path,

@@ -159,6 +159,8 @@ def test_soft_affinity_prefers_company_and_soft_anti_affinity_avoids_it():
 class ForkLedger:
     """A ledger over a copy of the columns, with nothing behind it: what a dry run works on."""
 
+    is_shared = False
+
     def __init__(self, state, next_id):
         self.state = state.fork()
         self.staged_count = 0
@@ -166,6 +168,7 @@ class ForkLedger:
 
     def refresh(self):
         """Do nothing: nobody else is there."""
+        return False
 
     def new_id(self, kind):
         """Return an identity."""
