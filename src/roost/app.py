@@ -9,6 +9,8 @@ from types import TracebackType
 
 import numpy as np
 
+from roost.compat.adapter import adapt
+from roost.compat.aliases import lend_names
 from roost.engine.state import State
 from roost.engine.types import Amounts
 from roost.errors import BadRequest, RoostError
@@ -95,7 +97,7 @@ class Roost:
         self.scheduler = Scheduler(
             ledger=self.placement,
             documents=self.fleet,
-            rules=plugins.build(settings),
+            rules=plugins.build(settings, adapt=adapt),
             settings=settings.scheduler,
             filter_settings=settings.filter_scheduler,
             default_zone=settings.default.default_availability_zone,
@@ -263,4 +265,6 @@ def audit_path(data: Path) -> "list[Finding]":
 
 
 def _settings(config: Path | None, environ: Mapping[str, str]) -> Settings:
-    return load_settings(find_settings(None if config is None else str(config), environ, Path.exists))
+    # Rules may be written for Nova, and import it.
+    lend_names()
+    return load_settings(find_settings(None if config is None else str(config), environ, Path.exists), adapt=adapt)

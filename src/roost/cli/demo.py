@@ -97,7 +97,7 @@ def _granted_text(decision: Decision) -> str:
 def _refused_text(decision: Decision) -> str:
     lines = [f"  {decision.uuid}: {decision.reason}"]
     lines += [
-        f"  {stage.rule:30} {stage.before:>9,} -> {stage.after:>7,}  {stage.reason if stage.before > stage.after else ''}"
+        f"  {stage.rule:30} {stage.before:>9,} -> {stage.after:>7,}  {stage.reason}"
         for stage in decision.stages
     ]
     return "\n".join(line.rstrip() for line in lines)

@@ -281,7 +281,9 @@ def settle(state: State) -> None:
         facts = state.hosts.facts[host_row]
         ratio = facts.cpu_allocation_ratio
         if ratio is None:
-            ratio = max((classes["VCPU"].ratio.data.item(row) for row in rows), default=1.0) if "VCPU" in classes else 1
+            vcpu = classes.get("VCPU")
+            offering = () if vcpu is None else (vcpu.ratio.data.item(row) for row in rows if row in vcpu.holders)
+            ratio = max(offering, default=1.0)
         vcpus = totals.get("VCPU", 0) + totals.get("PCPU", 0) if facts.vcpus_total is None else facts.vcpus_total
         state.hosts.set_totals(
             host_row,

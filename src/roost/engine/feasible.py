@@ -62,12 +62,11 @@ class Family:
     reason: str
     wanted: int
     is_isolated: bool
-    amounts: tuple[tuple[ClassColumns, int], ...]
+    class_ids: tuple[int, ...]
+    amounts: tuple[tuple[ClassColumns, int], ...]  # one a class
     rows: Rows  # provider rows whose labels and units allow it, by host
-    host_of: Rows  # host row of each of them, ascending
     starts: Rows  # where each host's rows begin
-    hosts: Rows  # host row of each start
-    rows_of: dict[int, list[int]]  # host row -> its provider rows
+    hosts: Rows  # host row of each start, ascending
 
     def all(self, out: Mask) -> Mask:
         """Judge every host: bool, shape (hosts,), in ``out``."""
@@ -83,12 +82,22 @@ class Family:
         out[self.hosts] = np.add.reduceat(count, self.starts) >= self.wanted
         return out
 
+    def rows_on(self, host: int) -> list[int]:
+        """Return the provider rows of one host that labels and units allow, in row order."""
+        at = int(self.hosts.searchsorted(host))
+        if at == len(self.hosts) or self.hosts.item(at) != host:
+            return []
+        end = self.starts.item(at + 1) if at + 1 < len(self.starts) else len(self.rows)
+        found: list[int] = self.rows[self.starts.item(at) : end].tolist()
+        return found
+
     def one(self, host: int) -> bool:
         """Judge one host."""
         wanted = self.wanted
-        for row in self.rows_of.get(host, ()):
-            fits = min(columns.free.data.item(row) // amount for columns, amount in self.amounts)
-            wanted -= min(fits, 1) if self.is_isolated else max(fits, 0)
+        for row in self.rows_on(host):
+            # What is free lies below 0 where a capacity shrank under its use.
+            fits = max(min(columns.free.data.item(row) // amount for columns, amount in self.amounts), 0)
+            wanted -= min(fits, 1) if self.is_isolated else fits
             if wanted <= 0:
                 return True
         return False
@@ -101,7 +110,9 @@ class Feasibility:
     host that counting cannot decide: the search.
     """
 
-    __slots__ = ("checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "reasons", "shares", "undecided")
+    __slots__ = (
+        "checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "lender_hosts", "reasons", "shares", "undecided",
+    )  # fmt: skip
 
     def __init__(
         self, state: State, *, checks: "list[Label | Amount | Family]", compiled: Compiled | None = None,
@@ -114,7 +125,9 @@ class Feasibility:
         self.reasons = [check.reason for check in checks]
         if not self.is_exact:
             self.reasons.append("cannot serve all resource groups together")
-        self.shares = shares  # whether use outside the hosts' trees matters
+        self.shares = shares  # whether use outside a host's tree matters
+        # Hosts whose trees share with others: when one of them is touched, any verdict may be another.
+        self.lender_hosts = frozenset(_hosts_of(state, state.sharing_rows()) if shares else ())
         # Where a tree is its root alone, the root holds everything: class id and amount, and the same by name.
         self.flat_amounts: list[tuple[int, int]] | None = None
         self.flat_resources: dict[str, int] = {}
@@ -179,6 +192,9 @@ class Feasibility:
 def feasibility(state: State, query: CandidateQuery, compiled: Compiled) -> Feasibility:
     """Compile a query, whose names are all known, against a state."""
     builder = _Builder(state, query)
+    if not compiled.is_possible:
+        nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+        builder.checks.append(Label(reason="cannot serve a resource group that asks no resources", mask=nobody))
     fit = Feasibility(
         state, checks=builder.checks, compiled=compiled, undecided=builder.undecided & state.hosts.alive.view,
         shares=builder.shares,
@@ -196,6 +212,11 @@ def hopeless(state: State, reasons: list[str]) -> Feasibility:
     return Feasibility(state, checks=[Label(reason=reason, mask=nobody) for reason in reasons])
 
 
+def _hosts_of(state: State, rows: list[int]) -> list[int]:
+    roots = [state.providers.root.data.item(row) for row in rows]
+    return [state.hosts.row_of_root[root] for root in roots if root in state.hosts.row_of_root]
+
+
 class _Builder:
     """Turns a query into checks, and says which hosts they cannot decide."""
 
@@ -203,14 +224,9 @@ class _Builder:
         self.state = state
         self.query = query
         self.roots: Rows = state.hosts.provider_row.view
-        self.host_of = self._host_of_providers()
+        self.host_of, self.nested = state.host_trees()
         self.checks: list[Label | Amount | Family] = []
         self.undecided: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
-        self.nested: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
-        for root in state.providers.tree:
-            host = state.hosts.row_of_root.get(root)
-            if host is not None:
-                self.nested[host] = True
         self.shares = False
         self._root_labels()
         for group in query.groups:
@@ -221,15 +237,6 @@ class _Builder:
             self._unsuffixed(group)
         if suffixed:
             self._suffixed(suffixed, plain)
-
-    def _host_of_providers(self) -> Rows:
-        """Return the host row of every provider, -1 where its tree has no host: intp, shape (providers,)."""
-        state = self.state
-        of_root = np.full(len(state.providers), -1, dtype=np.intp)
-        of_root[self.roots] = np.where(state.hosts.alive.view, np.arange(len(state.hosts)), -1)
-        found: Rows = of_root[state.providers.root.view]
-        found[~state.providers.alive.view] = -1
-        return found
 
     def _trait_masks(self, names: frozenset[str]) -> Mask:
         known = [trait for name in sorted(names) if (trait := self.state.trait_ids.id_of(name)) is not None]
@@ -258,6 +265,10 @@ class _Builder:
             return
         row = self.state.providers.row_of_uuid.get(group.in_tree)
         root = -1 if row is None else self.state.providers.root.data.item(row)
+        if group.suffix and any(self.state.providers.root.data.item(each) == root for each in self.state.sharing_rows()):
+            # A provider of that tree may serve the group in other trees, with which it shares.
+            self.undecided[:] = True
+            return
         self.checks.append(Label(reason="are not in the tree asked for", mask=self.roots == root))
 
     def _lenders(self, class_id: int, group: ResourceGroup) -> tuple[tuple[int, Mask], ...]:
@@ -285,8 +296,7 @@ class _Builder:
             class_id = state.class_ids.id_of(name)
             assert class_id is not None, name
             columns = state.inventory(class_id)
-            offering = np.zeros(len(state.providers), dtype=np.bool_)
-            offering[list(columns.holders)] = True
+            offering = columns.total.view > 0
             hosts = self.host_of[offering]
             counts = np.bincount(hosts[hosts >= 0], minlength=len(state.hosts))
             lenders = self._lenders(class_id, group)
@@ -351,7 +361,8 @@ class _Builder:
                 group.forbidden_aggregates, group.in_tree,
             )  # fmt: skip
             families.setdefault(key, []).append(group)
-        seen_rows: set[int] = set()
+        seen_providers: Mask = np.zeros(len(state.providers), dtype=np.bool_)
+        sharing = state.sharing_rows()
         seen_classes = {name for group in plain for name in group.resources}
         counts_exactly = not self.query.same_subtree and all(group.resources for group in groups)
         for members in families.values():
@@ -359,15 +370,15 @@ class _Builder:
             if not group.resources:
                 continue
             providers = self._providers_for(group)
-            rows = set(np.flatnonzero(providers).tolist())
-            overlaps = bool(seen_classes & set(group.resources)) or (isolate and bool(seen_rows & rows))
+            overlaps = bool(seen_classes & set(group.resources)) or (isolate and bool((seen_providers & providers).any()))
+            is_lent = bool(providers[sharing].any())
             several = len(group.resources) > 1 and len(members) > 1 and not isolate
             bounded = len(members) > 1 and not isolate and not self._plain(group)
-            if overlaps or several or bounded or any(row in rows for row in state.sharing_rows()):
+            if overlaps or several or bounded or is_lent:
                 counts_exactly = False
-            self.shares |= any(row in rows for row in state.sharing_rows())
+            self.shares |= is_lent
             seen_classes |= set(group.resources)
-            seen_rows |= rows
+            seen_providers |= providers
             self.checks.append(self._family(members, providers, is_isolated=isolate or len(members) == 1))
         if self.shares and not counts_exactly:
             # A provider outside the tree may serve a group: counting inside the tree refuses too much.
@@ -405,19 +416,18 @@ class _Builder:
         rows = rows[order]
         host_of = self.host_of[rows]
         hosts, starts = np.unique(host_of, return_index=True)
-        rows_of: dict[int, list[int]] = {}
-        for row, host in zip(rows.tolist(), host_of.tolist(), strict=True):
-            rows_of.setdefault(host, []).append(row)
-        amounts = []
+        class_ids, amounts = [], []
         for name, amount in sorted(group.resources.items()):
             class_id = state.class_ids.id_of(name)
             assert class_id is not None, name
+            class_ids.append(class_id)
             amounts.append((state.inventory(class_id), amount))
         asked = " and ".join(amount_text(name, amount) for name, amount in sorted(group.resources.items()))
         labels = "".join(f" with {' or '.join(sorted(names))}" for names in group.required)
         where = "one provider" if len(members) == 1 else f"{len(members)} providers"
         return Family(
             reason=f"lack {asked} or more on {where}{labels}",
-            wanted=len(members), is_isolated=is_isolated, amounts=tuple(amounts),
-            rows=rows, host_of=host_of, starts=starts, hosts=hosts, rows_of=rows_of,
+            wanted=len(members), is_isolated=is_isolated,
+            class_ids=tuple(class_ids), amounts=tuple(amounts),
+            rows=rows, starts=starts, hosts=hosts,
         )  # fmt: skip

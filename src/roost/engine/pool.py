@@ -159,7 +159,7 @@ class Pool:
         self._rescale()
         wanted = min(wanted, self._passing)
         at = self._order(wanted)
-        scores = self._scores[at].tolist()
+        scores = (self._scores[at] + 0.0).tolist()  # The same zero, whether the pass or a touch made it.
         rows = self._rows[at].tolist()
         if self.has_outside and not self._beats_outside(scores[-1], rows[-1]):
             return None

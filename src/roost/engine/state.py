@@ -9,7 +9,7 @@ from roost.engine.hosts import Hosts
 from roost.engine.labels import Labels
 from roost.engine.symbols import Symbols
 from roost.engine.trees import Providers
-from roost.engine.types import NOTHING, Amounts
+from roost.engine.types import NOTHING, Amounts, Mask, Rows
 from roost.model.journal import ConsumerRow, InstanceRow
 from roost.model.names import SHARING_TRAIT
 
@@ -57,7 +57,7 @@ class State:
     """All columns of one process. Only ``roost.engine.apply`` changes one."""
 
     __slots__ = (
-        "_best", "aggregate_names", "aggregate_versions", "aggregates", "changes", "class_ids", "classes",
+        "_best", "_host_trees", "aggregate_names", "aggregate_versions", "aggregates", "changes", "class_ids", "classes",
         "content_versions", "counted", "documents", "groups", "groups_by_uuid", "holders", "holders_by_id", "hosts", "inventory_version",
         "membership", "metadata", "position", "providers", "shared_version", "stale_hosts", "traits", "trait_ids",
     )  # fmt: skip
@@ -88,6 +88,7 @@ class State:
         self.content_versions: dict[tuple[str, int], int] = {}  # kind, provider row -> generation it was written at
         self.position = 0  # of the newest change applied
         self._best: dict[int, Column] = {}
+        self._host_trees: tuple[Rows, Mask] | None = None
 
     def inventory(self, class_id: int) -> ClassColumns:
         """Return the columns of a class, made when first asked for."""
@@ -121,9 +122,27 @@ class State:
         view: Amounts = column.view
         return view
 
+    def host_trees(self) -> tuple[Rows, Mask]:
+        """Return which providers belong to which host.
+
+        Returns:
+            The host row of every provider, -1 where its tree has no living host: intp, shape (providers,);
+            and which hosts have more providers than their root: bool, shape (hosts,).
+        """
+        if self._host_trees is None:
+            roots, count = self.hosts.provider_row.view, len(self.hosts)
+            of_root = np.full(len(self.providers), -1, dtype=np.intp)
+            of_root[roots] = np.where(self.hosts.alive.view, np.arange(count), -1)
+            host_of: Rows = of_root[self.providers.root.view]
+            host_of[~self.providers.alive.view] = -1
+            inside = host_of[host_of >= 0]
+            self._host_trees = host_of, np.bincount(inside, minlength=count) > 1
+        return self._host_trees
+
     def forget_best(self) -> None:
         """Drop what was derived from inventories and trees; it is made again when next asked for."""
         self._best.clear()
+        self._host_trees = None
 
     def note_free(self, class_id: int, row: int, host_row: int) -> None:
         """Keep ``best_free`` right after the free amount of one provider of a host's tree changed."""

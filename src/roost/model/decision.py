@@ -110,5 +110,5 @@ def _cell(scale: Scale, raw: float, multiplier: float) -> Contribution:
         raw=raw,
         normalised=normalised,
         multiplier=multiplier,
-        contribution=normalised * multiplier,
+        contribution=normalised * multiplier + 0.0,  # no negative zero
     )

@@ -212,8 +212,8 @@ class Placement:
         """Stage the end of consumers; return how many were known."""
         holders = self.state.holders
         ended = 0
-        for text in consumer_uuids:
-            holder = holders.get(_uuid_bytes(text, "consumer"))
+        for body in [_uuid_bytes(text, "consumer") for text in consumer_uuids]:
+            holder = holders.get(body)
             if holder is None:
                 continue
             frees = [(holder.id, inventory_id, amount) for inventory_id, amount in holder.takes]

@@ -1,13 +1,13 @@
 """The hosts that a rule looks at: all of them, or some rows."""
 
-import uuid
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from roost.engine.state import Group, State
 from roost.engine.types import Amounts, Mask, Rows, Scores
-from roost.model.host import HostFacts
+from roost.model.host import Aggregate, HostFacts
+from roost.model.names import uuid_bytes, uuid_text
 
 # Verdicts kept at once; each takes a byte a host.
 _REMEMBERED = 256
@@ -134,10 +134,36 @@ class HostView:
         """Say which host an instance is on: bool, true once at most."""
         state = self._state
         mask = np.zeros(len(state.hosts), dtype=np.bool_)
-        holder = state.holders.get(uuid.UUID(instance_uuid).bytes)
+        holder = state.holders.get(uuid_bytes(instance_uuid) or b"")
         if holder is not None and holder.instance is not None:
             mask[state.hosts.row_of_id[holder.instance.host_id]] = True
         return mask if self._rows is None else mask[self._rows]
+
+    def instances(self) -> list[list[str]]:
+        """Return the uuids of the instances on every host of this view, in order; reads all consumers."""
+        found: dict[int, list[str]] = {}
+        for holder in self._state.holders.values():
+            if holder.instance is not None:
+                found.setdefault(holder.instance.host_id, []).append(uuid_text(holder.uuid))
+        ids = self._state.hosts.ids
+        return [found.get(ids[row], []) for row in self.rows.tolist()]
+
+    def instances_of(self, group: Group) -> list[str]:
+        """Return the uuids of the members of a server group; reads all consumers."""
+        holders = self._state.holders.values()
+        return [uuid_text(each.uuid) for each in holders if each.instance and each.instance.group_id == group.id]
+
+    def aggregates(self) -> list[list[Aggregate]]:
+        """Return the aggregates of every host of this view, in order."""
+        state = self._state
+        made = {
+            aggregate: Aggregate(
+                uuid=state.aggregates.name_of(aggregate), name=state.aggregate_names[aggregate], metadata=metadata
+            )
+            for aggregate, metadata in state.metadata.items()
+        }
+        roots = state.hosts.provider_row.view[self.rows].tolist()
+        return [[made[label] for label in sorted(state.membership.labels_of(row)) if label in made] for row in roots]
 
     def aggregate_values(self, key: str) -> Mapping[int, list[str]]:
         """Return, for each host in an aggregate that has ``key``, the values: position in this view -> values."""

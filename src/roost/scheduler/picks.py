@@ -1,5 +1,6 @@
 """From a chosen host to what the instance holds there."""
 
+from roost.engine.first_fit import first_fit
 from roost.engine.search import search
 from roost.engine.state import State
 from roost.model.decision import Pick
@@ -20,14 +21,17 @@ def takes_on(state: State, shape: Shape, row: int) -> tuple[Takes, Allocations] 
         first = providers.ids[root] << CLASS_BITS
         takes = [(first | class_id, amount) for class_id, amount in flat]
         return takes, {providers.uuids[root]: shape.fit.flat_resources}
-    assert shape.fit.compiled is not None
-    candidate = next(iter(search(state, shape.fit.compiled, anchors=(root,), limit=1)), None)
-    if candidate is None:
-        return None
+    held = first_fit(state, shape.fit, row)
+    if held is None:
+        assert shape.fit.compiled is not None
+        candidate = next(iter(search(state, shape.fit.compiled, anchors=(root,), limit=1)), None)
+        if candidate is None:
+            return None
+        held = list(candidate.takes)
     ids, uuids, name_of = providers.ids, providers.uuids, state.class_ids.name_of
     takes = []
     allocations: Allocations = {}
-    for provider_row, class_id, amount in candidate.takes:
+    for provider_row, class_id, amount in held:
         takes.append((ids[provider_row] << CLASS_BITS | class_id, amount))
         allocations.setdefault(uuids[provider_row], {})[name_of(class_id)] = amount
     return takes, allocations

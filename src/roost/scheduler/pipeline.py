@@ -170,6 +170,8 @@ class Shape:
         rows = state.changes.since(self._position) if self._position >= 0 else None
         if rows is None or len(rows) > _TOUCHES_MAX:
             return None
+        if not self.fit.lender_hosts.isdisjoint(rows):
+            return None
         return list(dict.fromkeys(rows))
 
     def _from_pool(self, touched: list[int], wanted: int) -> Ranked | None:
@@ -263,6 +265,7 @@ class Shape:
             left=left,
             rejects=list(self._rejects),
             raws=[list(raws) for raws in zip(*columns, strict=True)] if columns else [[]] * len(best),
-            totals=weighed.totals[best].tolist(),
+            # Adding 0 makes -0.0, which negative multipliers bring, the same zero everywhere.
+            totals=(weighed.totals[best] + 0.0).tolist(),
             scales=weighed.scales,
         )

@@ -159,9 +159,10 @@ def _named(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None, *, setti
     last = path.rpartition(".")[2]
     if "." not in path or path.startswith(("nova.scheduler.", "roost.compat.scheduler.")):
         found = [rule for rule in ours if last in (rule.name, rule.nova_name)]
-        if not found:
+        if found:
+            return found
+        if not path.startswith("roost."):
             raise BadSettings(setting, f"there is no rule {path}")
-        return found
     loaded = _load(path, setting)
     if inspect.isclass(loaded):
         return [_as_rule(loaded, path, adapt, setting=setting)]

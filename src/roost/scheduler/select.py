@@ -22,7 +22,7 @@ import numpy as np
 
 from roost.engine import ranking
 from roost.engine.state import State
-from roost.errors import BadRequest, Conflict, RoostError
+from roost.errors import BadRequest, Conflict, NotFound, RoostError
 from roost.model.decision import Decision, HostScore, Pick, Scale, Stage
 from roost.model.evidence import pack, pack_checks
 from roost.model.fleet import Departure
@@ -95,6 +95,7 @@ class _Wish:
     at: int  # its place among the acts
     request: Request
     lost: list[str] = field(default_factory=list)  # hosts lost to other processes
+    races: int = 0  # lost to them; a request for many instances loses several hosts in one
     place: int = -1  # of its item in the next commit
     decision: Decision | None = None
 
@@ -141,16 +142,21 @@ class Scheduler:
         self._ledger.refresh()
         try:
             waiting: list[_Wish] = []
+            arriving: set[str] = set()  # instances that callers named, whose claims may still lose a race
             for at, act in enumerate(acts):
                 if isinstance(act, Departure):
+                    if not arriving.isdisjoint(act.instance_uuids):
+                        self._settle(results, waiting)
+                        waiting, arriving = [], set()
                     self._attempt(results, at, lambda act=act: self._ledger.release(act.instance_uuids))
                 else:
                     wish = _Wish(at=at, request=act)
                     if self._attempt(results, at, lambda wish=wish: self._choose(wish)):
                         waiting.append(wish)
+                        arriving.update(act.instance_uuids)
                 if self._ledger.staged_count >= self._group_max:
                     self._settle(results, waiting)
-                    waiting = []
+                    waiting, arriving = [], set()
             self._settle(results, waiting)
         except BaseException:
             self._ledger.drop()
@@ -162,7 +168,7 @@ class Scheduler:
         """Do one act of several; an error it causes is its own result and leaves the others alone."""
         try:
             act()
-        except (BadRequest, Conflict) as error:
+        except (BadRequest, Conflict, NotFound) as error:
             results[at] = error
             return False
         return True
@@ -193,6 +199,7 @@ class Scheduler:
                 else:
                     assert wish.decision is not None
                     wish.lost.extend(dict.fromkeys(pick.host for pick in wish.decision.picks))
+                    wish.races += 1
                     losers.append(wish)
             if not losers:
                 return
@@ -205,8 +212,8 @@ class Scheduler:
         """Choose hosts for a request as things are now, and stage the claim, or the refusal."""
         request, state = wish.request, self._ledger.state
         started_s = self._clock.elapsed_s()
-        if len(wish.lost) >= self._settings.claim_rounds * _LOSSES_IN_ROUND:
-            raise Conflict(f"the request lost {len(wish.lost)} races against other processes; try again")
+        if wish.races >= self._settings.claim_rounds * _LOSSES_IN_ROUND:
+            raise Conflict(f"the request lost {wish.races} races against other processes; try again")
         uuids = self._instance_uuids(request, state)
         shape = self._shapes.of(request, state=state, now_s=self._clock.now_s())
         if not shape.flavor_id:
@@ -256,6 +263,8 @@ class Scheduler:
             rows = shape.series(left) if left >= _SERIES_MIN and not self._draws and shape.spec.group is None else []
             if not rows:
                 rows = [self._draw(shape, ranked, seed=seed + len(choice.rows))]
+            if request.count == 1:
+                choice.alternates = self._alternates(shape, ranked, rows)
             self._take(shape, request, choice, rows=rows, uuids=uuids)
             if len(choice.rows) < request.count:
                 ranked = shape.rank(self._depth if self._draws else 1, is_series=left >= _SERIES_MIN)
@@ -264,7 +273,9 @@ class Scheduler:
             self._ledger.withdraw(choice.claims)
             choice.claims = []
             return choice
-        choice.alternates = self._alternates(shape, ranked, choice)
+        if request.count > 1 and self._settings.max_attempts > 1:
+            ranked = shape.rank(self._depth + len(set(choice.rows)))
+            choice.alternates = self._alternates(shape, ranked, choice.rows)
         return choice
 
     def _take(
@@ -308,21 +319,19 @@ class Scheduler:
         subset = min(self._filter_settings.host_subset_size, len(rows))
         return int(rows[int(draw.integers(subset))])
 
-    def _alternates(self, shape: Shape, ranked: Ranked, choice: "_Choice") -> dict[str, list[Pick]]:
+    def _alternates(self, shape: Shape, ranked: Ranked, rows: list[int]) -> dict[str, list[Pick]]:
         """Return, for each cell of a chosen host, the best hosts that were not chosen.
 
-        For one instance they come from the ranking that chose it. For several the hosts are ranked once
-        more, with all instances in their places.
+        For one instance they come from the ranking that chose it, before it takes its place. For several the
+        hosts are ranked once more, with all instances in their places.
         """
         wanted = self._settings.max_attempts - 1
         if not wanted:
             return {}
         state = self._ledger.state
-        chosen = set(choice.rows)
-        cells = {state.hosts.facts[row].cell: [] for row in choice.rows}
-        if len(choice.rows) > 1:
-            ranked = shape.rank(self._depth + len(chosen))
-        found: dict[str, list[Pick]] = self._fill(cells, shape, ranked.rows, chosen=chosen, wanted=wanted)
+        chosen = set(rows)
+        cells: dict[str, list[Pick]] = {state.hosts.facts[row].cell: [] for row in rows}
+        found = self._fill(cells, shape, ranked.rows, chosen=chosen, wanted=wanted)
         if ranked.left > len(ranked.rows) and any(len(picks) < wanted for picks in found.values()):
             found = self._fill({cell: [] for cell in cells}, shape, shape.rank_all().rows, chosen=chosen, wanted=wanted)
         return found

@@ -15,15 +15,21 @@ from roost.engine.types import Mask
 from roost.errors import BadRequest, NotFound
 from roost.model.names import is_resource_class, is_trait
 from roost.model.request import CandidateQuery, Request
+from roost.scheduler.filters.fault_domain import FaultDomain
+from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
+from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinity
 from roost.scheduler.hosts import HostView
 from roost.scheduler.pipeline import Shape
-from roost.scheduler.rules import Filter, Rules, Shared, Timed
+from roost.scheduler.rules import Filter, NoOptions, Rules, Shared, Timed
 from roost.scheduler.spec import Spec
 from roost.scheduler.translate import translate
 from roost.scheduler.weighing import Weighing
 
 # Shapes kept at once; the one not used for longest goes first. One takes about 40 bytes a host.
 _KEPT = 256
+# The commit guards the rule of a server group whatever the settings enable, and for forced hosts too, so no
+# host may be chosen that it would refuse.
+_GUARDS: tuple[type[Filter], ...] = (ServerGroupAntiAffinity, ServerGroupAffinity, FaultDomain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,7 +91,12 @@ class Shapes:
         translated = translate(request, state, default_zone=self._default_zone)
         named = _named_hosts(state, request)
         is_forced = bool(request.force_hosts or request.force_nodes) and not spec.hint_list("_nova_check_type")
-        filters = [] if is_forced else [rule for rule in self._rules.filters if rule.concerns(spec)]
+        filters = [
+            rule
+            for rule in self._rules.filters
+            if not is_forced and (rule.run_on_rebuild or not spec.is_rebuild) and rule.concerns(spec)
+        ]
+        filters += self._guards(spec, {rule.name for rule in filters})
         verdicts = [self._verdict(rule, spec) for rule in filters]
         shape = Shape(
             state,
@@ -97,6 +108,12 @@ class Shapes:
         )
         shape.warnings = list(translated.warnings)
         return shape, min((verdict.holds_until_s for verdict in verdicts), default=math.inf)
+
+    @staticmethod
+    def _guards(spec: Spec, enabled: set[str]) -> list[Filter]:
+        """Return the filters of the request's server group that the commit will insist on, and nobody asked for."""
+        made: list[Filter] = [guard(NoOptions()) for guard in _GUARDS if guard.name not in enabled]
+        return [guard for guard in made if guard.concerns(spec)]
 
     def _verdict(self, rule: Filter, spec: Spec) -> _Verdict:
         """Return what a filter says of all hosts, if that holds for longer than one decision."""
@@ -175,16 +192,19 @@ def _named_hosts(state: State, request: Request) -> tuple[str, Mask] | None:
     """
     destination = request.destination
     target, node = (None, None) if destination is None else (destination.host, destination.node)
-    if not (request.ignore_hosts or request.force_hosts or request.force_nodes or target or node):
+    cell = None if destination is None or destination.allow_cross_cell_move else destination.cell
+    if not (request.ignore_hosts or request.force_hosts or request.force_nodes or target or node or cell):
         return None
     hosts = state.hosts
-    mask = np.ones(len(hosts), dtype=np.bool_)
+    mask: Mask = hosts.alive.view.copy()
     if target is not None:
         mask &= _rows_mask(state, (target,))
     if node is not None:
         mask &= np.array([name == node for name in hosts.nodes], dtype=np.bool_)
     if (target or node) and not mask.any():
         raise NotFound("host", f"{target or ''} {node or ''}".strip())
+    if cell:
+        mask &= HostView(state).in_cell(cell)
     if request.ignore_hosts:
         mask &= ~_rows_mask(state, request.ignore_hosts)
     if request.force_hosts:
@@ -192,7 +212,7 @@ def _named_hosts(state: State, request: Request) -> tuple[str, Mask] | None:
     if request.force_nodes:
         wanted = frozenset(request.force_nodes)
         mask &= np.array([name in wanted for name in hosts.nodes], dtype=np.bool_)
-    return "are not the hosts asked for, or are to be ignored", mask
+    return "are not the hosts or in the cell asked for, or are to be ignored", mask
 
 
 def _rows_mask(state: State, names: tuple[str, ...]) -> Mask:

@@ -204,8 +204,9 @@ def _add_destination(main: _Draft, request: Request, state: State) -> None:
     table = state.hosts
     rows = table.rows_named(hosts).tolist() if hosts else range(len(table))
     found = [row for row in rows if table.alive.view[row] and (not nodes or table.nodes[row] in nodes)]
-    # One tree can be searched alone. None, or several, are told apart by name when hosts are judged.
-    if len(found) == 1:
+    # One tree can be searched alone. None, or several, are told apart by name when hosts are judged; so are
+    # requests whose groups all have a suffix, since a tree wanted of nothing cannot be served.
+    if len(found) == 1 and any(main.resources.values()):
         main.want_tree(state.providers.uuids[table.provider_row.view[found[0]]])
 
 

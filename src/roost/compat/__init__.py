@@ -1,0 +1,5 @@
+"""For existing deployments: Nova's classes, over lists of host states, thin over the same rules.
+
+The modules mirror Nova's: ``nova.scheduler.filters`` is ``roost.compat.scheduler.filters``. What is here and
+what follows is listed in ``docs/compat.md``.
+"""

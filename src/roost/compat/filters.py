@@ -1,0 +1,64 @@
+"""What Nova has in ``nova.filters``: running a list of filters over a list of objects."""
+
+import inspect
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+_log = logging.getLogger(__name__)
+
+
+class BaseFilter:
+    """A filter over objects of any kind."""
+
+    run_filter_once_per_request = False
+
+    def _filter_one(self, obj: Any, spec_obj: Any) -> bool:
+        """Say whether an object passes."""
+        return True
+
+    def filter_all(self, filter_obj_list: Iterable[Any], spec_obj: Any) -> Iterable[Any] | None:
+        """Yield the objects that pass; None stops the whole filtering."""
+        return (obj for obj in filter_obj_list if self._filter_one(obj, spec_obj))
+
+    def run_filter_for_index(self, index: int) -> bool:
+        """Say whether the filter runs for the instance of this number of a request."""
+        return not (self.run_filter_once_per_request and index > 0)
+
+
+class BaseFilterHandler:
+    """Runs filters, which may be given as classes too."""
+
+    def get_filtered_objects(
+        self, filters: Iterable[Any], objs: Iterable[Any], spec_obj: Any, index: int = 0
+    ) -> list[Any] | None:
+        """Return the objects that pass all filters that run at this index.
+
+        Returns:
+            In the order of ``objs``; None if a filter stopped the filtering.
+        """
+        left = list(objs)
+        survivors: list[tuple[str, int]] = []
+        start = len(left)
+        for each in _made(filters):
+            if not each.run_filter_for_index(index):
+                continue
+            name = type(each).__name__
+            passed = each.filter_all(left, spec_obj)
+            if passed is None:
+                _log.debug("filter %s says to stop filtering", name)
+                return None
+            left = list(passed)
+            survivors.append((name, len(left)))
+            if not left:
+                _log.info("filter %s returned 0 hosts; of %d, in order: %s", name, start, survivors)
+                break
+            _log.debug("filter %s returned %d host(s)", name, len(left))
+        return left
+
+    get_filted_objects = get_filtered_objects
+
+
+def _made(filters: Iterable[Any]) -> Iterator[Any]:
+    for each in filters:
+        yield each() if inspect.isclass(each) else each

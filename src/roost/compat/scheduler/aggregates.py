@@ -1,0 +1,56 @@
+"""What the aggregates of a host say."""
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from roost.compat.scheduler.host_state import HostState
+
+_log = logging.getLogger(__name__)
+_Number = TypeVar("_Number", int, float)
+
+
+def aggregate_values_from_key(host_state: HostState, key_name: str) -> set[str]:
+    """Return the values that a host's aggregates have under a key, as they are written."""
+    return {each.metadata[key_name] for each in host_state.aggregates if key_name in each.metadata}
+
+
+def aggregate_metadata_get_by_host(host_state: HostState, key: str | None = None) -> dict[str, set[str]]:
+    """Return all metadata of a host's aggregates, every value split at commas.
+
+    With a key, only of the aggregates that have it, but all that those have.
+    """
+    found: dict[str, set[str]] = {}
+    for each in host_state.aggregates:
+        if key is None or key in each.metadata:
+            for name, value in each.metadata.items():
+                found.setdefault(name, set()).update(part.strip() for part in value.split(","))
+    return found
+
+
+def validate_num_values(
+    vals: Iterable[str],
+    default: _Number,
+    cast_to: Callable[[str], _Number],
+    based_on: Callable[[list[_Number]], _Number],
+) -> _Number:
+    """Return the one number that values stand for, or ``default`` where there are none.
+
+    Raises:
+        ValueError: a value is no number.
+    """
+    numbers = [cast_to(value) for value in vals]
+    if not numbers:
+        return default
+    if len(numbers) > 1:
+        _log.info("%d values are set, one of them is taken", len(numbers))
+    return based_on(numbers)
+
+
+def number_from(host_state: HostState, key: str, *, default: _Number, cast_to: Callable[[str], _Number]) -> _Number:
+    """Return the least number that a host's aggregates set, or ``default`` where they set none that can be read."""
+    try:
+        return validate_num_values(aggregate_values_from_key(host_state, key), default, cast_to, min)
+    except ValueError as error:
+        _log.warning("could not read %s of the aggregates of %s: %s", key, host_state.host, error)
+        return default

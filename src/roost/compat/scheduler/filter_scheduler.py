@@ -1,0 +1,108 @@
+"""What Nova has in ``nova.scheduler.filter_scheduler``: filter, then weigh. The default."""
+
+import random
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from roost.compat.exception import NoValidHost
+from roost.compat.objects import RequestSpec
+from roost.compat.scheduler.driver import Scheduler, ServiceGroup, instance_count
+from roost.compat.scheduler.host_manager import HostManager
+from roost.compat.scheduler.host_state import HostState
+from roost.compat.scheduler.weights import WeighedHost
+from roost.errors import BadSettings
+
+_AFFINE = ("affinity", "anti-affinity")
+
+
+class FilterScheduler(Scheduler):
+    """Takes, for each instance in turn, one of the best hosts that the filters leave.
+
+    Args:
+        host_manager: the hosts, filters and weighers.
+        servicegroup_api: only for ``hosts_up``.
+        host_subset_size: one of so many best hosts is taken at random; brought within 1 and all.
+        max_attempts: how often an instance may be tried, >= 1.
+        chance: where randomness comes from.
+    """
+
+    def __init__(
+        self, host_manager: HostManager, servicegroup_api: ServiceGroup | None = None, *,
+        host_subset_size: int = 1, max_attempts: int = 3, chance: random.Random | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(host_manager, servicegroup_api)
+        self.host_subset_size = host_subset_size
+        self.max_attempts = max_attempts
+        self._chance = chance or random.Random()
+
+    def select_destinations(
+        self, context: object, request_spec: Mapping[str, Any], filter_properties: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Choose a host for each instance; all or nothing.
+
+        Raises:
+            NoValidHost: there are fewer hosts than instances; nothing but the given host states has changed.
+        """
+        properties = dict(filter_properties)
+        selected = self._schedule(context, request_spec, properties)
+        if len(selected) < instance_count(request_spec):
+            raise NoValidHost("")
+        return [
+            {"host": each.obj.host, "nodename": each.obj.nodename, "limits": dict(each.obj.limits)} for each in selected
+        ]
+
+    def _get_all_host_states(self, context: object) -> Iterable[HostState]:
+        return self.host_manager.get_all_host_states(context)
+
+    def _get_configuration_options(self) -> Mapping[str, Any]:
+        """Return options for plug-ins that look for them in the properties."""
+        return {}
+
+    def _populate_retry(self, properties: dict[str, Any]) -> None:
+        """Count the attempt; one attempt, or forced hosts, are never tried again."""
+        if self.max_attempts < 1:
+            raise BadSettings("scheduler.max_attempts", "must be 1 or more")
+        if self.max_attempts == 1 or properties.get("force_hosts") or properties.get("force_nodes"):
+            return
+        retry = properties.pop("retry", None) or {"num_attempts": 0, "hosts": []}
+        retry["num_attempts"] += 1
+        properties["retry"] = retry
+        if retry["num_attempts"] > self.max_attempts:
+            raise NoValidHost(f"Exceeded max scheduling attempts {self.max_attempts}")
+
+    def _setup_instance_group(self, properties: dict[str, Any]) -> bool:
+        """Say whether each chosen host has to be told to the request's group."""
+        group = properties.get("instance_group")
+        return group is not None and group.policy in _AFFINE
+
+    def _schedule(
+        self, context: object, request_spec: Mapping[str, Any], filter_properties: dict[str, Any]
+    ) -> list[WeighedHost]:
+        """Return one weighed host an instance, fewer where hosts run out."""
+        update_group_hosts = self._setup_instance_group(filter_properties)
+        self._populate_retry(filter_properties)
+        filter_properties.update(
+            context=context, request_spec=request_spec, config_options=self._get_configuration_options()
+        )
+        spec_obj = RequestSpec.from_primitives(context, request_spec, filter_properties)
+        uuids = request_spec.get("instance_uuids") or ()
+        hosts: list[HostState] = list(self._get_all_host_states(context))
+        selected: list[WeighedHost] = []
+        for number in range(instance_count(request_spec)):
+            spec_obj.instance_uuid = uuids[number] if uuids else None
+            hosts = self.host_manager.get_filtered_hosts(hosts, spec_obj, index=number)
+            if not hosts:
+                break
+            chosen = self._choose(self.host_manager.get_weighed_hosts(hosts, spec_obj))
+            selected.append(chosen)
+            chosen.obj.consume_from_request(spec_obj)
+            if update_group_hosts:
+                assert spec_obj.instance_group is not None
+                spec_obj.instance_group.hosts.append(chosen.obj.host)
+                if spec_obj.instance_uuid is not None:
+                    spec_obj.instance_group.members.append(spec_obj.instance_uuid)
+        return selected
+
+    def _choose(self, weighed: list[WeighedHost]) -> WeighedHost:
+        size = max(1, min(self.host_subset_size, len(weighed)))
+        return self._chance.choice(weighed[:size])

@@ -1,0 +1,148 @@
+"""A list of host states, as our rules see hosts: the same rules judge both."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from roost.compat.objects import InstanceGroup, RequestSpec
+from roost.compat.scheduler.host_state import HostState
+from roost.engine.state import Group, State
+from roost.engine.types import Amounts, Mask, Rows, Scores
+from roost.model.host import HostFacts
+from roost.scheduler.hosts import HostView
+from roost.scheduler.spec import Spec
+
+_COLUMNS: Mapping[str, Callable[[HostState], float]] = {
+    "used_ram_mb": lambda host: host.total_usable_ram_mb - host.free_ram_mb,
+    "used_disk_gb": lambda host: host.disk_mb_used / 1024,
+    "free_vcpus": lambda host: host.vcpus_total * host.cpu_allocation_ratio - host.vcpus_used,
+    "hypervisor_version": lambda host: host.hypervisor_version or 0,
+}
+_RATIOS = {"VCPU": "cpu_allocation_ratio", "MEMORY_MB": "ram_allocation_ratio", "DISK_GB": "disk_allocation_ratio"}
+
+
+class HostList(HostView):
+    """Host states in the place of columns."""
+
+    __slots__ = ("_facts", "_states")
+
+    def __init__(self, states: Sequence[HostState]) -> None:
+        super().__init__(State())
+        self._states = states
+        self._facts: list[HostFacts] | None = None
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    @property
+    def rows(self) -> Rows:
+        """The positions in the list."""
+        return np.arange(len(self._states))
+
+    def column(self, name: str) -> Scores:
+        """Return an attribute of every host: float64."""
+        ask = _COLUMNS.get(name)
+        values = [getattr(host, name) if ask is None else ask(host) for host in self._states]
+        return np.array(values, dtype=np.float64)
+
+    def facts(self, position: int) -> HostFacts:
+        """Return the facts of one host."""
+        return self.all_facts()[position]
+
+    def name(self, position: int) -> str:
+        """Return the name of one host's service."""
+        return self._states[position].host
+
+    def all_facts(self) -> list[HostFacts]:
+        """Return the facts of every host."""
+        if self._facts is None:
+            self._facts = [_facts_of(host) for host in self._states]
+        return self._facts
+
+    def names(self) -> list[str]:
+        """Return the names of the services."""
+        return [host.host for host in self._states]
+
+    def nodes(self) -> list[str]:
+        """Return the names of the nodes."""
+        return [host.nodename for host in self._states]
+
+    def uuids(self) -> list[str]:
+        """Return the uuids of the nodes."""
+        return [host.uuid for host in self._states]
+
+    def allocation_ratio(self, resource_class: str) -> Scores:
+        """Return the overcommit of every host: float64."""
+        return np.array([getattr(host, _RATIOS[resource_class]) for host in self._states], dtype=np.float64)
+
+    def in_cell(self, cell: str) -> Mask:
+        """Say which hosts are in a cell: bool."""
+        return np.array([host.cell_uuid == cell for host in self._states], dtype=np.bool_)
+
+    def rack_names(self) -> tuple[str, ...]:
+        """Return the names of all racks, unknown ("") first."""
+        return tuple(sorted({"", *(host.rack for host in self._states)}))
+
+    def racks(self) -> Amounts:
+        """Return the index of each host's rack in ``rack_names()``: int64."""
+        index = {name: number for number, name in enumerate(self.rack_names())}
+        return np.array([index[host.rack] for host in self._states], dtype=np.int64)
+
+    def members(self, group: Group) -> Amounts:
+        """Return how many members of a group each host has: int64."""
+        return np.array([group.members.get(row, 0) for row in range(len(self._states))], dtype=np.int64)
+
+    def holds_instance(self, instance_uuid: str) -> Mask:
+        """Say which hosts an instance is on: bool."""
+        return np.array([instance_uuid in host.instances for host in self._states], dtype=np.bool_)
+
+    def remembered(self, key: object, make: Callable[[HostView], Mask]) -> Mask:
+        """Return a verdict on these hosts; nothing is remembered, since anybody may change them."""
+        return make(self)
+
+    def aggregate_values(self, key: str) -> Mapping[int, list[str]]:
+        """Return, for each host in an aggregate that has ``key``, the values."""
+        found: dict[int, list[str]] = {}
+        for position, host in enumerate(self._states):
+            values = [each.metadata[key] for each in host.aggregates if key in each.metadata]
+            if values:
+                found[position] = values
+        return found
+
+
+def spec_for(spec_obj: RequestSpec, states: Sequence[HostState]) -> Spec:
+    """Return a request as our rules see it, with its group counted over these hosts."""
+    group = None if spec_obj.instance_group is None else _group_over(spec_obj.instance_group, states)
+    return Spec(spec_obj.to_request(), now_s=time.time(), group=group, moved_uuid=spec_obj.instance_uuid)
+
+
+def _group_over(told: InstanceGroup, states: Sequence[HostState]) -> Group:
+    limit = told.rules.get("max_server_per_host", 1)
+    group = Group(group_id=0, uuid=told.uuid, policy=told.policy, limit=limit)
+    if told.policy == "affinity":
+        group.members = {row: 1 for row, host in enumerate(states) if host.host in told.hosts}
+        if told.hosts and not group.members:
+            group.members[-1] = 1  # Members elsewhere: no host of this list will do.
+        return group
+    members = set(told.members)
+    counts = {row: len(members & host.instances.keys()) for row, host in enumerate(states)}
+    group.members = {row: count for row, count in counts.items() if count}
+    return group
+
+
+def _facts_of(host: HostState) -> HostFacts:
+    return HostFacts(
+        vcpus_total=host.vcpus_total,
+        hypervisor_type=host.hypervisor_type or "",
+        hypervisor_version=host.hypervisor_version or 0,
+        supported_instances=tuple((each[0], each[1], each[2]) for each in host.supported_instances),
+        cpu_info=host.told_cpu_info(),
+        stats=host.stats,
+        host_ip=host.host_ip or "",
+        rack=host.rack,
+        cell=host.cell_uuid,
+        is_disabled=bool(host.service.get("disabled", False)),
+        is_forced_down=bool(host.service.get("forced_down", False)),
+        reported_at_s=host.service.get("last_seen_up"),
+    )

@@ -1,0 +1,154 @@
+"""What Nova has in ``nova.scheduler.host_manager``: all hosts, filtered and weighed."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from roost.compat.objects import as_request_spec
+from roost.compat.scheduler.filters import HostFilterHandler, filter_for
+from roost.compat.scheduler.host_state import HostAggregate, HostState
+from roost.compat.scheduler.weights import HostWeightHandler, WeighedHost, weigher_for
+from roost.engine.state import State
+from roost.model.names import uuid_text
+from roost.model.settings import Settings
+from roost.scheduler import plugins
+from roost.scheduler.plugins import Adapt
+
+__all__ = ["HostAggregate", "HostManager", "HostState", "host_states_of"]
+
+
+class HostManager:
+    """Knows the hosts, and the filters and weighers in use.
+
+    Args:
+        hosts: gives all hosts as they are now, as ``host_states_of`` does for a state of ours.
+        settings: say which filters and weighers are in use; defaults if left out.
+        filters, weighers: instances or classes, in place of those of the settings.
+    """
+
+    host_state_cls = HostState
+
+    def __init__(
+        self, hosts: Callable[[], Iterable[HostState]], *, settings: Settings | None = None,
+        filters: Iterable[Any] | None = None, weighers: Iterable[Any] | None = None, adapt: Adapt | None = None,
+    ) -> None:  # fmt: skip
+        settings = settings or Settings()
+        found = plugins.catalogue(settings.filter_scheduler, adapt=adapt)
+        enabled = plugins.enabled_filters(found, settings.filter_scheduler)
+        self._hosts = hosts
+        self.filter_handler = HostFilterHandler()
+        self.weight_handler = HostWeightHandler()
+        self.enabled_filters: list[Any] = (
+            [filter_for(rule)(plugins.options_of(rule, settings.tables)) for rule in enabled]
+            if filters is None
+            else list(filters)
+        )
+        self.weighers: list[Any] = (
+            [weigher_for(rule)(plugins.options_of(rule, settings.tables)) for rule in found.weighers]
+            if weighers is None
+            else list(weighers)
+        )
+
+    def get_all_host_states(self, context: object = None) -> Iterator[HostState]:
+        """Return all hosts there are; to be read once."""
+        return iter(self._hosts())
+
+    def get_host_states_by_uuids(
+        self, context: object, compute_uuids: Iterable[str] | None, spec_obj: Any = None
+    ) -> Iterator[HostState]:
+        """Return the hosts with these uuids, or all of them for None."""
+        wanted = None if compute_uuids is None else set(compute_uuids)
+        return (host for host in self._hosts() if wanted is None or host.uuid in wanted)
+
+    def get_filtered_hosts(self, hosts: Iterable[HostState], spec_obj: Any, index: int = 0) -> list[HostState]:
+        """Return the hosts that the request allows by name and the filters keep; hosts it forces pass no filters."""
+        asked = as_request_spec(spec_obj)
+        left = _named(list(hosts), asked)
+        is_forced = bool(asked.force_hosts or asked.force_nodes)
+        if not left or (is_forced and "_nova_check_type" not in asked.scheduler_hints):
+            return left
+        return self.filter_handler.get_filtered_objects(self.enabled_filters, left, asked, index) or []
+
+    get_filters_hosts = get_filtered_hosts
+
+    def get_weighed_hosts(self, hosts: Iterable[HostState], spec_obj: Any) -> list[WeighedHost]:
+        """Return the hosts with their weights, best first."""
+        weighed: list[Any] = self.weight_handler.get_weighed_objects(self.weighers, hosts, as_request_spec(spec_obj))
+        return weighed
+
+    get_weighted_hosts = get_weighed_hosts
+
+
+def _named(hosts: list[HostState], asked: Any) -> list[HostState]:
+    """Return the hosts that a request allows by name; letter case counts in names of nodes alone."""
+    destination = asked.requested_destination
+    if destination is not None and destination.host:
+        hosts = [host for host in hosts if host.host == destination.host]
+        hosts = [host for host in hosts if not destination.node or host.nodename == destination.node]
+    if asked.ignore_hosts:
+        ignored = {name.lower() for name in asked.ignore_hosts}
+        hosts = [host for host in hosts if host.host.lower() not in ignored]
+    if asked.force_hosts:
+        forced = {name.lower() for name in asked.force_hosts}
+        hosts = [host for host in hosts if host.host.lower() in forced]
+    if asked.force_nodes:
+        hosts = [host for host in hosts if host.nodename in asked.force_nodes]
+    return hosts
+
+
+def host_states_of(state: State) -> list[HostState]:
+    """Return the hosts of a state of ours as host states: a copy, one object a host."""
+    hosts = state.hosts
+    instances: dict[int, dict[str, Any]] = {}
+    for holder in state.holders.values():
+        if holder.instance is not None:
+            instances.setdefault(holder.instance.host_id, {})[uuid_text(holder.uuid)] = None
+    return [
+        _host_state(state, row, instances.get(hosts.ids[row], {})) for row in range(len(hosts)) if hosts.alive.view[row]
+    ]
+
+
+def _host_state(state: State, row: int, instances: dict[str, Any]) -> HostState:
+    hosts = state.hosts
+    facts = hosts.facts[row]
+    number = {name: int(column.view[row]) for name, column in hosts.columns.items()}
+    provider_row = int(hosts.provider_row.view[row])
+    return HostState(
+        host=hosts.names[row],
+        nodename=hosts.nodes[row],
+        cell_uuid=facts.cell,
+        uuid=state.providers.uuids[provider_row],
+        hypervisor_hostname=hosts.nodes[row],
+        hypervisor_type=facts.hypervisor_type or None,
+        hypervisor_version=facts.hypervisor_version or None,
+        host_ip=facts.host_ip or None,
+        cpu_info=facts.cpu_info or None,
+        supported_instances=[list(each) for each in facts.supported_instances],
+        total_usable_ram_mb=number["total_usable_ram_mb"],
+        free_ram_mb=number["free_ram_mb"],
+        total_usable_disk_gb=number["total_usable_disk_gb"],
+        free_disk_mb=number["free_disk_mb"],
+        disk_mb_used=number["used_disk_gb"] * 1024,
+        vcpus_total=number["vcpus_total"],
+        vcpus_used=number["vcpus_used"],
+        cpu_allocation_ratio=float(hosts.columns["cpu_allocation_ratio"].view[row]),
+        num_instances=number["num_instances"],
+        num_io_ops=number["num_io_ops"],
+        failed_builds=number["failed_builds"],
+        stats=dict(facts.stats),
+        service={
+            "disabled": facts.is_disabled,
+            "forced_down": facts.is_forced_down,
+            "last_seen_up": facts.reported_at_s,
+        },
+        aggregates=[
+            HostAggregate(
+                name=state.aggregate_names[aggregate],
+                uuid=state.aggregates.name_of(aggregate),
+                metadata=dict(state.metadata[aggregate]),
+            )
+            for aggregate in sorted(state.membership.labels_of(provider_row))
+            if aggregate in state.metadata
+        ],
+        instances=instances,
+        rack=facts.rack,
+    )

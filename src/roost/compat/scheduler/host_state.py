@@ -1,0 +1,125 @@
+"""A host as Nova's filters and weighers know it."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from roost.compat.objects import RequestSpec
+
+
+@dataclass(slots=True, kw_only=True)
+class HostAggregate:
+    """An aggregate a host is in."""
+
+    name: str = ""
+    uuid: str = ""
+    metadata: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class HostState:
+    """What is known of one host (one node), and what a request would change of it.
+
+    Memory and disk amounts are in MiB, where the name does not say GiB.
+    """
+
+    host: str
+    nodename: str
+    cell_uuid: str = ""
+    uuid: str = ""
+    hypervisor_hostname: str = ""
+    hypervisor_type: str | None = None
+    hypervisor_version: int | None = None
+    host_ip: str | None = None
+    cpu_info: Any = None  # JSON text, or what it says
+    supported_instances: list[list[str]] = field(default_factory=list)
+    total_usable_ram_mb: int = 0
+    free_ram_mb: int = 0
+    total_usable_disk_gb: int = 0
+    free_disk_mb: int = 0
+    disk_mb_used: int = 0
+    vcpus_total: int = 0
+    vcpus_used: int = 0
+    cpu_allocation_ratio: float = 1.0
+    ram_allocation_ratio: float = 1.0
+    disk_allocation_ratio: float = 1.0
+    num_instances: int = 0
+    num_io_ops: int = 0
+    failed_builds: int = 0
+    stats: dict[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)  # by name: a number, or something with a value
+    limits: dict[str, Any] = field(default_factory=dict)
+    service: dict[str, Any] = field(default_factory=dict)  # disabled, forced_down, last_seen_up in seconds
+    aggregates: list[HostAggregate] = field(default_factory=list)
+    instances: dict[str, Any] = field(default_factory=dict)  # by uuid
+    allocation_candidates: list[Any] = field(default_factory=list)
+    rack: str = ""
+    updated: Any = None
+
+    def update(
+        self, compute: Mapping[str, Any] | None = None, service: Mapping[str, Any] | None = None,
+        aggregates: Iterable[HostAggregate] | None = None, inst_dict: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Take over what a compute node reported, and what is known around it.
+
+        Source:
+            nova/scheduler/host_manager.py, HostState.update.
+        """
+        if compute is not None:
+            self._update_from_compute_node(compute)
+        if service is not None:
+            self.service = dict(service)
+        if aggregates is not None:
+            self.aggregates = list(aggregates)
+        if inst_dict is not None:
+            self.instances = dict(inst_dict)
+
+    def _update_from_compute_node(self, compute: Mapping[str, Any]) -> None:
+        if compute.get("free_disk_gb") is None:
+            return  # The node is not ready yet.
+        reported_at = compute.get("updated_at")
+        if self.updated is not None and reported_at is not None and self.updated > reported_at:
+            return  # What was consumed here since then is newer than the report.
+        least, free_gb = compute.get("disk_available_least"), compute["free_disk_gb"]
+        self.free_disk_mb = (free_gb if least is None else min(least, free_gb)) * 1024
+        self.total_usable_disk_gb = compute["local_gb"]
+        self.disk_mb_used = compute["local_gb_used"] * 1024
+        self.free_ram_mb = compute["free_ram_mb"]
+        self.total_usable_ram_mb = compute["memory_mb"]
+        self.vcpus_total = compute["vcpus"]
+        self.vcpus_used = compute["vcpus_used"]
+        self.updated = reported_at
+        plain = (
+            "uuid", "hypervisor_hostname", "hypervisor_type", "hypervisor_version", "host_ip", "cpu_info",
+            "cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio", "supported_instances", "metrics",
+        )  # fmt: skip
+        for name in plain:
+            if compute.get(name) is not None:
+                setattr(self, name, compute[name])
+        self.stats = dict(compute.get("stats") or {})
+        self.num_instances = int(self.stats.get("num_instances", 0))
+        self.num_io_ops = int(self.stats.get("io_workload", 0))
+        self.failed_builds = int(self.stats.get("failed_builds", 0))
+
+    def consume_from_request(self, spec_obj: RequestSpec) -> None:
+        """Count an instance of a request as if it were here, for the choices that follow."""
+        disk_mb = (spec_obj.root_gb + spec_obj.ephemeral_gb) * 1024
+        self.free_ram_mb -= spec_obj.memory_mb
+        self.free_disk_mb -= disk_mb
+        self.disk_mb_used += disk_mb
+        self.vcpus_used += spec_obj.vcpus
+        self.num_instances += 1
+        self.num_io_ops += 1
+        if spec_obj.instance_uuid is not None:
+            self.instances[spec_obj.instance_uuid] = None
+
+    def told_cpu_info(self) -> dict[str, Any]:
+        """Return what the processor says of itself, read from JSON if it is text."""
+        told = self.cpu_info
+        if isinstance(told, str):
+            try:
+                told = json.loads(told)
+            except ValueError:
+                return {}
+        return told if isinstance(told, dict) else {}

@@ -1,0 +1,110 @@
+"""What Nova has in ``nova.scheduler.weights``: the base of host weighers, and every weigher under Nova's name."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from roost.compat import weights
+from roost.compat.objects import as_request_spec
+from roost.compat.scheduler.aggregates import number_from
+from roost.compat.scheduler.host_list import HostList, spec_for
+from roost.compat.scheduler.host_state import HostState
+from roost.compat.weights import WeighedObject
+from roost.engine import ranking
+from roost.engine.types import Scores
+from roost.scheduler.plugins import RuleClass, builtin_weighers
+from roost.scheduler.rules import Weigher
+
+
+class WeighedHost(WeighedObject):
+    """A host and its weight."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return name and weight."""
+        return {"weight": self.weight, "host": self.obj.host}
+
+
+class BaseHostWeigher(weights.BaseWeigher):
+    """Base of a weigher of hosts: override ``weight_multiplier`` and ``_weigh_object``."""
+
+
+class RuleWeigher(BaseHostWeigher):
+    """One of our weighers, over host states."""
+
+    rule_class: RuleClass
+
+    def __init__(self, options: msgspec.Struct | None = None) -> None:
+        self._rule: Weigher = self.rule_class(options or self.rule_class.options())
+
+    def weight_multiplier(self, host_state: Any = None) -> float:
+        """Return the multiplier: what the host's aggregates set, else the setting."""
+        rule = self._rule
+        if host_state is None:
+            return rule.multiplier
+        told = number_from(host_state, rule.aggregate_key, default=math.nan, cast_to=float)
+        return rule.sign * told if math.isfinite(told) else rule.multiplier
+
+    def _weigh_object(self, obj: Any, weight_properties: Any) -> float:
+        return float(self._raw([obj], weight_properties)[0])
+
+    def weigh_objects(self, weighed_obj_list: Sequence[WeighedObject], weight_properties: Any) -> list[float]:
+        """Return the raw weights of all hosts, within the weigher's bounds."""
+        raw = self._raw([each.obj for each in weighed_obj_list], weight_properties)
+        found: list[float] = ranking.clamp(raw, minval=self.minval, maxval=self.maxval).tolist()
+        return found
+
+    def _raw(self, states: list[HostState], weight_properties: Any) -> Scores:
+        spec = spec_for(as_request_spec(weight_properties), states)
+        if not self._rule.concerns(spec):
+            return np.zeros(len(states), dtype=np.float64)
+        return self._rule.raw(HostList(states), spec)
+
+
+class HostWeightHandler(weights.BaseWeightHandler):
+    """Runs host weighers."""
+
+    object_class = WeighedHost
+
+    def get_all_classes(self) -> list[type[BaseHostWeigher]]:
+        """Return all weighers there are."""
+        return all_weighers()
+
+
+def _over_host_states(rule: RuleClass) -> type[RuleWeigher]:
+    attributes: dict[str, Any] = {
+        "__doc__": f"The weigher ``{rule.name}``, over host states.",
+        "__module__": __name__,
+        "rule_class": rule,
+        "minval": getattr(rule, "minval", None),
+        "maxval": getattr(rule, "maxval", None),
+    }
+    return type(rule.nova_name or f"{rule.name}Weigher", (RuleWeigher,), attributes)
+
+
+_OURS = {made.__name__: made for made in map(_over_host_states, builtin_weighers())}
+
+BuildFailureWeigher = _OURS["BuildFailureWeigher"]
+CPUWeigher = _OURS["CPUWeigher"]
+CrossCellWeigher = _OURS["CrossCellWeigher"]
+DiskWeigher = _OURS["DiskWeigher"]
+HypervisorVersionWeigher = _OURS["HypervisorVersionWeigher"]
+IoOpsWeigher = _OURS["IoOpsWeigher"]
+NumInstancesWeigher = _OURS["NumInstancesWeigher"]
+RAMWeigher = _OURS["RAMWeigher"]
+ServerGroupSoftAffinityWeigher = _OURS["ServerGroupSoftAffinityWeigher"]
+ServerGroupSoftAntiAffinityWeigher = _OURS["ServerGroupSoftAntiAffinityWeigher"]
+
+
+def weigher_for(rule: RuleClass) -> type[RuleWeigher]:
+    """Return the class that runs one of our weighers over host states."""
+    return next((made for made in _OURS.values() if made.rule_class is rule), None) or _over_host_states(rule)
+
+
+def all_weighers() -> list[type[BaseHostWeigher]]:
+    """Return every weigher of this package."""
+    from roost.compat.scheduler.weights.metrics import MetricsWeigher
+
+    return [*_OURS.values(), MetricsWeigher]

@@ -1,0 +1,170 @@
+"""Fleets of many hosts, each a tree of one provider, made cheaply; and what happens on them, from a seed."""
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+import msgspec
+
+from roost.engine.apply import apply, occupy, release, settle
+from roost.engine.feasible import feasibility
+from roost.engine.query import Compiled, compile_query
+from roost.engine.state import State
+from roost.model import journal
+from roost.model.flavor import Flavor
+from roost.model.host import HostFacts
+from roost.model.journal import CLASS_BITS
+from roost.model.request import Request
+from roost.scheduler.pipeline import Ranked, Shape
+from roost.scheduler.rules import Filter, Weigher
+from roost.scheduler.spec import Spec
+from roost.scheduler.translate import translate
+
+CLASSES = {"VCPU": 1, "MEMORY_MB": 2, "DISK_GB": 3}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """What hosts of one generation have."""
+
+    vcpus: int = 8
+    memory_mb: int = 16
+    disk_gb: int = 0
+    memory_reserved: int = 0
+    facts: HostFacts = HostFacts()
+
+
+def crowd(kinds: Sequence[Kind]) -> State:
+    """Give one host a kind, in order: host-0, host-1, …"""
+    state = State()
+    for name, number in CLASSES.items():
+        apply(state, journal.PutSymbol("resource_class", number, name))
+    for number, kind in enumerate(kinds, start=1):
+        body = uuid.UUID(int=number).bytes
+        name = f"host-{number - 1}"
+        apply(state, journal.PutProvider(number, body, name, None, number, 0))
+        totals = ((1, kind.vcpus, 0), (2, kind.memory_mb, kind.memory_reserved), (3, kind.disk_gb, 0))
+        offered = [
+            journal.InventoryRow(class_id, total, reserved, 1, total, 1, 1.0)
+            for class_id, total, reserved in totals
+            if total
+        ]
+        apply(state, journal.PutInventories(number, 0, offered))
+        facts = msgspec.Raw(msgspec.msgpack.encode(kind.facts))
+        apply(state, journal.PutHost(number, number, name, name, facts, 0))
+    settle(state)
+    return state
+
+
+class Tenancy:
+    """Instances that come to hosts of a crowd and leave them."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.living: list[int] = []
+        self._next = 1
+
+    def arrive(self, row: int, **amounts: int) -> int:
+        """Let an instance take amounts on a host, whether they fit or not."""
+        number, provider_id = self._next, self.state.providers.ids[self.state.hosts.provider_row.data.item(row)]
+        self._next += 1
+        takes = [(number, provider_id << CLASS_BITS | CLASSES[name], amount) for name, amount in amounts.items()]
+        consumer = journal.ConsumerRow(number, uuid.UUID(int=number << 64).bytes, "", "")
+        instance = journal.InstanceRow(number, self.state.hosts.ids[row], 0)
+        occupy(self.state, journal.Claim([consumer], takes, [instance]))
+        self.living.append(number)
+        return number
+
+    def leave(self, number: int) -> None:
+        """Let one instance go."""
+        self.living.remove(number)
+        release(self.state, journal.Release([number], []))
+
+
+class CountingShape(Shape):
+    """A shape that knows how often it looked at all hosts."""
+
+    passes = 0
+
+    def _pass(self, wanted: int, *, keep_pool: bool) -> Ranked:
+        self.passes += 1
+        return super()._pass(wanted, keep_pool=keep_pool)
+
+
+def shape_of(
+    state: State, flavor: Flavor, *, filters: Sequence[Filter] = (), weighers: Sequence[Weigher] = ()
+) -> CountingShape:
+    """Give the pipeline of a request for one instance of a flavor."""
+    request = Request(flavor=flavor)
+    query = translate(request, state).query
+    compiled = compile_query(state, query)
+    assert isinstance(compiled, Compiled)
+    fit = feasibility(state, query, compiled)
+    return CountingShape(state, Spec(request, now_s=0.0), fit=fit, named=None, filters=filters, weighers=weighers)
+
+
+def bits(ranked: Ranked) -> tuple[object, ...]:
+    """Give everything in a ranking in a form that is equal only to the last bit."""
+    return (
+        ranked.rows,
+        ranked.left,
+        ranked.rejects,
+        [[raw.hex() for raw in raws] for raws in ranked.raws],
+        [total.hex() for total in ranked.totals],
+        [(scale.low.hex(), scale.high.hex(), scale.multiplier.hex()) for scale in ranked.scales],
+    )
+
+
+Step = Callable[[Random, Tenancy, CountingShape], None]
+
+
+def pick_best(random: Random, tenancy: Tenancy, shape: CountingShape) -> None:
+    """Do what the scheduler does: take the flavor on the best host."""
+    ranked = shape.rank(1)
+    if ranked.rows:
+        arrive(tenancy, ranked.rows[0], shape.spec.flavor)
+
+
+def pick_near_best(random: Random, tenancy: Tenancy, shape: CountingShape) -> None:
+    """Do what another scheduler does: take the flavor on some good host."""
+    ranked = shape.rank(random.choice((5, 40)))
+    if ranked.rows:
+        arrive(tenancy, random.choice(ranked.rows), shape.spec.flavor)
+
+
+def touch_any(random: Random, tenancy: Tenancy, shape: CountingShape) -> None:
+    """Let another kind of request land anywhere."""
+    row = random.randrange(len(tenancy.state.hosts))
+    tenancy.arrive(row, VCPU=random.choice((1, 1, 2)), MEMORY_MB=random.choice((1, 1, 3, 8)))
+
+
+def fill(random: Random, tenancy: Tenancy, shape: CountingShape) -> None:
+    """Let a host, often one at an end of a scale, be used up, or more than that."""
+    free = tenancy.state.hosts.column("free_ram_mb")
+    row = random.choice((int(free.argmax()), int(free.argmin()), random.randrange(len(free))))
+    tenancy.arrive(row, VCPU=1, MEMORY_MB=max(int(free[row]), 0) + random.choice((0, 0, 1, 4)) or 1)
+
+
+def depart(random: Random, tenancy: Tenancy, shape: CountingShape) -> None:
+    """Let an instance go, an old one or the newest."""
+    if tenancy.living:
+        tenancy.leave(random.choice((tenancy.living[-1], random.choice(tenancy.living))))
+
+
+def crowd_in(random: Random, tenancy: Tenancy, shape: CountingShape) -> None:
+    """Let much happen between two looks."""
+    for _ in range(random.choice((5, 20, 30))):
+        random.choice((touch_any, depart))(random, tenancy, shape)
+
+
+def many_leave(random: Random, tenancy: Tenancy, shape: CountingShape) -> None:
+    """Let a third of everybody go."""
+    for number in random.sample(tenancy.living, len(tenancy.living) // 3):
+        tenancy.leave(number)
+
+
+def arrive(tenancy: Tenancy, row: int, flavor: Flavor) -> None:
+    """Let an instance of a flavor take its amounts."""
+    wanted = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": flavor.root_gb}
+    tenancy.arrive(row, **{name: amount for name, amount in wanted.items() if amount})

@@ -1,0 +1,148 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from roost.compat.adapter import adapt
+from roost.compat.scheduler.filters import BaseHostFilter
+from roost.compat.scheduler.weights import BaseHostWeigher
+from roost.engine.apply import apply
+from roost.model.host import HostFacts
+from roost.model.journal import Claim, ConsumerRow, InstanceRow
+from roost.scheduler.rules import NoOptions
+from tests.fleets import fleet, group, hosts, hosts_of, spec, uuid_of, uuid_text
+
+
+class AcmeFilter(BaseHostFilter):
+    """Keeps hosts with as much free memory as the flavor says."""
+
+    RUN_ON_REBUILD = True
+
+    def host_passes(self, host_state, spec_obj):
+        """Compare a column with an extra spec."""
+        return host_state.free_ram_mb >= int(spec_obj.flavor.extra_specs.get("acme:foo", "0"))
+
+
+class AcmeWeigher(BaseHostWeigher):
+    """Prefers few instances."""
+
+    minval = -5.0
+
+    def weight_multiplier(self, host_state):
+        """Say three."""
+        return 3.0
+
+    def _weigh_object(self, host_state, weight_properties):
+        return -host_state.num_instances
+
+
+class Bare:
+    """A filter of no base."""
+
+    def host_passes(self, host_state, spec_obj):
+        """Look at everything."""
+        assert spec_obj.get_scheduler_hint("x") == "y"
+        assert not hasattr(host_state, "nonsense")
+        assert host_state.metrics == {}
+        host_state.limits["memory_mb"] = 1
+        in_ssd = any(each.metadata.get("ssd") == "yes" for each in host_state.aggregates)
+        return in_ssd and not host_state.instances and host_state.cpu_info == '{"arch": "x"}'
+
+
+def made(kind):
+    return adapt(kind)(NoOptions())
+
+
+def test_a_filter_for_nova_becomes_a_rule():
+    rule = made(AcmeFilter)
+    wanted = spec({"acme:foo": "20"})
+    assert rule.keep(hosts(free_ram_mb=[10, 20, 30]), wanted).tolist() == [False, True, True]
+    assert (rule.name, rule.nova_name, rule.run_on_rebuild) == ("AcmeFilter", "AcmeFilter", True)
+    assert rule.reason(wanted) == "do not pass AcmeFilter"
+    assert (rule.reads(wanted), rule.concerns(wanted)) == ("use", True)
+
+
+def test_a_filter_may_look_at_aggregates_instances_and_facts():
+    facts = HostFacts(cpu_info={"arch": "x"})
+    state = fleet(facts, facts, facts, HostFacts(), aggregates=[({"ssd": "yes"}, [0, 1, 3])])
+    apply(state, Claim([ConsumerRow(1, uuid_of(7), "", "")], [], [InstanceRow(1, 102, 0)]))
+    assert made(Bare).keep(hosts_of(state), spec(hints={"x": ["y"]})).tolist() == [True, False, False, False]
+
+
+def test_a_server_group_is_shown_with_its_hosts_and_members():
+    seen = []
+
+    class Nosy(BaseHostFilter):
+        def host_passes(self, host_state, spec_obj):
+            seen.append(spec_obj.instance_group)
+            return True
+
+    state = fleet(HostFacts(), HostFacts())
+    members = group("affinity", {1: 1})
+    state.groups[1] = members
+    apply(state, Claim([ConsumerRow(1, uuid_of(7), "", "")], [], [InstanceRow(1, 102, 0, group_id=1)]))
+    assert made(Nosy).keep(hosts_of(state), spec(group=members)).all()
+    assert (seen[0].policies, seen[0].hosts, seen[0].members) == (["affinity"], ["host-2"], [uuid_text(7)])
+
+
+def test_a_weigher_for_nova_becomes_a_rule():
+    rule = made(AcmeWeigher)
+    assert rule.raw(hosts(num_instances=[0, 3, 9]), spec()).tolist() == [0.0, -3.0, -5.0]
+    assert (rule.multiplier, rule.minval, rule.maxval) == (3.0, -5.0, None)
+
+
+@pytest.mark.parametrize("name", ["_weigh_object", "_weight_object"])
+def test_a_weigher_needs_no_base(name):
+    kind = type("Plain", (), {name: lambda _self, host_state, _asked: host_state.num_io_ops})
+    rule = made(kind)
+    assert rule.raw(hosts(num_io_ops=[1, 2]), spec()).tolist() == [1.0, 2.0]
+    assert rule.multiplier == 1.0
+
+
+def test_a_weigher_may_look_at_all_hosts_together():
+    for name in ("weigh_objects", "weight_objects"):
+        kind = type("All", (BaseHostWeigher,), {name: lambda _self, hosts, _asked: list(range(len(hosts)))})
+        np.testing.assert_array_equal(made(kind).raw(hosts(num_io_ops=[5, 5]), spec()), [0.0, 1.0])
+
+
+def test_what_is_neither_is_no_rule():
+    assert adapt(dict) is None
+
+
+ACME = """
+from nova.scheduler import filters
+
+class AcmeFilter(filters.BaseHostFilter):
+    def host_passes(self, host_state, spec_obj):
+        return spec_obj.flavor.extra_specs.get("acme:foo") == "bar"
+"""
+USE = """
+import sys
+from roost.compat.adapter import adapt
+from roost.compat.aliases import lend_names
+from roost.settings import read_settings
+from roost.scheduler.plugins import build
+lend_names()
+lend_names()
+text = '''[filter_scheduler]
+available_filters = ["nova.scheduler.filters.all_filters", "acmefilter.AcmeFilter"]
+enabled_filters = ["ComputeFilter", "AcmeFilter"]'''
+rules = build(read_settings(text, adapt=adapt), adapt=adapt)
+import nova.scheduler.filters
+print([rule.name for rule in rules.filters], sys.modules["nova.scheduler.filters"].__name__)
+try:
+    import nova.virt
+except ModuleNotFoundError as error:
+    print(error)
+"""
+
+
+def test_an_external_package_that_imports_nova_works_without_nova(tmp_path):
+    (tmp_path / "acmefilter.py").write_text(ACME, encoding="utf-8")
+    command = [sys.executable, "-c", USE]
+    path = [str(tmp_path), *sys.path]
+    run = subprocess.run(command, env={"PYTHONPATH": ":".join(path)}, capture_output=True, text=True, check=False)
+    assert run.stdout == "['compute', 'AcmeFilter'] roost.compat.scheduler.filters\nNo module named 'nova.virt'\n", (
+        run.stderr
+    )

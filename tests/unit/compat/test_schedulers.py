@@ -1,0 +1,173 @@
+import random
+
+import pytest
+
+from roost.compat.exception import NoValidHost, SchedulerHostFilterNotFound
+from roost.compat.objects import InstanceGroup, RequestSpec
+from roost.compat.scheduler.caching_scheduler import CachingScheduler
+from roost.compat.scheduler.chance import ChanceScheduler
+from roost.compat.scheduler.driver import Scheduler
+from roost.compat.scheduler.filter_scheduler import FilterScheduler
+from roost.compat.scheduler.host_manager import HostManager, HostState, host_states_of
+from roost.compat.scheduler.scheduler_manager import SchedulerManager
+from roost.errors import BadSettings
+from roost.model.flavor import Flavor
+from roost.model.host import HostFacts
+from roost.model.request import Destination
+from roost.model.settings import FilterScheduler as Section
+from roost.model.settings import Settings
+from tests.fleets import fleet, uuid_text
+
+TYPE = {"name": "f", "vcpus": 1, "memory_mb": 100, "root_gb": 1}
+
+
+def hosts(**free_ram_mb):
+    return [HostState(name, f"{name}-node", uuid=name, free_ram_mb=free) for name, free in free_ram_mb.items()]
+
+
+def keeper(states):
+    return HostManager(lambda: states)
+
+
+def chosen(scheduler, count=1, **properties):
+    request_spec = {"instance_uuids": [f"i{number}" for number in range(count)]}
+    found = scheduler.select_destinations(None, request_spec, {"instance_type": TYPE, **properties})
+    return [each["host"] for each in found]
+
+
+class Services:
+    """Knows which services are up."""
+
+    def __init__(self, **is_up):
+        self._is_up = is_up
+
+    def get_all_by_topic(self, _context, topic):
+        """Give all compute services."""
+        return [{"host": host, "topic": topic} for host in self._is_up]
+
+    def service_is_up(self, service):
+        """Say whether one is up."""
+        return self._is_up[service["host"]]
+
+
+def test_the_base_of_schedulers_only_knows_who_is_up():
+    base = Scheduler(keeper([]), Services(a=True, b=False))
+    assert base.hosts_up(None, "compute") == ["a"]
+    base.run_periodic_tasks(None)
+    with pytest.raises(NotImplementedError, match="Driver must implement select_destinations"):
+        base.select_destinations(None, {}, {})
+    with pytest.raises(NotImplementedError, match="Driver must implement schedule_run_instance"):
+        base.schedule_run_instance(None, {}, None, None, None, True, {}, False)
+
+
+def test_chance_takes_any_host_that_is_up_and_not_ignored():
+    scheduler = ChanceScheduler(keeper([]), Services(a=True, b=False, c=True), chance=random.Random(1))
+    assert set(chosen(scheduler, count=20)) == {"a", "c"}
+    assert set(chosen(scheduler, count=5, ignore_hosts=["a"])) == {"c"}
+    with pytest.raises(NoValidHost, match="Could not find another compute"):
+        chosen(scheduler, ignore_hosts=["a", "c"])
+    with pytest.raises(NoValidHost, match=r"Is the appropriate service running\?"):
+        chosen(ChanceScheduler(keeper([]), Services(a=False)))
+
+
+def test_the_best_host_is_taken_and_its_use_is_seen_by_the_next_instance():
+    scheduler = FilterScheduler(keeper(hosts(a=250, b=300)))
+    assert chosen(scheduler, count=3) == ["b", "a", "b"]
+
+
+def test_one_of_the_best_hosts_is_taken_at_random():
+    taken = {
+        chosen(FilterScheduler(keeper(hosts(a=3, b=2, c=1)), host_subset_size=2, chance=random.Random(seed)))[0]
+        for seed in range(20)
+    }
+    assert taken == {"a", "b"}
+    assert chosen(FilterScheduler(keeper(hosts(a=3, b=2)), host_subset_size=0)) == ["a"]
+    assert chosen(FilterScheduler(keeper(hosts(a=3)), host_subset_size=9)) == ["a"]
+
+
+def test_it_is_all_or_nothing():
+    group = InstanceGroup(policy="anti-affinity")
+    assert sorted(chosen(FilterScheduler(keeper(hosts(a=9, b=8))), count=2, instance_group=group)) == ["a", "b"]
+    assert (sorted(group.hosts), group.members) == (["a", "b"], ["i0", "i1"])
+    with pytest.raises(NoValidHost, match="No valid host was found"):
+        chosen(FilterScheduler(keeper(hosts(a=9))), count=2, instance_group=InstanceGroup(policy="anti-affinity"))
+
+
+def test_attempts_are_counted_and_bounded():
+    scheduler = FilterScheduler(keeper(hosts(a=9)), max_attempts=2)
+    retry = {"num_attempts": 1, "hosts": []}
+    chosen(scheduler, retry=retry)
+    assert retry["num_attempts"] == 2
+    with pytest.raises(NoValidHost, match="Exceeded max scheduling attempts 2"):
+        chosen(scheduler, retry=retry)
+    assert chosen(scheduler, retry=retry, force_hosts=["a"]) == ["a"]
+    with pytest.raises(BadSettings, match="max_attempts"):
+        chosen(FilterScheduler(keeper(hosts(a=9)), max_attempts=0))
+
+
+def test_cached_hosts_stay_as_they_were_until_the_next_refresh():
+    known = hosts(a=9)
+    scheduler = CachingScheduler(HostManager(lambda: known))
+    assert chosen(scheduler) == ["a"]
+    known = hosts(b=9)
+    assert chosen(scheduler) == ["a"]
+    SchedulerManager(scheduler)._run_periodic_tasks(None)
+    assert chosen(scheduler) == ["b"]
+    assert SchedulerManager(scheduler).select_hosts(None, {"num_instances": 1}, {"instance_type": TYPE}) == ["b"]
+
+
+def allowed(**asked):
+    spec = RequestSpec(flavor=Flavor(name="f"), **asked)
+    return [host.host for host in keeper(hosts(a=1, b=2, C=3)).get_filtered_hosts(hosts(a=1, b=2, C=3), spec)]
+
+
+def test_hosts_are_ignored_and_forced_by_name():
+    assert allowed(ignore_hosts=["A"]) == ["b", "C"]
+    assert allowed(force_hosts=["c"]) == ["C"]
+    assert allowed(force_nodes=["C-NODE"]) == []
+    assert allowed(force_nodes=["C-node"]) == ["C"]
+    assert allowed(ignore_hosts=["a", "b", "c"]) == []
+    assert allowed(requested_destination=Destination(host="b", node="b-node")) == ["b"]
+
+
+def test_forced_hosts_pass_no_filters():
+    down = [HostState("a", "a", service={"disabled": True})]
+    handler = keeper(down)
+    assert handler.get_filtered_hosts(down, RequestSpec(flavor=Flavor(name="f"))) == []
+    assert handler.get_filters_hosts(down, RequestSpec(flavor=Flavor(name="f"), force_hosts=["a"])) == down
+
+
+def test_the_settings_choose_filters_and_weighers():
+    section = Section(enabled_filters=("all_hosts",), weight_classes=("ram",))
+    manager = HostManager(list, settings=Settings(filter_scheduler=section))
+    assert [type(each).__name__ for each in (*manager.enabled_filters, *manager.weighers)] == [
+        "AllHostsFilter",
+        "RAMWeigher",
+    ]
+    assert "could not be found" in str(SchedulerHostFilterNotFound(filter_name="A, B"))
+
+
+def test_hosts_of_ours_become_host_states():
+    facts = HostFacts(memory_mb=1024, vcpus_total=8, cpu_allocation_ratio=2.0, hypervisor_type="QEMU", is_disabled=True)
+    manager = HostManager(lambda: host_states_of(fleet(facts, aggregates=[({"ssd": "yes"}, [0])])))
+    (host,) = manager.get_all_host_states()
+    assert (host.host, host.nodename, host.uuid) == ("host-1", "node-1", uuid_text(1))
+    assert (host.free_ram_mb, host.vcpus_total, host.hypervisor_type) == (1024, 8, "QEMU")
+    assert host.service["disabled"]
+    assert [each.metadata for each in host.aggregates] == [{"ssd": "yes"}]
+    assert list(manager.get_host_states_by_uuids(None, ["nobody"])) == []
+
+
+def test_a_host_state_takes_over_what_its_node_reports():
+    host = HostState("a", "a")
+    report = {
+        "free_disk_gb": 20, "disk_available_least": 10, "local_gb": 100, "local_gb_used": 80, "free_ram_mb": -5,
+        "memory_mb": 1024, "vcpus": 8, "vcpus_used": 3, "updated_at": 5,
+        "stats": {"num_instances": "2", "io_workload": "1", "failed_builds": "4"},
+    }  # fmt: skip
+    host.update(report, {"disabled": False}, [], {"i": None})
+    assert (host.free_disk_mb, host.disk_mb_used, host.free_ram_mb) == (10240, 81920, -5)
+    assert (host.num_instances, host.num_io_ops, host.failed_builds) == (2, 1, 4)
+    host.update(report | {"free_ram_mb": 7, "updated_at": 4})
+    host.update({"free_disk_gb": None, "free_ram_mb": 8})
+    assert host.free_ram_mb == -5

@@ -1,0 +1,129 @@
+import pytest
+
+from roost.compat.exception import ComputeHostMetricNotFound
+from roost.compat.objects import RequestSpec
+from roost.compat.scheduler import weights
+from roost.compat.scheduler.host_state import HostAggregate, HostState
+from roost.compat.scheduler.weights.metrics import MetricsOptions, MetricsWeigher
+from roost.compat.weights import BaseWeigher, BaseWeightHandler, WeighedObject, normalize
+from roost.model.flavor import Flavor
+
+ASKED = RequestSpec(flavor=Flavor(name="f"))
+VCPUS = [5, 5, 10, 10, 15, 20, 20, 15, 10, 5]
+
+
+def state(name="h", **known):
+    return HostState(name, name, **known)
+
+
+def test_the_worked_example_of_normalisation():
+    scaled = [round(value, 2) for value in normalize(VCPUS)]
+    assert scaled == [0, 0, 0.33, 0.33, 0.67, 1, 1, 0.67, 0.33, 0]
+
+
+def test_a_weigher_with_a_least_value_begins_its_scale_there():
+    hosts = [state(vcpus_total=count) for count in VCPUS]
+    weigher = weights.CPUWeigher()
+    raw = weigher.weigh_objects([WeighedObject(host, 0.0) for host in hosts], ASKED)
+    scaled = list(normalize(raw, minval=weigher.minval, maxval=weigher.maxval))
+    assert scaled == [0.25, 0.25, 0.5, 0.5, 0.75, 1, 1, 0.75, 0.5, 0.25]
+    assert list(normalize([7, 7], minval=0)) == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(("values", "scaled"), [([], []), ([3], [0]), ([3, 3], [0, 0]), ([-1, 1], [0, 1])])
+def test_the_ends_of_the_scale_are_those_of_the_list(values, scaled):
+    assert list(normalize(values)) == scaled
+
+
+class Length(BaseWeigher):
+    """Weighs a text by its length."""
+
+    def _weigh_object(self, obj, weight_properties):
+        return len(obj)
+
+
+class OldLength(BaseWeigher):
+    """The same, in another spelling and with the multiplier of old."""
+
+    def weight_multiplier(self):
+        """Say two."""
+        return 2.0
+
+    def _weight_object(self, obj, weight_properties):
+        return len(obj)
+
+
+class Together(BaseWeigher):
+    """Weighs all objects together."""
+
+    def weight_objects(self, weighed_obj_list, weight_properties):
+        """Count down."""
+        return list(range(len(weighed_obj_list), 0, -1))
+
+
+def test_weights_are_added_up_and_sorted_and_equals_keep_their_order():
+    found = BaseWeightHandler().get_weighed_objects([Length, OldLength()], ["bb", "a", "cc"], None)
+    assert [(each.obj, each.weight) for each in found] == [("bb", 3.0), ("cc", 3.0), ("a", 0.0)]
+    together = BaseWeightHandler().get_weighted_objects([Together], "abc", None)
+    assert [each.obj for each in together] == ["a", "b", "c"]
+
+
+def test_with_one_object_or_none_no_weigher_is_asked():
+    handler = BaseWeightHandler()
+    assert handler.get_weighed_objects([BaseWeigher], [], None) == []
+    assert [each.weight for each in handler.get_weighed_objects([BaseWeigher], ["a"], None)] == [0.0]
+    with pytest.raises(NotImplementedError):
+        handler.get_weighed_objects([BaseWeigher], ["a", "b"], None)
+
+
+def test_bounds_hold_raw_weights():
+    bounded = type("Bounded", (Length,), {"minval": 2, "maxval": 3})
+    assert bounded().weigh_objects([WeighedObject("x" * n, 0.0) for n in range(5)], None) == [2, 2, 2, 3, 3]
+
+
+def test_our_weighers_weigh_host_states():
+    hosts = [state("a", free_ram_mb=10), state("b", free_ram_mb=20), state("c", free_ram_mb=-5)]
+    found = weights.HostWeightHandler().get_weighed_objects([weights.RAMWeigher], hosts, ASKED)
+    assert [(each.obj.host, each.weight) for each in found] == [("b", 1.0), ("a", 0.5), ("c", 0.0)]
+    assert found[0].to_dict() == {"weight": 1.0, "host": "b"}
+
+
+def test_an_aggregate_sets_the_multiplier_of_its_hosts():
+    def joined(*values):
+        return state(
+            aggregates=[HostAggregate(metadata={"build_failure_weight_multiplier": value}) for value in values]
+        )
+
+    weigher = weights.BuildFailureWeigher()
+    assert [weigher.weight_multiplier(host) for host in (None, state(), joined("3", "2"), joined("x"))] == [
+        -1e6,
+        -1e6,
+        -2.0,
+        -1e6,
+    ]
+
+
+def test_all_weighers_are_there_under_their_names():
+    names = {each.__name__ for each in weights.all_weighers()}
+    assert {"RAMWeigher", "CPUWeigher", "MetricsWeigher", "ServerGroupSoftAntiAffinityWeigher"} <= names
+    assert all(issubclass(each, weights.BaseHostWeigher) for each in weights.all_weighers())
+
+
+def metrics(**options):
+    return MetricsWeigher(MetricsOptions(weight_setting=("cpu=2", "net= -1", "broken"), **options))
+
+
+def test_metrics_are_added_up_by_their_ratios():
+    weigher = metrics()
+    assert weigher.setting == [("cpu", 2.0), ("net", -1.0)]
+    assert weigher._weigh_object(state(metrics={"cpu": 3, "net": 1}), ASKED) == 5.0
+
+
+def test_a_metric_that_is_missing_is_an_error_or_the_end_of_the_list():
+    host = state(metrics={"cpu": 3})
+    with pytest.raises(ComputeHostMetricNotFound, match=r"Metric net could not be found on the compute host node h\.h"):
+        metrics()._weigh_object(host, ASKED)
+    assert metrics(required=False)._weigh_object(host, ASKED) == -10000.0
+    assert metrics(required=False, weight_multiplier=0.0)._weigh_object(host, ASKED) == 6.0
+    joined = state(metrics={"cpu": 3}, aggregates=[HostAggregate(metadata={"metrics_weight_multiplier": "0"})])
+    assert metrics(required=False)._weigh_object(joined, ASKED) == 6.0

@@ -1,0 +1,103 @@
+from random import Random
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roost.engine.apply import apply, settle
+from roost.engine.feasible import Feasibility, feasibility
+from roost.engine.search import has_candidate
+from roost.engine.state import State
+from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, PutHost, Release
+from tests.forests import compiled_of, query_of, questions, state_of, uuid_of
+
+_NO_FACTS = msgspec.Raw(msgspec.msgpack.encode({}))
+
+
+def put_hosts(state: State, random: Random) -> None:
+    """Put a host on every root, or on nearly every one."""
+    left_out = random.choice((0.0, 0.0, 0.3))
+    roots = np.flatnonzero(state.providers.parent.view < 0).tolist()
+    random.shuffle(roots)
+    for row in roots:
+        if random.random() >= left_out:
+            number, name = state.providers.ids[row], state.providers.names[row]
+            apply(state, PutHost(number, number, name, name, _NO_FACTS, 0))
+    settle(state)
+
+
+def claim_anything(state: State, random: Random, number: int) -> None:
+    """Take amounts of any inventories, fitting or not."""
+    held = [
+        (state.providers.ids[row] << CLASS_BITS | class_id, random.choice((1, 1, 2, 5)))
+        for class_id, columns in state.classes.items()
+        for row in columns.holders
+        if random.random() < 0.2
+    ]
+    consumer = ConsumerRow(number, uuid_of(f"claim-{number}").bytes, "", "")
+    apply(state, Claim([consumer], [(number, inventory_id, amount) for inventory_id, amount in held]))
+
+
+def verdicts_of_all(state: State, fit: Feasibility) -> list[bool]:
+    out = [np.zeros(len(state.hosts), dtype=np.bool_) for _ in range(len(fit))]
+    passing = state.hosts.alive.view.copy()
+    for mask in fit.all(state, out, {}):
+        passing &= mask
+    return passing.tolist()
+
+
+def first_refusals(state: State, fit: Feasibility) -> list[int]:
+    """Give the first check that refuses each host, as the masks tell it."""
+    out = [np.zeros(len(state.hosts), dtype=np.bool_) for _ in range(len(fit))]
+    masks = fit.all(state, out, {})
+    return [
+        next((at for at, mask in enumerate(masks) if not mask[host]), len(masks)) for host in range(len(state.hosts))
+    ]
+
+
+def agree(state: State, query) -> None:
+    """Compare the verdicts on all hosts, on each host, and of the search."""
+    compiled = compiled_of(state, query)
+    fit = feasibility(state, query_of(query), compiled)
+    roots = state.hosts.provider_row.view.tolist()
+    searched = [has_candidate(state, compiled, row) for row in roots]
+    names = [state.providers.names[row] for row in roots]
+    assert dict(zip(names, verdicts_of_all(state, fit), strict=True)) == dict(zip(names, searched, strict=True))
+    assert [fit.one(state, host) for host in range(len(roots))] == first_refusals(state, fit)
+    assert len(fit.reasons) == len(fit)
+
+
+def compare(forest, query, seed: int) -> None:
+    random = Random(seed)
+    state = state_of(forest)
+    put_hosts(state, random)
+    agree(state, query)
+    living = []
+    for number in range(1000, 1006):
+        if living and random.random() < 0.4:
+            apply(state, Release([living.pop(random.randrange(len(living)))], []))
+        else:
+            claim_anything(state, random, number)
+            living.append(number)
+        agree(state, query)
+
+
+def without_version_rule(question):
+    """The rule of old Placement versions, one provider a tree, is no part of requests."""
+    forest, query = question
+    return forest, query.__class__(**{**vars(query), "one_provider_a_tree": False})
+
+
+@settings(max_examples=400)
+@given(questions().map(without_version_rule), st.integers(0, 2**32))
+def test_a_host_passes_if_and_only_if_its_tree_has_a_candidate(question, seed):
+    compare(*question, seed)
+
+
+@pytest.mark.soak
+@settings(max_examples=20_000)
+@given(questions(most=9).map(without_version_rule), st.integers(0, 2**32))
+def test_a_host_passes_if_and_only_if_its_tree_has_a_candidate_for_long(question, seed):
+    compare(*question, seed)
