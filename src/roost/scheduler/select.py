@@ -204,9 +204,7 @@ class Scheduler:
             if not losers:
                 return
             self._ledger.refresh()
-            waiting = [
-                wish for wish in losers if self._attempt(results, wish.at, lambda wish=wish: self._choose(wish))
-            ]
+            waiting = [wish for wish in losers if self._attempt(results, wish.at, lambda wish=wish: self._choose(wish))]
 
     def _choose(self, wish: _Wish) -> None:
         """Choose hosts for a request as things are now, and stage the claim, or the refusal."""
@@ -278,9 +276,7 @@ class Scheduler:
             choice.alternates = self._alternates(shape, ranked, choice.rows)
         return choice
 
-    def _take(
-        self, shape: Shape, request: Request, choice: "_Choice", *, rows: list[int], uuids: list[bytes]
-    ) -> None:
+    def _take(self, shape: Shape, request: Request, choice: "_Choice", *, rows: list[int], uuids: list[bytes]) -> None:
         """Let the next instances occupy hosts, one a row."""
         state, new_id = self._ledger.state, self._ledger.new_id
         held: dict[int, tuple[Takes, Allocations]] = {}
@@ -368,7 +364,9 @@ class Scheduler:
             stages=choice.stages,
             scales=choice.scales,
             best=choice.best,
-            reason="" if is_granted else refusal_text(choice.stages, found=len(choice.picks), wanted=wish.request.count),
+            reason=""
+            if is_granted
+            else refusal_text(choice.stages, found=len(choice.picks), wanted=wish.request.count),
             warnings=shape.warnings,
             conflicts=wish.lost,
             position=self._ledger.state.position,
