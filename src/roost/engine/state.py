@@ -19,9 +19,7 @@ class Holder:
 
     __slots__ = ("generation", "id", "instance", "project_id", "takes", "type_id", "user_id", "uuid")
 
-    def __init__(
-        self, consumer: ConsumerRow, takes: list[tuple[int, int]], instance: InstanceRow | None
-    ) -> None:
+    def __init__(self, consumer: ConsumerRow, takes: list[tuple[int, int]], instance: InstanceRow | None) -> None:
         self.id = consumer.id
         self.uuid = consumer.uuid
         self.generation = consumer.generation
@@ -158,7 +156,15 @@ class State:
         copy = State()
         for name in ("class_ids", "trait_ids", "aggregates", "providers", "traits", "membership", "hosts", "changes"):
             setattr(copy, name, getattr(self, name).fork())
-        for name in ("aggregate_names", "aggregate_versions", "content_versions", "counted", "documents", "holders", "holders_by_id"):
+        for name in (
+            "aggregate_names",
+            "aggregate_versions",
+            "content_versions",
+            "counted",
+            "documents",
+            "holders",
+            "holders_by_id",
+        ):
             setattr(copy, name, dict(getattr(self, name)))
         copy.metadata = {aggregate: dict(pairs) for aggregate, pairs in self.metadata.items()}
         copy.classes = {class_id: columns.fork() for class_id, columns in self.classes.items()}

@@ -1,6 +1,5 @@
 """Placement: providers and what they offer, and who holds how much of it."""
 
-
 from collections.abc import Iterable, Sequence
 
 from roost.engine.apply import occupy, undo

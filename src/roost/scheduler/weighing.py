@@ -153,8 +153,7 @@ class Weighing:
         flat = self._flat_raws
         if not self._is_overridden:
             return [
-                HostScore(hosts[row], total, raw + flat)
-                for row, raw, total in zip(rows, raws, totals, strict=False)
+                HostScore(hosts[row], total, raw + flat) for row, raw, total in zip(rows, raws, totals, strict=False)
             ]
         own = [weigher.multiplier for weigher in self._active]
         ends = [scale.multiplier for scale in self._flat_scales]
