@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from roost.fleet.service import Fleet as FleetService
 from roost.model.decision import Decision
 from roost.model.fleet import Departure, Fleet
 from roost.model.request import Request
+from roost.model.settings import Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
-from roost.model.settings import Settings
 from roost.ports import Clock, Random, Store
 from roost.scheduler import plugins
 from roost.scheduler.select import Scheduler
@@ -111,7 +112,7 @@ class Roost:
         gc.collect()
         gc.freeze()
 
-    def __enter__(self) -> "Roost":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from roost.engine.capacity import ClassColumns
-from roost.engine.search import has_candidate
 from roost.engine.query import Compiled
+from roost.engine.search import has_candidate
 from roost.engine.state import State
 from roost.engine.types import Amounts, Mask, Rows
 from roost.model.names import amount_text
@@ -111,7 +111,8 @@ class Feasibility:
     """
 
     __slots__ = (
-        "checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "lender_hosts", "reasons", "shares", "undecided",
+        "checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "lender_hosts", "reasons", "shares",
+        "undecided",
     )  # fmt: skip
 
     def __init__(

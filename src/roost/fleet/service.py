@@ -1,7 +1,6 @@
 """Fleet: the hosts on the providers, their aggregates and server groups, and the documents requests name."""
 
 import hashlib
-
 from collections.abc import Sequence
 from typing import Protocol
 

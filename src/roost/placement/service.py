@@ -23,8 +23,8 @@ from roost.model.journal import (
     Write,
 )
 from roost.model.provider import Inventory, ProviderSpec
-from roost.ports import IdKind
 from roost.placement.current import Current
+from roost.ports import IdKind
 
 # Custom classes are numbered from here, as the field does, so that standard ones can still come.
 _FIRST_CUSTOM_CLASS = 10_000

@@ -15,6 +15,7 @@ Only the flush can lose a race, so only the flush leads to another choice.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -148,10 +149,10 @@ class Scheduler:
                     if not arriving.isdisjoint(act.instance_uuids):
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
-                    self._attempt(results, at, lambda act=act: self._ledger.release(act.instance_uuids))
+                    self._attempt(results, at, partial(self._ledger.release, act.instance_uuids))
                 else:
                     wish = _Wish(at=at, request=act)
-                    if self._attempt(results, at, lambda wish=wish: self._choose(wish)):
+                    if self._attempt(results, at, partial(self._choose, wish)):
                         waiting.append(wish)
                         arriving.update(act.instance_uuids)
                 if self._ledger.staged_count >= self._group_max:
@@ -204,7 +205,7 @@ class Scheduler:
             if not losers:
                 return
             self._ledger.refresh()
-            waiting = [wish for wish in losers if self._attempt(results, wish.at, lambda wish=wish: self._choose(wish))]
+            waiting = [wish for wish in losers if self._attempt(results, wish.at, partial(self._choose, wish))]
 
     def _choose(self, wish: _Wish) -> None:
         """Choose hosts for a request as things are now, and stage the claim, or the refusal."""

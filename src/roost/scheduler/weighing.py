@@ -146,7 +146,9 @@ class Weighing:
             for weigher, scale in zip(self._active, scales, strict=True)
         ] + self._flat_scales
 
-    def table(self, hosts: list[str], rows: list[int], raws: list[list[float]], totals: list[float]) -> list[HostScore]:
+    def table(
+        self, hosts: list[str], rows: list[int], *, raws: list[list[float]], totals: list[float]
+    ) -> list[HostScore]:
         """Return one line of the score table a host; its raw weights are in the order of ``scales``."""
         if not raws or (not raws[0] and self._active):
             return [HostScore(hosts[row], 0.0, []) for row in rows]
