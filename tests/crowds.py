@@ -2,14 +2,12 @@
 
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 import msgspec
 
 from roost.engine.apply import apply, occupy, release, settle
-from roost.engine.feasible import feasibility
-from roost.engine.query import Compiled, compile_query
 from roost.engine.state import State
 from roost.model import journal
 from roost.model.flavor import Flavor
@@ -17,9 +15,8 @@ from roost.model.host import HostFacts
 from roost.model.journal import CLASS_BITS
 from roost.model.request import Request
 from roost.scheduler.pipeline import Ranked, Shape
-from roost.scheduler.rules import Filter, Weigher
-from roost.scheduler.spec import Spec
-from roost.scheduler.translate import translate
+from roost.scheduler.rules import Rules
+from roost.scheduler.shapes import Shapes
 
 CLASSES = {"VCPU": 1, "MEMORY_MB": 2, "DISK_GB": 3}
 
@@ -32,11 +29,11 @@ class Kind:
     memory_mb: int = 16
     disk_gb: int = 0
     memory_reserved: int = 0
-    facts: HostFacts = HostFacts()
+    facts: HostFacts = field(default_factory=HostFacts)
 
 
 def crowd(kinds: Sequence[Kind]) -> State:
-    """Give one host a kind, in order: host-0, host-1, …"""
+    """Give one host a kind, in order, called host-0, host-1 and so on."""
     state = State()
     for name, number in CLASSES.items():
         apply(state, journal.PutSymbol("resource_class", number, name))
@@ -82,26 +79,26 @@ class Tenancy:
         release(self.state, journal.Release([number], []))
 
 
-class CountingShape(Shape):
-    """A shape that knows how often it looked at all hosts."""
+class Watched:
+    """A shape, and how often it answered from its pool."""
 
-    passes = 0
+    def __init__(self, state: State, flavor: Flavor, rules: Rules) -> None:
+        self._state, self._request = state, Request(flavor=flavor)
+        self.flavor, self.rules = flavor, rules
+        self.shape = self.fresh()
+        self.looks = self.from_pool = 0
 
-    def _pass(self, wanted: int, *, keep_pool: bool) -> Ranked:
-        self.passes += 1
-        return super()._pass(wanted, keep_pool=keep_pool)
+    def fresh(self) -> Shape:
+        """Give a shape of the same request that remembers nothing."""
+        return Shapes(self.rules, default_zone="nova").of(self._request, state=self._state, now_s=0.0)
 
-
-def shape_of(
-    state: State, flavor: Flavor, *, filters: Sequence[Filter] = (), weighers: Sequence[Weigher] = ()
-) -> CountingShape:
-    """Give the pipeline of a request for one instance of a flavor."""
-    request = Request(flavor=flavor)
-    query = translate(request, state).query
-    compiled = compile_query(state, query)
-    assert isinstance(compiled, Compiled)
-    fit = feasibility(state, query, compiled)
-    return CountingShape(state, Spec(request, now_s=0.0), fit=fit, named=None, filters=filters, weighers=weighers)
+    def rank(self, wanted: int) -> Ranked:
+        """Rank as the shape does."""
+        pool = self.shape._pool  # The only trace that tells an answer from a pool from one by a pass.
+        ranked = self.shape.rank(wanted)
+        self.looks += 1
+        self.from_pool += pool is not None and self.shape._pool is pool
+        return ranked
 
 
 def bits(ranked: Ranked) -> tuple[object, ...]:
@@ -116,49 +113,49 @@ def bits(ranked: Ranked) -> tuple[object, ...]:
     )
 
 
-Step = Callable[[Random, Tenancy, CountingShape], None]
+Step = Callable[[Random, Tenancy, Watched], None]
 
 
-def pick_best(random: Random, tenancy: Tenancy, shape: CountingShape) -> None:
+def pick_best(_: Random, tenancy: Tenancy, shape: Watched) -> None:
     """Do what the scheduler does: take the flavor on the best host."""
     ranked = shape.rank(1)
     if ranked.rows:
-        arrive(tenancy, ranked.rows[0], shape.spec.flavor)
+        arrive(tenancy, ranked.rows[0], shape.flavor)
 
 
-def pick_near_best(random: Random, tenancy: Tenancy, shape: CountingShape) -> None:
+def pick_near_best(random: Random, tenancy: Tenancy, shape: Watched) -> None:
     """Do what another scheduler does: take the flavor on some good host."""
     ranked = shape.rank(random.choice((5, 40)))
     if ranked.rows:
-        arrive(tenancy, random.choice(ranked.rows), shape.spec.flavor)
+        arrive(tenancy, random.choice(ranked.rows), shape.flavor)
 
 
-def touch_any(random: Random, tenancy: Tenancy, shape: CountingShape) -> None:
+def touch_any(random: Random, tenancy: Tenancy, _: Watched) -> None:
     """Let another kind of request land anywhere."""
     row = random.randrange(len(tenancy.state.hosts))
     tenancy.arrive(row, VCPU=random.choice((1, 1, 2)), MEMORY_MB=random.choice((1, 1, 3, 8)))
 
 
-def fill(random: Random, tenancy: Tenancy, shape: CountingShape) -> None:
+def fill(random: Random, tenancy: Tenancy, _: Watched) -> None:
     """Let a host, often one at an end of a scale, be used up, or more than that."""
     free = tenancy.state.hosts.column("free_ram_mb")
     row = random.choice((int(free.argmax()), int(free.argmin()), random.randrange(len(free))))
     tenancy.arrive(row, VCPU=1, MEMORY_MB=max(int(free[row]), 0) + random.choice((0, 0, 1, 4)) or 1)
 
 
-def depart(random: Random, tenancy: Tenancy, shape: CountingShape) -> None:
+def depart(random: Random, tenancy: Tenancy, _: Watched) -> None:
     """Let an instance go, an old one or the newest."""
     if tenancy.living:
         tenancy.leave(random.choice((tenancy.living[-1], random.choice(tenancy.living))))
 
 
-def crowd_in(random: Random, tenancy: Tenancy, shape: CountingShape) -> None:
+def crowd_in(random: Random, tenancy: Tenancy, shape: Watched) -> None:
     """Let much happen between two looks."""
     for _ in range(random.choice((5, 20, 30))):
         random.choice((touch_any, depart))(random, tenancy, shape)
 
 
-def many_leave(random: Random, tenancy: Tenancy, shape: CountingShape) -> None:
+def many_leave(random: Random, tenancy: Tenancy) -> None:
     """Let a third of everybody go."""
     for number in random.sample(tenancy.living, len(tenancy.living) // 3):
         tenancy.leave(number)

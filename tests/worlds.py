@@ -6,8 +6,8 @@ from random import Random as Chance
 
 from roost.app import Roost
 from roost.engine.state import State
-from roost.model.fleet import Fleet
 from roost.model.flavor import Flavor
+from roost.model.fleet import Fleet
 from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostFacts, HostSpec
 from roost.model.provider import Inventory, ProviderSpec
@@ -25,9 +25,11 @@ class FixedClock:
         self.time_s = now_s
 
     def now_s(self) -> float:
+        """Return seconds since the epoch."""
         return self.time_s
 
     def elapsed_s(self) -> float:
+        """Return the same."""
         return self.time_s
 
 
@@ -38,9 +40,11 @@ class SeededRandom:
         self._chance = Chance(seed)
 
     def seed(self) -> int:
+        """Return the next seed."""
         return self._chance.getrandbits(62)
 
     def uuids(self, count: int) -> list[bytes]:
+        """Return the next uuids."""
         return [uuid.UUID(int=self._chance.getrandbits(128), version=4).bytes for _ in range(count)]
 
 
@@ -65,7 +69,9 @@ def settings_of(
     )
 
 
-def roost_on(store: Store | None = None, *, settings: Settings | None = None, seed: int = 0, now_s: float = 1000.0) -> Roost:
+def roost_on(
+    store: Store | None = None, *, settings: Settings | None = None, seed: int = 0, now_s: float = 1000.0
+) -> Roost:
     """Open a Roost; two of one seed on equal stores decide alike."""
     return Roost(
         MemoryStore() if store is None else store, settings or settings_of(), clock=FixedClock(now_s),
@@ -96,7 +102,7 @@ def joined(*fleets: Fleet) -> Fleet:
 
 
 def hosts(count: int, **totals: int) -> Fleet:
-    """Give equal hosts h0, h1, …"""
+    """Give equal hosts, called h0, h1 and so on."""
     return joined(*(host(f"h{number}", **totals) for number in range(count)))
 
 

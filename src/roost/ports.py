@@ -61,17 +61,28 @@ class Store(Protocol):
         An error leaves nothing behind.
 
         Raises:
-            StoreBroken: the database is read-only, full, corrupt or gone.
+            StoreBroken: the database is read-only, full or corrupt.
+            StoreBusy: another program has locked it.
+            Unavailable: the server is gone. Whether the items are in is not known: load again before the next
+                answer.
         """
 
     def changes(self) -> Sequence[Change]:
-        """Return what was committed since the last call (or ``load``), this process's own left out."""
+        """Return what was committed since the last call (or ``load``), this process's own left out.
+
+        ``load`` comes before the first call.
+        """
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
         """Return one stored decision, or the newest ones, newest first."""
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
-        """Delete decisions and feed beyond the bounds, oldest first, a bounded number a call; return how many."""
+        """Delete decisions and feed beyond the bounds, oldest first, a bounded number a call; return how many.
+
+        Args:
+            older_than_s: a moment, in seconds since the epoch; what was written before it goes.
+            max_bytes: of decisions and feed together, >= 0; the oldest go until no more is left.
+        """
 
     def close(self) -> None:
         """Let go of the database, and of the lock beside it."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World
 
 from roost.ports import Store
+from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])

@@ -38,6 +38,7 @@ class MemoryWorld:
         self._first = MemoryStore()
 
     def open(self) -> Store:
+        """Open the rows once more."""
         return self._first.peer()
 
 
@@ -49,11 +50,13 @@ class SqliteWorld:
         self._open: SqliteStore | None = None
 
     def open(self) -> Store:
+        """Open the file, which ends the store that had it."""
         self.close()
         self._open = SqliteStore(self.path)
         return self._open
 
     def close(self) -> None:
+        """Close what is open."""
         if self._open is not None:
             self._open.close()
 
@@ -66,10 +69,12 @@ class PostgresWorld:
         self._open: list[PostgresStore] = []
 
     def open(self) -> Store:
+        """Open the database once more."""
         self._open.append(PostgresStore(self.url))
         return self._open[-1]
 
     def close(self) -> None:
+        """Close what is open."""
         for store in self._open:
             store.close()
 
@@ -90,7 +95,9 @@ def provider(number: int, *, parent: PutProvider | None = None, version: int = 1
 
 def offer(number: int, *, expected: int = 0, **totals: int) -> PutInventories:
     """Offer ``cpu`` and ``memory``; either may be left out."""
-    rows = [InventoryRow(CPU if name == "cpu" else MEMORY, total, 0, 1, total, 1, 1.0) for name, total in totals.items()]
+    rows = [
+        InventoryRow(CPU if name == "cpu" else MEMORY, total, 0, 1, total, 1, 1.0) for name, total in totals.items()
+    ]
     return PutInventories(number, expected, rows)
 
 

@@ -10,6 +10,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from roost.model.journal import CLASS_BITS
@@ -71,6 +72,19 @@ class Killed:
                 self.begun = []
 
 
+def _await_silence(url: str) -> None:
+    """Wait until the server is done with what the dead client had sent."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        others = (
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+            "AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+        deadline = time.monotonic() + 30
+        while connection.execute(others).fetchone() != (0,):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
 def after(consumers: set[int], names: list[str]) -> set[int]:
     """Return the consumers that are there after a commit."""
     came = {int(name[1:]) for name in names if name.startswith("+")}
@@ -101,6 +115,8 @@ def run_and_kill(url: str, seed: int, *, after_s: float, kill=None) -> Killed:
     process.stderr.close()
     process.stdout.close()
     process.wait()
+    if kill is None and url.startswith("postgresql"):
+        _await_silence(url)
     return Killed(output)
 
 
@@ -160,9 +176,7 @@ def test_a_kill_while_the_file_is_made_leaves_nothing_that_matters(tmp_path):
     path = tmp_path / "roost.db"
     for delay in (0.0, 0.3, 0.5, 0.55, 0.6):
         script = f"from roost.store.sqlite import SqliteStore; SqliteStore({str(path)!r})"
-        process = subprocess.Popen(
-            [sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": str(ROOT / "src")}
-        )
+        process = subprocess.Popen([sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": str(ROOT / "src")})
         time.sleep(delay)
         process.kill()
         process.wait()

@@ -195,7 +195,7 @@ def test_a_read_only_database_is_refused_for_serving_and_can_be_read(what):
         folder.chmod(0o777 if what == "file" else 0o555)
         try:
             with _somebody():
-                with pytest.raises(StoreBroken, match="read-only|cannot be served"):
+                with pytest.raises(StoreBroken, match=r"read-only|cannot be served"):
                     SqliteStore(path)
                 with closing(SqliteStore.open_reader(path)) as reader:
                     assert len(list(reader.load().writes)) == 2

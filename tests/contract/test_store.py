@@ -1,23 +1,6 @@
 """What every store promises."""
 
 import pytest
-from tests.contract.stores import (
-    CPU,
-    MEMORY,
-    World,
-    claim,
-    commit,
-    evidence,
-    generations,
-    host,
-    inventory,
-    item,
-    offer,
-    provider,
-    release,
-    state,
-    uuid_of,
-)
 
 from roost.model.journal import (
     Claim,
@@ -35,6 +18,23 @@ from roost.model.journal import (
     PutTraits,
 )
 from roost.ports import Store
+from tests.contract.stores import (
+    CPU,
+    MEMORY,
+    World,
+    claim,
+    commit,
+    evidence,
+    generations,
+    host,
+    inventory,
+    item,
+    offer,
+    provider,
+    release,
+    state,
+    uuid_of,
+)
 
 
 @pytest.fixture

@@ -131,6 +131,7 @@ class Stores:
         SqliteStore(self._template).close()
 
     def fresh(self):
+        """Give three empty stores."""
         path = self._folder / "roost.db"
         for old in self._folder.glob("roost.db*"):
             old.unlink()
@@ -145,18 +146,14 @@ def stores(tmp_path, postgres_url):
     return Stores(tmp_path, postgres_url)
 
 
-@settings(
-    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(history=histories())
 def test_all_stores_agree(stores, history):
     _compare(stores, history)
 
 
 @pytest.mark.soak
-@settings(
-    max_examples=3000, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(max_examples=1000, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(history=histories())
 def test_all_stores_agree_on_many_histories(stores, history):
     _compare(stores, history)

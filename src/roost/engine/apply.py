@@ -200,6 +200,9 @@ def _put_provider(state: State, write: journal.PutProvider) -> None:
     providers = state.providers
     parent_row = -1 if write.parent_id is None else providers.row_of_id[write.parent_id]
     known = len(providers)
+    present_row = providers.row_of_id.get(write.id)
+    if present_row is not None:
+        _restructure(state, present_row)  # The tree that it may be about to leave.
     row = providers.put(
         write.id, uuid=str(uuid.UUID(bytes=write.uuid)), name=write.name, parent_row=parent_row, version=write.version
     )

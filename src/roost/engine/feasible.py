@@ -47,6 +47,17 @@ class Amount:
                 out |= served
         return out
 
+    def some(self, state: State, hosts: Rows) -> Mask:
+        """Judge some hosts: bool, shape (hosts,)."""
+        passes: Mask = state.best_free(self.class_id)[hosts] >= self.amount
+        if self.units is not None:
+            passes &= self.units[hosts]
+        columns = state.classes[self.class_id] if self.lenders else None
+        for row, served in self.lenders:
+            if columns is not None and columns.can_take(row, self.amount):
+                passes |= served[hosts]
+        return passes
+
     def one(self, state: State, host: int) -> bool:
         """Judge one host."""
         if state.best_free(self.class_id).item(host) >= self.amount and (self.units is None or self.units[host]):
@@ -172,6 +183,22 @@ class Feasibility:
             assert self.compiled is not None
             root = state.hosts.provider_row.data.item(host)
             found = searched[host] = has_candidate(state, self.compiled, root)
+        return found
+
+    def some(self, state: State, hosts: Rows) -> Amounts:
+        """Return, for some hosts, the first check that refuses each, or ``len(self)``: int64, shape (hosts,)."""
+        found = np.zeros(len(hosts), dtype=np.int64)
+        for at, check in enumerate(self.checks):
+            if isinstance(check, Label):
+                passes = check.mask[hosts]
+            elif isinstance(check, Amount):
+                passes = check.some(state, hosts)
+            else:
+                passes = np.array([check.one(host) for host in hosts.tolist()], dtype=np.bool_)
+            found[(found == at) & passes] = at + 1
+        if not self.is_exact:
+            for at in np.flatnonzero(found == len(self.checks)).tolist():
+                found[at] = self.one(state, int(hosts[at]))
         return found
 
     def one(self, state: State, host: int) -> int:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from roost.engine.ranking import Scale, contributions
+from roost.engine.ranking import contributions, total
 from roost.engine.types import Amounts, Rows, Scores
+from roost.model.decision import Scale
 
-_SIZE = 128
-_ROOM = 256
+SIZE = 128  # hosts in a new pool, where few hosts are touched between ranks
+SIZE_MAX = 1024
 _SLACK = 1e-9  # of the sum of multipliers: far more than rounding can add up to
 
 
@@ -27,33 +28,35 @@ class Pool:
         scores: float64, shape (survivors,), sums of the contributions.
         scales: one a weigher, as the scores were made.
         floating: per weigher, whether its low and its high end follow the survivors.
+        size: hosts to begin with, of the best; it has room for as many more.
     """
 
     __slots__ = (
         "_at", "_base", "_bound", "_bound_row", "_counts", "_ends", "_floating", "_highs", "_is_loose", "_lows",
-        "_passing", "_penalty", "_raws", "_rows", "_scores", "_size", "_sorted", "_survivor_raws",
+        "_passing", "_penalty", "_raws", "_room", "_rows", "_scores", "_size", "_sorted", "_survivor_raws",
         "_survivor_rows", "has_outside", "scales",
     )  # fmt: skip
 
     def __init__(
         self, *, rows: Rows, raws: Sequence[Scores], scores: Scores, scales: list[Scale],
-        floating: list[tuple[bool, bool]],
+        floating: list[tuple[bool, bool]], size: int = SIZE,
     ) -> None:  # fmt: skip
         self.scales = scales
         self._base = scales
         self._floating = floating
         self._survivor_rows = rows
         self._survivor_raws = np.array(raws, dtype=np.float64).reshape(len(raws), len(rows))
-        chosen = _best_positions(scores)
+        chosen = _best_positions(scores, size)
         self._size = self._sorted = len(chosen)
-        self._raws = np.zeros((len(raws), _ROOM))
+        room = self._room = len(chosen) + size
+        self._raws = np.zeros((len(raws), room))
         self._raws[:, : self._size] = self._survivor_raws[:, chosen]
-        self._rows: Amounts = np.zeros(_ROOM, dtype=np.int64)
+        self._rows: Amounts = np.zeros(room, dtype=np.int64)
         self._rows[: self._size] = rows[chosen]
         self._at = {row: at for at, row in enumerate(rows[chosen].tolist())}
-        self._scores = np.full(_ROOM, -np.inf)
+        self._scores = np.full(room, -np.inf)
         self._scores[: self._size] = scores[chosen]
-        self._penalty = np.zeros(_ROOM)
+        self._penalty = np.zeros(room)
         self._passing = self._size
         self._ends = [(scale.low, scale.high) for scale in scales]
         self._is_loose = False  # whether an end of a scale may have moved
@@ -100,14 +103,42 @@ class Pool:
         """
         at = self._at.get(row)
         if at is None:
-            if self._size == _ROOM or (passed and not self._leave_outside(row)):
+            at = self._join(row, passed=passed)
+            if at is None:
                 return False
-            at = self._at[row] = self._size
-            self._rows[at] = row
-            self._size += 1
-            self._penalty[at] = -np.inf
         self._set(at, passes=passes, raws=raws)
         return True
+
+    def touch_many(
+        self, rows: Sequence[int], *, passed: Sequence[bool], passes: Sequence[bool], raws: Scores
+    ) -> bool:
+        """Take in several hosts at once, each as ``touch`` does; raws are of shape (weighers, rows)."""
+        places = []
+        for row, had_passed in zip(rows, passed, strict=True):
+            at = self._at.get(row)
+            if at is None:
+                at = self._join(row, passed=had_passed)
+                if at is None:
+                    return False
+            places.append(at)
+        where = np.array(places, dtype=np.intp)
+        penalty = np.where(passes, 0.0, -np.inf)
+        self._passing += sum(passes) - int(np.count_nonzero(self._penalty[where] == 0.0))
+        self._penalty[where] = penalty
+        self._raws[:, where] = raws
+        self._scores[where] = self._sums(raws) + penalty
+        self._is_loose = True
+        return True
+
+    def _join(self, row: int, *, passed: bool) -> int | None:
+        """Make room for a host that was outside; return its position, or None if the pool must be made anew."""
+        if self._size == self._room or (passed and not self._leave_outside(row)):
+            return None
+        at = self._at[row] = self._size
+        self._rows[at] = row
+        self._size += 1
+        self._penalty[at] = -np.inf
+        return at
 
     def _set(self, at: int, *, passes: bool, raws: Sequence[float]) -> None:
         """Set whether the host at a position passes, and its raw weights."""
@@ -214,7 +245,7 @@ class Pool:
         self._is_loose = False
         size = self._size
         seen = self._raws[:, :size]
-        highs = (seen + self._penalty[:size]).max(axis=1).tolist()
+        highs = np.maximum.reduce(seen + self._penalty[:size], axis=1).tolist()
         moved = False
         scales = []
         for weigher, (scale, (low_floats, high_floats)) in enumerate(zip(self.scales, self._floating, strict=True)):
@@ -226,19 +257,19 @@ class Pool:
                 low = min(low, self._lows[weigher]) if self.has_outside else low
             if low != scale.low or high != scale.high:
                 moved = True
-                scales.append(Scale(low=low, high=high, multiplier=scale.multiplier))
+                scales.append(Scale(scale.weigher, low, high, scale.multiplier))
             else:
                 scales.append(scale)
         if not moved:
             return
         self.scales = scales
         self._ends = [(scale.low, scale.high) for scale in scales]
-        summed = np.zeros(size)
-        for raw, scale in zip(seen, scales, strict=True):
-            part = contributions(raw, scale)
-            if part is not None:
-                summed += part
-        self._scores[:size] = summed + self._penalty[:size]
+        self._scores[:size] = self._sums(seen) + self._penalty[:size]
+
+    def _sums(self, raws: Scores) -> Scores:
+        """Return the scores of raw weights, shape (weighers, hosts), whoever passes: float64, shape (hosts,)."""
+        parts = [part for raw, scale in zip(raws, self.scales, strict=True) if (part := contributions(raw, scale)) is not None]
+        return total(parts, raws.shape[1])
 
     def _beats_outside(self, score: float, row: int) -> bool:
         if self.scales == self._base:
@@ -255,11 +286,11 @@ class Pool:
         return score > self._bound + drift + _SLACK * reach
 
 
-def _best_positions(scores: Scores) -> Rows:
+def _best_positions(scores: Scores, size: int) -> Rows:
     """Return the positions of the best scores, equal ones with lower rows first, in ascending order."""
-    if len(scores) <= _SIZE + _SIZE // 2:
+    if len(scores) <= size + size // 2:
         return np.arange(len(scores))
-    least = np.partition(scores, len(scores) - _SIZE)[len(scores) - _SIZE]
+    least = np.partition(scores, len(scores) - size)[len(scores) - size]
     above = np.flatnonzero(scores > least)
-    equal = np.flatnonzero(scores == least)[: _SIZE - len(above)]
+    equal = np.flatnonzero(scores == least)[: size - len(above)]
     return np.sort(np.concatenate([above, equal]))

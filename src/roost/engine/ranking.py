@@ -1,31 +1,12 @@
 """Weights to ranks: normalisation, sums, and the best few of many, exactly and in order."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from roost.engine.types import Rows, Scores
+from roost.model.decision import Scale
 
 _BLOCK = 128
 _WITHIN = np.arange(_BLOCK)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
-    """How raw weights of one weigher become a contribution: ``(clamped raw - low) / (high - low) * multiplier``.
-
-    Where ``high`` equals ``low`` every contribution is 0.
-    """
-
-    low: float
-    high: float
-    multiplier: float
-
-    def contribution(self, raw: float) -> float:
-        """Return the contribution of one raw weight, to the last bit what ``contributions`` gives."""
-        if self.high == self.low:
-            return 0.0
-        return (raw - self.low) / (self.high - self.low) * self.multiplier
 
 
 def normalise(raw: Scores, *, low: float, high: float) -> Scores:
@@ -58,11 +39,13 @@ def clamp(raw: Scores, *, minval: float | None, maxval: float | None) -> Scores:
     return raw
 
 
-def scale_of(raw: Scores, *, minval: float | None, maxval: float | None, multiplier: float) -> Scale:
+def scale_of(
+    raw: Scores, *, weigher: str, minval: float | None, maxval: float | None, multiplier: float
+) -> Scale:
     """Return the scale of raw weights (already clamped): float64, shape (hosts,), at least one host."""
     low = float(raw.min()) if minval is None else float(minval)
     high = float(raw.max()) if maxval is None else float(maxval)
-    return Scale(low=low, high=high, multiplier=multiplier)
+    return Scale(weigher, low, high, multiplier)
 
 
 def contributions(raw: Scores, scale: Scale) -> Scores | None:

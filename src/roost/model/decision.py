@@ -25,6 +25,12 @@ class Scale(msgspec.Struct, frozen=True, array_like=True):
     high: float
     multiplier: float  # where no aggregate of the host says otherwise
 
+    def contribution(self, raw: float) -> float:
+        """Return what a raw weight adds to its host's sum."""
+        if self.high == self.low:
+            return 0.0
+        return (raw - self.low) / (self.high - self.low) * self.multiplier
+
     def normalised(self, raw: float) -> float:
         """Return a raw weight on the scale 0..1."""
         width = self.high - self.low

@@ -33,7 +33,7 @@ class PutProvider(msgspec.Struct, frozen=True, array_like=True, tag="provider"):
 
 
 class DropProvider(msgspec.Struct, frozen=True, array_like=True, tag="drop_provider"):
-    """A provider without allocations and children is deleted."""
+    """A provider without allocations and children is deleted, and its host with it."""
 
     id: int
 
@@ -164,7 +164,10 @@ class InstanceRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True, tag="claim"):
-    """Consumers take amounts; all or nothing."""
+    """Consumers take amounts; all or nothing.
+
+    The generation of each provider that a claim names rises by one, however often the claim names it.
+    """
 
     consumers: list[ConsumerRow]
     takes: list[tuple[int, int, int]]  # consumer id, inventory id, amount >= 1
@@ -173,7 +176,7 @@ class Claim(msgspec.Struct, frozen=True, array_like=True, tag="claim"):
 
 
 class Release(msgspec.Struct, frozen=True, array_like=True, tag="release"):
-    """Consumers give back all they hold, and end with their instances."""
+    """Consumers give back all they hold, and end with their instances. No generation rises."""
 
     consumer_ids: list[int]
     frees: list[tuple[int, int, int]]  # consumer id, inventory id, amount >= 1

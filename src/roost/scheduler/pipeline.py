@@ -13,20 +13,20 @@ import numpy as np
 
 from roost.engine import ranking
 from roost.engine.feasible import Feasibility
-from roost.engine.pool import Pool
-from roost.engine.ranking import Scale
+from roost.engine.pool import SIZE, SIZE_MAX, Pool
 from roost.engine.state import State
-from roost.engine.types import Mask
-from roost.model import decision
-from roost.model.decision import HostScore, Stage
+from roost.engine.types import Mask, Rows
+from roost.model.decision import HostScore, Scale, Stage
 from roost.model.evidence import Checks
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import Filter
 from roost.scheduler.spec import Spec
 from roost.scheduler.weighing import Weighing
 
-# Up to so many touched hosts are judged one by one; beyond, a pass over all is faster.
-_TOUCHED_MAX = 24
+# Up to so many touched hosts are judged one by one, more of them together; beyond, a pass over all is faster.
+_ONE_BY_ONE_MAX = 6
+_TOUCHED_MIN, _HOSTS_PER_TOUCH = 24, 400
+_POOL_PER_TOUCH = 12
 # A longer list of touches is not even sorted out: everything is judged again.
 _TOUCHES_MAX = 512
 _TABLE = 5  # hosts in the score table
@@ -86,6 +86,8 @@ class Shape:
         self._pool: Pool | None = None
         self._rejects: list[int] = []  # hosts refused by each check, kept right with the pool
         self._refused_by: dict[int, int] = {}  # host -> check, of the hosts touched since the pass
+        # A pass costs by the host, a touched host by itself.
+        self._touched_max = max(_TOUCHED_MIN, len(state.hosts) // _HOSTS_PER_TOUCH)
         self._alive = 0
         self._told: tuple[tuple[int, list[int]], list[Stage]] = ((-1, []), [])  # the last stages made
         self._position = -1  # of the changes that pool and searches have seen
@@ -104,12 +106,16 @@ class Shape:
         else:
             for row in touched:
                 self._searched.pop(row, None)
-        is_hot = touched is not None and len(touched) <= _TOUCHED_MAX
+        is_hot = touched is not None and len(touched) <= self._touched_max
         if self._pool is not None and touched is not None and is_hot:
             ranked = self._from_pool(touched, wanted)
             if ranked is not None:
                 return ranked
-        return self._pass(wanted, keep_pool=(is_hot or is_series) and self._is_local)
+        if not self._is_local or not (is_hot or is_series):
+            return self._pass(wanted)
+        # The more hosts are touched between two ranks, the sooner a pool is used up.
+        between = 0 if touched is None else len(touched)
+        return self._pass(wanted, pool_size=min(SIZE_MAX, max(SIZE, _POOL_PER_TOUCH * between)))
 
     def series(self, count: int) -> list[int]:
         """Return hosts for up to ``count`` instances in a row, each chosen with those before it in place.
@@ -135,7 +141,7 @@ class Shape:
     def rank_all(self) -> Ranked:
         """Return every host that passes, best first."""
         self._searched.clear()
-        return self._pass(max(len(self._state.hosts), 1), keep_pool=False)
+        return self._pass(max(len(self._state.hosts), 1))
 
     def stages(self, ranked: Ranked) -> list[Stage]:
         """Return the evidence of filtering: one stage a check, in order."""
@@ -154,7 +160,7 @@ class Shape:
         """The rules and weighers whose verdicts are in the evidence, in its order."""
         return Checks(self._checks, self._weighing.names)
 
-    def scales(self, ranked: Ranked) -> list[decision.Scale]:
+    def scales(self, ranked: Ranked) -> list[Scale]:
         """Return the evidence of weighing: how raw weights became contributions."""
         return self._weighing.scales(ranked.scales)
 
@@ -178,15 +184,25 @@ class Shape:
     def _from_pool(self, touched: list[int], wanted: int) -> Ranked | None:
         pool, state, passing = self._pool, self._state, len(self._checks)
         assert pool is not None
-        for row in touched:
-            was, now = self._last_refusal(row), self._refusal(row)
-            self._refused_by[row] = now
-            if was < passing:
-                self._rejects[was] -= 1
-            if now < passing:
-                self._rejects[now] += 1
-            raws = self._weighing.raws_of(row)
-            if not pool.touch(row, passed=was == passing, passes=now == passing, raws=raws):
+        if len(touched) <= _ONE_BY_ONE_MAX:
+            for row in touched:
+                was, now = self._last_refusal(row), self._refusal(row)
+                self._count(row, was=was, now=now)
+                raws = self._weighing.raws_of(row)
+                if not pool.touch(row, passed=was == passing, passes=now == passing, raws=raws):
+                    return None
+        else:
+            before = [self._last_refusal(row) for row in touched]
+            rows = np.array(touched, dtype=np.intp)
+            after = self._refusals(rows)
+            for row, was, now in zip(touched, before, after, strict=True):
+                self._count(row, was=was, now=now)
+            if not pool.touch_many(
+                touched,
+                passed=[was == passing for was in before],
+                passes=[now == passing for now in after],
+                raws=self._weighing.raws_of_rows(rows),
+            ):
                 return None
         self._position = state.changes.position
         left = self._alive - sum(self._rejects)
@@ -199,6 +215,16 @@ class Shape:
         return Ranked(
             rows=rows, left=left, rejects=list(self._rejects), raws=raws_of_rows, totals=totals, scales=pool.scales
         )
+
+    def _count(self, row: int, *, was: int, now: int) -> None:
+        """Move a touched host from the check that refused it to the one that does now."""
+        self._refused_by[row] = now
+        if was != now:
+            passing = len(self._checks)
+            if was < passing:
+                self._rejects[was] -= 1
+            if now < passing:
+                self._rejects[now] += 1
 
     def _last_refusal(self, row: int) -> int:
         """Return the check that refused a host when it was last judged, or how many checks there are."""
@@ -224,8 +250,17 @@ class Shape:
                 return at
         return len(self._checks)
 
-    def _pass(self, wanted: int, *, keep_pool: bool) -> Ranked:
-        """Judge and weigh all hosts."""
+    def _refusals(self, rows: Rows) -> list[int]:
+        """Return the same of some hosts, in their order."""
+        found = self.fit.some(self._state, rows)
+        for at, (_, mask) in enumerate(self._later, start=len(self.fit)):
+            assert mask is not None
+            found[(found == at) & mask[rows]] = at + 1
+        refusals: list[int] = found.tolist()
+        return refusals
+
+    def _pass(self, wanted: int, *, pool_size: int = 0) -> Ranked:
+        """Judge and weigh all hosts; leave a pool of that size behind."""
         state = self._state
         self._pool = None
         self._position = state.changes.position
@@ -249,16 +284,16 @@ class Shape:
             return Ranked(
                 rows=rows, left=left, rejects=list(self._rejects), raws=[[]] * left, totals=[0.0] * left, scales=[]
             )
-        return self._weigh(passing, left=left, wanted=wanted, keep_pool=keep_pool)
+        return self._weigh(passing, left=left, wanted=wanted, pool_size=pool_size)
 
-    def _weigh(self, passing: Mask, *, left: int, wanted: int, keep_pool: bool) -> Ranked:
+    def _weigh(self, passing: Mask, *, left: int, wanted: int, pool_size: int) -> Ranked:
         rows = None if left == len(passing) else np.flatnonzero(passing)
         weighed = self._weighing.weigh(rows, self.spec)
         best = ranking.best(weighed.totals, wanted)
-        if keep_pool:
+        if pool_size:
             self._pool = Pool(
                 rows=np.arange(left) if rows is None else rows, raws=weighed.raws, scores=weighed.totals,
-                scales=weighed.scales, floating=self._weighing.floating,
+                scales=weighed.scales, floating=self._weighing.floating, size=pool_size,
             )  # fmt: skip
         columns = [raw[best].tolist() for raw in weighed.raws]
         return Ranked(

@@ -148,6 +148,10 @@ class Shapes:
         fit = self._fits.get(key)
         if fit is None:
             compiled = compile_query(self._state, query)
+            if isinstance(compiled, UnknownName):
+                _check_names(compiled)
+                query = _without(query, frozenset(compiled.traits))
+                compiled = compile_query(self._state, query)
             if len(self._fits) >= _KEPT:
                 self._fits.clear()
             if isinstance(compiled, UnknownName):
@@ -170,8 +174,21 @@ def _key(request: Request) -> bytes:
     )  # fmt: skip
 
 
-def _unknown_reasons(unknown: UnknownName) -> list[str]:
-    """Return what every host lacks: well-formed names that no provider ever had.
+def _without(query: CandidateQuery, traits: frozenset[str]) -> CandidateQuery:
+    """Leave traits that no provider ever had out of where they decide nothing: forbidden, or one of several."""
+    groups = [
+        msgspec.structs.replace(
+            group,
+            forbidden=group.forbidden - traits,
+            required=tuple(names - traits or names for names in group.required),
+        )
+        for group in query.groups
+    ]
+    return msgspec.structs.replace(query, groups=tuple(groups), root_forbidden=query.root_forbidden - traits)
+
+
+def _check_names(unknown: UnknownName) -> None:
+    """Refuse names that no provider could ever have.
 
     Raises:
         BadRequest: a name is not well-formed.
@@ -182,6 +199,10 @@ def _unknown_reasons(unknown: UnknownName) -> list[str]:
     for name in unknown.traits:
         if not is_trait(name):
             raise BadRequest(f"{name!r} is neither a standard trait nor CUSTOM_[A-Z0-9_]+")
+
+
+def _unknown_reasons(unknown: UnknownName) -> list[str]:
+    """Return what every host lacks: well-formed names that no provider ever had."""
     return [f"offer no {name}" for name in unknown.resource_classes] + [f"lack trait {name}" for name in unknown.traits]
 
 

@@ -8,11 +8,9 @@ import numpy as np
 
 from roost.engine import ranking
 from roost.engine.hosts import FIXED
-from roost.engine.ranking import Scale
 from roost.engine.state import State
 from roost.engine.types import Rows, Scores
-from roost.model import decision
-from roost.model.decision import HostScore
+from roost.model.decision import HostScore, Scale
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import Weigher
 from roost.scheduler.spec import Spec
@@ -41,7 +39,7 @@ class Weighing:
         self._overrides: list[Scores | None] = []  # float64, shape (hosts,): multipliers set by aggregates
         self._columns: list[str | None] = []  # the host column that is the raw weight, if it is one
         self._flat_raws: list[float] = []
-        self._flat_scales: list[decision.Scale] = []
+        self._flat_scales: list[Scale] = []
         for weigher in weighers:
             self._place(weigher, spec)
         self._is_overridden = any(override is not None for override in self._overrides)
@@ -62,7 +60,7 @@ class Weighing:
             low = value if weigher.minval is None else weigher.minval
             if bool((raw == value).all()) and value == low:
                 self._flat_raws.append(value)
-                self._flat_scales.append(decision.Scale(weigher.name, low, low, weigher.multiplier))
+                self._flat_scales.append(Scale(weigher.name, low, low, weigher.multiplier))
                 return
         self._active.append(weigher)
         self._overrides.append(override)
@@ -90,7 +88,9 @@ class Weighing:
                 raw = raw.take(rows)
             raw = ranking.clamp(raw, minval=weigher.minval, maxval=weigher.maxval)
             multiplier = weigher.multiplier if override is None else 1.0
-            scale = ranking.scale_of(raw, minval=weigher.minval, maxval=weigher.maxval, multiplier=multiplier)
+            scale = ranking.scale_of(
+                raw, weigher=weigher.name, minval=weigher.minval, maxval=weigher.maxval, multiplier=multiplier
+            )
             part = ranking.contributions(raw, scale)
             if part is not None:
                 if override is not None:
@@ -112,6 +112,15 @@ class Weighing:
             if weigher.maxval is not None and raw > weigher.maxval:
                 raw = float(weigher.maxval)
             found.append(raw)
+        return found
+
+    def raws_of_rows(self, rows: Rows) -> Scores:
+        """Return the same of some hosts: float64, shape (active weighers, rows)."""
+        columns = self._state.hosts.columns
+        found = np.empty((len(self._active), len(rows)))
+        for at, (weigher, name) in enumerate(zip(self._active, self._columns, strict=True)):
+            assert name is not None
+            found[at] = ranking.clamp(columns[name].view[rows], minval=weigher.minval, maxval=weigher.maxval)
         return found
 
     def changes(self, amounts: list[tuple[int, int]]) -> list[float] | None:
@@ -137,14 +146,17 @@ class Weighing:
                 added[names[id(free)]] -= amount * factor
         return [added[name] for name in self._columns if name is not None]
 
-    def scales(self, scales: list[Scale]) -> list[decision.Scale]:
+    def scales(self, scales: list[Scale]) -> list[Scale]:
         """Return the scales of a ranking as evidence: those of active weighers, then of flat ones."""
         if not scales and self._active:
             return []
-        return [
-            decision.Scale(weigher.name, scale.low, scale.high, weigher.multiplier)
-            for weigher, scale in zip(self._active, scales, strict=True)
-        ] + self._flat_scales
+        if self._is_overridden:
+            # Multipliers of aggregates are in the table, host by host.
+            scales = [
+                Scale(weigher.name, scale.low, scale.high, weigher.multiplier)
+                for weigher, scale in zip(self._active, scales, strict=True)
+            ]
+        return scales + self._flat_scales
 
     def table(
         self, hosts: list[str], rows: list[int], *, raws: list[list[float]], totals: list[float]

@@ -204,7 +204,7 @@ def _audit_sqlite(path: Path) -> list[Finding]:
 
 
 def _audit_postgresql(url: str) -> list[Finding]:
-    import psycopg  # noqa: PLC0415  # an extra
+    import psycopg  # an extra
 
     try:
         with psycopg.connect(url) as connection:
@@ -234,7 +234,7 @@ def _findings(query: Query, place: str) -> Iterator[Finding]:
 
 def _cycles(query: Query) -> Iterator[Finding]:
     """Find providers that are above themselves: each has a parent with the right root, so only a walk shows it."""
-    parents = dict(query("SELECT id, parent_id FROM provider WHERE parent_id IS NOT NULL"))
+    parents: dict[int, int] = dict(query("SELECT id, parent_id FROM provider WHERE parent_id IS NOT NULL"))
     good: set[int] = set()
     for start in parents:
         path, at = set[int](), start

@@ -40,7 +40,7 @@ class Batch:
         self.instances: list[Values] = []
         self.documents: list[Values] = []
         self.decisions: list[Values] = []
-        self.released: list[int] = []
+        self.released: set[int] = set()
         self.frees: list[tuple[int, int, int]] = []
         self.writes: list[Write] = []
 
@@ -70,7 +70,7 @@ def gather(items: Sequence[Item]) -> Batch | None:
 def _claim(batch: Batch, claim: Claim) -> bool:
     consumers, stocks = batch.consumers, batch.stocks
     for consumer in claim.consumers:
-        if consumer.id in consumers:
+        if consumer.id in consumers or consumer.id in batch.released:
             return False
         consumers[consumer.id] = _AS_TUPLE(consumer)
     providers = set()
@@ -81,14 +81,11 @@ def _claim(batch: Batch, claim: Claim) -> bool:
         if stock is None:
             stocks[inventory_id] = [amount, amount, amount, amount, amount]
         else:
-            total = stock[0] = stock[0] + amount
-            if total > stock[1]:
-                stock[1] = total
-            if amount < stock[2]:
-                stock[2] = amount
-            if amount > stock[3]:
-                stock[3] = amount
-            stock[4] = gcd(stock[4], amount)
+            added, peak, least, most, divisor = stock
+            added += amount
+            stocks[inventory_id] = [
+                added, max(peak, added), min(least, amount), max(most, amount), gcd(divisor, amount),
+            ]  # fmt: skip
         providers.add(inventory_id >> CLASS_BITS)
     for provider_id in providers:
         slot = provider_id << CLASS_BITS
@@ -108,9 +105,11 @@ def _claim(batch: Batch, claim: Claim) -> bool:
 
 def _release(batch: Batch, release: Release) -> bool:
     consumer_ids = set(release.consumer_ids)
-    if len(consumer_ids) != len(release.consumer_ids) or not consumer_ids.isdisjoint(batch.consumers):
+    # One that comes and goes in one batch, in whatever order, is left to the verdict.
+    known = batch.consumers.keys() | batch.released
+    if len(consumer_ids) != len(release.consumer_ids) or not consumer_ids.isdisjoint(known):
         return False
-    batch.released.extend(release.consumer_ids)
+    batch.released |= consumer_ids
     for consumer_id, inventory_id, amount in release.frees:
         if consumer_id not in consumer_ids:
             return False

@@ -144,5 +144,5 @@ def _rewrite(codec: Codec, shelf: Shelf[Any, Any]) -> Rewrite:
             rewrite.gone.append(key if isinstance(key, tuple) else (key,))
         if now is not None:
             rewrite.fresh.extend(codec.encode(now))
-    rewrite.gone.sort()  # type: ignore[type-var]  # keys are integers throughout
+    rewrite.gone.sort()
     return rewrite

@@ -37,7 +37,7 @@ class MemoryStore:
     def peer(self) -> "MemoryStore":
         """Return what another process would have: a store of the same rows that has read nothing yet."""
         other = MemoryStore()
-        other._world = self._world  # noqa: SLF001  # it is the same class
+        other._world = self._world  # it is the same class
         return other
 
     def load(self) -> Loaded:

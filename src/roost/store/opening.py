@@ -26,7 +26,7 @@ def open_store(url_or_path: str | Path, *, settings: model_settings.Store) -> St
     """
     url = str(url_or_path)
     if is_postgresql(url):
-        from roost.store.postgresql import PostgresStore  # noqa: PLC0415  # needs an extra
+        from roost.store.postgresql import PostgresStore  # needs an extra
 
         return PostgresStore(url)
     return SqliteStore(sqlite_path(url), synchronous=settings.synchronous)
@@ -36,7 +36,7 @@ def upgrade(url_or_path: str | Path) -> None:
     """Bring a database to the schema of this program; it must not be served meanwhile."""
     url = str(url_or_path)
     if is_postgresql(url):
-        from roost.store import postgresql_link  # noqa: PLC0415  # needs an extra
+        from roost.store import postgresql_link  # needs an extra
 
         postgresql_link.upgrade(url)
     else:
@@ -53,5 +53,7 @@ def sqlite_path(url: str) -> Path:
     if url.startswith("sqlite:///"):
         return Path(url.removeprefix("sqlite:///"))
     if "://" in url:
-        raise BadSettings("store.url", f"is neither a path nor a URL of postgresql or sqlite: {url.split(':')[0]}://…")
+        raise BadSettings(
+            "store.url", f"is neither a path nor a URL of postgresql or sqlite: {url.partition(':')[0]}://…"
+        )
     return Path(url)

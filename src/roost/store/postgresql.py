@@ -243,5 +243,5 @@ class PostgresStore:
         raise Unavailable("PostgreSQL lost the connection twice: retry later")
 
 
-class _Overtaken(Exception):  # noqa: N818  # never leaves this file
+class _Overtaken(Exception):  # never leaves this file
     """Another process changed a row between its reading and its writing."""

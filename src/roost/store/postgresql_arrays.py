@@ -58,11 +58,11 @@ def _nullable(encode: Callable[[Sequence[Any]], bytes]) -> Callable[[Any], bytes
 
 
 def _bigints(values: Sequence[Any]) -> bytes:
-    return struct.pack(">" + "iq" * len(values), *chain.from_iterable(zip(repeat(8), values)))  # noqa: B905
+    return struct.pack(">" + "iq" * len(values), *chain.from_iterable(zip(repeat(8), values)))
 
 
 def _floats(values: Sequence[Any]) -> bytes:
-    return struct.pack(">" + "id" * len(values), *chain.from_iterable(zip(repeat(8), values)))  # noqa: B905
+    return struct.pack(">" + "id" * len(values), *chain.from_iterable(zip(repeat(8), values)))
 
 
 def _sized(values: Sequence[Any]) -> bytes:
@@ -86,10 +86,10 @@ _KINDS: dict[ColumnType, tuple[int, int, Callable[[Sequence[Any]], bytes]]] = {
 class _ArrayDumper(Dumper):
     format = Format.BINARY
 
-    def get_key(self, obj: Array, format: PyFormat) -> tuple[type, Any]:  # noqa: A002, ARG002  # psycopg's names
-        return (Array, obj.oid)  # type: ignore[return-value]  # psycopg takes any tuple
+    def get_key(self, obj: Array, format: PyFormat) -> tuple[type, Any]:  # noqa: A002  # psycopg's names
+        return (Array, obj.oid)
 
-    def upgrade(self, obj: Array, format: PyFormat) -> "_ArrayDumper":  # noqa: A002, ARG002
+    def upgrade(self, obj: Array, format: PyFormat) -> "_ArrayDumper":  # noqa: A002
         typed = _ArrayDumper(Array)
         typed.oid = obj.oid
         return typed

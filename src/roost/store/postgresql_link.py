@@ -28,7 +28,7 @@ _OPTIONS = (
 _RACES = (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure)
 
 
-class Lost(Exception):  # noqa: N818  # never leaves the store
+class Lost(Exception):  # never leaves the store
     """The connection was lost; what it did last may have been done or not."""
 
     def __init__(self, backend: int) -> None:
@@ -122,7 +122,7 @@ def prepare(url: str) -> None:
     try:
         version = _version(connection)
         if version is None:
-            from roost.store.upgrade import upgrade_postgresql  # noqa: PLC0415  # slow to import
+            from roost.store.upgrade import upgrade_postgresql  # slow to import
 
             with explained():
                 upgrade_postgresql(url)
@@ -134,7 +134,7 @@ def prepare(url: str) -> None:
 
 def upgrade(url: str) -> None:
     """Run the missing migrations."""
-    from roost.store.upgrade import upgrade_postgresql  # noqa: PLC0415
+    from roost.store.upgrade import upgrade_postgresql
 
     connection = connect(url)
     try:

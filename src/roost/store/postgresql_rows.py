@@ -94,7 +94,7 @@ def batch_statement(batch: Batch, token: int) -> Statement:
             parts.append(table.name)
             values += columns_of(table.types, fresh)
     if batch.released:
-        released = Array("bigint", batch.released)
+        released = Array("bigint", list(batch.released))
         parts.append("free")
         values += [*columns_of(_BIGINTS[:3], batch.frees), released, released, released]
         # Both the consumers and what they hold were there; ``more`` sees the rows as they were before.
@@ -128,9 +128,9 @@ def _text(parts: tuple[str, ...], counted: tuple[str, ...]) -> str:
             case name:
                 queries.append(f"{name}_rows AS ({_insert(_INSERTS[name])} RETURNING 1)")
     position = "(SELECT position FROM fed)" if "feed" in parts else "0::bigint"
-    checks = " AND ".join(f"(SELECT count(*) FROM {name}) = %b::bigint" for name in counted) or "true"
+    checks = " AND ".join(f"(SELECT count(*) FROM {name}) = %b::bigint" for name in counted) or "true"  # noqa: S608
     head = f"WITH {', '.join(queries)}" if queries else ""
-    return f"{head} SELECT {position}, 1 / (CASE WHEN {checks} THEN 1 ELSE 0 END)"  # noqa: S608
+    return f"{head} SELECT {position}, 1 / (CASE WHEN {checks} THEN 1 ELSE 0 END)"
 
 
 def select(table: Table, where: str) -> str:
@@ -178,15 +178,15 @@ def lock_and_read(connection: Connection, touched: Touched) -> Shelves:
         where = _keyed(PLACE, PLACE.key) + " ORDER BY group_id, scope FOR UPDATE"
         fill(shelves, "place", _all(connection, select(PLACE, where), keys))
     for (name, columns), values in touched.lookups.items():
-        _read(connection, shelves, CODECS[name].table, columns, values)
+        _read(connection, shelves, CODECS[name].table, columns=columns, values=values)
     roots = {provider.root_id for number in touched.trees if (provider := shelves.providers.get(number))}
     if roots:
-        _read(connection, shelves, PROVIDER, ("root_id",), ((number,) for number in roots))
+        _read(connection, shelves, PROVIDER, columns=("root_id",), values=((number,) for number in roots))
     return shelves
 
 
 def _read(
-    connection: Connection, shelves: Shelves, table: Table, columns: tuple[str, ...], values: Iterable[Values]
+    connection: Connection, shelves: Shelves, table: Table, *, columns: tuple[str, ...], values: Iterable[Values]
 ) -> None:
     arrays = columns_of(table.types_of(columns), list(values))
     where = f"{_keyed(table, columns)} ORDER BY {', '.join(table.key)}"

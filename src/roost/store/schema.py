@@ -25,9 +25,7 @@ class Table(NamedTuple):
         return tuple(self.types[self.columns.index(column)] for column in columns)
 
 
-def _table(
-    name: str, columns: str, *, key: str, uniques: tuple[str, ...] = (), is_updated: bool = False
-) -> Table:
+def _table(name: str, columns: str, *, key: str, uniques: tuple[str, ...] = (), is_updated: bool = False) -> Table:
     """Read ``column:type`` pairs; a column without a type is a bigint."""
     pairs = [column.partition(":") for column in columns.split()]
     types: list[ColumnType] = []
@@ -48,9 +46,7 @@ def _table(
 
 
 SYMBOL = _table("symbol", "kind:text id name:text", key="id", uniques=("kind name",))
-PROVIDER = _table(
-    "provider", "id uuid:uuid name:text parent_id root_id version", key="id", uniques=("uuid", "name")
-)
+PROVIDER = _table("provider", "id uuid:uuid name:text parent_id root_id version", key="id", uniques=("uuid", "name"))
 INVENTORY = _table(
     "inventory",
     "id total reserved min_unit max_unit step_size allocation_ratio:float8 used",
@@ -69,17 +65,13 @@ HOST = _table(
 SERVER_GROUP = _table(
     "server_group", "id uuid:uuid name:text policy:text max_server_per_host", key="id", uniques=("uuid",)
 )
-DOCUMENT = _table(
-    "document", "id kind:text fingerprint:bytea body:bytea", key="id", uniques=("kind fingerprint",)
-)
+DOCUMENT = _table("document", "id kind:text fingerprint:bytea body:bytea", key="id", uniques=("kind fingerprint",))
 PLACE = _table("place", "group_id scope holder members", key="group_id scope", is_updated=True)
 CONSUMER = _table(
     "consumer", "id uuid:uuid project_id:text user_id:text type_id generation", key="id", uniques=("uuid",)
 )
 ALLOCATION = _table("allocation", "consumer_id inventory_id amount", key="consumer_id")
-INSTANCE = _table(
-    "instance", "consumer_id host_id flavor_id image_id group_id scope holder", key="consumer_id"
-)
+INSTANCE = _table("instance", "consumer_id host_id flavor_id image_id group_id scope holder", key="consumer_id")
 DECISION = _table(
     "decision",
     "id uuid:uuid decided_at_s:float8 outcome:text project_id:text settings_id hosts:text reason:text body:bytea",

@@ -1,7 +1,7 @@
 """Rows in memory, with undo: the whole database of ``MemoryStore``, or the part of one that a batch touches."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -70,7 +70,7 @@ class Shelf(Generic[K, R]):
 
     def __init__(
         self,
-        log: "list[tuple[Shelf[K, R], K, R | None]]",
+        log: "Log",
         *,
         key: Callable[[R], K],
         uniques: tuple[Callable[[R], Hashable], ...] = (),
@@ -100,10 +100,7 @@ class Shelf(Generic[K, R]):
     def clashes(self, row: R) -> bool:
         """Say whether another row has a value that only one may have."""
         key = self._key(row)
-        for unique, by in zip(self._uniques, self._by, strict=True):
-            if by.get(unique(row), key) != key:
-                return True
-        return False
+        return any(by.get(unique(row), key) != key for unique, by in zip(self._uniques, self._by, strict=True))
 
     def fill(self, row: R) -> None:
         """Add a row as the database has it."""
@@ -147,11 +144,15 @@ class Shelf(Generic[K, R]):
                 self._groups.setdefault(self._group(row), set()).add(key)
 
 
+# What was changed, in order: the shelf, the key, and the row as it was. One log for all types of rows.
+Log = list[tuple[Shelf[Any, Any], Any, Any]]
+
+
 class Shelves:
     """All tables that a verdict looks at."""
 
     def __init__(self) -> None:
-        log: list[tuple[Shelf, Hashable, object]] = []  # type: ignore[type-arg]  # one log for all row types
+        log: Log = []
         self._log = log
         self.symbols: Shelf[int, PutSymbol] = Shelf(log, key=lambda r: r.id, uniques=(lambda r: (r.kind, r.name),))
         self.providers: Shelf[int, PutProvider] = Shelf(
@@ -174,7 +175,7 @@ class Shelves:
         self.instances: Shelf[int, InstanceRow] = Shelf(log, key=lambda r: r.consumer_id)
         self.decisions: Shelf[int, EvidenceRow] = Shelf(log, key=lambda r: r.id)
 
-    def by_table(self) -> Mapping[str, Shelf]:  # type: ignore[type-arg]  # each shelf has its own row type
+    def by_table(self) -> Mapping[str, Shelf[Any, Any]]:
         """Return the shelves under the names of their tables, in the order in which rows are written."""
         return {
             "symbol": self.symbols,

@@ -3,8 +3,8 @@
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
@@ -38,6 +38,7 @@ class SqliteStore:
         path: str | Path,
         *,
         synchronous: str = "FULL",
+        is_read_only: bool = False,
         now_s: Callable[[], float] = time.time,
     ) -> None:
         """Open a database, and create it if it is absent.
@@ -45,6 +46,7 @@ class SqliteStore:
         Args:
             path: the file; two more with ``-wal`` and ``-shm`` and a lock file lie beside it.
             synchronous: FULL (a commit survives a power cut) or NORMAL (only a crash of this process).
+            is_read_only: see ``open_reader``.
             now_s: the time, in seconds since the epoch, that changes are stamped with.
 
         Raises:
@@ -54,10 +56,15 @@ class SqliteStore:
         """
         self.path = Path(path)
         self._now_s = now_s
+        self._lock: sqlite_file.FileLock | None = None
+        if is_read_only:
+            self._connection = sqlite_file.open_reader(self.path)
+            self._start()
+            return
         is_absent = not self.path.exists() or self.path.stat().st_size == 0
         if is_absent:
             sqlite_file.make_folder(self.path)
-        self._lock: sqlite_file.FileLock | None = sqlite_file.FileLock(self.path)
+        self._lock = sqlite_file.FileLock(self.path)
         try:
             if is_absent:
                 sqlite_file.create(self.path)
@@ -75,11 +82,7 @@ class SqliteStore:
             StoreBroken: it does not exist, or is not a database of ours.
             StoreOutdated: its schema is older or newer than ours.
         """
-        store = cls.__new__(cls)
-        store.path, store._now_s, store._lock = Path(path), time.time, None
-        store._connection = sqlite_file.open_reader(store.path)
-        store._start()
-        return store
+        return cls(path, is_read_only=True)
 
     def _start(self) -> None:
         """Read the counters."""

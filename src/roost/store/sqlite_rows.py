@@ -113,20 +113,25 @@ def read_touched(connection: sqlite3.Connection, touched: Touched) -> Shelves:
     """Read the rows that a verdict looks at, in the running transaction."""
     shelves = Shelves()
     for (name, columns), values in touched.lookups.items():
-        _read(connection, shelves, CODECS[name].table, columns, values)
-    _read(connection, shelves, INVENTORY, ("id",), ((number,) for number in touched.stock_ids))
-    _read(connection, shelves, PLACE, PLACE.key, touched.place_keys)
+        _read(connection, shelves, CODECS[name].table, columns=columns, values=values)
+    _read(connection, shelves, INVENTORY, columns=("id",), values=((number,) for number in touched.stock_ids))
+    _read(connection, shelves, PLACE, columns=PLACE.key, values=touched.place_keys)
     statement = select(INVENTORY, "WHERE id BETWEEN ? AND ?")
     for number in touched.whole_providers:
         bounds = (number << CLASS_BITS, (number + 1 << CLASS_BITS) - 1)
         fill(shelves, "inventory", connection.execute(statement, bounds).fetchall())
     roots = {provider.root_id for number in touched.trees if (provider := shelves.providers.get(number))}
-    _read(connection, shelves, PROVIDER, ("root_id",), ((number,) for number in roots))
+    _read(connection, shelves, PROVIDER, columns=("root_id",), values=((number,) for number in roots))
     return shelves
 
 
 def _read(
-    connection: sqlite3.Connection, shelves: Shelves, table: Table, columns: tuple[str, ...], values: Iterable[Values]
+    connection: sqlite3.Connection,
+    shelves: Shelves,
+    table: Table,
+    *,
+    columns: tuple[str, ...],
+    values: Iterable[Values],
 ) -> None:
     statement = select(table, _where(columns))
     for value in values:

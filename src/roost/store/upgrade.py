@@ -28,14 +28,12 @@ def upgrade_sqlite(path: Path, *, to: str = "head") -> None:
 
 def upgrade_postgresql(url: str, *, to: str = "head") -> None:
     """Run the missing migrations, all in one transaction, while no other process does."""
-    import psycopg  # noqa: PLC0415  # an extra: absent where only SQLite is used
+    import psycopg  # an extra: absent where only SQLite is used
 
     def connect() -> "psycopg.Connection[Any]":
         return psycopg.connect(url)
 
-    engine = sqlalchemy.create_engine(
-        "postgresql+psycopg://", creator=connect, poolclass=sqlalchemy.pool.NullPool
-    )
+    engine = sqlalchemy.create_engine("postgresql+psycopg://", creator=connect, poolclass=sqlalchemy.pool.NullPool)
     with engine.begin() as connection:
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('roost upgrade'))")
         _run(connection, to)
@@ -43,7 +41,7 @@ def upgrade_postgresql(url: str, *, to: str = "head") -> None:
 
 def head() -> str:
     """Return the newest migration."""
-    import alembic.script  # noqa: PLC0415  # only a test asks
+    import alembic.script  # only a test asks
 
     found = alembic.script.ScriptDirectory.from_config(_config()).get_current_head()
     assert found is not None

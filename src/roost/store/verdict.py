@@ -121,7 +121,7 @@ def _takes(shelves: Shelves, takes: list[tuple[int, int, int]]) -> Refusal | Non
 def _fits(stock: Stock | None, inventory_id: int, amount: int) -> Refusal | None:
     if stock is None or inventory_id & _SLOT_MASK == GENERATION_SLOT:
         return Refusal("missing", "inventory", inventory_id)
-    if not (1 <= amount and stock.min_unit <= amount <= stock.max_unit and amount % stock.step_size == 0):
+    if amount < 1 or not stock.min_unit <= amount <= stock.max_unit or amount % stock.step_size != 0:
         return Refusal("units", "inventory", inventory_id)
     if stock.used + amount > (stock.total - stock.reserved) * stock.allocation_ratio:
         return Refusal("capacity", "inventory", inventory_id)

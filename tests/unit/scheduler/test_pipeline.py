@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.scheduler.filters.compute import Compute, ComputeOptions
+from roost.scheduler.hosts import HostView
+from roost.scheduler.rules import Rules
 from roost.scheduler.weighers.build_failure import BuildFailure, BuildFailureOptions
 from roost.scheduler.weighers.cpu import Cpu, CpuOptions
 from roost.scheduler.weighers.disk import Disk, DiskOptions
@@ -17,6 +19,8 @@ from roost.scheduler.weighers.ram import Ram, RamOptions
 from tests.crowds import (
     Kind,
     Tenancy,
+    Watched,
+    arrive,
     bits,
     crowd,
     crowd_in,
@@ -25,9 +29,9 @@ from tests.crowds import (
     many_leave,
     pick_best,
     pick_near_best,
-    shape_of,
     touch_any,
 )
+from tests.reference.rules import normalise
 
 MULTIPLIERS = (1.0, 1.0, -1.0, 0.3, -2.5, 0.0)
 STEPS = (pick_best,) * 8 + (pick_near_best,) * 3 + (touch_any,) * 3 + (fill,) * 2 + (depart,) * 4 + (crowd_in,)
@@ -64,37 +68,178 @@ def random_weighers(random: Random):
     return random.sample(made, random.randint(0, len(made)))
 
 
-def follow(seed: int, *, hosts: int, looks: int) -> tuple[int, int]:
-    """Compare what a shape remembers with a look by a new one, again and again; return looks and passes."""
+def random_rules(random: Random) -> Rules:
+    return Rules(filters=(Compute(ComputeOptions()),), weighers=tuple(random_weighers(random)))
+
+
+def compare(watched: Watched, wanted: int) -> None:
+    """Compare what a shape remembers with a look by a new one: hosts and evidence, to the last bit."""
+    fresh = watched.fresh()
+    seen, slow = watched.rank(wanted), fresh.rank(wanted)
+    assert bits(seen) == bits(slow)
+    assert watched.shape.stages(seen) == fresh.stages(slow)
+    assert watched.shape.scales(seen) == fresh.scales(slow)
+    assert watched.shape.table(seen) == fresh.table(slow)
+
+
+def follow(seed: int, *, hosts: int, looks: int) -> list[Watched]:
+    """Let two shapes look at a crowd on which random things happen."""
     random = Random(seed)
     state = crowd(random_crowd(random, hosts))
     tenancy = Tenancy(state)
     for _ in range(random.choice((0, hosts // 2, 2 * hosts))):
         tenancy.arrive(random.randrange(hosts), VCPU=1, MEMORY_MB=random.choice((1, 2)))
-    rules = {"filters": [Compute(ComputeOptions())], "weighers": random_weighers(random)}
+    rules = random_rules(random)
     flavors = [
-        Flavor(name="f", vcpus=random.choice((0, 1)), memory_mb=random.choice((1, 2, 5)), root_gb=random.choice((0, 0, 1)))
+        Flavor(
+            name="f", vcpus=random.choice((0, 1)), memory_mb=random.choice((1, 2, 5)), root_gb=random.choice((0, 0, 1))
+        )
         for _ in range(2)
     ]
-    shapes = [shape_of(state, flavor, **rules) for flavor in flavors]
+    shapes = [Watched(state, flavor, rules) for flavor in flavors]
     steps = random.sample(STEPS, random.randint(1, len(STEPS)))
     for _ in range(looks):
-        shape = random.choice(shapes)
-        random.choice(steps)(random, tenancy, shape)
+        random.choice(steps)(random, tenancy, random.choice(shapes))
         if random.random() < 0.01:
-            many_leave(random, tenancy, shape)
+            many_leave(random, tenancy)
         for shape in shapes:
-            wanted = random.choice((1, 1, 5, 5, 40, 129))
-            fresh = shape_of(state, shape.spec.flavor, **rules)
-            seen, slow = shape.rank(wanted), fresh.rank(wanted)
-            assert bits(seen) == bits(slow)
-            assert shape.stages(seen) == fresh.stages(slow)
-            assert shape.scales(seen) == fresh.scales(slow)
-            assert shape.table(seen) == fresh.table(slow)
-    return 2 * looks, sum(shape.passes for shape in shapes)
+            compare(shape, random.choice((1, 1, 5, 5, 40, 129)))
+    return shapes
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.sampled_from([1, 2, 3, 20, 130, 200, 300, 450]))
 def test_what_a_shape_remembers_is_what_a_new_look_at_all_hosts_says(seed, hosts):
     follow(seed, hosts=hosts, looks=40)
+
+
+@pytest.mark.soak
+@settings(max_examples=3_000)
+@given(st.integers(0, 2**32), st.sampled_from([1, 3, 190, 193, 300, 450, 1000]))
+def test_what_a_shape_remembers_is_what_a_new_look_at_all_hosts_says_for_long(seed, hosts):
+    follow(seed, hosts=hosts, looks=120)
+
+
+def even_crowd(hosts: int, **weights: float) -> tuple[Tenancy, Watched]:
+    """Equal hosts, and a shape that spreads by memory and processors unless told otherwise."""
+    state = crowd([Kind(vcpus=64, memory_mb=256)] * hosts)
+    ram = Ram(RamOptions(ram_weight_multiplier=weights.get("ram", 1.0)))
+    cpu = Cpu(CpuOptions(cpu_weight_multiplier=weights.get("cpu", 1.0)))
+    shape = Watched(state, Flavor(name="f", vcpus=1, memory_mb=4), Rules(filters=(), weighers=(cpu, ram)))
+    return Tenancy(state), shape
+
+
+@pytest.mark.parametrize("weights", [{}, {"ram": -1.0, "cpu": -1.0}, {"ram": 1.0, "cpu": -0.5}], ids=str)
+def test_the_pool_of_a_large_fleet_serves_pick_after_pick(weights):
+    tenancy, shape = even_crowd(2000, **weights)
+    for _ in range(300):
+        compare(shape, 5)
+        arrive(tenancy, shape.rank(1).rows[0], shape.flavor)
+    assert shape.from_pool > 0.9 * shape.looks
+
+
+def test_a_pool_that_is_full_makes_room_by_a_pass():
+    tenancy, shape = even_crowd(2000)
+    for row in range(1000, 1400):
+        tenancy.arrive(row, MEMORY_MB=1)
+        compare(shape, 1)
+    assert shape.from_pool < shape.looks
+
+
+def test_a_host_that_falls_below_everybody_moves_the_scale():
+    tenancy, shape = even_crowd(600, ram=-1.0)
+    compare(shape, 5)
+    for amount in (8, 16, 200, 300):
+        tenancy.arrive(599, MEMORY_MB=amount)
+        compare(shape, 5)
+    for number in list(tenancy.living):
+        tenancy.leave(number)
+        compare(shape, 5)
+
+
+def test_the_last_holder_of_an_end_of_the_scale_leaves_it():
+    tenancy, shape = even_crowd(600)
+    for row in range(1, 600):
+        tenancy.arrive(row, MEMORY_MB=2 + row % 7)
+    compare(shape, 5)
+    compare(shape, 5)
+    for amount in (1, 1, 1, 4, 60):
+        tenancy.arrive(0, MEMORY_MB=amount)
+        compare(shape, 5)
+
+
+def test_hosts_leave_the_ranking_and_come_back():
+    tenancy, shape = even_crowd(500)
+    compare(shape, 5)
+    held = []
+    for _ in range(150):
+        row = shape.rank(1).rows[0]
+        held.append(tenancy.arrive(row, MEMORY_MB=256))
+        compare(shape, 5)
+    for number in held:
+        tenancy.leave(number)
+        compare(shape, 5)
+
+
+def series_of(shape: Watched, tenancy: Tenancy, count: int) -> list[int]:
+    """Give the hosts of a request for many, chosen one by one with a new look each time."""
+    rows = []
+    for _ in range(count):
+        ranked = shape.fresh().rank(1)
+        if not ranked.rows:
+            break
+        rows.append(ranked.rows[0])
+        arrive(tenancy, ranked.rows[0], shape.flavor)
+    return rows
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32), st.sampled_from([2, 20, 200, 300, 450]))
+def test_a_series_is_what_picking_one_by_one_gives(seed, hosts):
+    random = Random(seed)
+    state = crowd(random_crowd(random, hosts))
+    before = Tenancy(state)
+    for _ in range(random.choice((0, hosts))):
+        before.arrive(random.randrange(hosts), VCPU=1, MEMORY_MB=random.choice((1, 2)))
+    flavor = Flavor(name="f", vcpus=random.choice((0, 1)), memory_mb=random.choice((1, 2, 5)))
+    shape = Watched(state, flavor, random_rules(random))
+    fork = state.fork()
+    shape.shape.rank(5, is_series=True)
+    rows = shape.shape.series(60)
+    assert rows == series_of(Watched(fork, flavor, shape.rules), Tenancy(fork), len(rows))
+    for row in rows:
+        arrive(before, row, flavor)
+    compare(shape, 5)
+
+
+# --- a look at all hosts, beside plain Python ------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32), st.sampled_from([2, 5, 40, 700]))
+def test_a_look_at_all_hosts_adds_up_what_the_weighers_say(seed, hosts):
+    random = Random(seed)
+    state = crowd(random_crowd(random, hosts))
+    tenancy = Tenancy(state)
+    for _ in range(hosts):
+        tenancy.arrive(random.randrange(hosts), VCPU=1, MEMORY_MB=random.choice((1, 2)))
+    shape = Watched(state, Flavor(name="f", memory_mb=2), random_rules(random))
+    fit = [
+        row
+        for row in range(hosts)
+        if state.best_free(2)[row] >= 2 and not state.hosts.facts[row].is_disabled
+    ]  # fmt: skip
+    totals = dict.fromkeys(fit, 0.0)
+    if len(fit) > 1:
+        for weigher in shape.rules.weighers:
+            raws = weigher.raw(HostView(state), shape.shape.spec).tolist()
+            if weigher.minval is not None:
+                raws = [max(raw, weigher.minval) for raw in raws]
+            scaled = normalise([raws[row] for row in fit], minval=weigher.minval)
+            for row, value in zip(fit, scaled, strict=True):
+                totals[row] += value * weigher.multiplier
+    expected = sorted(fit, key=lambda row: -totals[row])
+    ranked = shape.shape.rank_all()
+    assert ranked.totals == pytest.approx([totals[row] for row in expected], abs=1e-9)
+    assert ranked.totals == pytest.approx([totals[row] for row in ranked.rows], abs=1e-9)
+    assert sorted(ranked.rows) == fit

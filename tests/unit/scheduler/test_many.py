@@ -1,0 +1,246 @@
+"""Requests for many instances, server groups, and dry runs."""
+
+from collections import Counter
+
+import msgspec
+import pytest
+
+from roost.engine.apply import occupy, undo
+from roost.errors import BadRequest
+from roost.model.fleet import Departure
+from roost.model.host import HostFacts
+from roost.placement.current import Current
+from roost.scheduler import plugins
+from roost.scheduler.select import Scheduler
+from roost.store.memory import MemoryStore
+from tests.worlds import (
+    FixedClock,
+    SeededRandom,
+    digest,
+    group,
+    host,
+    hosts,
+    roost_with,
+    settings_of,
+    wish,
+)
+
+
+def chosen(decision):
+    return [pick.host for pick in decision.picks]
+
+
+# --- many at once ----------------------------------------------------------------------------------------------------
+
+
+def test_each_instance_sees_those_before_it():
+    roost = roost_with(host("h0", VCPU=8, MEMORY_MB=10), host("h1", VCPU=8, MEMORY_MB=9))
+    assert chosen(roost.decide(wish(count=4))) == ["h0", "h1", "h0", "h1"]
+
+
+@pytest.mark.parametrize("count", [2, 9, 1000])
+def test_a_request_for_many_is_what_so_many_requests_for_one_are(count):
+    fleets = [hosts(230, VCPU=6, MEMORY_MB=40), host("large", VCPU=20, MEMORY_MB=300)]
+    together = roost_with(*fleets).decide(wish(count=count))
+    one_by_one = roost_with(*fleets).work([wish()] * count)
+    assert chosen(together) == [each.picks[0].host for each in one_by_one]
+
+
+def test_all_or_nothing_leaves_no_trace():
+    store = MemoryStore()
+    roost = roost_with(hosts(200, VCPU=4, MEMORY_MB=100), group("g", "anti-affinity", limit=3), store=store)
+    roost.decide(wish(count=7, in_group="g"))
+    before = digest(roost.state)
+    decision = roost.decide(wish(count=794))
+    assert decision.reason == "0 of 200 hosts: 200 lack 1 VCPU or more; room for 793 of 794 instances"
+    grouped = roost.decide(wish(count=600, in_group="g"))
+    assert "200 hold 3 members of the server group; room for 593 of 600 instances" in grouped.reason
+    assert digest(roost.state) == before
+    assert digest(Current(store).state) == before
+    assert roost.decide(wish(count=793)).is_granted
+
+
+def test_the_evidence_of_many_is_one_record():
+    store = MemoryStore()
+    roost = roost_with(hosts(5), store=store)
+    decision = roost.decide(wish(count=10))
+    (row,) = store.evidence(newest=10)
+    assert row.hosts.split() == sorted(set(chosen(decision)))
+    assert decision.stages[0].before == 5
+    assert len(decision.best) == 5
+
+
+def test_alternates_of_many_are_hosts_that_none_of_them_took():
+    decision = roost_with(hosts(6)).decide(wish(count=3))
+    assert (chosen(decision), [pick.host for pick in decision.alternates[""]]) == (["h0", "h1", "h2"], ["h3", "h4"])
+
+
+def test_departures_give_everything_back():
+    store = MemoryStore()
+    roost = roost_with(hosts(7), group("g", "affinity"), group("f", "fault-domain"), store=store)
+    before = {**digest(roost.state), "generations": {}}
+    decisions = roost.work([wish(count=5), wish(in_group="g", count=2), wish(vcpus=3)])
+    roost.work([Departure(instance_uuids=tuple(pick.instance_uuid for pick in each.picks)) for each in decisions])
+    assert {**digest(roost.state), "generations": {}} == before
+    assert digest(Current(store).state) == digest(roost.state)
+
+
+# --- server groups ---------------------------------------------------------------------------------------------------
+
+
+def racked(*racks):
+    return [host(f"h{number}", facts=HostFacts(rack=rack)) for number, rack in enumerate(racks)]
+
+
+def test_affinity_keeps_one_request_and_later_ones_on_one_host():
+    roost = roost_with(hosts(4, VCPU=4, MEMORY_MB=40), group("g", "affinity"))
+    first = chosen(roost.decide(wish(in_group="g", count=2)))
+    roost.decide(wish(count=3))
+    assert {*first, *chosen(roost.decide(wish(in_group="g")))} == {"h0"}
+    full = roost.decide(wish(in_group="g", count=2))
+    assert full.outcome == "refused"
+    assert "3 hold no member of the server group" in full.reason
+
+
+def test_an_affinity_group_whose_members_left_is_free_again():
+    roost = roost_with(hosts(2), group("g", "affinity"))
+    uuid = roost.decide(wish(in_group="g", force_hosts=("h1",))).picks[0].instance_uuid
+    roost.work([Departure(instance_uuids=(uuid,))])
+    assert chosen(roost.decide(wish(in_group="g"))) == ["h0"]
+
+
+@pytest.mark.parametrize(("limit", "room"), [(1, 3), (2, 6), (3, 9)])
+def test_anti_affinity_allows_so_many_on_a_host(limit, room):
+    roost = roost_with(hosts(3), group("g", "anti-affinity", limit=limit))
+    assert roost.decide(wish(in_group="g", count=room + 1)).outcome == "refused"
+    decisions = [roost.decide(wish(in_group="g")) for _ in range(room - 2)] + [
+        roost.decide(wish(in_group="g", count=2))
+    ]
+    assert set(Counter(host for each in decisions for host in chosen(each)).values()) == {limit}
+    assert roost.decide(wish(in_group="g")).outcome == "refused"
+
+
+def in_domain(name, **request):
+    return wish(in_group="g", hints={"fault_domain": name}, **request)
+
+
+@pytest.mark.parametrize("filters", [("compute", "fault_domain"), ("compute",)], ids=["enabled", "not enabled"])
+def test_fault_domains_share_no_rack(filters):
+    settings = settings_of(enabled_filters=filters)
+    roost = roost_with(*racked("r1", "r1", "r2", "r3", ""), group("g", "fault-domain"), settings=settings)
+    first = roost.decide(in_domain("a", count=2))
+    second = roost.decide(in_domain("b", count=3))
+    assert (chosen(first), chosen(second)) == (["h0", "h1"], ["h2", "h3", "h2"])
+    assert chosen(roost.decide(in_domain("a"))) == ["h0"]
+    third = roost.decide(in_domain("c"))
+    assert "5 share a rack with another fault domain of the server group, or are in no known rack" in third.reason
+
+
+def test_a_forced_host_obeys_the_rule_of_the_group_that_the_commit_guards():
+    roost = roost_with(hosts(2), group("g", "anti-affinity"))
+    roost.decide(wish(in_group="g", force_hosts=("h1",)))
+    again = roost.decide(wish(in_group="g", force_hosts=("h1",)))
+    assert (again.outcome, again.conflicts) == ("refused", [])
+    assert "1 hold a member of the server group" in again.reason
+
+
+def test_soft_affinity_prefers_company_and_soft_anti_affinity_avoids_it():
+    options = {"soft_affinity_weight_multiplier": 10.0, "soft_anti_affinity_weight_multiplier": 10.0}
+    together, apart = group("t", "soft-affinity"), group("a", "soft-anti-affinity")
+    roost = roost_with(hosts(3, VCPU=4, MEMORY_MB=40), together, apart, settings=settings_of(options=options))
+    assert chosen(roost.decide(wish(in_group="t", count=4))) == ["h0"] * 4
+    assert chosen(roost.decide(wish(in_group="t"))) == ["h1"]  # A wish gives way where there is no room.
+    assert sorted(chosen(roost.decide(wish(in_group="a", count=4)))) == ["h1", "h1", "h2", "h2"]
+
+
+# --- dry runs --------------------------------------------------------------------------------------------------------
+
+
+class ForkLedger:
+    """A ledger over a copy of the columns, with nothing behind it: what a dry run works on."""
+
+    def __init__(self, state, next_id):
+        self.state = state.fork()
+        self.staged_count = 0
+        self._next = next_id
+
+    def refresh(self):
+        """Do nothing: nobody else is there."""
+
+    def new_id(self, kind):
+        """Return an identity."""
+        self._next += 1
+        return self._next
+
+    def occupy(self, claim):
+        """Let a claim take its amounts."""
+        occupy(self.state, claim)
+
+    def withdraw(self, claims):
+        """Take claims back."""
+        for claim in reversed(claims):
+            undo(self.state, claim, was_counted=False)
+
+    def stage(self, item):
+        """Count an item."""
+        self.staged_count += 1
+        return self.staged_count - 1
+
+    def release(self, consumer_uuids):
+        """Refuse."""
+        raise BadRequest("a dry run ends nobody")
+
+    def flush(self):
+        """Accept all."""
+        count, self.staged_count = self.staged_count, 0
+        return [None] * count
+
+    def drop(self):
+        """Do nothing."""
+
+    def document(self, kind, body):
+        """Store nothing."""
+        return 1
+
+
+def dry_run(roost, settings, requests, *, seed):
+    ledger = ForkLedger(roost.state, 10**6)
+    scheduler = Scheduler(
+        ledger=ledger, documents=ledger, rules=plugins.build(settings), settings=settings.scheduler,
+        filter_settings=settings.filter_scheduler, default_zone="nova", settings_body=settings.body(),
+        group_max=10**6, clock=FixedClock(), random=SeededRandom(seed),
+    )  # fmt: skip
+    return scheduler.work(requests), ledger.state
+
+
+def bits(decisions):
+    """Give all of decisions but where documents and the feed stand."""
+    told = [
+        msgspec.structs.replace(each, request_id=0, settings_id=0, position=0, search_s=0.0, rank_s=0.0)
+        for each in decisions
+    ]
+    return msgspec.msgpack.encode(told)
+
+
+@pytest.mark.parametrize("drawn", [{}, {"host_subset_size": 3}, {"shuffle": True}], ids=str)
+def test_a_dry_run_equals_reality_bit_for_bit(drawn):
+    settings = settings_of(options={"ram_weight_multiplier": -1.0}, **drawn)
+    fleets = [
+        hosts(30),
+        host("large", VCPU=64, MEMORY_MB=256),
+        group("g", "anti-affinity"),
+        group("s", "soft-affinity"),
+    ]
+    roost = roost_with(*fleets, settings=settings, seed=3)
+    roost.work([wish(count=20), wish(vcpus=3, in_group="g"), wish()])
+    requests = [
+        wish(), wish(count=9), wish(in_group="g", count=4), wish(in_group="s", count=3), wish(count=900), wish(vcpus=8),
+    ] * 2  # fmt: skip
+    before = digest(roost.state)
+    dry, fork = dry_run(roost, settings, requests, seed=11)
+    assert digest(roost.state) == before
+    roost.scheduler._random = SeededRandom(11)
+    real = roost.work(requests)
+    assert bits(dry) == bits(real)
+    for part in ("used", "columns", "best", "groups"):
+        assert digest(fork)[part] == digest(roost.state)[part]

@@ -1,0 +1,183 @@
+"""What happens when another process, or the disk, is in the way of a commit."""
+
+import pytest
+
+from roost.errors import Conflict, StoreBroken
+from roost.model.fleet import Departure
+from roost.placement.current import Current
+from roost.store.memory import MemoryStore
+from tests.racing import BreakableStore, RacyStore
+from tests.worlds import digest, group, host, hosts, roost_on, roost_with, uuid_named, wish
+
+
+def racing(*fleets):
+    """Give a Roost, its store, and a rival Roost on the same rows."""
+    store = RacyStore()
+    roost = roost_with(*fleets, store=store)
+    return roost, store, roost_on(store.peer(), seed=99)
+
+
+def agrees_with_store(roost, store) -> bool:
+    """Say whether the columns are what the rows say."""
+    roost.work([])  # reads what others committed
+    return digest(roost.state) == digest(Current(store.peer()).state)
+
+
+def test_a_lost_race_moves_on_to_the_next_best_host():
+    roost, store, rival = racing(host("best", VCPU=1, MEMORY_MB=64), host("next", VCPU=1, MEMORY_MB=32))
+    store.rivals = [lambda: rival.decide(wish(force_hosts=("best",)))]
+    decision = roost.decide(wish())
+    assert [pick.host for pick in decision.picks] == ["next"]
+    assert decision.conflicts == ["best"]
+    assert [refusal.kind for refusal in store.refusals] == ["capacity"]
+    assert agrees_with_store(roost, store)
+
+
+def test_a_lost_race_doubles_nothing():
+    roost, store, rival = racing(hosts(3, VCPU=2, MEMORY_MB=8))
+    store.rivals = [lambda: rival.decide(wish(vcpus=2)), lambda: rival.decide(wish(vcpus=2))]
+    decision = roost.decide(wish(vcpus=2, instance_uuids=(uuid_named("mine"),)))
+    assert (decision.is_granted, len(decision.conflicts)) == (True, 2)
+    assert len(store.evidence(newest=10)) == 3  # one for each acknowledged decision, none for the two lost races
+    assert sum(holder.uuid == uuid_bytes("mine") for holder in roost.state.holders.values()) == 1
+    assert agrees_with_store(roost, store)
+    assert len(roost.state.holders) == 3
+
+
+def uuid_bytes(name):
+    return bytes.fromhex(uuid_named(name).replace("-", ""))
+
+
+def test_a_race_lost_to_the_last_host_is_a_refusal():
+    roost, store, rival = racing(hosts(1, VCPU=1, MEMORY_MB=8))
+    store.rivals = [lambda: rival.decide(wish())]
+    decision = roost.decide(wish())
+    assert (decision.outcome, decision.reason) == ("refused", "0 of 1 hosts: 1 lack 1 VCPU or more")
+    assert decision.conflicts == ["h0"]
+    assert agrees_with_store(roost, store)
+
+
+def test_a_request_for_many_that_loses_a_race_on_many_hosts_is_tried_again():
+    roost, store, rival = racing(hosts(150, VCPU=1, MEMORY_MB=8))
+    store.rivals = [lambda: rival.decide(wish())]
+    decision = roost.decide(wish(count=120))
+    assert (decision.is_granted, len(decision.picks)) == (True, 120)
+    assert agrees_with_store(roost, store)
+
+
+def test_a_request_that_only_loses_gives_up_and_leaves_nothing():
+    roost, store, rival = racing(hosts(1))
+    before = digest(roost.state)
+    held = []
+
+    def take_everything():
+        held.append(rival.decide(wish(vcpus=8)).picks[0].instance_uuid)
+
+    store.rivals = [take_everything] * 100
+    store.afterwards = [lambda: rival.work([Departure(instance_uuids=(held.pop(),))])] * 100
+    with pytest.raises(Conflict, match="lost 96 races"):
+        roost.decide(wish())
+    assert agrees_with_store(roost, store)
+    assert {**digest(roost.state), "generations": {}} == {**before, "generations": {}}
+
+
+def test_members_of_a_group_meet_in_the_commit_and_part():
+    roost, store, rival = racing(hosts(3), group("g", "anti-affinity"))
+    store.rivals = [lambda: rival.decide(wish(in_group="g"))]
+    decision = roost.decide(wish(in_group="g"))
+    assert ([pick.host for pick in decision.picks], decision.conflicts) == (["h1"], ["h0"])
+    assert [refusal.kind for refusal in store.refusals] == ["place"]
+    assert agrees_with_store(roost, store)
+
+
+def test_the_first_member_of_an_affinity_group_decides_for_both_processes():
+    roost, store, rival = racing(hosts(3), group("g", "affinity"))
+    store.rivals = [lambda: rival.decide(wish(in_group="g", force_hosts=("h2",)))]
+    decision = roost.decide(wish(in_group="g", count=2))
+    assert ([pick.host for pick in decision.picks], decision.conflicts) == (["h2", "h2"], ["h0"])
+    assert agrees_with_store(roost, store)
+
+
+def test_one_act_of_a_batch_that_loses_its_race_leaves_the_others_alone():
+    roost, store, rival = racing(host("big", VCPU=1, MEMORY_MB=64), hosts(4, VCPU=1, MEMORY_MB=8))
+    store.rivals = [lambda: rival.decide(wish(force_hosts=("big",)))]
+    decisions = roost.work([wish() for _ in range(4)])
+    assert sorted(pick.host for each in decisions for pick in each.picks) == ["h0", "h1", "h2", "h3"]
+    assert [each.conflicts for each in decisions] == [["big"], [], [], []]
+    assert agrees_with_store(roost, store)
+
+
+def test_an_instance_ends_even_if_its_claim_lost_the_first_race():
+    roost, store, rival = racing(hosts(2, VCPU=1, MEMORY_MB=8))
+    store.rivals = [lambda: rival.decide(wish())]
+    short = wish(instance_uuids=(uuid_named("short"),))
+    decision, _ = roost.work([short, Departure(instance_uuids=(uuid_named("short"),))])
+    assert decision.conflicts == ["h0"]
+    assert uuid_bytes("short") not in roost.state.holders
+    assert agrees_with_store(roost, store)
+
+
+def test_a_uuid_taken_by_another_process_is_a_conflict():
+    roost, store, rival = racing(hosts(2))
+    mine = wish(instance_uuids=(uuid_named("both"),))
+    store.rivals = [lambda: rival.decide(mine)]
+    with pytest.raises(Conflict, match="exists already"):
+        roost.decide(mine)
+    assert agrees_with_store(roost, store)
+    assert len(roost.state.holders) == 1
+
+
+def test_what_another_process_claimed_and_gave_back_is_seen():
+    roost, store, rival = racing(hosts(1, VCPU=1, MEMORY_MB=8))
+    theirs = rival.decide(wish())
+    assert roost.decide(wish()).outcome == "refused"
+    rival.work([Departure(instance_uuids=(theirs.picks[0].instance_uuid,))])
+    assert roost.decide(wish()).outcome == "granted"
+    assert agrees_with_store(roost, store)
+
+
+def test_both_processes_may_end_the_same_instance():
+    roost, store, rival = racing(hosts(1), group("g", "anti-affinity"))
+    uuid = roost.decide(wish(in_group="g")).picks[0].instance_uuid
+    gone = Departure(instance_uuids=(uuid,))
+    rival.work([])
+    roost.work([gone])
+    assert rival.work([gone]) == [None]
+    assert agrees_with_store(roost, store)
+    assert agrees_with_store(rival, store)
+    assert roost.state.holders == {}
+
+
+def test_a_broken_store_surfaces_and_nothing_is_acknowledged():
+    store = BreakableStore()
+    roost = roost_with(hosts(2), store=store)
+    before = digest(roost.state)
+    store.is_broken = True
+    with pytest.raises(StoreBroken, match="disk is full"):
+        roost.work([wish(), wish()])
+    assert store.evidence(newest=10) == []
+    store.is_broken = False
+    assert roost.work([]) == []
+    assert digest(roost.state) == before
+
+
+def test_the_call_after_a_broken_commit_works_on_what_is_stored():
+    store = BreakableStore()
+    roost = roost_with(hosts(2, VCPU=2, MEMORY_MB=8), store=store)
+    roost.decide(wish(vcpus=2))
+    store.is_broken = True
+    with pytest.raises(StoreBroken):
+        roost.decide(wish(vcpus=2))
+    store.is_broken = False
+    decision = roost.decide(wish(vcpus=2))
+    assert [pick.host for pick in decision.picks] == ["h1"]
+    assert digest(roost.state) == digest(Current(store.peer()).state)
+    assert len(store.evidence(newest=10)) == 2
+
+
+def test_a_refused_decision_needs_no_place_in_the_store_but_is_kept_there():
+    store = MemoryStore()
+    roost = roost_with(hosts(1), store=store)
+    decision = roost.decide(wish(vcpus=100))
+    (row,) = store.evidence(newest=10)
+    assert (row.outcome, row.reason) == ("refused", decision.reason)
