@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import numpy as np
 
@@ -21,9 +22,9 @@ from roost.model.fleet import Departure, Fleet
 from roost.model.journal import EvidenceRow
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Request
+from roost.model.settings import Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
-from roost.model.settings import Settings
 from roost.ports import Clock, Random, Store
 from roost.scheduler import plugins
 from roost.scheduler.select import Scheduler
@@ -114,7 +115,7 @@ class Roost:
         gc.collect()
         gc.freeze()
 
-    def __enter__(self) -> "Roost":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -25,10 +25,10 @@ class Random(Protocol):
     """Randomness as an argument."""
 
     def seed(self) -> int:
-        """Return a fresh seed, 0..2**63 - 1."""
+        """Return a fresh seed, 0..2**62 - 1."""
 
     def uuids(self, count: int) -> list[bytes]:
-        """Return ``count`` fresh uuids (version 4), 16 bytes each."""
+        """Return ``count`` fresh uuids, 16 bytes each, that sort by the time they were made."""
 
 
 class Loaded(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ Only the flush can lose a race, so only the flush leads to another choice.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -116,10 +117,10 @@ class Scheduler:
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
                     self._is_fresh = False
-                    self._attempt(results, at, lambda act=act: self._placement.release(act.instance_uuids))
+                    self._attempt(results, at, partial(self._placement.release, act.instance_uuids))
                 else:
                     wish = _Wish(at=at, request=act)
-                    if self._attempt(results, at, lambda wish=wish: self._choose(wish)):
+                    if self._attempt(results, at, partial(self._choose, wish)):
                         waiting.append(wish)
                         arriving.update(act.instance_uuids)
                 if self._placement.staged_count >= self._group_max:
@@ -180,7 +181,7 @@ class Scheduler:
             waiting = sorted(losers + unsure, key=lambda wish: wish.at)
             if self._refresh() or losers:
                 waiting = [
-                    wish for wish in waiting if self._attempt(results, wish.at, lambda wish=wish: self._choose(wish))
+                    wish for wish in waiting if self._attempt(results, wish.at, partial(self._choose, wish))
                 ]
                 continue
             for wish in unsure:
@@ -266,9 +267,7 @@ class Scheduler:
             choice.alternates = self._alternates(shape, ranked, choice.rows)
         return choice
 
-    def _take(
-        self, shape: Shape, request: Request, choice: "_Choice", *, rows: list[int], uuids: list[bytes]
-    ) -> None:
+    def _take(self, shape: Shape, request: Request, choice: "_Choice", *, rows: list[int], uuids: list[bytes]) -> None:
         """Let the next instances occupy hosts, one a row."""
         state, new_id = self._placement.state, self._placement.new_id
         held: dict[int, tuple[Takes, Allocations]] = {}
@@ -356,7 +355,9 @@ class Scheduler:
             stages=choice.stages,
             scales=choice.scales,
             best=choice.best,
-            reason="" if is_granted else refusal_text(choice.stages, found=len(choice.picks), wanted=wish.request.count),
+            reason=""
+            if is_granted
+            else refusal_text(choice.stages, found=len(choice.picks), wanted=wish.request.count),
             warnings=shape.warnings,
             conflicts=wish.lost,
             position=self._placement.state.position,
