@@ -109,9 +109,7 @@ class Pool:
         self._set(at, passes=passes, raws=raws)
         return True
 
-    def touch_many(
-        self, rows: Sequence[int], *, passed: Sequence[bool], passes: Sequence[bool], raws: Scores
-    ) -> bool:
+    def touch_many(self, rows: Sequence[int], *, passed: Sequence[bool], passes: Sequence[bool], raws: Scores) -> bool:
         """Take in several hosts at once, each as ``touch`` does; raws are of shape (weighers, rows)."""
         places = []
         for row, had_passed in zip(rows, passed, strict=True):
@@ -268,7 +266,11 @@ class Pool:
 
     def _sums(self, raws: Scores) -> Scores:
         """Return the scores of raw weights, shape (weighers, hosts), whoever passes: float64, shape (hosts,)."""
-        parts = [part for raw, scale in zip(raws, self.scales, strict=True) if (part := contributions(raw, scale)) is not None]
+        parts = [
+            part
+            for raw, scale in zip(raws, self.scales, strict=True)
+            if (part := contributions(raw, scale)) is not None
+        ]
         return total(parts, raws.shape[1])
 
     def _beats_outside(self, score: float, row: int) -> bool:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+
 import msgspec
 
 from roost.engine.state import State

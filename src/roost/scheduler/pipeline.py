@@ -211,9 +211,9 @@ class Shape:
         found = pool.best(wanted)
         if found is None:
             return None
-        rows, raws_of_rows, totals = found
+        best_rows, raws_of_rows, totals = found
         return Ranked(
-            rows=rows, left=left, rejects=list(self._rejects), raws=raws_of_rows, totals=totals, scales=pool.scales
+            rows=best_rows, left=left, rejects=list(self._rejects), raws=raws_of_rows, totals=totals, scales=pool.scales
         )
 
     def _count(self, row: int, *, was: int, now: int) -> None:

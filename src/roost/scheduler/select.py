@@ -180,9 +180,7 @@ class Scheduler:
                 return
             waiting = sorted(losers + unsure, key=lambda wish: wish.at)
             if self._refresh() or losers:
-                waiting = [
-                    wish for wish in waiting if self._attempt(results, wish.at, partial(self._choose, wish))
-                ]
+                waiting = [wish for wish in waiting if self._attempt(results, wish.at, partial(self._choose, wish))]
                 continue
             for wish in unsure:
                 assert wish.evidence is not None
