@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import traceback
 from typing import ClassVar
 
 import click
@@ -56,6 +57,10 @@ def main() -> None:
         code = error.exit_code
     except BrokenPipeError:
         # Whoever read the output has seen enough; nothing is wrong, and nothing more can be written.
-        sys.stdout = None  # type: ignore[assignment]  # or the interpreter would flush into the broken pipe
+        sys.stdout = None  # Or the interpreter would flush into the broken pipe.
         code = 0
+    except Exception:  # noqa: BLE001  # whatever it is, the shell must see that it is ours
+        traceback.print_exc()
+        click.echo("roost: this is a fault of roost itself; please report it with the lines above", err=True)
+        code = EXIT_CODE_FAULT
     sys.exit(code if isinstance(code, int) else 0)

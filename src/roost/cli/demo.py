@@ -96,8 +96,5 @@ def _granted_text(decision: Decision) -> str:
 
 def _refused_text(decision: Decision) -> str:
     lines = [f"  {decision.uuid}: {decision.reason}"]
-    lines += [
-        f"  {stage.rule:30} {stage.before:>9,} -> {stage.after:>7,}  {stage.reason}"
-        for stage in decision.stages
-    ]
+    lines += [f"  {stage.rule:30} {stage.before:>9,} -> {stage.after:>7,}  {stage.reason}" for stage in decision.stages]
     return "\n".join(line.rstrip() for line in lines)

@@ -143,5 +143,5 @@ class ClassColumns:
                 setattr(copy, name, value.fork())
         copy.holders = set(self.holders)
         copy.plain_units = self.plain_units
-        copy._units = dict(self._units)
+        copy._units = dict(self._units)  # noqa: SLF001  # it is the same class
         return copy

@@ -33,7 +33,8 @@ class Pool:
 
     __slots__ = (
         "_at", "_base", "_bound", "_bound_row", "_counts", "_ends", "_floating", "_highs", "_is_loose", "_lows",
-        "_passing", "_penalty", "_raws", "_room", "_rows", "_scores", "_size", "_sorted", "_survivor_raws", "_survivor_rows", "has_outside", "scales",
+        "_passing", "_penalty", "_raws", "_room", "_rows", "_scores", "_size", "_sorted", "_survivor_raws",
+        "_survivor_rows", "has_outside", "scales",
     )  # fmt: skip
 
     def __init__(
@@ -108,9 +109,7 @@ class Pool:
         self._set(at, passes=passes, raws=raws)
         return True
 
-    def touch_many(
-        self, rows: Sequence[int], *, passed: Sequence[bool], passes: Sequence[bool], raws: Scores
-    ) -> bool:
+    def touch_many(self, rows: Sequence[int], *, passed: Sequence[bool], passes: Sequence[bool], raws: Scores) -> bool:
         """Take in several hosts at once, each as ``touch`` does; raws are of shape (weighers, rows)."""
         places = []
         for row, had_passed in zip(rows, passed, strict=True):
@@ -228,13 +227,14 @@ class Pool:
 
     def _order(self, wanted: int) -> Rows:
         scores = self._scores[: self._size]
-        order = np.negative(scores).argsort(kind="stable")
+        order: Rows = np.negative(scores).argsort(kind="stable")
         if self._size == self._sorted:
             return order[:wanted]  # Positions are in row order, so equal scores are too.
         near = scores[order[: wanted + 1]].tolist()
         if len(set(near)) == len(near):
             return order[:wanted]
-        return np.lexsort((self._rows[: self._size], -scores))[:wanted]
+        order = np.lexsort((self._rows[: self._size], -scores))
+        return order[:wanted]
 
     def _rescale(self) -> None:
         """Make scales and scores right for the hosts that pass now."""
@@ -255,8 +255,9 @@ class Pool:
                 low = min(low, self._lows[weigher]) if self.has_outside else low
             if low != scale.low or high != scale.high:
                 moved = True
-                scale = Scale(scale.weigher, low, high, scale.multiplier)
-            scales.append(scale)
+                scales.append(Scale(scale.weigher, low, high, scale.multiplier))
+            else:
+                scales.append(scale)
         if not moved:
             return
         self.scales = scales
@@ -265,7 +266,11 @@ class Pool:
 
     def _sums(self, raws: Scores) -> Scores:
         """Return the scores of raw weights, shape (weighers, hosts), whoever passes: float64, shape (hosts,)."""
-        parts = [part for raw, scale in zip(raws, self.scales, strict=True) if (part := contributions(raw, scale)) is not None]
+        parts = [
+            part
+            for raw, scale in zip(raws, self.scales, strict=True)
+            if (part := contributions(raw, scale)) is not None
+        ]
         return total(parts, raws.shape[1])
 
     def _beats_outside(self, score: float, row: int) -> bool:

@@ -39,9 +39,7 @@ def clamp(raw: Scores, *, minval: float | None, maxval: float | None) -> Scores:
     return raw
 
 
-def scale_of(
-    raw: Scores, *, weigher: str, minval: float | None, maxval: float | None, multiplier: float
-) -> Scale:
+def scale_of(raw: Scores, *, weigher: str, minval: float | None, maxval: float | None, multiplier: float) -> Scale:
     """Return the scale of raw weights (already clamped): float64, shape (hosts,), at least one host."""
     low = float(raw.min()) if minval is None else float(minval)
     high = float(raw.max()) if maxval is None else float(maxval)

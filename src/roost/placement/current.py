@@ -10,6 +10,7 @@ from roost.ports import IdKind, Store
 
 # How many identities are fetched from the store at once.
 _BLOCK = 4096
+_SCARCE: frozenset[IdKind] = frozenset({"symbol"})
 
 
 class Current:
@@ -28,20 +29,28 @@ class Current:
         self._is_stale = True
         self.refresh()
 
-    def refresh(self) -> None:
-        """Apply what other processes committed; after a failed commit, read everything again."""
+    def refresh(self) -> bool:
+        """Apply what other processes committed; after a failed commit, read everything again.
+
+        Returns:
+            Whether there was, or may have been, anything.
+        """
         assert not self._staged, "what is staged must be flushed first"
         if self._is_stale:
             self._reload()
-            return
+            return True
         changes = self.store.changes()
         if not changes:
-            return
+            return False
+        # An interrupt in the middle must not leave half of the changes as if they were all.
+        self._is_stale = True
         for change in changes:
             for write in change.writes:
                 apply(self.state, write)
             self.state.position = max(self.state.position, change.position)
         settle(self.state)
+        self._is_stale = False
+        return True
 
     def _reload(self) -> None:
         state = State()
@@ -126,17 +135,16 @@ class Current:
         if self._is_stale:
             self._reload()
         batch: Sequence[Item] = list(items)
-        try:
-            committed = self.store.commit(batch)
-        except Exception:
-            self._is_stale = True
-            raise
+        # Until all of it is applied: an error or an interrupt leaves columns that must be read again.
+        self._is_stale = True
+        committed = self.store.commit(batch)
         for item, refusal in zip(batch, committed.refusals, strict=True):
             if refusal is None:
                 for write in item.writes:
                     apply(self.state, write)
         self.state.position = max(self.state.position, committed.position)
         settle(self.state)
+        self._is_stale = False
         return committed.refusals
 
     def write(self, writes: Iterable[Write]) -> None:

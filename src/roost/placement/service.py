@@ -181,9 +181,14 @@ class Placement:
         """How many items wait for the next commit."""
         return self._current.staged_count
 
-    def refresh(self) -> None:
-        """Read what other processes committed."""
-        self._current.refresh()
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes may write too."""
+        return self._current.store.is_shared
+
+    def refresh(self) -> bool:
+        """Read what other processes committed; say whether there was anything."""
+        return self._current.refresh()
 
     def new_id(self, kind: IdKind) -> int:
         """Return an identity that nobody else will ever get."""

@@ -3,8 +3,8 @@
 from roost.engine.first_fit import first_fit
 from roost.engine.search import search
 from roost.engine.state import State
-from roost.model.decision import Pick
-from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place
+from roost.model.decision import Decision, Pick
+from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place, Refusal
 from roost.scheduler.pipeline import Shape
 from roost.scheduler.places import place_of
 
@@ -68,8 +68,21 @@ def claim_on(state: State, shape: Shape, row: int, *, consumer: ConsumerRow, tak
         places.append(place)
         scope, holder = place.scope, place.holder
     return Claim(
-        [consumer], held, [InstanceRow(number, host_id, shape.flavor_id, shape.image_id, group.id, scope, holder)], places
+        [consumer],
+        held,
+        [InstanceRow(number, host_id, shape.flavor_id, shape.image_id, group.id, scope, holder)],
+        places,
     )
+
+
+def hosts_lost(state: State, decision: Decision, refusal: Refusal) -> list[str]:
+    """Return the chosen hosts that other processes used up, as far as the store can tell them from the others."""
+    hosts = list(dict.fromkeys(pick.host for pick in decision.picks))
+    provider_row = state.providers.row_of_id.get(refusal.key >> CLASS_BITS) if refusal.table == "inventory" else None
+    if len(hosts) < 2 or provider_row is None:
+        return hosts
+    row = state.hosts.row_of_root.get(state.providers.root.data.item(provider_row))
+    return hosts if row is None else [state.hosts.names[row]]
 
 
 def merged(claims: list[Claim]) -> Claim:

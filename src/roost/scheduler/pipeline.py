@@ -166,7 +166,8 @@ class Shape:
 
     def table(self, ranked: Ranked) -> list[HostScore]:
         """Return the evidence of weighing: the best hosts with their raw weights."""
-        return self._weighing.table(self._state.hosts.names, ranked.rows[:_TABLE], ranked.raws, ranked.totals)
+        names = self._state.hosts.names
+        return self._weighing.table(names, ranked.rows[:_TABLE], raws=ranked.raws, totals=ranked.totals)
 
     def _touched(self) -> list[int] | None:
         """Return the hosts touched since the last look, or None if that is not known."""
@@ -210,9 +211,9 @@ class Shape:
         found = pool.best(wanted)
         if found is None:
             return None
-        rows, raws_of_rows, totals = found
+        best_rows, raws_of_rows, totals = found
         return Ranked(
-            rows=rows, left=left, rejects=list(self._rejects), raws=raws_of_rows, totals=totals, scales=pool.scales
+            rows=best_rows, left=left, rejects=list(self._rejects), raws=raws_of_rows, totals=totals, scales=pool.scales
         )
 
     def _count(self, row: int, *, was: int, now: int) -> None:

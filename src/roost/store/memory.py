@@ -20,6 +20,7 @@ class _World:
         self.shelves = Shelves()
         self.feed: list[tuple[int, bytes]] = []
         self.position = 0
+        self.peers = 1
         self.next_ids: dict[str, int] = {}
 
 
@@ -38,7 +39,13 @@ class MemoryStore:
         """Return what another process would have: a store of the same rows that has read nothing yet."""
         other = MemoryStore()
         other._world = self._world  # it is the same class
+        self._world.peers += 1
         return other
+
+    @property
+    def is_shared(self) -> bool:
+        """See ``Store.is_shared``."""
+        return self._world.peers > 1
 
     def load(self) -> Loaded:
         """See ``Store.load``."""
@@ -86,6 +93,11 @@ class MemoryStore:
         if uuid is not None:
             return [row for row in rows.values() if row.uuid == uuid]
         return [rows[number] for number in sorted(rows, reverse=True)[:newest]]
+
+    def document(self, number: int) -> bytes | None:
+        """See ``Store.document``."""
+        found = self._world.shelves.documents.get(number)
+        return None if found is None else found.body
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. The feed of this store has no time, so it is cut by size alone."""

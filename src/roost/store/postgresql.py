@@ -59,6 +59,8 @@ SELECT * FROM (SELECT 'feed', position, extract(epoch FROM written_at)::float8, 
 class PostgresStore:
     """A PostgreSQL database that any number of processes serve."""
 
+    is_shared = True
+
     def __init__(self, url: str) -> None:
         """Open a database; an empty one gets its tables.
 
@@ -210,6 +212,11 @@ class PostgresStore:
         else:
             rows = self._read(select(DECISION, "WHERE uuid = ANY (%b)"), (Array("uuid", [uuid]),))
         return [EvidenceRow(*row) for row in rows]
+
+    def document(self, number: int) -> bytes | None:
+        """See ``Store.document``."""
+        rows = self._read("SELECT body FROM document WHERE id = %b", (number,))
+        return bytes(rows[0][0]) if rows else None
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. Changes of the last minutes stay, whatever the bounds: a peer may not have read them."""

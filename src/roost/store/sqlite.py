@@ -33,6 +33,8 @@ SELECT * FROM (SELECT 'feed', position, written_at_s, length(body) FROM feed
 class SqliteStore:
     """A database file. Commits run in the thread that calls, so that none waits for another's."""
 
+    is_shared = False  # by the lock beside the file
+
     def __init__(
         self,
         path: str | Path,
@@ -211,6 +213,12 @@ class SqliteStore:
                 where = "WHERE id IN (SELECT id FROM decision INDEXED BY decision_id_uuid WHERE uuid = ?)"
                 rows = self._connection.execute(select(DECISION, where), (uuid,))
             return [EvidenceRow(*row) for row in rows]
+
+    def document(self, number: int) -> bytes | None:
+        """See ``Store.document``."""
+        with sqlite_file.explained(self.path):
+            row = self._connection.execute("SELECT body FROM document WHERE id = ?", (number,)).fetchone()
+        return None if row is None else bytes(row[0])
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``."""

@@ -159,6 +159,8 @@ def test_soft_affinity_prefers_company_and_soft_anti_affinity_avoids_it():
 class ForkLedger:
     """A ledger over a copy of the columns, with nothing behind it: what a dry run works on."""
 
+    is_shared = False
+
     def __init__(self, state, next_id):
         self.state = state.fork()
         self.staged_count = 0
@@ -166,6 +168,7 @@ class ForkLedger:
 
     def refresh(self):
         """Do nothing: nobody else is there."""
+        return False
 
     def new_id(self, kind):
         """Return an identity."""
@@ -206,7 +209,7 @@ class ForkLedger:
 def dry_run(roost, settings, requests, *, seed):
     ledger = ForkLedger(roost.state, 10**6)
     scheduler = Scheduler(
-        ledger=ledger, documents=ledger, rules=plugins.build(settings), settings=settings.scheduler,
+        placement=ledger, documents=ledger, rules=plugins.build(settings), settings=settings.scheduler,
         filter_settings=settings.filter_scheduler, default_zone="nova", settings_body=settings.body(),
         group_max=10**6, clock=FixedClock(), random=SeededRandom(seed),
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import msgspec
 import numpy as np
 
 from roost.engine.types import Mask
@@ -20,7 +21,7 @@ class ServerGroupAffinity:
     name: ClassVar = "server_group_affinity"
     nova_name: ClassVar = "ServerGroupAffinityFilter"
     section: ClassVar = "filter_scheduler"
-    options: ClassVar = NoOptions
+    options: ClassVar[type[msgspec.Struct]] = NoOptions
     run_filter_once_per_request: ClassVar = False
     run_on_rebuild: ClassVar = False
 

@@ -2,6 +2,8 @@
 
 from typing import ClassVar
 
+import msgspec
+
 from roost.engine.types import Mask
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import NoOptions, Reads
@@ -20,7 +22,7 @@ class ServerGroupAntiAffinity:
     name: ClassVar = "server_group_anti_affinity"
     nova_name: ClassVar = "ServerGroupAntiAffinityFilter"
     section: ClassVar = "filter_scheduler"
-    options: ClassVar = NoOptions
+    options: ClassVar[type[msgspec.Struct]] = NoOptions
     run_filter_once_per_request: ClassVar = False
     run_on_rebuild: ClassVar = False
 

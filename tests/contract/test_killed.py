@@ -1,0 +1,219 @@
+"""Whole processes that die under load: what they answered is in the database, and the next one goes on."""
+
+import os
+import random
+import signal
+import sqlite3
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psycopg
+import pytest
+
+from roost.app import audit_database, open_roost
+from roost.errors import RoostError
+from roost.model.fleet import Departure
+from roost.model.group import ServerGroup
+from roost.model.request import Request
+from roost.simulator.identities import uuid_of
+from tests.products import fleet, kill, request, settings_for, worker
+
+HOSTS, VCPUS = 40, 24
+GROUPS = tuple(
+    ServerGroup(uuid=uuid_of(policy, str(number)), policy=policy, max_server_per_host=1 + number % 3)
+    for policy in ("affinity", "anti-affinity", "soft-anti-affinity")
+    for number in range(10)
+)
+
+
+class Said(msgspec.Struct):
+    """What a process says: first what it is about to do, then what came of it."""
+
+    is_done: bool
+    gone: list[str] = []  # instances that depart
+    asked: list[list[str]] = []  # instances of each request
+    decisions: list[tuple[str, str, list[tuple[str, str, int]]]] = []  # uuid, outcome, (instance, host, VCPU)
+
+
+def work(config: str | None, data: str | None, seed: int) -> None:
+    """Let instances come and go for ever, in a process of its own, until it is killed."""
+    draw = random.Random(seed)
+    with open_roost(None if config is None else Path(config), None if data is None else Path(data)) as product:
+        held = [str(uuid.UUID(bytes=body)) for body in product.state.holders]
+        print("ready", flush=True)
+        sys.stdin.readline()
+        while True:
+            acts = [_request(draw) for _ in range(draw.choice((1, 6, 40)))]
+            gone = []
+            while len(held) > HOSTS * 4:
+                gone.append(held.pop(draw.randrange(len(held))))
+            mixed: list[Request | Departure] = [*acts, *(Departure(instance_uuids=(one,)) for one in gone)]
+            draw.shuffle(mixed)
+            asked = [list(act.instance_uuids) for act in mixed if isinstance(act, Request)]
+            _say(Said(False, gone, asked))
+            done = Said(True, gone, asked)
+            for result in product.outcomes(mixed):
+                assert not isinstance(result, RoostError), result
+                if result is not None:
+                    picks = [(pick.instance_uuid, pick.host, _vcpus(pick.allocations)) for pick in result.picks]
+                    done.decisions.append((result.uuid, result.outcome, picks))
+                    held += [instance for instance, _, _ in picks]
+            _say(done)
+
+
+def _request(draw: random.Random) -> Request:
+    count = draw.choice((1, 1, 1, 3, 12))
+    group = draw.choice(GROUPS).uuid if draw.random() < 0.3 else None
+    uuids = tuple(str(uuid.UUID(int=draw.getrandbits(128), version=4)) for _ in range(count))
+    return request(draw.choice((1, 2, 5)), count=count, instance_uuids=uuids, group=group)
+
+
+def _vcpus(allocations: dict[str, dict[str, int]]) -> int:
+    return sum(amounts["VCPU"] for amounts in allocations.values())
+
+
+def _say(said: Said) -> None:
+    os.write(1, msgspec.json.encode(said) + b"\n")
+
+
+class Record:
+    """All that was said, from the first process to the last, and what must therefore be in the database."""
+
+    def __init__(self) -> None:
+        self.alive: dict[str, tuple[str, int]] = {}  # instance -> host, VCPU
+        self.decisions: dict[str, str] = {}  # uuid -> outcome
+        self.counts: Counter[str] = Counter()
+        self.unsure = Said(False)  # said to be about to happen, when the process was killed
+
+    def read(self, lines: Iterable[bytes]) -> None:
+        """Take in what one process said."""
+        self.unsure = Said(False)
+        for line in lines:
+            said = msgspec.json.decode(line, type=Said)
+            self.unsure = Said(False) if said.is_done else said
+            if not said.is_done:
+                continue
+            self.counts["groups"] += 1
+            for decided, outcome, picks in said.decisions:
+                self.decisions[decided] = outcome
+                self.counts[outcome] += 1
+                self.alive.update({instance: (host, vcpus) for instance, host, vcpus in picks})
+            for instance in said.gone:
+                self.alive.pop(instance, None)
+
+    def compare(self, query: Any) -> None:
+        """Compare with the tables; take over what was done without being said."""
+        there: dict[str, tuple[str, int]] = {}
+        for body, host, vcpus in query(
+            """SELECT c.uuid, h.host, a.amount FROM consumer c LEFT JOIN instance i ON i.consumer_id = c.id
+               LEFT JOIN host h ON h.id = i.host_id
+               LEFT JOIN allocation a ON a.consumer_id = c.id
+               AND a.inventory_id = h.provider_id * 65536 + (SELECT id FROM symbol WHERE name = 'VCPU')"""
+        ):
+            instance = str(uuid.UUID(bytes=body)) if isinstance(body, bytes) else str(body)
+            assert instance not in there, "an instance is doubled"
+            there[instance] = (host, vcpus)
+        (takes,) = next(iter(query("SELECT count(*) FROM allocation")))
+        assert takes == 2 * len(there), "an instance is half there"
+        lost = {one for one in self.alive.items() - there.items() if one[0] not in self.unsure.gone}
+        assert not lost, "what was acknowledged is lost, or elsewhere"
+        fresh = there.keys() - self.alive.keys()
+        for asked in self.unsure.asked:
+            found = fresh.intersection(asked)
+            assert len(found) in (0, len(asked)), "a request is half there"
+            fresh -= found
+        assert not fresh, "what departed, or never was, is there"
+        stored = {
+            str(uuid.UUID(bytes=body)) if isinstance(body, bytes) else str(body): outcome
+            for body, outcome in query("SELECT uuid, outcome FROM decision")
+        }
+        assert self.decisions.items() <= stored.items(), "evidence of an acknowledged decision is lost"
+        self.counts["unsaid"] += len(there.keys() ^ self.alive.keys())
+        self.alive = there
+
+
+class Sqlite:
+    """A SQLite file in a data folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.config, self.data = None, folder
+
+    def query(self, text: str) -> list[tuple[Any, ...]]:
+        """Read rows, by the database's own means."""
+        with closing(sqlite3.connect(f"file:{self.data / 'roost.db'}?mode=ro", uri=True)) as connection:
+            return connection.execute(text).fetchall()
+
+
+class Postgres:
+    """A PostgreSQL database."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.config, self.data, self._url = settings_for(url, folder), None, url
+
+    def query(self, text: str) -> list[tuple[Any, ...]]:
+        """Read rows, by the database's own means."""
+        with psycopg.connect(self._url) as connection:
+            return connection.execute(text.encode()).fetchall()
+
+
+def live_and_die(database: Sqlite | Postgres, seed: int, *, after_s: float) -> list[bytes]:
+    """Let a process decide for some moments, kill it, and return what it said; half a line counts for nothing."""
+    words = [None if each is None else str(each) for each in (database.config, database.data)]
+    child = worker("tests.contract.test_killed:work", *words, seed)
+    try:
+        assert child.stdout is not None
+        assert child.stdin is not None
+        assert child.stdout.readline() == "ready\n", "it could not open the database"
+        child.stdin.write("go\n")
+        time.sleep(after_s)
+        child.send_signal(signal.SIGKILL)
+        return child.stdout.read().encode().split(b"\n")[:-1]
+    finally:
+        kill(child)
+
+
+def rounds(database: Sqlite | Postgres, count: int, *, seed: int) -> Counter[str]:
+    """Kill so many processes, one after the other, on one database."""
+    with open_roost(database.config, database.data) as product:
+        product.install(fleet(HOSTS, vcpus=VCPUS, groups=GROUPS))
+    draw, record = random.Random(seed), Record()
+    for number in range(count):
+        record.read(live_and_die(database, seed * 1000 + number, after_s=draw.uniform(0.02, 0.5)))
+        assert audit_database(database.config, database.data, {}) == []
+        record.compare(database.query)
+    assert min(record.counts["granted"], record.counts["refused"]) > 0
+    with open_roost(database.config, database.data) as product:
+        assert len(product.state.holders) == len(record.alive)
+        product.decide(request())
+    record.counts["alive"] = len(record.alive)
+    return record.counts
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request, tmp_path):
+    if request.param == "sqlite":
+        return Sqlite(tmp_path)
+    return Postgres(request.getfixturevalue("postgres_url"), tmp_path)
+
+
+def test_what_a_killed_process_answered_is_there_and_the_next_one_goes_on(database):
+    rounds(database, 3, seed=1)
+
+
+@pytest.mark.soak
+def test_fifty_killed_processes_lose_nothing(database, capsys):
+    counts = rounds(database, 50, seed=2)
+    with capsys.disabled():
+        print(
+            f"\nkilled 50 times on {type(database).__name__}: {counts['granted']:,} granted and "
+            f"{counts['refused']:,} refused decisions acknowledged in {counts['groups']:,} groups, "
+            f"none lost, none half there, none doubled; {counts['unsaid']:,} instances came or went "
+            f"in groups that were cut short; {counts['alive']:,} alive; the audit found nothing 50 times"
+        )
