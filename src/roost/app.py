@@ -34,8 +34,8 @@ from roost.store.memory import MemoryStore
 from roost.store.opening import open_store, upgrade
 
 _DATABASE = "roost.db"
-# Old evidence is looked for after so many commits.
-_PRUNE_EVERY = 256
+# Old evidence is looked for after so many acts: fewer than the rows that one look may delete, so it keeps up.
+_PRUNE_EVERY = 1024
 _RANDOM_BLOCK = 4096
 _DAY_S = 86_400.0
 
@@ -110,7 +110,7 @@ class Roost:
             clock=self._clock,
             random=random or SystemRandom(),
         )
-        self._works = 0
+        self._acts = 0  # since old evidence was looked for
         # What was loaded lives as long as the process: let the collector not walk it again and again.
         gc.collect()
         gc.freeze()
@@ -178,8 +178,9 @@ class Roost:
     def outcomes(self, acts: Sequence[Request | Departure]) -> list[Decision | RoostError | None]:
         """Do the same, and return the error of an act in its place instead of raising it."""
         results = self.scheduler.work(acts)
-        self._works += 1
-        if self._works % _PRUNE_EVERY == 0:
+        self._acts += len(acts)
+        if self._acts >= _PRUNE_EVERY:
+            self._acts = 0
             self.prune()
         return results
 

@@ -215,3 +215,27 @@ def test_identities_of_deleted_rows_do_not_come_back_after_a_restart(path):
         assert commit(store, item(provider(first + 2)), item(DropProvider(first + 2))) == ["", ""]
     with closing(SqliteStore(path)) as store:
         assert store.reserve("provider", 1) > first + 2
+
+
+def test_old_rows_are_counted_a_part_at_a_time_and_guessed_until_then(tmp_path, monkeypatch):
+    monkeypatch.setattr("roost.store.sqlite._PRUNED_PER_CALL", 4)
+    path = tmp_path / "roost.db"
+    store = SqliteStore(path)
+    for number in range(1, 31):
+        store.commit([item(rows=[evidence(number, body=bytes(100), at_s=1.0)])])
+    store.close()
+    store = SqliteStore(path)
+    # 30 rows of 100 bytes each; after four counted ones the others are taken to be alike.
+    assert store.prune(older_than_s=0.0, max_bytes=3_000) == 0
+    pruned = [store.prune(older_than_s=0.0, max_bytes=1_500) for _ in range(6)]
+    assert pruned == [4, 4, 4, 3, 0, 0]
+    assert [row.id for row in store.evidence(newest=30)] == list(range(30, 15, -1))
+    store.close()
+
+
+def test_what_is_refused_is_not_counted(tmp_path):
+    store = SqliteStore(tmp_path / "roost.db")
+    store.commit([item(rows=[evidence(1, body=bytes(1000))])])
+    assert commit(store, item(rows=[evidence(1, body=bytes(9000))])) == ["duplicate"]
+    assert store.prune(older_than_s=0.0, max_bytes=1000) == 0
+    store.close()

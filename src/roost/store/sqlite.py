@@ -12,16 +12,21 @@ from roost.ports import Committed, IdKind, Loaded
 from roost.store import sqlite_file
 from roost.store.batch import Batch, gather
 from roost.store.codec import encode_writes
-from roost.store.pruning import choose_doomed
+from roost.store.pruning import Kept, choose_doomed
 from roost.store.schema import ALLOCATION, BLOCK_SIZES, DECISION, SEQUENCE_TABLES, Table
 from roost.store.sqlite_rows import read_touched, select, write_batch, write_changed
 from roost.store.stream import writes_of
 from roost.store.touched import committable, touched_by
 from roost.store.verdict import judge
 
-_PRUNED_PER_CALL = 5000
-_BYTES = """
-SELECT coalesce((SELECT sum(length(body)) FROM decision), 0), coalesce((SELECT sum(length(body)) FROM feed), 0)"""
+# Rows of each table that one call of ``prune`` deletes, or counts, at most: a few milliseconds.
+_PRUNED_PER_CALL = 2500
+_COUNT = {
+    "decision": """SELECT count(*), coalesce(sum(size), 0), min(id) FROM (
+        SELECT id, length(body) AS size FROM decision WHERE id <= ? ORDER BY id DESC LIMIT ?)""",
+    "feed": """SELECT count(*), coalesce(sum(size), 0), min(position) FROM (
+        SELECT position, length(body) AS size FROM feed WHERE position <= ? ORDER BY position DESC LIMIT ?)""",
+}
 # The newest change is left out: its number is where the next one goes on from.
 _OLDEST = """
 SELECT * FROM (SELECT 'decision', id, decided_at_s, length(body) FROM decision ORDER BY id LIMIT ?1)
@@ -101,7 +106,9 @@ class SqliteStore:
         # What the table says is handed out, and what it must say before the next commit.
         self._reserved = dict(self._next_ids)
         self._unsaved: dict[str, int] = {}
-        self._kept_bytes: int | None = None
+        # Decisions are counted from the highest number handed out, which is never below the newest one.
+        self._kept = Kept({"decision": self._next_ids["decision"] - 1, "feed": self._position})
+        self._body_bytes = 0  # of the change in the running transaction
 
     def load(self) -> Loaded:
         """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
@@ -142,7 +149,20 @@ class SqliteStore:
                 committed = self._commit_judged(items)
         self._position = committed.position
         self._unsaved.clear()
+        self._count(items, committed)
         return committed
+
+    def _count(self, items: Sequence[Item], committed: Committed) -> None:
+        """Add what was committed to what is kept."""
+        if self._body_bytes:
+            self._kept.add("feed", 1, self._body_bytes)
+        sizes = [
+            len(row.body)
+            for item, refusal in zip(items, committed.refusals, strict=True)
+            if refusal is None
+            for row in item.evidence
+        ]
+        self._kept.add("decision", len(sizes), sum(sizes))
 
     def _commit_batch(self, items: Sequence[Item], batch: Batch) -> Committed | None:
         connection = self._connection
@@ -152,8 +172,6 @@ class SqliteStore:
             return None
         position = self._append(batch.writes)
         connection.execute("COMMIT")
-        if self._kept_bytes is not None:
-            self._kept_bytes += sum(map(len, (row.body for item in items for row in item.evidence)))
         return Committed([None] * len(items), position)
 
     def _commit_judged(self, items: Sequence[Item]) -> Committed:
@@ -168,7 +186,6 @@ class SqliteStore:
         write_changed(self._connection, shelves)
         position = self._append(writes)
         self._connection.execute("COMMIT")
-        self._kept_bytes = None
         return Committed(refusals, position)
 
     def _append(self, writes: list[Write]) -> int:
@@ -177,15 +194,15 @@ class SqliteStore:
             self._connection.executemany(
                 "INSERT OR REPLACE INTO sequence (kind, next) VALUES (?, ?)", self._unsaved.items()
             )
+        self._body_bytes = 0
         if not writes:
             return self._position
         body = encode_writes(writes)
+        self._body_bytes = len(body)
         self._connection.execute(
             "INSERT INTO feed (position, written_at_s, body) VALUES (?, ?, ?)",
             (self._position + 1, self._now_s(), body),
         )
-        if self._kept_bytes is not None:
-            self._kept_bytes += len(body)
         return self._position + 1
 
     @contextmanager
@@ -194,7 +211,6 @@ class SqliteStore:
         try:
             yield
         except BaseException:
-            self._kept_bytes = None
             if self._connection.in_transaction:  # A full disk has rolled back by itself.
                 self._connection.execute("ROLLBACK")
             raise
@@ -223,16 +239,25 @@ class SqliteStore:
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``."""
         with sqlite_file.explained(self.path), self._transaction():
+            for table, statement in _COUNT.items():
+                before = self._kept.uncounted(table)
+                if before:
+                    rows, size, lowest = self._connection.execute(statement, (before, _PRUNED_PER_CALL)).fetchone()
+                    self._kept.count(table, rows, size, lowest=lowest)
+            first = self._connection.execute(_OLDEST, (1,)).fetchall()
+            kept = self._kept.total({table: number for table, number, _, _ in first})
+            if kept <= max_bytes and all(written_at_s >= older_than_s for _, _, written_at_s, _ in first):
+                return 0
             self._connection.execute("BEGIN IMMEDIATE")
-            kept = self._kept_bytes
-            if kept is None:
-                kept = sum(self._connection.execute(_BYTES).fetchone())
             oldest = self._connection.execute(_OLDEST, (_PRUNED_PER_CALL,)).fetchall()
-            doomed, kept = choose_doomed(oldest, kept, older_than_s=older_than_s, max_bytes=max_bytes)
+            doomed, _ = choose_doomed(oldest, kept, older_than_s=older_than_s, max_bytes=max_bytes)
             self._connection.executemany("DELETE FROM decision WHERE id = ?", doomed["decision"])
             self._connection.executemany("DELETE FROM feed WHERE position = ?", doomed["feed"])
             self._connection.execute("COMMIT")
-            self._kept_bytes = kept
+        gone = {table: {number for (number,) in numbers} for table, numbers in doomed.items()}
+        for table, number, _, size in oldest:
+            if number in gone[table]:
+                self._kept.remove(table, number, size)
         return len(doomed["decision"]) + len(doomed["feed"])
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from roost.errors import StoreBroken, StoreBusy, Unavailable
 from roost.store.schema import SCHEMA_VERSION, check_version
 
 # Checkpoints own the slowest commits: rare ones give the better median and, up to 10,000 claims a second,
-# the better 90th percentile. 8,000 pages are 32 MB of log.
+# the better 90th percentile. 8,000 pages are 16 MB of log.
 _AUTOCHECKPOINT_PAGES = 8000
 _CACHE_KIB = 65536
 _BUSY_TIMEOUT_S = 5.0

@@ -9,13 +9,18 @@ import alembic.config
 import sqlalchemy
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
+# A claim changes a few bytes in pages far apart, and the log takes whole pages. Against pages of 4 KiB a lone
+# claim writes 0.62 of the bytes, one of 64 committed together 0.77, one of 1,000 instances in a request 1.2.
+_PAGE_BYTES = 2048
 
 
 def upgrade_sqlite(path: Path, *, to: str = "head") -> None:
     """Run the missing migrations on a file, all in one transaction; create the file if it is absent."""
 
     def connect() -> sqlite3.Connection:
-        return sqlite3.connect(path, isolation_level=None)
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")  # Of a file that exists already it changes nothing.
+        return connection
 
     engine = sqlalchemy.create_engine(
         "sqlite://", creator=connect, isolation_level="AUTOCOMMIT", poolclass=sqlalchemy.pool.NullPool
