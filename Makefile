@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -47,10 +48,8 @@ format: $(DEV) ## rewrite the sources in house format
 soak: $(DEV) ## run the long tests: many seeds, differential, endurance
 	$(PYTEST) -n 2 -m soak --hypothesis-profile=soak $(PYTEST_ARGS) || [ $$? -eq 5 ]
 
-bench: $(DEV) ## measure: every script in bench/, then the tests with thresholds
-	@for script in bench/[a-z]*.py; do \
-		[ -e "$$script" ] || continue; echo "== $$script"; $(BIN)/python "$$script" || exit; \
-	done
+bench: $(DEV) ## measure against the budgets (BENCH_ARGS="--only decide" narrows it)
+	$(BIN)/python -m bench.run $(BENCH_ARGS)
 	$(PYTEST) -p no:randomly -m bench $(PYTEST_ARGS) || [ $$? -eq 5 ]
 
 golden: $(DEV) ## rewrite the golden files; review the diff

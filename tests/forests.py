@@ -31,9 +31,7 @@ def symbols(state: State) -> None:
     for number, name in enumerate(TRAITS, 1):
         apply(state, journal.PutSymbol(kind="trait", id=number, name=name))
     for number, name in enumerate(AGGREGATES, 1):
-        apply(
-            state, journal.PutAggregate(id=number, uuid=uuid_of(name).bytes, name=name, metadata={}, version=0)
-        )
+        apply(state, journal.PutAggregate(id=number, uuid=uuid_of(name).bytes, name=name, metadata={}, version=0))
 
 
 def put_provider(state: State, provider_id: int, name: str, parent_id: int | None, *, version: int = 0) -> None:
@@ -113,7 +111,7 @@ def result_of(state: State, found) -> Result:
     return takes, frozenset((suffix, frozenset(names[row] for row in rows)) for suffix, rows in found.mappings)
 
 
-# --- what Hypothesis draws ---------------------------------------------------------------------------------------------
+# --- what Hypothesis draws -------------------------------------------------------------------------------------------
 #
 # Hypothesis draws the size, the features and a seed, so it can shrink to few providers and few features; the
 # rest comes from the seed, which makes thousands of examples affordable.
@@ -138,11 +136,11 @@ def random_stock(random: Random, features: frozenset[str]) -> Stock:
     return stock
 
 
-def random_forest(random: Random, providers: int, features: frozenset[str], *, shares: bool = True) -> Forest:
+def random_forest(random: Random, providers: int, features: frozenset[str]) -> Forest:
     """Several trees, up to three levels deep; some providers share what they have."""
     depths: list[int] = []
     forest: Forest = {}
-    nesting, sharing = random.choice((0.0, 0.6, 0.9)), random.choice((0.0, 0.2, 0.4)) if shares else 0.0
+    nesting, sharing = random.choice((0.0, 0.6, 0.9)), random.choice((0.0, 0.2, 0.4))
     for number in range(providers):
         parents = [at for at in range(number) if depths[at] < 2]
         above = random.choice(parents) if parents and random.random() < nesting else -1
@@ -231,10 +229,10 @@ def random_query(random: Random, forest: Forest, features: frozenset[str]) -> Qu
 
 
 @st.composite
-def questions(draw, most: int = 7, shares: bool = True) -> tuple[Forest, Query]:
+def questions(draw, most: int = 7) -> tuple[Forest, Query]:
     flags = draw(st.lists(st.booleans(), min_size=len(FEATURES), max_size=len(FEATURES)))
     features = frozenset(name for name, flag in zip(FEATURES, flags, strict=True) if flag)
     providers = draw(st.integers(1, most) | st.just(most))
     random = Random(draw(st.integers(0, 2**32)))
-    forest = random_forest(random, providers, features, shares=shares)
+    forest = random_forest(random, providers, features)
     return forest, random_query(random, forest, features)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import numpy as np
 
@@ -13,14 +14,17 @@ from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
 from roost.engine.state import State
 from roost.engine.types import Amounts
-from roost.errors import BadRequest, RoostError
+from roost.errors import BadRequest, NotFound, RoostError
 from roost.fleet.service import Fleet as FleetService
 from roost.model.decision import Decision
+from roost.model.evidence import checks_of, unpack
 from roost.model.fleet import Departure, Fleet
+from roost.model.journal import EvidenceRow
+from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Request
+from roost.model.settings import Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
-from roost.model.settings import Settings
 from roost.ports import Clock, Random, Store
 from roost.scheduler import plugins
 from roost.scheduler.select import Scheduler
@@ -95,7 +99,7 @@ class Roost:
         self.placement = Placement(self._current)
         self.fleet = FleetService(self._current)
         self.scheduler = Scheduler(
-            ledger=self.placement,
+            placement=self.placement,
             documents=self.fleet,
             rules=plugins.build(settings, adapt=adapt),
             settings=settings.scheduler,
@@ -111,7 +115,7 @@ class Roost:
         gc.collect()
         gc.freeze()
 
-    def __enter__(self) -> "Roost":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -178,6 +182,28 @@ class Roost:
         if self._works % _PRUNE_EVERY == 0:
             self.prune()
         return results
+
+    def decision(self, uuid: str) -> Decision:
+        """Return a stored decision with its evidence.
+
+        Raises:
+            NotFound: there is none of that uuid, or it is no longer kept.
+        """
+        body = uuid_bytes(uuid)
+        rows = [] if body is None else self._store.evidence(uuid=body)
+        if not rows:
+            raise NotFound("decision", uuid)
+        return self._unpacked(rows[0])
+
+    def decisions(self, newest: int = 20) -> list[Decision]:
+        """Return the newest stored decisions, newest first."""
+        return [self._unpacked(row) for row in self._store.evidence(newest=newest)]
+
+    def _unpacked(self, row: EvidenceRow) -> Decision:
+        checks = self._store.document(checks_of(row))
+        if checks is None:
+            raise NotFound("document of the checks of decision", uuid_text(row.uuid))
+        return unpack(row, checks)
 
     def prune(self) -> int:
         """Delete evidence and feed beyond the bounds of the settings, a part of it; return how many rows."""

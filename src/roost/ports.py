@@ -1,11 +1,12 @@
 """The seams: what each part needs of its neighbours, as protocols and nothing else."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, Protocol
 
 import msgspec
 
-from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
+from roost.engine.state import State
+from roost.model.journal import Change, Claim, EvidenceRow, Item, Refusal, Write
 
 IdKind = Literal["symbol", "provider", "aggregate", "host", "group", "document", "consumer", "decision"]
 
@@ -24,10 +25,10 @@ class Random(Protocol):
     """Randomness as an argument."""
 
     def seed(self) -> int:
-        """Return a fresh seed, 0..2**63 - 1."""
+        """Return a fresh seed, 0..2**62 - 1."""
 
     def uuids(self, count: int) -> list[bytes]:
-        """Return ``count`` fresh uuids (version 4), 16 bytes each."""
+        """Return ``count`` fresh uuids, 16 bytes each, that sort by the time they were made."""
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -80,6 +81,9 @@ class Store(Protocol):
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
         """Return one stored decision, or the newest ones, newest first."""
 
+    def document(self, number: int) -> bytes | None:
+        """Return the body of a stored document, or None where there is none of that number."""
+
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """Delete decisions and feed beyond the bounds, oldest first, a bounded number a call; return how many.
 
@@ -93,10 +97,64 @@ class Store(Protocol):
 
 
 class Journal(Protocol):
-    """A state in memory and the store behind it, kept equal. Lives in the engine's thread."""
+    """What the fleet's service needs: the columns, and commits that change them."""
+
+    @property
+    def state(self) -> State:
+        """The columns."""
+
+    def new_id(self, kind: IdKind) -> int:
+        """Return an identity that nobody else will ever get."""
+
+    def write(self, writes: Sequence[Write]) -> None:
+        """Commit writes, all or nothing."""
+
+    def stage_write(self, item: Item) -> None:
+        """Commit writes with the next group."""
+
+
+class Placement(Protocol):
+    """What selecting needs: the columns, claims on them, and the commit that makes claims durable."""
+
+    @property
+    def state(self) -> State:
+        """The columns."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes may write too."""
+
+    @property
+    def staged_count(self) -> int:
+        """How many items wait for the next commit."""
 
     def refresh(self) -> bool:
         """Apply what others committed, before an answer; say whether there was anything."""
 
-    def commit(self, items: Iterable[Item]) -> list[Refusal | None]:
-        """Make items durable and visible; one verdict an item."""
+    def new_id(self, kind: IdKind) -> int:
+        """Return a fresh identity."""
+
+    def occupy(self, claim: Claim) -> None:
+        """Let one instance take its amounts in the columns, for the picks after it to see."""
+
+    def withdraw(self, claims: Sequence[Claim]) -> None:
+        """Take back what was occupied and not staged."""
+
+    def stage(self, item: Item) -> int:
+        """Add a claim that occupies already, with its evidence, to the next commit; return its place there."""
+
+    def release(self, consumer_uuids: Sequence[str]) -> int:
+        """Let consumers end with the next commit."""
+
+    def flush(self) -> list[Refusal | None]:
+        """Make all that is staged durable; one verdict an item."""
+
+    def drop(self) -> None:
+        """Forget what is staged."""
+
+
+class Documents(Protocol):
+    """Where flavors, images, requests and settings are stored once: the fleet's service."""
+
+    def document(self, kind: str, body: bytes) -> int:
+        """Return the number of a document."""

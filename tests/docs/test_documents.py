@@ -31,6 +31,12 @@ def with_any(info: str) -> list[Path]:
     return [path for path in DOCUMENTS if any(blocks(path.read_text(encoding="utf-8"), info))]
 
 
+def program() -> list[str]:
+    """Give the command as a reader has it; where it is not installed, the same from the sources."""
+    installed = Path(sys.executable).with_name("roost")
+    return [str(installed)] if installed.exists() else [sys.executable, "-c", "from roost.cli import main; main()"]
+
+
 def name(path: Path) -> str:
     """Name a document as a reader would."""
     return str(path.relative_to(ROOT))
@@ -49,10 +55,11 @@ def test_the_python_blocks_of_a_document_run_in_order(path, tmp_path, monkeypatc
 def test_the_commands_of_a_document_run_in_order(path, tmp_path, monkeypatch):
     # A reader has the command on the path and starts in an empty folder; so does the test, home included.
     monkeypatch.setenv("HOME", str(tmp_path))
-    roost = Path(sys.executable).with_name("roost")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    roost = program()
     for command in commands(path.read_text(encoding="utf-8")):
         run = subprocess.run(
-            [roost, *command[1:]], cwd=tmp_path, capture_output=True, text=True, timeout=COMMAND_S_MAX, check=False
+            [*roost, *command[1:]], cwd=tmp_path, capture_output=True, text=True, timeout=COMMAND_S_MAX, check=False
         )
         assert run.returncode == 0, f"{shlex.join(command)}\n{run.stdout}{run.stderr}"
 

@@ -24,9 +24,11 @@ class Stock:
 
     @property
     def capacity(self) -> int:
+        """What all allocations together may reach."""
         return int((self.total - self.reserved) * self.ratio)
 
     def serves(self, amount: int) -> bool:
+        """Say whether one allocation of this amount fits now."""
         roomy = self.used + amount <= (self.total - self.reserved) * self.ratio
         return roomy and self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0
 
@@ -144,9 +146,9 @@ def alone(forest: Forest, group: Group, anchor: str) -> Iterator[Choice]:
             continue
         if not is_member(node, group.member_of) or node.aggregates & group.forbidden_aggregates:
             continue
-        if group.in_tree is not None:
-            if group.in_tree not in forest or root(forest, group.in_tree) != root(forest, name):
-                continue
+        trees = {root(forest, other) for other in forest if other == group.in_tree}
+        if group.in_tree is not None and root(forest, name) not in trees:
+            continue
         yield dict.fromkeys(group.resources, name), frozenset({name})
 
 

@@ -259,7 +259,7 @@ def leave_all(roost: Roost, world: slow.World) -> None:
         slow.give_back(world, uuid)
 
 
-@settings(max_examples=120)
+@settings(max_examples=70)
 @given(st.integers(0, 2**32))
 def test_the_scheduler_decides_as_its_slow_twin_does(seed):
     live(seed, acts=12)

@@ -70,9 +70,10 @@ def main() -> None:
         code = error.exit_code
     except _ReadEnough:
         # Nothing is wrong, and nothing more can be written.
-        sys.stdout = None  # type: ignore[assignment]  # or the interpreter would flush into the broken pipe
+        sys.stdout = None  # Or the interpreter would flush into the broken pipe.
         code = 0
-    except Exception:  # noqa: BLE001  # whatever it is, it is ours to mend, and no answer about the request
+    except Exception:  # noqa: BLE001  # whatever it is, the shell must see that it is ours
         traceback.print_exc()
+        click.echo("roost: this is a fault of roost itself; please report it with the lines above", err=True)
         code = EXIT_CODE_FAULT
     sys.exit(code if isinstance(code, int) else 0)

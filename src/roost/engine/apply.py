@@ -34,11 +34,13 @@ def apply(state: State, write: journal.Write) -> None:
             state.providers.generation.data[row] = write.generation
         case journal.PutTraits():
             row = state.providers.row_of_id[write.provider_id]
-            if _is_newest(state, "traits", row, write.expected) and state.traits.put(row, write.trait_ids):
+            if _is_newest(state, "traits", row, expected=write.expected) and state.traits.put(row, write.trait_ids):
                 state.changes.touch_all()
         case journal.PutMembership():
             row = state.providers.row_of_id[write.provider_id]
-            if _is_newest(state, "membership", row, write.expected) and state.membership.put(row, write.aggregate_ids):
+            if _is_newest(state, "membership", row, expected=write.expected) and state.membership.put(
+                row, write.aggregate_ids
+            ):
                 state.changes.touch_all()
         case journal.PutAggregate():
             _put_aggregate(state, write)
@@ -92,7 +94,7 @@ def occupy(state: State, claim: Claim) -> None:
         if instance is not None:
             _count_instance(state, instance, 1)
     for place in claim.places:
-        _use_places(state, place.group_id, place.scope, place.holder, place.members)
+        _use_places(state, place.group_id, scope=place.scope, holder=place.holder, members=place.members)
 
 
 def release(state: State, freed: Release) -> None:
@@ -126,7 +128,7 @@ def _vacate(state: State, consumer_id: int) -> None:
         _count_instance(state, instance, -1)
         group = state.groups.get(instance.group_id)
         if group is not None and group.policy in GUARDED_POLICIES:
-            _use_places(state, group.id, instance.scope, instance.holder, -1)
+            _use_places(state, group.id, scope=instance.scope, holder=instance.holder, members=-1)
 
 
 def _use(state: State, takes: list[tuple[int, int]], sign: int) -> None:
@@ -185,7 +187,7 @@ def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> 
             del members[host_row]
 
 
-def _use_places(state: State, group_id: int, scope: int, holder: int, members: int) -> None:
+def _use_places(state: State, group_id: int, *, scope: int, holder: int, members: int) -> None:
     places = state.groups[group_id].places
     left = places.get(scope, (holder, 0))[1] + members
     if left:
@@ -198,6 +200,9 @@ def _put_provider(state: State, write: journal.PutProvider) -> None:
     providers = state.providers
     parent_row = -1 if write.parent_id is None else providers.row_of_id[write.parent_id]
     known = len(providers)
+    present_row = providers.row_of_id.get(write.id)
+    if present_row is not None:
+        _restructure(state, present_row)  # The tree that it may be about to leave.
     row = providers.put(
         write.id, uuid=str(uuid.UUID(bytes=write.uuid)), name=write.name, parent_row=parent_row, version=write.version
     )
@@ -226,7 +231,7 @@ def _drop_provider(state: State, write: journal.DropProvider) -> None:
 
 def _put_inventories(state: State, write: PutInventories) -> None:
     row = state.providers.row_of_id[write.provider_id]
-    if not _is_newest(state, "inventories", row, write.expected):
+    if not _is_newest(state, "inventories", row, expected=write.expected):
         return
     wanted = {inventory.class_id: inventory for inventory in write.inventories}
     for class_id, columns in state.classes.items():
@@ -301,7 +306,7 @@ def settle(state: State) -> None:
     state.stale_hosts.clear()
 
 
-def _is_newest(state: State, kind: str, row: int, expected: int) -> bool:
+def _is_newest(state: State, kind: str, row: int, *, expected: int) -> bool:
     """Raise the generation, and say whether nothing newer of this kind was applied before.
 
     Claims raise the generation too and may be read out of order, so the generation in memory says

@@ -17,7 +17,7 @@ Mapping = tuple[str, tuple[int, ...]]  # suffix of a group, rows of the provider
 _DEAD_MAX = 20_000  # how many states that led nowhere are remembered; more would only cost memory
 
 
-class RowCandidate(msgspec.Struct, frozen=True):
+class RowCandidate(msgspec.Struct, frozen=True, gc=False):
     """One way to satisfy a whole query, in rows."""
 
     takes: tuple[Take, ...]  # one a provider and class, ascending
@@ -35,8 +35,9 @@ class Walk:
     """
 
     __slots__ = (
-        "_anchor", "_chosen", "_contention", "_dead", "_decisive", "_firsts", "_forces", "_highest", "_is_ordered",
-        "_isolated_bits", "_layout", "_mapped", "_matched", "_rules_at", "_served", "_spread", "_takes", "_twin",
+        "_alike", "_anchor", "_chosen", "_contention", "_dead", "_decisive", "_firsts", "_forces", "_highest",
+        "_is_ordered", "_isolated_bits", "_layout", "_mapped", "_matched", "_rules_at", "_served", "_spread",
+        "_takes", "_twin",
     )  # fmt: skip
 
     def __init__(
@@ -56,6 +57,7 @@ class Walk:
         self._chosen = [0] * len(layout)  # the provider of every pick
         self._isolated_bits = 0  # providers that serve an isolated pick
         self._dead: set[object] = set()
+        self._alike: list[tuple[int, int, list[int]]] = []
         self._matched: list[list[list[int]]] = []  # one a depth: the matchings of the contention
         self._forces = [self._contention.matchings_of(at) for at in range(len(layout))]
         self._takes: list[tuple[Take, ...]] = [()] * len(layout)  # what every pick takes from its provider
@@ -85,6 +87,7 @@ class Walk:
                     if found:
                         found[-1] = True
                 elif len(self._dead) < _DEAD_MAX:
+                    self._alike = self._alike or self._find_alike()
                     self._dead.add(self._signature(depth))
             elif depth == last:
                 found[-1] = True
@@ -97,6 +100,7 @@ class Walk:
         """Make a pick in every way that leaves the ones behind it a chance; each is undone on resuming."""
         layout, contention, chosen = self._layout, self._contention, self._chosen
         left, draws_of, rules, forces = contention.left, contention.draws[at], self._rules_at[at], self._forces[at]
+        budgets = contention.budgets
         is_isolated, matched, served, draws = layout.isolated[at], self._matched, self._served[at], None
         options = self._options_at(at)
         while options:
@@ -124,7 +128,8 @@ class Walk:
                         left[cell] -= amount
                 if is_isolated:
                     self._isolated_bits ^= bit
-                yield True
+                if not budgets or all(budget.suffices(at + 1) for budget in budgets):
+                    yield True
                 if is_isolated:
                     self._isolated_bits ^= bit
                 if draws:
@@ -143,15 +148,31 @@ class Walk:
         return options
 
     def _signature(self, depth: int) -> object:
-        """Return everything that decides whether the picks from ``depth`` on can be made."""
+        """Return what decides whether the picks from ``depth`` on can be made: equal ones share their fate."""
+        left, bits = self._contention.left, self._isolated_bits
+        if not self._decisive and not self._is_ordered:
+            # Where providers are options of the same picks, it does not matter which of them has what left.
+            return depth, *sorted(
+                (kind, bits >> at & 1, *[left[cell] for cell in cells]) for at, kind, cells in self._alike
+            )
         chosen = self._chosen
         return (
             depth,
-            self._isolated_bits,
-            tuple(self._contention.left),
+            bits,
+            tuple(left),
             tuple(chosen[at] for at in self._decisive if at < depth),
             tuple(chosen[twin] for twin in self._twin[depth:] if 0 <= twin < depth),
         )
+
+    def _find_alike(self) -> list[tuple[int, int, list[int]]]:
+        """Return, for every provider that can run short, which picks it is an option of, and its cells."""
+        found = []
+        for provider in range(len(self._layout.rows)):
+            kind = sum((options >> provider & 1) << at for at, options in enumerate(self._layout.options))
+            cells = sorted({cell for draws in self._contention.draws for cell, _ in draws.get(provider, ())})
+            if cells or any(self._layout.isolated):
+                found.append((provider, kind, cells))
+        return found
 
     def _candidate(self) -> RowCandidate:
         takes = [take for of_pick in self._takes for take in of_pick]

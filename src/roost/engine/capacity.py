@@ -7,6 +7,8 @@ from roost.engine.types import NOTHING, Amounts, Mask, Scores
 from roost.model.journal import InventoryRow
 from roost.model.names import AMOUNT_MAX
 
+_BOUNDLESS = 2.0**61  # far above the sum of all amounts, far from overflow
+
 
 def fits(*, total: Amounts, reserved: Amounts, ratio: Scores, used: Amounts, amount: int) -> Mask:
     """Say which inventories can take ``amount`` more, units aside.
@@ -73,7 +75,8 @@ class ClassColumns:
 
     def put(self, row: int, inventory: InventoryRow) -> None:
         """Set the inventory of one provider; its use stays."""
-        capacity = int((inventory.total - inventory.reserved) * inventory.allocation_ratio)
+        # The ratio may be as large as a float of 32 bits; what nobody could ever use up is unbounded.
+        capacity = int(min((inventory.total - inventory.reserved) * inventory.allocation_ratio, _BOUNDLESS))
         self.total.data[row] = inventory.total
         self.reserved.data[row] = inventory.reserved
         self.min_unit.data[row] = inventory.min_unit
@@ -140,5 +143,5 @@ class ClassColumns:
                 setattr(copy, name, value.fork())
         copy.holders = set(self.holders)
         copy.plain_units = self.plain_units
-        copy._units = dict(self._units)
+        copy._units = dict(self._units)  # noqa: SLF001  # it is the same class
         return copy

@@ -39,7 +39,7 @@ class Column:
     def fork(self) -> "Column":
         """Return an independent copy."""
         copy = Column.__new__(Column)
-        copy._fill = self._fill
+        copy._fill = self._fill  # noqa: SLF001  # it is the same class
         copy.data = self.data.copy()
-        copy._show(len(self.view))
+        copy._show(len(self.view))  # noqa: SLF001
         return copy

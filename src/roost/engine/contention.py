@@ -11,14 +11,14 @@ from roost.engine.state import State
 class Layout:
     """The picks of one anchor in the order in which they are made, with its providers numbered from 0.
 
-    Few options come first: what is forced is decided before what is free. Numbers are in order of
-    preference: the tree's own providers before its lenders, each in row order.
+    Few options come first, and large amounts before small ones: what is forced is decided before what is
+    free. Numbers are in order of preference: the tree's own providers before its lenders, each in row order.
     """
 
     __slots__ = ("isolated", "options", "picks", "rows")
 
     def __init__(self, picks: list[Pick], *, own: set[int], is_isolated: bool) -> None:
-        self.picks = sorted(picks, key=lambda pick: len(pick.options))
+        self.picks = sorted(picks, key=_by_freedom)
         rows = {row for pick in picks for row in pick.options}
         self.rows = sorted(rows & own) + sorted(rows - own)
         bit_of = {row: 1 << at for at, row in enumerate(self.rows)}
@@ -35,12 +35,40 @@ class Layout:
         return len(self.picks)
 
 
+def _by_freedom(pick: Pick) -> tuple[int, list[int]]:
+    return len(pick.options), [-amount for _, amount in pick.demand]
+
+
+class Budget:
+    """Whether what is left of a class is enough, where amounts of several sizes are asked.
+
+    Remains smaller than the least amount still to come are lost, so a poor packing shows early.
+    """
+
+    __slots__ = ("_cells", "_least", "_left", "_need", "_spare")
+
+    def __init__(self, left: list[int], *, cells: list[int], spare: int, amounts: dict[int, int], picks: int) -> None:
+        self._left = left
+        self._cells = cells
+        self._spare = spare  # at providers that need no counting
+        self._need = [sum(amount for at, amount in amounts.items() if at >= depth) for depth in range(picks + 1)]
+        self._least = [
+            min((amount for at, amount in amounts.items() if at >= depth), default=0) for depth in range(picks + 1)
+        ]
+
+    def suffices(self, depth: int) -> bool:
+        """Say whether the picks from ``depth`` on might still be served."""
+        least, left = self._least[depth], self._left
+        return self._spare + sum(left[cell] for cell in self._cells if left[cell] >= least) >= self._need[depth]
+
+
 class Contention:
     """Amounts that several picks draw on, and matchings that show whether all picks can still be made."""
 
-    __slots__ = ("draws", "left", "matchings", "overlaps")
+    __slots__ = ("budgets", "draws", "left", "matchings", "overlaps")
 
     def __init__(self, state: State, layout: Layout) -> None:
+        self.budgets: list[Budget] = []
         self.left: list[int] = []  # of every cell: a provider's class that several picks draw on
         # One dict a pick: provider -> what it draws from cells.
         self.draws: list[dict[int, list[tuple[int, int]]]] = [{} for _ in layout.picks]
@@ -83,16 +111,20 @@ class Contention:
 
     def _contend(self, layout: Layout, amounts: dict[int, int], limits: list[int]) -> None:
         """Make the cells of one class, where the picks that ask it might together ask too much."""
+        cells, spare = [], 0
         for provider, limit in enumerate(limits):
             asking = [at for at in amounts if layout.options[at] >> provider & 1]
-            if len(asking) < 2:
-                continue
-            self.overlaps = True
-            if sum(amounts[at] for at in asking) <= limit:
+            self.overlaps = self.overlaps or len(asking) > 1
+            most = sum(amounts[at] for at in asking)
+            if len(asking) < 2 or most <= limit:
+                spare += most
                 continue
             for at in asking:
                 self.draws[at].setdefault(provider, []).append((len(self.left), amounts[at]))
+            cells.append(len(self.left))
             self.left.append(limit)
+        if cells and len(set(amounts.values())) > 1:
+            self.budgets.append(Budget(self.left, cells=cells, spare=spare, amounts=amounts, picks=len(layout)))
 
 
 def _limits(columns: ClassColumns, layout: Layout) -> list[int]:

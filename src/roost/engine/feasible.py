@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from roost.engine.capacity import ClassColumns
-from roost.engine.search import has_candidate
 from roost.engine.query import Compiled
+from roost.engine.search import has_candidate
 from roost.engine.state import State
 from roost.engine.types import Amounts, Mask, Rows
 from roost.model.names import amount_text
@@ -122,7 +122,8 @@ class Feasibility:
     """
 
     __slots__ = (
-        "checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "lender_hosts", "reasons", "shares", "undecided",
+        "checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "lender_hosts", "reasons", "shares",
+        "undecided",
     )  # fmt: skip
 
     def __init__(
@@ -282,7 +283,9 @@ class _Builder:
 
     def _root_labels(self) -> None:
         for name in sorted(self.query.root_required):
-            self.checks.append(Label(reason=f"lack trait {name}", mask=self._trait_masks(frozenset({name}))[self.roots]))
+            self.checks.append(
+                Label(reason=f"lack trait {name}", mask=self._trait_masks(frozenset({name}))[self.roots])
+            )
         for name in sorted(self.query.root_forbidden):
             worn = self._trait_masks(frozenset({name}))[self.roots]
             self.checks.append(Label(reason=f"have forbidden trait {name}", mask=~worn))
@@ -292,7 +295,9 @@ class _Builder:
             return
         row = self.state.providers.row_of_uuid.get(group.in_tree)
         root = -1 if row is None else self.state.providers.root.data.item(row)
-        if group.suffix and any(self.state.providers.root.data.item(each) == root for each in self.state.sharing_rows()):
+        if group.suffix and any(
+            self.state.providers.root.data.item(each) == root for each in self.state.sharing_rows()
+        ):
             # A provider of that tree may serve the group in other trees, with which it shares.
             self.undecided[:] = True
             return
@@ -340,9 +345,7 @@ class _Builder:
                 # Where one provider allows the amount and another has it free, only a search can tell.
                 self.undecided |= (counts > 1) & self._any_in_tree(offering & ~allowed)
             reason = f"lack {amount_text(name, amount)} or more"
-            amounts.append(
-                Amount(reason=reason, class_id=class_id, amount=amount, units=units, lenders=lenders)
-            )
+            amounts.append(Amount(reason=reason, class_id=class_id, amount=amount, units=units, lenders=lenders))
         alone = takes_part & ~lent
         self._labels_of_unsuffixed(group, alone)
         self.checks.extend(amounts)
@@ -397,7 +400,9 @@ class _Builder:
             if not group.resources:
                 continue
             providers = self._providers_for(group)
-            overlaps = bool(seen_classes & set(group.resources)) or (isolate and bool((seen_providers & providers).any()))
+            overlaps = bool(seen_classes & set(group.resources)) or (
+                isolate and bool((seen_providers & providers).any())
+            )
             is_lent = bool(providers[sharing].any())
             several = len(group.resources) > 1 and len(members) > 1 and not isolate
             bounded = len(members) > 1 and not isolate and not self._plain(group)

@@ -45,7 +45,9 @@ def _serve(family: Family, host: int) -> list[Take] | None:
     left = family.wanted
     for row in family.rows_on(host):
         if all(columns.free.data.item(row) >= amount for columns, amount in family.amounts):
-            takes.extend((row, class_id, amount) for class_id, (_, amount) in zip(family.class_ids, family.amounts, strict=True))
+            takes.extend(
+                (row, class_id, amount) for class_id, (_, amount) in zip(family.class_ids, family.amounts, strict=True)
+            )
             left -= 1
             if not left:
                 return takes

@@ -105,9 +105,7 @@ class Hosts:
         """Make the derived columns of a host right."""
         get = self.columns
         get["free_ram_mb"].data[row] = get["total_usable_ram_mb"].data[row] - get["used_ram_mb"].data[row]
-        get["free_disk_mb"].data[row] = 1024 * (
-            get["total_usable_disk_gb"].data[row] - get["used_disk_gb"].data[row]
-        )
+        get["free_disk_mb"].data[row] = 1024 * (get["total_usable_disk_gb"].data[row] - get["used_disk_gb"].data[row])
         get["free_vcpus"].data[row] = (
             get["vcpus_total"].data[row] * get["cpu_allocation_ratio"].data[row] - get["vcpus_used"].data[row]
         )

@@ -33,7 +33,8 @@ class Pool:
 
     __slots__ = (
         "_at", "_base", "_bound", "_bound_row", "_counts", "_ends", "_floating", "_highs", "_is_loose", "_lows",
-        "_passing", "_penalty", "_raws", "_room", "_rows", "_scores", "_size", "_sorted", "_survivor_raws", "_survivor_rows", "has_outside", "scales",
+        "_passing", "_penalty", "_raws", "_room", "_rows", "_scores", "_size", "_sorted", "_survivor_raws",
+        "_survivor_rows", "has_outside", "scales",
     )  # fmt: skip
 
     def __init__(
@@ -228,13 +229,14 @@ class Pool:
 
     def _order(self, wanted: int) -> Rows:
         scores = self._scores[: self._size]
-        order = np.negative(scores).argsort(kind="stable")
+        order: Rows = np.negative(scores).argsort(kind="stable")
         if self._size == self._sorted:
             return order[:wanted]  # Positions are in row order, so equal scores are too.
         near = scores[order[: wanted + 1]].tolist()
         if len(set(near)) == len(near):
             return order[:wanted]
-        return np.lexsort((self._rows[: self._size], -scores))[:wanted]
+        order = np.lexsort((self._rows[: self._size], -scores))
+        return order[:wanted]
 
     def _rescale(self) -> None:
         """Make scales and scores right for the hosts that pass now."""
@@ -255,8 +257,9 @@ class Pool:
                 low = min(low, self._lows[weigher]) if self.has_outside else low
             if low != scale.low or high != scale.high:
                 moved = True
-                scale = Scale(scale.weigher, low, high, scale.multiplier)
-            scales.append(scale)
+                scales.append(Scale(scale.weigher, low, high, scale.multiplier))
+            else:
+                scales.append(scale)
         if not moved:
             return
         self.scales = scales

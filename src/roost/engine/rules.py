@@ -43,12 +43,20 @@ def _bits(layout: Layout, labels_of: dict[int, frozenset[int]], labels: frozense
     return wearing
 
 
+def _union(masks: list[int]) -> int:
+    union = 0
+    for mask in masks:
+        union |= mask
+    return union
+
+
 class _SameSubtree:
     """One of the chosen providers is above, or is, each of them."""
 
     def __init__(self, state: State, layout: Layout, members: tuple[int, ...]) -> None:
         self.members = members
         self._options = layout.options
+        self._isolated = layout.isolated
         self._above: list[int] = []  # ancestors of every provider and itself, among the providers of the anchor
         self._below = [0] * len(layout.rows)
         number = {row: at for at, row in enumerate(layout.rows)}
@@ -64,19 +72,26 @@ class _SameSubtree:
             self._above.append(above)
 
     def holds(self, chosen: list[int], last: int) -> bool:
-        tops, made, ahead = -1, 0, 0
-        later = []
+        tops, made, occupied = -1, 0, 0
+        later: list[int] = []
+        crowd: list[int] = []
         for at in self.members:
-            if at <= last:
-                tops &= self._above[chosen[at]]
-                made |= 1 << chosen[at]
-            else:
-                later.append(self._options[at])
-                ahead |= self._options[at]
-        tops &= made | ahead
+            if at > last:
+                (crowd if self._isolated[at] else later).append(self._options[at])
+                continue
+            tops &= self._above[chosen[at]]
+            made |= 1 << chosen[at]
+            if self._isolated[at]:
+                occupied |= 1 << chosen[at]
+        tops &= made | _union(later) | _union(crowd)
         while tops:
-            top = (tops & -tops).bit_length() - 1
-            if all(options & self._below[top] for options in later):
+            below = self._below[(tops & -tops).bit_length() - 1]
+            room = below & ~occupied
+            if (
+                all(options & below for options in later)
+                and all(options & room for options in crowd)
+                and len(crowd) <= (_union(crowd) & room).bit_count()
+            ):
                 return True
             tops &= tops - 1
         return False

@@ -1,14 +1,14 @@
 """Candidate search: every way to hold a query, best anchors first, made only as far as they are asked for."""
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, product
 from typing import Literal
 
 import numpy as np
 
 from roost.engine.anchors import anchor_mask
 from roost.engine.candidates import RowCandidate, Walk
-from roost.engine.picks import picks_at
+from roost.engine.picks import Pick, picks_at
 from roost.engine.query import Compiled, UnknownName, compile_query
 from roost.engine.sharing import Sharing
 from roost.engine.state import State
@@ -64,6 +64,10 @@ def has_candidate(state: State, compiled: Compiled, anchor_row: int) -> bool:
         return False
     if compiled.are_picks_free:
         return True
+    if not compiled.kinds and all(pick.options == [anchor_row] for pick in picks):
+        # The root does it all, as a host without children does: its own traits are all there are.
+        traits = state.traits.labels_of(anchor_row)
+        return all(not traits.isdisjoint(each) for each in picks[0].wanted.required)
     return next(iter(Walk(state, compiled, picks, anchor=anchor_row)), None) is not None
 
 
@@ -161,6 +165,17 @@ class _Finder:
             if options in self._seen_options:
                 return
             self._seen_options.add(options)
+        if self._compiled.are_picks_free:
+            yield from _free(picks, anchor)
+            return
         yield from Walk(
             self._state, self._compiled, picks, anchor=anchor, are_mappings_distinct=self._distinct_mappings
         )
+
+
+def _free(picks: list[Pick], anchor: int) -> Iterator[RowCandidate]:
+    """Yield the candidates at an anchor where any provider of one class goes with any of another."""
+    demands = [pick.demand[0] for pick in picks]
+    for rows in product(*[pick.options for pick in picks]):
+        takes = sorted((row, class_id, amount) for row, (class_id, amount) in zip(rows, demands, strict=True))
+        yield RowCandidate(tuple(takes), (("", tuple(sorted(set(rows)))),), anchor)

@@ -19,9 +19,7 @@ class Holder:
 
     __slots__ = ("generation", "id", "instance", "project_id", "takes", "type_id", "user_id", "uuid")
 
-    def __init__(
-        self, consumer: ConsumerRow, takes: list[tuple[int, int]], instance: InstanceRow | None
-    ) -> None:
+    def __init__(self, consumer: ConsumerRow, takes: list[tuple[int, int]], instance: InstanceRow | None) -> None:
         self.id = consumer.id
         self.uuid = consumer.uuid
         self.generation = consumer.generation
@@ -57,9 +55,10 @@ class State:
     """All columns of one process. Only ``roost.engine.apply`` changes one."""
 
     __slots__ = (
-        "_best", "_host_trees", "aggregate_names", "aggregate_versions", "aggregates", "changes", "class_ids", "classes",
-        "content_versions", "counted", "documents", "groups", "groups_by_uuid", "holders", "holders_by_id", "hosts", "inventory_version",
-        "membership", "metadata", "position", "providers", "shared_version", "stale_hosts", "traits", "trait_ids",
+        "_best", "_host_trees", "aggregate_names", "aggregate_versions", "aggregates", "changes", "class_ids",
+        "classes", "content_versions", "counted", "documents", "groups", "groups_by_uuid", "holders",
+        "holders_by_id", "hosts", "inventory_version", "membership", "metadata", "position", "providers",
+        "shared_version", "stale_hosts", "trait_ids", "traits",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -158,7 +157,15 @@ class State:
         copy = State()
         for name in ("class_ids", "trait_ids", "aggregates", "providers", "traits", "membership", "hosts", "changes"):
             setattr(copy, name, getattr(self, name).fork())
-        for name in ("aggregate_names", "aggregate_versions", "content_versions", "counted", "documents", "holders", "holders_by_id"):
+        for name in (
+            "aggregate_names",
+            "aggregate_versions",
+            "content_versions",
+            "counted",
+            "documents",
+            "holders",
+            "holders_by_id",
+        ):
             setattr(copy, name, dict(getattr(self, name)))
         copy.metadata = {aggregate: dict(pairs) for aggregate, pairs in self.metadata.items()}
         copy.classes = {class_id: columns.fork() for class_id, columns in self.classes.items()}

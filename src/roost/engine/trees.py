@@ -62,7 +62,7 @@ class Providers:
         if version < self.versions[row]:
             return row
         self.versions[row] = version
-        del self.row_of_name[self.names[row]]
+        _forget(self.row_of_name, self.names[row], row)
         self.names[row] = name
         self.row_of_name[name] = row
         if parent_row != self.parent.view[row]:
@@ -107,8 +107,8 @@ class Providers:
         self.shape_version += 1
         row = self.row_of_id.pop(provider_id)
         self.alive.data[row] = False
-        del self.row_of_uuid[self.uuids[row]]
-        del self.row_of_name[self.names[row]]
+        _forget(self.row_of_uuid, self.uuids[row], row)
+        _forget(self.row_of_name, self.names[row], row)
         parent, root = int(self.parent.view[row]), int(self.root.view[row])
         if parent >= 0:
             self.children[parent].remove(row)
@@ -131,3 +131,9 @@ class Providers:
         copy.tree = {row: list(rows) for row, rows in self.tree.items()}
         copy.shape_version = self.shape_version
         return copy
+
+
+def _forget(row_of: dict[str, int], name: str, row: int) -> None:
+    # Changes may be read out of order: by now the name may be another provider's.
+    if row_of.get(name) == row:
+        del row_of[name]

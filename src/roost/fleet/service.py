@@ -1,10 +1,7 @@
 """Fleet: the hosts on the providers, their aggregates and server groups, and the documents requests name."""
 
 import hashlib
-
 from collections.abc import Sequence
-from typing import Protocol
-
 import msgspec
 
 from roost.engine.state import State
@@ -12,39 +9,22 @@ from roost.errors import BadRequest, NotFound
 from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostSpec
 from roost.model.journal import Item, PutAggregate, PutDocument, PutGroup, PutHost, Write
-from roost.model.names import uuid_bytes
-from roost.ports import IdKind
+from roost.model.names import uuid_bytes, uuid_form
+from roost.ports import Journal
 
 _BATCH = 1000
-
-
-class Ledger(Protocol):
-    """What the fleet needs of the current state: see ``roost.placement.current.Current``."""
-
-    @property
-    def state(self) -> State:
-        """The columns."""
-
-    def new_id(self, kind: IdKind) -> int:
-        """Return an identity that nobody else will ever get."""
-
-    def write(self, writes: Sequence[Write]) -> None:
-        """Commit writes, all or nothing."""
-
-    def stage_write(self, item: Item) -> None:
-        """Commit writes with the next group."""
 
 
 class Fleet:
     """What runs where, and the acts that change it."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
 
     @property
     def state(self) -> State:
         """The columns, as of the last refresh."""
-        return self._ledger.state
+        return self._journal.state
 
     def create_aggregates(self, aggregates: Sequence[Aggregate]) -> None:
         """Create aggregates; hosts join by the ``aggregates`` of their root provider.
@@ -55,10 +35,11 @@ class Fleet:
         known = set(self.state.aggregates)
         writes = []
         for aggregate in aggregates:
-            if aggregate.uuid in known:
-                raise BadRequest(f"aggregate {aggregate.name}: uuid {aggregate.uuid} is taken")
-            known.add(aggregate.uuid)
-            number = self._ledger.new_id("aggregate")
+            uuid = uuid_form(aggregate.uuid)
+            if uuid in known:
+                raise BadRequest(f"aggregate {aggregate.name}: uuid {uuid} is taken")
+            known.add(uuid)
+            number = self._journal.new_id("aggregate")
             body = _uuid_bytes(aggregate.uuid, "aggregate")
             writes.append(PutAggregate(number, body, aggregate.name, aggregate.metadata, 0))
         self._write(writes)
@@ -74,7 +55,7 @@ class Fleet:
         writes = []
         taken: set[int] = set()
         for spec in specs:
-            row = providers.row_of_uuid.get(spec.provider_uuid)
+            row = providers.row_of_uuid.get(uuid_form(spec.provider_uuid))
             if row is None:
                 raise NotFound("provider", spec.provider_uuid)
             if int(providers.parent.view[row]) >= 0:
@@ -83,7 +64,7 @@ class Fleet:
                 raise BadRequest(f"host {spec.node}: its provider {spec.provider_uuid} has a host already")
             taken.add(row)
             facts = msgspec.Raw(msgspec.msgpack.encode(spec.facts))
-            writes.append(PutHost(self._ledger.new_id("host"), providers.ids[row], spec.host, spec.node, facts, 0))
+            writes.append(PutHost(self._journal.new_id("host"), providers.ids[row], spec.host, spec.node, facts, 0))
         self._write(writes)
 
     def create_groups(self, groups: Sequence[ServerGroup]) -> None:
@@ -95,17 +76,18 @@ class Fleet:
         known = set(self.state.groups_by_uuid)
         writes = []
         for group in groups:
-            if group.uuid in known:
-                raise BadRequest(f"server group {group.name}: uuid {group.uuid} is taken")
-            known.add(group.uuid)
+            uuid = uuid_form(group.uuid)
+            if uuid in known:
+                raise BadRequest(f"server group {group.name}: uuid {uuid} is taken")
+            known.add(uuid)
             body = _uuid_bytes(group.uuid, "server group")
-            number = self._ledger.new_id("group")
+            number = self._journal.new_id("group")
             writes.append(PutGroup(number, body, group.name, group.policy, group.max_server_per_host))
         self._write(writes)
 
     def _write(self, writes: Sequence[Write]) -> None:
         for start in range(0, len(writes), _BATCH):
-            self._ledger.write(writes[start : start + _BATCH])
+            self._journal.write(writes[start : start + _BATCH])
 
     def document(self, kind: str, body: bytes) -> int:
         """Return the number of a flavor, image, request or settings; a new one is stored with the next commit.
@@ -115,7 +97,7 @@ class Fleet:
         fingerprint = hashlib.blake2b(kind.encode() + b"\0" + body, digest_size=16).digest()
         number = int.from_bytes(fingerprint[:8], "big") >> 2 | 1
         if (kind, fingerprint) not in self.state.documents:
-            self._ledger.stage_write(Item(writes=(PutDocument(number, kind, fingerprint, body),)))
+            self._journal.stage_write(Item(writes=(PutDocument(number, kind, fingerprint, body),)))
         return number
 
 

@@ -47,6 +47,16 @@ def uuid_bytes(text: str) -> bytes | None:
         return None
 
 
+def uuid_form(text: str) -> str:
+    """Return a uuid in the one spelling that is kept; what is no uuid stays as it is.
+
+    >>> uuid_form("C0FFEE00C0FFEE00C0FFEE00C0FFEE00")
+    'c0ffee00-c0ff-ee00-c0ff-ee00c0ffee00'
+    """
+    body = uuid_bytes(text)
+    return text if body is None else uuid_text(body)
+
+
 def uuid_text(body: bytes) -> str:
     """Return 16 bytes as a uuid is written."""
     digits = body.hex()

@@ -10,6 +10,7 @@ from roost.ports import IdKind, Store
 
 # How many identities are fetched from the store at once.
 _BLOCK = 4096
+_SCARCE: frozenset[IdKind] = frozenset({"symbol"})
 
 
 class Current:

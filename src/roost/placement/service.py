@@ -1,7 +1,8 @@
 """Placement: providers and what they offer, and who holds how much of it."""
 
-
 from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from roost.engine.apply import occupy, undo
 from roost.engine.state import State
@@ -24,8 +25,8 @@ from roost.model.journal import (
     Write,
 )
 from roost.model.provider import Inventory, ProviderSpec
-from roost.ports import IdKind
 from roost.placement.current import Current
+from roost.ports import IdKind
 
 # Custom classes are numbered from here, as the field does, so that standard ones can still come.
 _FIRST_CUSTOM_CLASS = 10_000
@@ -100,6 +101,7 @@ class Placement:
             BadRequest: a uuid, name, class or trait is malformed or taken, or a parent is not known.
             NotFound: an aggregate is not known.
         """
+        specs = [_spelt(spec) for spec in specs]
         self._check_new(specs)
         self.ensure_names(
             resource_classes={name for spec in specs for name in spec.inventories},
@@ -231,6 +233,17 @@ class Placement:
             self._current.stage_release(Release([holder.id], frees, places))
             ended += 1
         return ended
+
+
+def _spelt(spec: ProviderSpec) -> ProviderSpec:
+    """Return a spec with its uuids in the spelling that is kept."""
+    form = names.uuid_form
+    return msgspec.structs.replace(
+        spec,
+        uuid=form(spec.uuid),
+        parent_uuid=None if spec.parent_uuid is None else form(spec.parent_uuid),
+        aggregates=frozenset(form(aggregate) for aggregate in spec.aggregates),
+    )
 
 
 def _uuid_bytes(text: str, kind: str) -> bytes:

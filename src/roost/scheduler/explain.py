@@ -16,7 +16,9 @@ def refusal_text(stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) ->
     '0 of 10 hosts: 6 lack 2,048 MiB memory or more, 4 are down'
     """
     hosts = stages[0].before if stages else 0
-    refusing = sorted((stage for stage in stages if stage.before > stage.after), key=lambda stage: stage.after - stage.before)
+    refusing = sorted(
+        (stage for stage in stages if stage.before > stage.after), key=lambda stage: stage.after - stage.before
+    )
     counted = ", ".join(f"{stage.before - stage.after:,} {stage.reason}" for stage in refusing)
     left = stages[-1].after if stages else 0
     text = f"{left:,} of {hosts:,} hosts" + (f": {counted}" if counted else "")

@@ -68,7 +68,10 @@ def claim_on(state: State, shape: Shape, row: int, *, consumer: ConsumerRow, tak
         places.append(place)
         scope, holder = place.scope, place.holder
     return Claim(
-        [consumer], held, [InstanceRow(number, host_id, shape.flavor_id, shape.image_id, group.id, scope, holder)], places
+        [consumer],
+        held,
+        [InstanceRow(number, host_id, shape.flavor_id, shape.image_id, group.id, scope, holder)],
+        places,
     )
 
 

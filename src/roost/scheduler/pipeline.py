@@ -166,7 +166,8 @@ class Shape:
 
     def table(self, ranked: Ranked) -> list[HostScore]:
         """Return the evidence of weighing: the best hosts with their raw weights."""
-        return self._weighing.table(self._state.hosts.names, ranked.rows[:_TABLE], ranked.raws, ranked.totals)
+        names = self._state.hosts.names
+        return self._weighing.table(names, ranked.rows[:_TABLE], raws=ranked.raws, totals=ranked.totals)
 
     def _touched(self) -> list[int] | None:
         """Return the hosts touched since the last look, or None if that is not known."""

@@ -15,7 +15,7 @@ Only the flush can lose a race, so only the flush leads to another choice.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -26,12 +26,12 @@ from roost.errors import BadRequest, Conflict, NotFound, RoostError
 from roost.model.decision import Decision, HostScore, Pick, Scale, Stage
 from roost.model.evidence import pack, pack_checks
 from roost.model.fleet import Departure
-from roost.model.journal import Claim, ConsumerRow, EvidenceRow, Item, Refusal
+from roost.model.journal import Claim, ConsumerRow, EvidenceRow, Item
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Request
 from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
-from roost.ports import Clock, IdKind, Random
+from roost.ports import Clock, Documents, Placement, Random
 from roost.scheduler.explain import refusal_text
 from roost.scheduler.picks import (
     Allocations,
@@ -54,53 +54,6 @@ _SERIES_MIN = 4
 _LOSSES_IN_ROUND = 32
 
 
-class Ledger(Protocol):
-    """What selecting needs of Placement and the journal behind it."""
-
-    @property
-    def state(self) -> State:
-        """The columns."""
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether other processes may write too."""
-
-    @property
-    def staged_count(self) -> int:
-        """How many items wait for the next commit."""
-
-    def refresh(self) -> bool:
-        """Read what other processes committed; say whether there was anything."""
-
-    def new_id(self, kind: IdKind) -> int:
-        """Return a fresh identity."""
-
-    def occupy(self, claim: Claim) -> None:
-        """Let one instance take its amounts in the columns, for the picks after it to see."""
-
-    def withdraw(self, claims: Sequence[Claim]) -> None:
-        """Take back what was occupied and not staged."""
-
-    def stage(self, item: Item) -> int:
-        """Add a claim that occupies already, with its evidence, to the next commit; return its place there."""
-
-    def release(self, consumer_uuids: Sequence[str]) -> int:
-        """Let consumers end with the next commit."""
-
-    def flush(self) -> list[Refusal | None]:
-        """Make all that is staged durable; one verdict an item."""
-
-    def drop(self) -> None:
-        """Forget what is staged."""
-
-
-class Documents(Protocol):
-    """Where flavors, images, requests and settings are stored once: see ``roost.fleet.service.Fleet``."""
-
-    def document(self, kind: str, body: bytes) -> int:
-        """Return the number of a document."""
-
-
 @dataclass(slots=True, kw_only=True)
 class _Wish:
     """A request on its way to a decision."""
@@ -118,7 +71,7 @@ class Scheduler:
     """Chooses and claims hosts.
 
     Args:
-        ledger: Placement's columns and claims.
+        placement: Placement's columns and claims.
         documents: where what decisions refer to is stored.
         rules: the enabled filters and weighers.
         settings, filter_settings: the sections ``[scheduler]`` and ``[filter_scheduler]``.
@@ -128,11 +81,11 @@ class Scheduler:
     """
 
     def __init__(
-        self, *, ledger: Ledger, documents: Documents, rules: Rules, settings: SchedulerSettings,
+        self, *, placement: Placement, documents: Documents, rules: Rules, settings: SchedulerSettings,
         filter_settings: FilterScheduler, default_zone: str, settings_body: bytes, group_max: int,
         clock: Clock, random: Random,
     ) -> None:  # fmt: skip
-        self._ledger = ledger
+        self._placement = placement
         self._documents = documents
         self._settings = settings
         self._filter_settings = filter_settings
@@ -164,18 +117,18 @@ class Scheduler:
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
                     self._is_fresh = False
-                    self._attempt(results, at, lambda act=act: self._ledger.release(act.instance_uuids))
+                    self._attempt(results, at, partial(self._placement.release, act.instance_uuids))
                 else:
                     wish = _Wish(at=at, request=act)
-                    if self._attempt(results, at, lambda wish=wish: self._choose(wish)):
+                    if self._attempt(results, at, partial(self._choose, wish)):
                         waiting.append(wish)
                         arriving.update(act.instance_uuids)
-                if self._ledger.staged_count >= self._group_max:
+                if self._placement.staged_count >= self._group_max:
                     self._settle(results, waiting)
                     waiting, arriving = [], set()
             self._settle(results, waiting)
         except BaseException:
-            self._ledger.drop()
+            self._placement.drop()
             raise
         return results
 
@@ -209,8 +162,8 @@ class Scheduler:
         A refusal that rests on claims of our own is only sure when these are durable and nobody else wrote
         meanwhile: they may be lost, and others may have given back what they seemed to use up.
         """
-        while waiting or self._ledger.staged_count:
-            verdicts = self._ledger.flush()
+        while waiting or self._placement.staged_count:
+            verdicts = self._placement.flush()
             losers, unsure = [], []
             for wish in waiting:
                 refusal = verdicts[wish.place] if wish.place >= 0 else None
@@ -220,7 +173,7 @@ class Scheduler:
                     results[wish.at] = wish.decision
                 else:
                     assert wish.decision is not None
-                    wish.lost.extend(hosts_lost(self._ledger.state, wish.decision, refusal))
+                    wish.lost.extend(hosts_lost(self._placement.state, wish.decision, refusal))
                     wish.races += 1
                     losers.append(wish)
             if not losers and not unsure:
@@ -228,20 +181,20 @@ class Scheduler:
             waiting = sorted(losers + unsure, key=lambda wish: wish.at)
             if self._refresh() or losers:
                 waiting = [
-                    wish for wish in waiting if self._attempt(results, wish.at, lambda wish=wish: self._choose(wish))
+                    wish for wish in waiting if self._attempt(results, wish.at, partial(self._choose, wish))
                 ]
                 continue
             for wish in unsure:
                 assert wish.evidence is not None
-                wish.place = self._ledger.stage(Item(writes=(), evidence=(wish.evidence,)))
+                wish.place = self._placement.stage(Item(writes=(), evidence=(wish.evidence,)))
 
     def _refresh(self) -> bool:
         self._is_fresh = True
-        return self._ledger.refresh()
+        return self._placement.refresh()
 
     def _choose(self, wish: _Wish) -> None:
         """Choose hosts for a request as things are now, and stage the claim, or the refusal."""
-        request, state = wish.request, self._ledger.state
+        request, state = wish.request, self._placement.state
         started_s = self._clock.elapsed_s()
         if wish.races >= self._settings.claim_rounds * _LOSSES_IN_ROUND:
             raise Conflict(f"the request lost {wish.races} races against other processes; try again")
@@ -261,11 +214,11 @@ class Scheduler:
         wish.evidence = self._evidence_row(decision, number, request.project_id, checks_id=shape.checks_id)
         if choice.claims:
             self._is_fresh = False
-        elif self._ledger.is_shared and not self._is_fresh:
+        elif self._placement.is_shared and not self._is_fresh:
             wish.place = -1
             return
         writes = (merged(choice.claims),) if choice.claims else ()
-        wish.place = self._ledger.stage(Item(writes=writes, evidence=(wish.evidence,)))
+        wish.place = self._placement.stage(Item(writes=writes, evidence=(wish.evidence,)))
 
     def _store_documents(self, shape: Shape, request: Request) -> None:
         """Store once what all decisions of a shape refer to."""
@@ -306,7 +259,7 @@ class Scheduler:
                 ranked = shape.rank(self._depth if self._draws else 1, is_series=left >= _SERIES_MIN)
         if len(choice.rows) < request.count:
             choice.refuse(shape, ranked)
-            self._ledger.withdraw(choice.claims)
+            self._placement.withdraw(choice.claims)
             choice.claims = []
             return choice
         if request.count > 1 and self._settings.max_attempts > 1:
@@ -314,11 +267,9 @@ class Scheduler:
             choice.alternates = self._alternates(shape, ranked, choice.rows)
         return choice
 
-    def _take(
-        self, shape: Shape, request: Request, choice: "_Choice", *, rows: list[int], uuids: list[bytes]
-    ) -> None:
+    def _take(self, shape: Shape, request: Request, choice: "_Choice", *, rows: list[int], uuids: list[bytes]) -> None:
         """Let the next instances occupy hosts, one a row."""
-        state, new_id = self._ledger.state, self._ledger.new_id
+        state, new_id = self._placement.state, self._placement.new_id
         held: dict[int, tuple[Takes, Allocations]] = {}
         claims = []
         for row in rows:
@@ -333,7 +284,7 @@ class Scheduler:
             choice.rows.append(row)
             choice.picks.append(pick_on(state, row, instance_uuid=uuid_text(body), allocations=found[1]))
         claim = merged(claims)
-        self._ledger.occupy(claim)
+        self._placement.occupy(claim)
         choice.claims.append(claim)
 
     @property
@@ -364,18 +315,18 @@ class Scheduler:
         wanted = self._settings.max_attempts - 1
         if not wanted:
             return {}
-        state = self._ledger.state
+        state = self._placement.state
         chosen = set(rows)
         cells: dict[str, list[Pick]] = {state.hosts.facts[row].cell: [] for row in rows}
         found = self._fill(cells, shape, ranked.rows, chosen=chosen, wanted=wanted)
         if ranked.left > len(ranked.rows) and any(len(picks) < wanted for picks in found.values()):
             found = self._fill({cell: [] for cell in cells}, shape, shape.rank_all().rows, chosen=chosen, wanted=wanted)
-        return found
+        return {cell: picks for cell, picks in found.items() if picks}
 
     def _fill(
         self, cells: dict[str, list[Pick]], shape: Shape, rows: list[int], *, chosen: set[int], wanted: int
     ) -> dict[str, list[Pick]]:
-        state, missing = self._ledger.state, len(cells)
+        state, missing = self._placement.state, len(cells)
         for row in rows:
             if not missing:
                 break
@@ -404,10 +355,12 @@ class Scheduler:
             stages=choice.stages,
             scales=choice.scales,
             best=choice.best,
-            reason="" if is_granted else refusal_text(choice.stages, found=len(choice.picks), wanted=wish.request.count),
+            reason=""
+            if is_granted
+            else refusal_text(choice.stages, found=len(choice.picks), wanted=wish.request.count),
             warnings=shape.warnings,
             conflicts=wish.lost,
-            position=self._ledger.state.position,
+            position=self._placement.state.position,
             seed=seed,
             settings_id=shape.settings_id,
             search_s=search_s,
@@ -418,7 +371,7 @@ class Scheduler:
         picks = decision.picks
         hosts = picks[0].host if len(picks) == 1 else " ".join(dict.fromkeys(pick.host for pick in picks))
         return EvidenceRow(
-            self._ledger.new_id("decision"), uuid, decision.decided_at_s, decision.outcome, project_id,
+            self._placement.new_id("decision"), uuid, decision.decided_at_s, decision.outcome, project_id,
             decision.settings_id, hosts[:255], decision.reason, pack(decision, checks_id=checks_id),
         )  # fmt: skip
 

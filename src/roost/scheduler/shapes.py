@@ -2,7 +2,7 @@
 
 import math
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 import msgspec
@@ -13,7 +13,7 @@ from roost.engine.query import UnknownName, compile_query
 from roost.engine.state import State
 from roost.engine.types import Mask
 from roost.errors import BadRequest, NotFound
-from roost.model.names import is_resource_class, is_trait
+from roost.model.names import is_resource_class, is_trait, uuid_form
 from roost.model.request import CandidateQuery, Request
 from roost.scheduler.filters.fault_domain import FaultDomain
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
@@ -29,7 +29,7 @@ from roost.scheduler.weighing import Weighing
 _KEPT = 256
 # The commit guards the rule of a server group whatever the settings enable, and for forced hosts too, so no
 # host may be chosen that it would refuse.
-_GUARDS: tuple[type[Filter], ...] = (ServerGroupAntiAffinity, ServerGroupAffinity, FaultDomain)
+_GUARDS: tuple[Callable[[NoOptions], Filter], ...] = (ServerGroupAntiAffinity, ServerGroupAffinity, FaultDomain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,7 +84,7 @@ class Shapes:
         state = self._state
         group = None
         if request.group is not None:
-            group = state.groups_by_uuid.get(request.group)
+            group = state.groups_by_uuid.get(uuid_form(request.group))
             if group is None:
                 raise NotFound("server group", request.group)
         spec = Spec(request, group=group, now_s=now_s)
@@ -112,8 +112,8 @@ class Shapes:
     @staticmethod
     def _guards(spec: Spec, enabled: set[str]) -> list[Filter]:
         """Return the filters of the request's server group that the commit will insist on, and nobody asked for."""
-        made: list[Filter] = [guard(NoOptions()) for guard in _GUARDS if guard.name not in enabled]
-        return [guard for guard in made if guard.concerns(spec)]
+        made = [guard(NoOptions()) for guard in _GUARDS]
+        return [guard for guard in made if guard.name not in enabled and guard.concerns(spec)]
 
     def _verdict(self, rule: Filter, spec: Spec) -> _Verdict:
         """Return what a filter says of all hosts, if that holds for longer than one decision."""

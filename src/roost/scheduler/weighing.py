@@ -158,15 +158,16 @@ class Weighing:
             ]
         return scales + self._flat_scales
 
-    def table(self, hosts: list[str], rows: list[int], raws: list[list[float]], totals: list[float]) -> list[HostScore]:
+    def table(
+        self, hosts: list[str], rows: list[int], *, raws: list[list[float]], totals: list[float]
+    ) -> list[HostScore]:
         """Return one line of the score table a host; its raw weights are in the order of ``scales``."""
         if not raws or (not raws[0] and self._active):
             return [HostScore(hosts[row], 0.0, []) for row in rows]
         flat = self._flat_raws
         if not self._is_overridden:
             return [
-                HostScore(hosts[row], total, raw + flat)
-                for row, raw, total in zip(rows, raws, totals, strict=False)
+                HostScore(hosts[row], total, raw + flat) for row, raw, total in zip(rows, raws, totals, strict=False)
             ]
         own = [weigher.multiplier for weigher in self._active]
         ends = [scale.multiplier for scale in self._flat_scales]

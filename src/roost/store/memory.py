@@ -94,6 +94,11 @@ class MemoryStore:
             return [row for row in rows.values() if row.uuid == uuid]
         return [rows[number] for number in sorted(rows, reverse=True)[:newest]]
 
+    def document(self, number: int) -> bytes | None:
+        """See ``Store.document``."""
+        found = self._world.shelves.documents.get(number)
+        return None if found is None else found.body
+
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. The feed of this store has no time, so it is cut by size alone."""
         rows = self._world.shelves.decisions.rows

@@ -213,6 +213,11 @@ class PostgresStore:
             rows = self._read(select(DECISION, "WHERE uuid = ANY (%b)"), (Array("uuid", [uuid]),))
         return [EvidenceRow(*row) for row in rows]
 
+    def document(self, number: int) -> bytes | None:
+        """See ``Store.document``."""
+        rows = self._read("SELECT body FROM document WHERE id = %b", (number,))
+        return bytes(rows[0][0]) if rows else None
+
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. Changes of the last minutes stay, whatever the bounds: a peer may not have read them."""
         if self._kept is None or time.monotonic() - self._kept[1] > _MEASURED_AGAIN_S:

@@ -214,6 +214,12 @@ class SqliteStore:
                 rows = self._connection.execute(select(DECISION, where), (uuid,))
             return [EvidenceRow(*row) for row in rows]
 
+    def document(self, number: int) -> bytes | None:
+        """See ``Store.document``."""
+        with sqlite_file.explained(self.path):
+            row = self._connection.execute("SELECT body FROM document WHERE id = ?", (number,)).fetchone()
+        return None if row is None else bytes(row[0])
+
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``."""
         with sqlite_file.explained(self.path), self._transaction():

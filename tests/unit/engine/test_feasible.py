@@ -12,8 +12,17 @@ from roost.engine.search import has_candidate
 from roost.engine.state import State
 from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, PutHost, Release
 from tests.forests import compiled_of, query_of, questions, state_of, uuid_of
+from tests.reference.candidates import SHARES, Group, Node, Query, Stock
 
 _NO_FACTS = msgspec.Raw(msgspec.msgpack.encode({}))
+
+
+class AllHosts(Random):
+    """Leaves no root without a host."""
+
+    def choice(self, seq):
+        """Return the first."""
+        return seq[0]
 
 
 def put_hosts(state: State, random: Random) -> None:
@@ -88,6 +97,33 @@ def without_version_rule(question):
     """The rule of old Placement versions, one provider a tree, is no part of requests."""
     forest, query = question
     return forest, query.__class__(**{**vars(query), "one_provider_a_tree": False})
+
+
+def test_a_tree_that_is_asked_for_may_serve_the_trees_it_shares_with():
+    lender = Node(stocks={"CUSTOM_DEVICE": Stock(4)}, traits=frozenset({SHARES}), aggregates=frozenset({"agg-1"}))
+    borrower = Node(stocks={"VCPU": Stock(4)}, aggregates=frozenset({"agg-1"}))
+    stranger = Node(stocks={"VCPU": Stock(4)})
+    device = Group(suffix="_1", resources={"CUSTOM_DEVICE": 1}, in_tree="lender")
+    query = Query(groups=(Group(resources={"VCPU": 1}), device))
+    state = state_of({"lender": lender, "borrower": borrower, "stranger": stranger})
+    put_hosts(state, AllHosts())
+    agree(state, query)
+    fit = feasibility(state, query_of(query), compiled_of(state, query))
+    found = dict(zip((state.hosts.names[row] for row in range(3)), verdicts_of_all(state, fit), strict=True))
+    assert found == {"lender": False, "borrower": True, "stranger": False}
+
+
+def test_a_provider_in_debt_takes_no_places_from_the_others():
+    root_and_two = {
+        "root": Node(stocks={"VCPU": Stock(1)}),
+        "a": Node(parent="root", stocks={"CUSTOM_DEVICE": Stock(1, used=3)}),
+        "b": Node(parent="root", stocks={"CUSTOM_DEVICE": Stock(1)}),
+        "c": Node(parent="root", stocks={"CUSTOM_DEVICE": Stock(1)}),
+    }
+    devices = tuple(Group(suffix=suffix, resources={"CUSTOM_DEVICE": 1}) for suffix in ("_1", "_2"))
+    state = state_of(root_and_two)
+    put_hosts(state, AllHosts())
+    agree(state, Query(groups=(Group(resources={"VCPU": 1}), *devices), policy="isolate"))
 
 
 @settings(max_examples=400)

@@ -209,7 +209,7 @@ class ForkLedger:
 def dry_run(roost, settings, requests, *, seed):
     ledger = ForkLedger(roost.state, 10**6)
     scheduler = Scheduler(
-        ledger=ledger, documents=ledger, rules=plugins.build(settings), settings=settings.scheduler,
+        placement=ledger, documents=ledger, rules=plugins.build(settings), settings=settings.scheduler,
         filter_settings=settings.filter_scheduler, default_zone="nova", settings_body=settings.body(),
         group_max=10**6, clock=FixedClock(), random=SeededRandom(seed),
     )  # fmt: skip

@@ -107,7 +107,7 @@ def follow(seed: int, *, hosts: int, looks: int) -> list[Watched]:
     return shapes
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32), st.sampled_from([1, 2, 3, 20, 130, 200, 300, 450]))
 def test_what_a_shape_remembers_is_what_a_new_look_at_all_hosts_says(seed, hosts):
     follow(seed, hosts=hosts, looks=40)

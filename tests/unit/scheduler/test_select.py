@@ -241,6 +241,22 @@ def test_a_departure_of_nobody_is_none():
     assert roost.work([Departure(instance_uuids=(uuid_named("nobody"),)), Departure(instance_uuids=())]) == [None, None]
 
 
+def sharing(name, *, aggregates, **totals):
+    """Give a host that shares what it has with those in its aggregates."""
+    made = host(name, aggregates=aggregates, **totals)
+    provider = _replaced(made.providers[0], traits=frozenset({"MISC_SHARES_VIA_AGGREGATE"}))
+    return _replaced(made, providers=[provider])
+
+
+def test_hosts_that_live_on_another_host_s_disk_notice_when_it_is_full():
+    fleets = [aggregate("a"), sharing("disks", aggregates=["a"], VCPU=1, MEMORY_MB=1, DISK_GB=5)]
+    roost = roost_with(*fleets, *(host(f"h{at}", aggregates=["a"], VCPU=64, MEMORY_MB=64) for at in range(3)))
+    asked = Request(flavor=Flavor(name="f", vcpus=1, memory_mb=1, root_gb=1))
+    decisions = [roost.decide(asked) for _ in range(8)]
+    assert [each.is_granted for each in decisions] == [True] * 5 + [False] * 3
+    assert decisions[-1].reason == "0 of 4 hosts: 4 lack 1 GiB disk or more"
+
+
 # --- alternates ------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,150 @@
+"""Databases to measure on: a fleet is installed once, and every repetition works on a copy of its own."""
+
+import gc
+import shutil
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.fleets import fleet_of
+from bench.workloads import Workload
+from roost.app import Roost
+from roost.model.journal import Item
+from roost.model.settings import Store as StoreSettings
+from roost.ports import Committed, Store
+from roost.settings import load_settings
+from roost.store.memory import MemoryStore
+from roost.store.opening import open_store
+
+
+class Skipped(Exception):
+    """A workload cannot be run here; the message says why."""
+
+
+class Moment(NamedTuple):
+    """A moment on two clocks; that of the processor stands still while others run or a disk is waited for."""
+
+    wall_s: float
+    cpu_s: float
+
+    @classmethod
+    def now(cls) -> "Moment":
+        """Return the present moment of this thread."""
+        return cls(time.perf_counter(), time.thread_time())
+
+
+class TimedStore:
+    """A store that notes when it committed."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.commits: list[tuple[Moment, Moment]] = []  # start, end
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def commit(self, items: Sequence[Item]) -> Committed:
+        """Commit, and note when."""
+        start = Moment.now()
+        committed = self._store.commit(items)
+        self.commits.append((start, Moment.now()))
+        return committed
+
+
+class Databases:
+    """Databases in one folder, and a PostgreSQL server when somebody asks for one.
+
+    Args:
+        folder: where the files are made; it decides what a flush costs.
+        postgresql: URL of a running server, of any database there; empty: one of our own is started.
+    """
+
+    def __init__(self, folder: Path, *, postgresql: str = "") -> None:
+        self.folder = folder
+        self._url = postgresql
+        self._server: Any = None
+        self._copies = 0
+
+    def close(self) -> None:
+        """Stop the server, if one was started."""
+        if self._server is not None:
+            self._server.stop()
+
+    def template(self, fleet: str, hosts: int) -> Path:
+        """Return a closed SQLite database with a fleet in it and nothing claimed."""
+        path = self.folder / f"{fleet}-{hosts}.db"
+        if not path.exists():
+            fresh = path.with_suffix(".new")
+            with Roost(open_store(fresh, settings=StoreSettings()), load_settings(None)) as roost:
+                roost.install(fleet_of(fleet, hosts))
+            gc.unfreeze()
+            fresh.replace(path)
+        return path
+
+    @contextmanager
+    def store(self, kind: str, template: Path | None = None) -> Iterator[Store]:
+        """Open a store of its own: of SQLite a copy of ``template`` or an empty file, else an empty database."""
+        with closing(self._open(kind, template)) as store:
+            yield store
+
+    def _open(self, kind: str, template: Path | None) -> Store:
+        match kind:
+            case "memory":
+                return MemoryStore()
+            case "postgresql":
+                return open_store(self._fresh_postgresql(), settings=StoreSettings())
+            case "sqlite-full" | "sqlite-normal":
+                self._copies += 1
+                path = self.folder / f"copy-{self._copies}" / "roost.db"
+                path.parent.mkdir()
+                if template is not None:
+                    shutil.copyfile(template, path)
+                return open_store(path, settings=StoreSettings(synchronous=kind.removeprefix("sqlite-").upper()))
+            case _:
+                raise ValueError(kind)
+
+    @contextmanager
+    def roost(self, workload: Workload) -> Iterator[tuple[Roost, TimedStore]]:
+        """Open Roost on a fleet of its own, with a store that notes its commits."""
+        is_file = workload.store.startswith("sqlite")
+        template = self.template(workload.fleet, workload.hosts) if is_file and workload.hosts else None
+        with self.store(workload.store, template) as store:
+            timed = TimedStore(store)
+            roost = Roost(timed, load_settings(None))
+            if not is_file:
+                roost.install(fleet_of(workload.fleet, workload.hosts))
+            try:
+                yield roost, timed
+            finally:
+                gc.unfreeze()
+                gc.collect()
+
+    def _fresh_postgresql(self) -> str:
+        server_url = self.postgresql_url()
+        import psycopg
+
+        name = f"bench_{uuid.uuid4().hex}"
+        with psycopg.connect(server_url, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        head, _, options = server_url.partition("?")
+        return f"{head.rpartition('/')[0]}/{name}" + (f"?{options}" if options else "")
+
+    def postgresql_url(self) -> str:
+        """Return the URL of a server, started with ``fsync`` on if there is none yet.
+
+        Raises:
+            Skipped: its programs or psycopg are not there.
+        """
+        if not self._url:
+            try:
+                from tests.postgres import Server, binaries
+            except ImportError as error:
+                raise Skipped(f"no PostgreSQL: {error}") from None
+            if binaries() is None:
+                raise Skipped("no PostgreSQL: its programs are not installed")
+            self._server = Server(fsync=True)
+            self._url = self._server.url("postgres")
+        return self._url

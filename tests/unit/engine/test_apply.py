@@ -1,0 +1,125 @@
+from random import Random
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roost.engine.apply import apply, settle, undo
+from roost.model import journal
+from roost.model.host import HostFacts
+from tests.forests import Stock, inventory_row, put_provider, uuid_of
+from tests.writes import History, check, content, new_state
+
+seeds = st.integers(0, 2**32)
+
+
+@settings(max_examples=150)
+@given(seeds, st.integers(1, 60))
+def test_after_any_history_everything_derived_is_as_if_computed_anew(seed, writes):
+    state = new_state()
+    history = History(state, Random(seed))
+    for _ in range(3):
+        history.run(writes // 3 + 1)
+        check(state)
+
+
+@settings(max_examples=100)
+@given(seeds, st.integers(20, 60))
+def test_undoing_a_claim_leaves_what_was_before(seed, writes):
+    state = new_state()
+    history = History(state, Random(seed))
+    history.run(writes)
+    claim = history.claim()
+    if claim is None:
+        return
+    before = content(state)
+    apply(state, claim)
+    assert content(state) != before
+    undo(state, claim)
+    assert content(state) == before
+    check(state)
+
+
+@settings(max_examples=100)
+@given(seeds, st.integers(5, 40))
+def test_a_fork_and_its_origin_go_their_own_ways(seed, writes):
+    state = new_state()
+    History(state, Random(seed)).run(writes)
+    before = content(state)
+    fork = state.fork()
+    assert content(fork) == before
+    other = History(fork, Random(seed + 1))
+    other._next = 1000
+    other.run(writes)
+    check(fork)
+    assert content(state) == before
+    after = content(fork)
+    again = History(state, Random(seed + 1))
+    again._next = 1000
+    again.run(writes)
+    assert content(state) == after == content(fork)
+
+
+def test_a_release_that_is_read_again_changes_nothing():
+    state = new_state()
+    history = History(state, Random(5))
+    history.run(60)
+    freed = history.release()
+    apply(state, freed)
+    before = content(state)
+    apply(state, freed)
+    assert content(state) == before
+
+
+def test_the_older_of_two_inventories_does_not_win_when_it_is_read_later():
+    state = new_state()
+    put_provider(state, 1, "p1", None)
+    apply(state, journal.PutInventories(1, 1, [inventory_row("VCPU", Stock(total=8))]))
+    apply(state, journal.PutInventories(1, 0, [inventory_row("VCPU", Stock(total=4))]))
+    assert state.inventory(1).free.view[0] == 8
+    assert state.providers.generation.view[0] == 2
+
+
+def host_of(state, provider_id):
+    facts = msgspec.Raw(msgspec.msgpack.encode(HostFacts()))
+    apply(state, journal.PutHost(provider_id, provider_id, f"host-{provider_id}", f"node-{provider_id}", facts, 0))
+
+
+def test_a_provider_that_moves_takes_its_totals_from_the_old_host_to_the_new_one():
+    state = new_state()
+    for number in (1, 2):
+        put_provider(state, number, f"p{number}", None)
+        host_of(state, number)
+    put_provider(state, 3, "p3", 1)
+    apply(state, journal.PutInventories(3, 0, [inventory_row("MEMORY_MB", Stock(total=512))]))
+    settle(state)
+    assert state.hosts.column("total_usable_ram_mb").tolist() == [512, 0]
+    put_provider(state, 3, "p3", 2, version=1)
+    settle(state)
+    assert state.hosts.column("total_usable_ram_mb").tolist() == [0, 512]
+    check(state)
+
+
+def test_a_name_passed_on_stays_with_its_new_owner_when_the_renaming_is_read_late():
+    state = new_state()
+    put_provider(state, 1, "old", None)
+    put_provider(state, 2, "old", None)  # committed after provider 1 was renamed, but read before
+    apply(state, journal.PutProvider(1, uuid_of("old").bytes, "new", None, 1, 1))
+    assert state.providers.row_of_name == {"old": 1, "new": 0}
+
+
+def test_a_uuid_used_again_stays_with_its_new_owner_when_the_deletion_is_read_late():
+    state = new_state()
+    put_provider(state, 1, "p", None)
+    put_provider(state, 2, "p", None)  # the same uuid and name, created after provider 1 was deleted
+    apply(state, journal.DropProvider(1))
+    assert state.providers.row_of_uuid == {str(uuid_of("p")): 1}
+    assert state.providers.row_of_name == {"p": 1}
+
+
+def test_a_ratio_as_large_as_the_api_allows_is_no_overflow():
+    state = new_state()
+    put_provider(state, 1, "p1", None)
+    stock = inventory_row("VCPU", Stock(total=2_147_483_647, ratio=3.40282e38))
+    apply(state, journal.PutInventories(1, 0, [stock]))
+    assert state.inventory(1).can_take(0, 2_147_483_647)

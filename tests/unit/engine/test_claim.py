@@ -1,0 +1,50 @@
+import pytest
+
+from roost.engine.claim import claimable
+from tests.forests import state_of
+from tests.reference.candidates import Node, Stock
+
+VCPU, MEMORY_MB = 1, 2
+
+
+def verdict(stock, *amounts, frees=()):
+    state = state_of({"host": Node(stocks={"VCPU": stock})})
+    found = claimable(state, [(0, VCPU, amount) for amount in amounts], frees=[(0, VCPU, amount) for amount in frees])
+    return found and found.reason
+
+
+@pytest.mark.parametrize(
+    ("stock", "amounts", "reason"),
+    [
+        (Stock(8, used=4), (4,), None),
+        (Stock(8, used=4), (5,), "capacity"),
+        (Stock(8, used=4), (2, 2), None),
+        (Stock(8, used=4), (2, 3), "capacity"),
+        (Stock(8, reserved=2, ratio=1.5), (9,), None),
+        (Stock(8, reserved=2, ratio=1.5), (10,), "capacity"),
+        (Stock(8, max_unit=3), (2, 2), "units"),
+        (Stock(8, min_unit=2), (1,), "units"),
+        (Stock(8, step_size=2), (3,), "units"),
+        (Stock(8, min_unit=2, step_size=2), (2, 4), None),
+    ],
+)
+def test_sums_are_held_against_what_is_left_and_the_units(stock, amounts, reason):
+    assert verdict(stock, *amounts) == reason
+
+
+def test_what_is_freed_counts_and_use_above_capacity_may_shrink_but_not_grow():
+    assert verdict(Stock(8, used=8), 6, frees=(6,)) is None
+    assert verdict(Stock(8, used=8), 7, frees=(6,)) == "capacity"
+    assert verdict(Stock(8, used=12), 5, frees=(6,)) is None
+    assert verdict(Stock(8, used=12), 6, frees=(6,)) is None
+    assert verdict(Stock(8, used=12), 7, frees=(6,)) == "capacity"
+
+
+def test_a_class_that_the_provider_does_not_have_is_named():
+    state = state_of({"host": Node(stocks={"VCPU": Stock(8)}), "other": Node(stocks={"MEMORY_MB": Stock(8)})})
+    found = claimable(state, [(0, VCPU, 1), (0, MEMORY_MB, 2), (0, VCPU, 100)])
+    assert found is not None
+    assert (found.reason, found.row, found.class_id, found.amount) == ("capacity", 0, VCPU, 101)
+    found = claimable(state, [(0, VCPU, 1), (0, MEMORY_MB, 2)])
+    assert found is not None
+    assert (found.reason, found.row, found.class_id, found.amount) == ("missing", 0, MEMORY_MB, 2)

@@ -1,0 +1,124 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.engine.capacity import ClassColumns, fits
+from roost.engine.changes import Changes, unique_rows
+from roost.engine.columns import Column
+from roost.engine.labels import Labels
+from roost.engine.types import NOTHING
+from tests.forests import inventory_row
+from tests.reference.candidates import Stock
+
+
+def test_what_readers_see_grows_with_the_column_and_cannot_be_written():
+    column = Column(np.int64, fill=-1)
+    for rows in (1, 17, 40):
+        column.grow(rows)
+        column.data[rows - 1] = rows
+    assert len(column) == 40
+    assert [column.view[at] for at in (0, 1, 16, 17, 39)] == [1, -1, 17, -1, 40]
+    with pytest.raises(ValueError, match="read-only"):
+        column.view[0] = 2
+
+
+def test_a_view_follows_writes_and_a_fork_does_not():
+    column = Column(np.int64, rows=2)
+    fork = column.fork()
+    column.data[0] = 5
+    assert column.view.tolist() == [5, 0]
+    assert fork.view.tolist() == [0, 0]
+
+
+stocks = st.builds(
+    Stock,
+    total=st.integers(1, 12),
+    reserved=st.integers(0, 1),
+    min_unit=st.integers(1, 3),
+    max_unit=st.integers(1, 12),
+    step_size=st.integers(1, 3),
+    ratio=st.sampled_from((0.0, 0.5, 1.0, 1.5, 16.0)),
+    used=st.integers(0, 12),
+)
+
+
+@given(st.lists(st.none() | stocks, min_size=1, max_size=4), st.integers(1, 12))
+def test_able_says_what_the_plain_rule_says(inventories, amount):
+    columns = ClassColumns(0)
+    columns.grow(len(inventories))
+    for row, stock in enumerate(inventories):
+        if stock is not None:
+            columns.put(row, inventory_row("VCPU", stock))
+            columns.take(row, stock.used)
+    wanted = [stock is not None and stock.serves(amount) for stock in inventories]
+    assert columns.able(amount).tolist() == wanted
+    assert [columns.can_take(row, amount) for row in range(len(inventories))] == wanted
+    assert columns.fork().able(amount).tolist() == wanted
+
+
+@given(st.lists(stocks, min_size=1, max_size=4), st.integers(1, 12))
+def test_fits_says_what_the_plain_rule_says_of_stocks_without_unit_bounds(inventories, amount):
+    plain = [Stock(total=each.total, reserved=each.reserved, ratio=each.ratio, used=each.used) for each in inventories]
+    verdict = fits(
+        total=np.array([each.total for each in plain]),
+        reserved=np.array([each.reserved for each in plain]),
+        ratio=np.array([each.ratio for each in plain]),
+        used=np.array([each.used for each in plain]),
+        amount=amount,
+    )
+    assert verdict.tolist() == [each.serves(amount) for each in plain]
+
+
+def test_unit_bounds_are_judged_anew_when_an_inventory_changes():
+    columns = ClassColumns(1)
+    columns.put(0, inventory_row("VCPU", Stock(8, step_size=2)))
+    assert [columns.units(amount).tolist() for amount in (2, 3)] == [[True], [False]]
+    columns.put(0, inventory_row("VCPU", Stock(8, step_size=3)))
+    assert [columns.units(amount).tolist() for amount in (2, 3)] == [[False], [True]]
+
+
+def test_an_inventory_taken_away_and_given_back_keeps_its_use():
+    columns = ClassColumns(1)
+    columns.put(0, inventory_row("VCPU", Stock(8)))
+    columns.take(0, 3)
+    columns.drop(0)
+    assert columns.free.view[0] == NOTHING
+    assert not columns.able(1)[0]
+    columns.put(0, inventory_row("VCPU", Stock(10)))
+    assert columns.free.view[0] == 7
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.frozensets(st.integers(0, 3))), max_size=12))
+def test_label_columns_say_what_the_rows_wear(writes):
+    labels = Labels()
+    labels.grow(4)
+    worn = dict.fromkeys(range(4), frozenset())
+    for row, new in writes:
+        before = labels.version
+        assert labels.put(row, new) == (worn[row] != new) == (labels.version != before)
+        worn[row] = new
+    fork = labels.fork()
+    labels.put(0, worn[0] ^ {1})
+    for label in range(4):
+        assert fork.wearing(label).tolist() == [label in worn[row] for row in range(4)]
+    assert fork.wearing_any({0, 2}).tolist() == [bool(worn[row] & {0, 2}) for row in range(4)]
+
+
+def test_changes_tell_the_rows_since_a_position_until_the_log_no_longer_reaches_back():
+    changes = Changes()
+    seen = changes.position
+    for row in (3, 1, 3):
+        changes.touch(row)
+    assert changes.since(seen) == [3, 1, 3]
+    assert list(unique_rows([3, 1, 3])) == [3, 1]
+    fork = changes.fork()
+    for _ in range(10_000):
+        changes.touch(0)
+    assert changes.since(seen) is None
+    assert changes.since(changes.position) == []
+    assert changes.position == 10_003
+    assert fork.since(seen) == [3, 1, 3]
+    epoch = changes.epoch
+    changes.touch_all()
+    assert (changes.epoch, fork.epoch) == (epoch + 1, epoch)

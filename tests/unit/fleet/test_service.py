@@ -1,0 +1,85 @@
+import pytest
+
+from roost.errors import BadRequest, NotFound
+from roost.model.group import ServerGroup
+from roost.model.host import Aggregate, HostSpec
+from roost.model.provider import ProviderSpec
+from tests.worlds import aggregate, digest, group, hosts, joined, roost_with, uuid_named, wish
+
+
+def spec(name, provider=None):
+    return HostSpec(provider_uuid=uuid_named(provider or name), host=name, node=name)
+
+
+def with_child():
+    """Give a Roost with host h0, whose tree has a child, and a root without a host."""
+    roost = roost_with(hosts(1))
+    roost.placement.create_providers(
+        [
+            ProviderSpec(uuid=uuid_named("child"), name="child", parent_uuid=uuid_named("h0")),
+            ProviderSpec(uuid=uuid_named("bare"), name="bare"),
+        ]
+    )
+    return roost
+
+
+@pytest.mark.parametrize(
+    ("specs", "error", "problem"),
+    [
+        ([spec("nobody")], NotFound, "no such provider"),
+        ([spec("x", "child")], BadRequest, "not the root"),
+        ([spec("x", "h0")], BadRequest, "has a host already"),
+        ([spec("bare"), spec("y", "bare")], BadRequest, "has a host already"),
+    ],
+)
+def test_a_host_stands_alone_on_a_root(specs, error, problem):
+    roost = with_child()
+    before = digest(roost.state)
+    with pytest.raises(error, match=problem):
+        roost.fleet.register_hosts(specs)
+    assert digest(roost.state) == before
+
+
+def test_a_host_may_be_registered_on_a_root_that_came_earlier():
+    roost = with_child()
+    roost.fleet.register_hosts([spec("bare")])
+    assert roost.state.hosts.names == ["h0", "bare"]
+
+
+@pytest.mark.parametrize("uuid", [uuid_named("a"), uuid_named("a").upper()])
+def test_an_aggregate_is_created_once(uuid):
+    roost = roost_with(aggregate("a"))
+    with pytest.raises(BadRequest, match="is taken"):
+        roost.fleet.create_aggregates([Aggregate(uuid=uuid)])
+    with pytest.raises(BadRequest, match="is no uuid"):
+        roost.fleet.create_aggregates([Aggregate(uuid="garbage")])
+    twice = Aggregate(uuid=uuid_named("b"))
+    with pytest.raises(BadRequest, match="is taken"):
+        roost.fleet.create_aggregates([twice, twice])
+
+
+@pytest.mark.parametrize("uuid", [uuid_named("g"), uuid_named("g").upper()])
+def test_a_server_group_is_created_once_and_found_by_any_spelling(uuid):
+    roost = roost_with(hosts(2), group("g", "anti-affinity"))
+    with pytest.raises(BadRequest, match="is taken"):
+        roost.fleet.create_groups([ServerGroup(uuid=uuid, policy="affinity")])
+    with pytest.raises(BadRequest, match="is no uuid"):
+        roost.fleet.create_groups([ServerGroup(uuid="garbage", policy="affinity")])
+    asked = wish()
+    decisions = [roost.decide(type(asked)(flavor=asked.flavor, group=uuid)) for _ in range(2)]
+    assert [each.picks[0].host for each in decisions] == ["h0", "h1"]
+
+
+def test_a_document_is_stored_once():
+    roost = roost_with()
+    one = roost.fleet.document("flavor", b"body")
+    assert roost.fleet.document("flavor", b"body") == one
+    assert len({one, roost.fleet.document("image", b"body"), roost.fleet.document("flavor", b"other")}) == 3
+    roost.placement.flush()
+    assert len(roost.state.documents) == 3
+
+
+def test_a_fleet_that_is_wrong_at_its_end_says_so():
+    roost = roost_with()
+    with pytest.raises(NotFound, match="no such provider"):
+        roost.install(joined(hosts(2), type(hosts(0))(hosts=[spec("nobody")])))

@@ -1,0 +1,135 @@
+import pytest
+
+from roost.engine.apply import occupy
+from roost.errors import StoreBroken, Unavailable
+from roost.model.journal import Claim, EvidenceRow, InstanceRow, Item, PutSymbol
+from roost.placement.current import Current
+from tests.contract.stores import claim, commit, host, inventory, item, offer, provider
+from tests.racing import BreakableStore
+from tests.worlds import digest
+
+
+def stocked():
+    """Give a store with one host that has 4 of a class, and what a process knows of it."""
+    store = BreakableStore()
+    writes = [PutSymbol("resource_class", 1, "VCPU"), provider(1), offer(1, cpu=4), host(1)]
+    assert commit(store, item(*writes)) == [""]
+    return store, Current(store)
+
+
+def take(current, number, amount):
+    """Claim as the scheduler does: occupy, then stage."""
+    one = claim(number, (inventory(1), amount))
+    occupy(current.state, one)
+    return current.stage(Item(writes=(one,)))
+
+
+def free(current):
+    return current.state.classes[1].free.data.item(0)
+
+
+def test_a_claim_occupies_at_once_and_is_durable_after_a_flush():
+    store, current = stocked()
+    take(current, 10, 3)
+    assert (free(current), free(Current(store.peer())), current.staged_count) == (1, 4, 1)
+    assert current.flush() == [None]
+    assert (free(Current(store.peer())), current.staged_count) == (1, 0)
+    assert digest(current.state) == digest(Current(store.peer()).state)
+
+
+def test_a_flush_of_nothing_is_nothing():
+    _, current = stocked()
+    assert current.flush() == []
+
+
+def test_a_refused_claim_is_taken_back():
+    store, current = stocked()
+    assert commit(store.peer(), item(claim(99, (inventory(1), 3)))) == [""]
+    before = digest(current.state)
+    take(current, 10, 2)
+    (refusal,) = current.flush()
+    assert refusal.kind == "capacity"
+    assert digest(current.state) == before
+    current.refresh()
+    assert free(current) == 1
+    assert digest(current.state) == digest(Current(store.peer()).state)
+
+
+def test_what_others_committed_is_seen_after_a_refresh_and_once():
+    store, current = stocked()
+    commit(store.peer(), item(claim(99, (inventory(1), 3))))
+    assert free(current) == 4
+    current.refresh()
+    current.refresh()
+    assert free(current) == 1
+
+
+def test_nothing_is_refreshed_under_what_is_staged():
+    _, current = stocked()
+    take(current, 10, 1)
+    with pytest.raises(AssertionError, match="flushed first"):
+        current.refresh()
+
+
+@pytest.mark.parametrize("end", ["flush", "drop"])
+def test_after_a_failure_everything_is_read_again(end):
+    store, current = stocked()
+    before, state = digest(current.state), current.state
+    take(current, 10, 3)
+    if end == "flush":
+        store.is_broken = True
+        with pytest.raises(StoreBroken):
+            current.flush()
+        store.is_broken = False
+    else:
+        current.drop()
+    current.refresh()
+    assert current.state is not state
+    assert digest(current.state) == before
+    take(current, 11, 4)
+    assert current.flush() == [None]
+
+
+def test_a_commit_after_a_failure_judges_by_what_is_stored():
+    _, current = stocked()
+    take(current, 10, 3)
+    current.drop()
+    assert current.commit([item(PutSymbol("trait", 70_000, "CUSTOM_A"))]) == [None]
+    assert free(current) == 4
+
+
+def test_a_write_that_another_process_was_faster_with_says_try_again():
+    store, current = stocked()
+    commit(store.peer(), item(PutSymbol("trait", 70_000, "CUSTOM_A")))
+    with pytest.raises(Unavailable, match="same symbol; try again"):
+        current.write([PutSymbol("trait", 70_000, "CUSTOM_B")])
+    assert "CUSTOM_B" not in current.state.trait_ids
+
+
+def test_identities_are_never_given_twice_even_to_two_processes():
+    store, current = stocked()
+    other = Current(store.peer())
+    drawn = [each.new_id("consumer") for _ in range(5000) for each in (current, other)]
+    assert len(set(drawn)) == len(drawn)
+
+
+def test_evidence_alone_may_be_staged():
+    store, current = stocked()
+    row = EvidenceRow(1, bytes(16), 0.0, "refused", "p", 1, "", "nothing fits", b"body")
+    current.stage(Item(writes=(), evidence=(row,)))
+    assert current.flush() == [None]
+    assert [each.reason for each in store.evidence(newest=5)] == ["nothing fits"]
+
+
+def test_a_claim_of_many_consumers_raises_a_generation_once():
+    store, current = stocked()
+    one, two = claim(10, (inventory(1), 1)), claim(11, (inventory(1), 2))
+    both = Claim(
+        [*one.consumers, *two.consumers], one.takes + two.takes, [InstanceRow(10, 1, 1), InstanceRow(11, 1, 1)]
+    )
+    before = current.state.providers.generation.data.item(0)
+    occupy(current.state, both)
+    current.stage(Item(writes=(both,)))
+    current.flush()
+    assert current.state.providers.generation.data.item(0) == before + 1
+    assert digest(current.state) == digest(Current(store.peer()).state)

@@ -1,0 +1,82 @@
+import msgspec
+import pytest
+
+from roost.errors import BadRequest, NotFound
+from roost.model.provider import Inventory, ProviderSpec
+from tests.worlds import aggregate, digest, hosts, roost_with, uuid_named
+
+
+def provider(name="new", **changes):
+    return msgspec.structs.replace(ProviderSpec(uuid=uuid_named(name), name=name), **changes)
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "problem"),
+    [
+        (provider(uuid="garbage"), BadRequest, "'garbage' is no uuid"),
+        (provider(uuid=uuid_named("h0")), BadRequest, "uuid .* is taken"),
+        (provider(uuid=uuid_named("h0").upper()), BadRequest, "uuid .* is taken"),
+        (provider(name="h0", uuid=uuid_named("x")), BadRequest, "name 'h0' is taken"),
+        (provider(parent_uuid=uuid_named("nobody")), BadRequest, "its parent .* is not known"),
+        (provider(parent_uuid=uuid_named("new")), BadRequest, "its parent .* is not known"),
+        (provider(aggregates=frozenset({uuid_named("nobody")})), NotFound, "no such aggregate"),
+        (provider(inventories={"GOLD": Inventory(total=1)}), BadRequest, "'GOLD' is neither"),
+        (provider(traits=frozenset({"FAST"})), BadRequest, "'FAST' is neither"),
+    ],
+)
+def test_a_provider_that_cannot_be_is_refused_and_nothing_is_written(spec, error, problem):
+    roost = roost_with(hosts(1))
+    before = digest(roost.state)
+    with pytest.raises(error, match=problem):
+        roost.placement.create_providers([provider("fine"), spec])
+    assert digest(roost.state) == before
+
+
+def test_two_providers_of_one_call_may_not_share_a_name_or_uuid():
+    roost = roost_with()
+    with pytest.raises(BadRequest, match="is taken"):
+        roost.placement.create_providers([provider("a"), provider("b", uuid=uuid_named("a"))])
+    with pytest.raises(BadRequest, match="is taken"):
+        roost.placement.create_providers([provider("a"), provider("a", uuid=uuid_named("b"))])
+
+
+def test_parents_come_before_children_in_one_call_or_in_several():
+    roost = roost_with()
+    with pytest.raises(BadRequest, match="parent"):
+        roost.placement.create_providers([provider("child", parent_uuid=uuid_named("top")), provider("top")])
+    roost.placement.create_providers([provider("top"), provider("child", parent_uuid=uuid_named("top"))])
+    roost.placement.create_providers([provider("grandchild", parent_uuid=uuid_named("child"))])
+    rows = roost.state.providers
+    assert [rows.names[row] for row in rows.rows_of_tree(rows.row_of_name["top"])] == ["top", "child", "grandchild"]
+
+
+def test_a_uuid_may_be_spelt_in_any_way():
+    roost = roost_with(aggregate("a"))
+    wanted = provider("h", uuid=uuid_named("h").upper(), aggregates=frozenset({uuid_named("a").upper()}))
+    child = provider("child", parent_uuid=uuid_named("h").replace("-", ""))
+    roost.placement.create_providers([wanted, child])
+    assert uuid_named("h") in roost.state.providers.row_of_uuid
+    assert len(roost.state.providers.tree) == 1
+
+
+def test_thousands_of_providers_come_in_several_commits():
+    roost = roost_with()
+    roost.placement.create_providers([provider(f"p{number}") for number in range(2500)])
+    assert len(roost.state.providers) == 2500
+
+
+def test_custom_names_get_numbers_of_their_own():
+    roost = roost_with()
+    roost.placement.ensure_names(resource_classes=["CUSTOM_A", "VCPU"], traits=["CUSTOM_A", "HW_CPU_X86_AVX"])
+    roost.placement.ensure_names(resource_classes=["CUSTOM_B"], traits=["CUSTOM_B"])
+    classes, traits = roost.state.class_ids, roost.state.trait_ids
+    numbers = [classes.id_of("CUSTOM_A"), classes.id_of("CUSTOM_B"), *map(traits.id_of, traits)]
+    assert len(set(numbers)) == 5
+    assert classes.id_of("VCPU") == 1
+
+
+def test_what_is_released_is_counted():
+    roost = roost_with(hosts(1))
+    assert roost.placement.release([uuid_named("nobody")]) == 0
+    with pytest.raises(BadRequest, match="consumer 'garbage' is no uuid"):
+        roost.placement.release(["garbage"])
