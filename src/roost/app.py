@@ -139,6 +139,9 @@ class Roost:
             BadRequest: something in it is malformed, or there already.
             NotFound: something names what is not there.
         """
+        # All of it is looked at before any of it is written.
+        self.fleet.check_new(fleet.aggregates, fleet.groups)
+        self.placement.check_new(fleet.providers, aggregates=[aggregate.uuid for aggregate in fleet.aggregates])
         self.fleet.create_aggregates(fleet.aggregates)
         self.placement.create_providers(fleet.providers)
         self.fleet.register_hosts(fleet.hosts)
