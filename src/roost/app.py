@@ -139,6 +139,9 @@ class Roost:
             BadRequest: something in it is malformed, or there already.
             NotFound: something names what is not there.
         """
+        # All of it is looked at before any of it is written.
+        self.fleet.check_new(fleet.aggregates, fleet.groups)
+        self.placement.check_new(fleet.providers, aggregates=[aggregate.uuid for aggregate in fleet.aggregates])
         self.fleet.create_aggregates(fleet.aggregates)
         self.placement.create_providers(fleet.providers)
         self.fleet.register_hosts(fleet.hosts)
@@ -241,8 +244,9 @@ class Roost:
 
 
 def open_roost(
-    config: Path | None = None, data: Path | None = None, *, environ: Mapping[str, str] | None = None
-) -> Roost:
+    config: Path | None = None, data: Path | None = None, *, environ: Mapping[str, str] | None = None,
+    is_scratch: bool = False,
+) -> Roost:  # fmt: skip
     """Open Roost with its settings and its database, created if it is absent.
 
     Args:
@@ -250,6 +254,7 @@ def open_roost(
         data: folder of the database; None: a database in memory, gone at the end. A PostgreSQL URL in the
             settings goes before either.
         environ: the environment; None: none.
+        is_scratch: whether that URL is passed over, since what happens is not meant for a cloud in service.
 
     Raises:
         BadSettings: a setting is unknown or wrong.
@@ -257,7 +262,7 @@ def open_roost(
     """
     settings = _settings(config, environ or {})
     store: Store
-    if settings.store.url:
+    if settings.store.url and not is_scratch:
         store = open_store(settings.store.url, settings=settings.store)
     elif data is None:
         store = MemoryStore()

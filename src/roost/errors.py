@@ -16,6 +16,11 @@
 """
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of what another program said."""
+    return (str(error).splitlines() or ["no answer"])[0]
+
+
 class RoostError(Exception):
     """Base of all errors raised on purpose; ``exit_code`` is what the command ends with."""
 

@@ -86,8 +86,10 @@ def load_settings(path: Path | None, *, adapt: Adapt | None = None) -> Settings:
         return read_settings("", adapt=adapt)
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadSettings(str(path), f"cannot be read: {error}") from error
+    except OSError as error:
+        raise BadSettings(str(path), f"cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise BadSettings(str(path), "is not UTF-8 text") from None
     return read_settings(text, origin=str(path), adapt=adapt)
 
 

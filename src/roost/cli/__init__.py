@@ -7,11 +7,15 @@ from typing import ClassVar
 
 import click
 
+from roost.cli import interrupt
 from roost.errors import RoostError
 
 # What the shell sees where no error says otherwise; those of errors are beside them in ``roost.errors``.
 EXIT_CODE_FAULT = 70
-EXIT_CODE_INTERRUPT = 130
+
+
+class _ReadEnough(Exception):
+    """Whoever reads the output has closed it; click would call that a failure."""
 
 
 class _Lazy(click.Group):
@@ -36,6 +40,14 @@ class _Lazy(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise _ReadEnough from None
+        return result
+
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="roost")
@@ -46,17 +58,18 @@ def roost() -> None:
 def main() -> None:
     """Run the command line; errors are one sentence on standard error."""
     try:
-        code = roost.main(standalone_mode=False)
-    except click.exceptions.Abort:
-        code = EXIT_CODE_INTERRUPT
+        interrupt.watch()
+        code = roost.main(prog_name="roost", standalone_mode=False)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        code = interrupt.exit_code()
     except click.ClickException as error:
         error.show()
         code = error.exit_code
     except RoostError as error:
         click.echo(f"roost: {error}", err=True)
         code = error.exit_code
-    except BrokenPipeError:
-        # Whoever read the output has seen enough; nothing is wrong, and nothing more can be written.
+    except _ReadEnough:
+        # Nothing is wrong, and nothing more can be written.
         sys.stdout = None  # Or the interpreter would flush into the broken pipe.
         code = 0
     except Exception:  # noqa: BLE001  # whatever it is, the shell must see that it is ours

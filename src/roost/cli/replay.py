@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
+from roost.cli import interrupt
 from roost.simulator.replay import CHUNK, Progress, Scheduling
 from roost.simulator.replay import replay as run_replay
-from roost.simulator.report import to_json, to_text, write_json
+from roost.simulator.report import json_file, to_json, to_text
 from roost.simulator.traces.cospot import HOSTS_SYNTAX
 from roost.simulator.traces.formats import known_formats, open_workload
 from roost.simulator.traces.generated import Recipe, generate
@@ -25,7 +26,8 @@ _HELP = f"""Run a trace through the real scheduler and store, and report what ca
 TRACE are the files of one trace, in any order; they are known by their headers:
 {known_formats()}.
 
-Without --data or --memory the database is a new one in a temporary folder, deleted at the end.
+Without --data or --memory the database is the one whose URL the settings named by --config hold, if they do,
+else a new one in a temporary folder, deleted at the end.
 """
 
 
@@ -72,14 +74,11 @@ def replay(
         workload = generate(Recipe(hosts=host_count, requests=requests, seed=seed, mix=mix), options)
     else:
         workload = open_workload(trace, options)
-    with _scheduling(config, data, is_in_memory=is_in_memory) as scheduling, progress_bar() as progress:
-        report = run_replay(workload, scheduling, chunk=chunk, progress=progress)
-    if json_path == "-":
-        click.echo(to_json(report), nl=False)
-        return
-    click.echo(to_text(report), nl=False)
-    if json_path is not None:
-        write_json(report, json_path)
+    with json_file(None if json_path == "-" else json_path) as write:
+        with _scheduling(config, data, is_in_memory=is_in_memory) as scheduling, progress_bar() as progress:
+            report = run_replay(workload, scheduling, chunk=chunk, progress=progress)
+        write(report)
+    click.echo(to_json(report) if json_path == "-" else to_text(report), nl=False)
 
 
 @contextmanager
@@ -88,10 +87,15 @@ def _scheduling(config: Path | None, data: Path | None, *, is_in_memory: bool) -
     from roost.app import open_roost
 
     if is_in_memory or data is not None:
-        with open_roost(config, data) as roost:
+        with open_roost(config, data, is_scratch=True) as roost:
             yield roost
         return
-    with tempfile.TemporaryDirectory(prefix="roost-replay-") as folder, open_roost(config, Path(folder)) as roost:
+    # Settings that merely lie about may name the database of a cloud in service: no place for a trace.
+    is_scratch = config is None
+    with (
+        tempfile.TemporaryDirectory(prefix="roost-replay-") as folder,
+        open_roost(config, Path(folder), is_scratch=is_scratch) as roost,
+    ):
         yield roost
 
 
@@ -108,7 +112,12 @@ def progress_bar() -> Iterator[Progress]:
     columns = (TextColumn("replay"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("replay", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+        def show(done: int, total: int) -> None:
+            interrupt.check()
+            bar.update(task, completed=done, total=total)
+
+        yield show
 
 
 def _lines() -> Progress:
@@ -116,6 +125,7 @@ def _lines() -> Progress:
 
     def show(done: int, total: int) -> None:
         nonlocal shown
+        interrupt.check()
         step = done * _PLAIN_STEPS // total
         if step > shown:
             shown = step

@@ -7,13 +7,14 @@ import msgspec
 
 from roost.engine.state import State
 from roost.errors import BadRequest, NotFound
-from roost.model.group import ServerGroup
+from roost.model.group import GROUP_POLICIES, ServerGroup
 from roost.model.host import Aggregate, HostSpec
 from roost.model.journal import Item, PutAggregate, PutDocument, PutGroup, PutHost, Write
-from roost.model.names import uuid_bytes, uuid_form
+from roost.model.names import is_text, uuid_bytes, uuid_form
 from roost.ports import Journal
 
 _BATCH = 1000
+_NAME_MAX = 255
 
 
 class Fleet:
@@ -31,11 +32,20 @@ class Fleet:
         """Create aggregates; hosts join by the ``aggregates`` of their root provider.
 
         Raises:
-            BadRequest: a uuid is malformed or taken.
+            BadRequest: a uuid or name is malformed, or a uuid taken.
         """
+        self._write(self._aggregates(aggregates))
+
+    def check_new(self, aggregates: Sequence[Aggregate], groups: Sequence[ServerGroup]) -> None:
+        """Check aggregates and server groups that are to be created, and write nothing; errors are theirs."""
+        self._aggregates(aggregates)
+        self._groups(groups)
+
+    def _aggregates(self, aggregates: Sequence[Aggregate]) -> list[Write]:
         known = set(self.state.aggregates)
-        writes = []
+        writes: list[Write] = []
         for aggregate in aggregates:
+            _check_name(aggregate.name, f"aggregate {aggregate.uuid}")
             uuid = uuid_form(aggregate.uuid)
             if uuid in known:
                 raise BadRequest(f"aggregate {aggregate.name}: uuid {uuid} is taken")
@@ -43,7 +53,7 @@ class Fleet:
             number = self._journal.new_id("aggregate")
             body = _uuid_bytes(aggregate.uuid, "aggregate")
             writes.append(PutAggregate(number, body, aggregate.name, aggregate.metadata, 0))
-        self._write(writes)
+        return writes
 
     def register_hosts(self, specs: Sequence[HostSpec]) -> None:
         """Put services on root providers.
@@ -56,6 +66,8 @@ class Fleet:
         writes = []
         taken: set[int] = set()
         for spec in specs:
+            for name in (spec.host, spec.node):
+                _check_name(name, f"a host on provider {spec.provider_uuid}", length_min=1)
             row = providers.row_of_uuid.get(uuid_form(spec.provider_uuid))
             if row is None:
                 raise NotFound("provider", spec.provider_uuid)
@@ -72,11 +84,17 @@ class Fleet:
         """Create server groups.
 
         Raises:
-            BadRequest: a uuid is malformed or taken.
+            BadRequest: a uuid or name is malformed, a uuid taken, or there is no such policy.
         """
+        self._write(self._groups(groups))
+
+    def _groups(self, groups: Sequence[ServerGroup]) -> list[Write]:
         known = set(self.state.groups_by_uuid)
-        writes = []
+        writes: list[Write] = []
         for group in groups:
+            _check_name(group.name, f"server group {group.uuid}")
+            if group.policy not in GROUP_POLICIES:
+                raise BadRequest(f"server group {group.uuid}: there is no policy {group.policy!r}")
             uuid = uuid_form(group.uuid)
             if uuid in known:
                 raise BadRequest(f"server group {group.name}: uuid {uuid} is taken")
@@ -84,7 +102,7 @@ class Fleet:
             body = _uuid_bytes(group.uuid, "server group")
             number = self._journal.new_id("group")
             writes.append(PutGroup(number, body, group.name, group.policy, group.max_server_per_host))
-        self._write(writes)
+        return writes
 
     def _write(self, writes: Sequence[Write]) -> None:
         for start in range(0, len(writes), _BATCH):
@@ -100,6 +118,11 @@ class Fleet:
         if (kind, fingerprint) not in self.state.documents:
             self._journal.stage_write(Item(writes=(PutDocument(number, kind, fingerprint, body),)))
         return number
+
+
+def _check_name(name: str, of: str, *, length_min: int = 0) -> None:
+    if len(name) < length_min or not is_text(name, length_max=_NAME_MAX):
+        raise BadRequest(f"{of}: its name must be {length_min}..{_NAME_MAX} characters of text, got {name[:70]!r}")
 
 
 def _uuid_bytes(text: str, kind: str) -> bytes:

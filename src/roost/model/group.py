@@ -1,11 +1,12 @@
 """Server groups: members that want to be together, or apart."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
 GroupPolicy = Literal["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "fault-domain"]
 
+GROUP_POLICIES = frozenset(get_args(GroupPolicy))
 # Policies that are rules, not wishes: a claim's commit guards their places.
 GUARDED_POLICIES = frozenset({"affinity", "anti-affinity", "fault-domain"})
 

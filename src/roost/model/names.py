@@ -39,6 +39,17 @@ def is_trait(name: str) -> bool:
     return _CUSTOM.fullmatch(name) is not None or name in standard_traits()
 
 
+def is_text(text: str, *, length_max: int) -> bool:
+    r"""Say whether every database can keep a text: no NUL, no half of a character, and not too long.
+
+    >>> [is_text(text, length_max=4) for text in ("näh", "12345", "a\\0b", "\\ud800")]
+    [True, False, False, False]
+    """
+    if len(text) > length_max or "\0" in text:
+        return False
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def uuid_bytes(text: str) -> bytes | None:
     """Return the 16 bytes of a uuid, with or without dashes, or None for what is no uuid."""
     try:

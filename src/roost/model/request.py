@@ -6,6 +6,7 @@ import msgspec
 
 from roost.model.flavor import Flavor
 from roost.model.image import Image
+from roost.model.names import AMOUNT_MAX, GROUP_SUFFIX, is_text
 
 Hints = dict[str, str | list[str]]
 
@@ -43,9 +44,11 @@ class CandidateQuery(msgspec.Struct, frozen=True, kw_only=True):
         if not any(group.resources for group in self.groups):
             raise ValueError("at least one resource group must ask for resources")
         for group in self.groups:
+            if group.suffix and not GROUP_SUFFIX.fullmatch(group.suffix):
+                raise ValueError(f"a suffix must be {GROUP_SUFFIX.pattern}, got {group.suffix[:70]!r}")
             for resource_class, amount in group.resources.items():
-                if amount < 1:
-                    raise ValueError(f"{resource_class} must be 1 or more, got {amount}")
+                if not 1 <= amount <= AMOUNT_MAX:
+                    raise ValueError(f"{resource_class} must be 1..{AMOUNT_MAX}, got {amount}")
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,5 +83,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not 1 <= self.count <= 100_000:
             raise ValueError(f"count must be 1..100000, got {self.count}")
+        for name in ("project_id", "user_id"):
+            if not is_text(getattr(self, name), length_max=255):
+                raise ValueError(f"{name} must be text of 255 characters at most, got {getattr(self, name)[:70]!r}")
         if self.instance_uuids and len(self.instance_uuids) != self.count:
             raise ValueError(f"{self.count} instances are asked for, but {len(self.instance_uuids)} uuids are given")

@@ -33,6 +33,7 @@ _FIRST_CUSTOM_CLASS = 10_000
 # Numbers of traits lie beyond those that a resource class can have, since all symbols share one table.
 _FIRST_TRAIT = 1 << CLASS_BITS
 _BATCH = 1000
+_NAME_MAX = 200  # as in the Placement API
 
 
 class Placement:
@@ -71,12 +72,7 @@ class Placement:
         """
         new_classes = self.state.class_ids.missing(resource_classes)
         new_traits = self.state.trait_ids.missing(traits)
-        for name in new_classes:
-            if not names.is_resource_class(name):
-                raise BadRequest(f"{name!r} is neither a standard resource class nor CUSTOM_[A-Z0-9_]+")
-        for name in new_traits:
-            if not names.is_trait(name):
-                raise BadRequest(f"{name!r} is neither a standard trait nor CUSTOM_[A-Z0-9_]+")
+        _check_names(new_classes, new_traits)
         if not new_classes and not new_traits:
             return
         known_classes = self.state.class_ids
@@ -102,7 +98,7 @@ class Placement:
             NotFound: an aggregate is not known.
         """
         specs = [_spelt(spec) for spec in specs]
-        self._check_new(specs)
+        self.check_new(specs)
         self.ensure_names(
             resource_classes={name for spec in specs for name in spec.inventories},
             traits={trait for spec in specs for trait in spec.traits},
@@ -112,12 +108,26 @@ class Placement:
         for start in range(0, len(writes), _BATCH):
             self._current.write([write for group in writes[start : start + _BATCH] for write in group])
 
-    def _check_new(self, specs: Sequence[ProviderSpec]) -> None:
+    def check_new(self, specs: Iterable[ProviderSpec], *, aggregates: Iterable[str] = ()) -> None:
+        """Check providers that are to be created, and write nothing.
+
+        Args:
+            specs: parents before their children.
+            aggregates: uuids of those that are to be created before the providers.
+
+        Raises:
+            BadRequest: a uuid, name, class or trait is malformed or taken, or a parent is not known.
+            NotFound: an aggregate is not known.
+        """
         providers = self.state.providers
+        coming = {names.uuid_form(uuid) for uuid in aggregates}
         uuids: set[str] = set()
         taken: set[str] = set()
-        for spec in specs:
+        for spec in map(_spelt, specs):
             _uuid_bytes(spec.uuid, "provider")
+            if not spec.name or not names.is_text(spec.name, length_max=_NAME_MAX):
+                raise BadRequest(f"provider {spec.uuid}: its name must be 1..{_NAME_MAX} characters of text")
+            _check_names(spec.inventories, spec.traits)
             if spec.uuid in providers.row_of_uuid or spec.uuid in uuids:
                 raise BadRequest(f"provider {spec.name}: uuid {spec.uuid} is taken")
             if spec.name in providers.row_of_name or spec.name in taken:
@@ -126,7 +136,7 @@ class Placement:
             if parent is not None and parent not in providers.row_of_uuid and parent not in uuids:
                 raise BadRequest(f"provider {spec.name}: its parent {parent} is not known")
             for aggregate in spec.aggregates:
-                if aggregate not in self.state.aggregates:
+                if aggregate not in self.state.aggregates and aggregate not in coming:
                     raise NotFound("aggregate", aggregate)
             uuids.add(spec.uuid)
             taken.add(spec.name)
@@ -251,3 +261,12 @@ def _uuid_bytes(text: str, kind: str) -> bytes:
     if body is None:
         raise BadRequest(f"the {kind} {text!r} is no uuid")
     return body
+
+
+def _check_names(resource_classes: Iterable[str], traits: Iterable[str]) -> None:
+    for name in resource_classes:
+        if not names.is_resource_class(name):
+            raise BadRequest(f"{name!r} is neither a standard resource class nor CUSTOM_[A-Z0-9_]+")
+    for name in traits:
+        if not names.is_trait(name):
+            raise BadRequest(f"{name!r} is neither a standard trait nor CUSTOM_[A-Z0-9_]+")

@@ -69,7 +69,10 @@ class Shapes:
             self._fits.clear()
             self._verdicts.clear()
             self._weighings.clear()
-        key = _key(request)
+        try:
+            key = _key(request)
+        except (OverflowError, UnicodeEncodeError) as error:
+            raise BadRequest(f"the request holds what no database can keep: {error}") from None
         known = self._shapes.get(key)
         if known is not None and now_s <= known[1]:
             self._shapes.move_to_end(key)

@@ -1,10 +1,14 @@
 """What a replay found, as a value and as text for people."""
 
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from roost.errors import RoostError
+from roost.errors import BadFile
 
 _REASONS_SHOWN = 10
 
@@ -80,16 +84,46 @@ def to_text(report: ReplayReport) -> str:
     return "\n".join(parts) + "\n"
 
 
-def write_json(report: ReplayReport, path: str) -> None:
-    """Write the report to a file as JSON.
+@contextmanager
+def json_file(path: str | None) -> Iterator[Callable[[ReplayReport], None]]:
+    """Give a function that writes the report to a file as JSON; None: nowhere.
+
+    A replay may take hours, so the file is tried before it; it appears, or changes, only when it is whole.
 
     Raises:
-        RoostError: the file cannot be written.
+        BadFile: the file cannot be written.
     """
+    if path is None:
+        yield lambda _: None
+        return
+    target = Path(path)
+    beside = target.with_name(f"{target.name}.new")
+
+    def write(report: ReplayReport) -> None:
+        with _writable(path):
+            beside.write_bytes(to_json(report))
+            beside.replace(target)
+
+    with _writable(path):
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if target.exists() and not target.is_file():
+            beside = target  # A device or a pipe is written as it is.
+        else:
+            beside.touch()
     try:
-        Path(path).write_bytes(to_json(report))
+        yield write
+    finally:
+        if beside != target:
+            beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _writable(path: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
-        raise RoostError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise BadFile(path, f"cannot be written: {error.strerror or error}") from None
 
 
 def _reasons(reasons: list[RefusedReason]) -> list[str]:

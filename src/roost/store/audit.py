@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from roost.errors import StoreBroken, Unavailable
+from roost.errors import StoreBroken, Unavailable, first_line
 from roost.model.host import HostFacts
-from roost.store.opening import is_postgresql, sqlite_path
+from roost.store.opening import is_postgresql, needs_extra, sqlite_path
 from roost.store.schema import check_version
 
 # Sums and counts are made by the database, so that a million allocations pass through no memory of ours.
@@ -204,7 +204,8 @@ def _audit_sqlite(path: Path) -> list[Finding]:
 
 
 def _audit_postgresql(url: str) -> list[Finding]:
-    import psycopg  # an extra
+    with needs_extra():
+        import psycopg
 
     try:
         with psycopg.connect(url) as connection:
@@ -219,7 +220,7 @@ def _audit_postgresql(url: str) -> list[Finding]:
     except psycopg.errors.UndefinedTable as error:
         raise StoreBroken("the PostgreSQL database is not one of roost") from error
     except psycopg.Error as error:
-        raise Unavailable(f"PostgreSQL: {error}") from error
+        raise Unavailable(f"PostgreSQL: {first_line(error)}") from error
 
 
 def _findings(query: Query, place: str) -> Iterator[Finding]:

@@ -1,5 +1,7 @@
 """The one place that picks a store by its URL."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from roost.errors import BadSettings
@@ -26,8 +28,8 @@ def open_store(url_or_path: str | Path, *, settings: model_settings.Store) -> St
     """
     url = str(url_or_path)
     if is_postgresql(url):
-        from roost.store.postgresql import PostgresStore  # needs an extra
-
+        with needs_extra():
+            from roost.store.postgresql import PostgresStore
         return PostgresStore(url)
     return SqliteStore(sqlite_path(url), synchronous=settings.synchronous)
 
@@ -36,11 +38,20 @@ def upgrade(url_or_path: str | Path) -> None:
     """Bring a database to the schema of this program; it must not be served meanwhile."""
     url = str(url_or_path)
     if is_postgresql(url):
-        from roost.store import postgresql_link  # needs an extra
-
+        with needs_extra():
+            from roost.store import postgresql_link
         postgresql_link.upgrade(url)
     else:
         upgrade_file(sqlite_path(url))
+
+
+@contextmanager
+def needs_extra() -> Iterator[None]:
+    """Say what to install where an import fails that only PostgreSQL needs."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise BadSettings("store.url", f"PostgreSQL needs {error.name}: install roost[postgresql]") from None
 
 
 def is_postgresql(url: str) -> bool:

@@ -10,7 +10,7 @@ import psycopg
 from psycopg import errors
 from psycopg.pq import TransactionStatus
 
-from roost.errors import StoreBroken, Unavailable
+from roost.errors import StoreBroken, Unavailable, first_line
 from roost.store.postgresql_arrays import adapt
 from roost.store.schema import SCHEMA_VERSION, check_version
 
@@ -111,7 +111,7 @@ def connect(url: str, *, application_name: str = "roost") -> Connection:
             url, autocommit=True, connect_timeout=_CONNECT_TIMEOUT_S, application_name=application_name
         )
     except psycopg.Error as error:
-        raise Unavailable(f"PostgreSQL: {_first_line(error)}") from error
+        raise Unavailable(f"PostgreSQL: {first_line(error)}") from error
     adapt(connection)
     return connection
 
@@ -165,16 +165,12 @@ def explained() -> Iterator[None]:
     except _RACES:
         raise
     except (errors.DiskFull, errors.OutOfMemory) as error:
-        raise StoreBroken(f"PostgreSQL has no space left: nothing was written ({_first_line(error)})") from error
+        raise StoreBroken(f"PostgreSQL has no space left: nothing was written ({first_line(error)})") from error
     except errors.ReadOnlySqlTransaction as error:
         raise StoreBroken("the PostgreSQL database is read-only") from error
     except (errors.DataCorrupted, errors.IndexCorrupted) as error:
-        raise StoreBroken(f"the PostgreSQL database is corrupt: {_first_line(error)}") from error
+        raise StoreBroken(f"the PostgreSQL database is corrupt: {first_line(error)}") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise Unavailable(f"PostgreSQL: {_first_line(error)}") from error
+        raise Unavailable(f"PostgreSQL: {first_line(error)}") from error
     except psycopg.ProgrammingError as error:
-        raise StoreBroken(f"PostgreSQL: {_first_line(error)}") from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or ["no answer"])[0]
+        raise StoreBroken(f"PostgreSQL: {first_line(error)}") from error

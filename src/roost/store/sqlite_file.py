@@ -75,6 +75,8 @@ def make_folder(path: Path) -> None:
     """Make the folder of a database that is to be created."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise StoreBroken(f"{path} cannot be created: a file is where its folder should be") from None
     except OSError as error:
         raise StoreBroken(f"{path} cannot be created: {error.strerror}") from None
 

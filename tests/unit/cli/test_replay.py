@@ -18,8 +18,8 @@ def run(monkeypatch):
     opened = []
 
     @contextmanager
-    def open_roost(config, data):
-        opened.append((config, data, data is not None and data.is_dir()))
+    def open_roost(config, data, *, is_scratch):
+        opened.append((config, data, is_scratch, data is not None and data.is_dir()))
         yield FirstFit()
 
     app = ModuleType("roost.app")
@@ -61,10 +61,17 @@ def test_the_database_is_temporary_unless_a_place_is_named(run, tmp_path):
     run(*generate, "--memory")
     result = run(*generate, "--data", tmp_path, "--config", tmp_path / "roost.toml")
     temporary, memory, named = result.opened
-    assert temporary[2]
+    assert temporary[2:] == (True, True)
     assert not temporary[1].exists()
-    assert memory == (None, None, False)
-    assert named == (tmp_path / "roost.toml", tmp_path, True)
+    assert memory == (None, None, True, False)
+    assert named == (tmp_path / "roost.toml", tmp_path, True, True)
+
+
+def test_only_settings_that_were_named_may_lead_to_a_database_in_service(run, tmp_path):
+    run("--generate", "--host-count", 1, "--requests", 1, "--config", tmp_path / "roost.toml")
+    assert run("--generate", "--host-count", 1, "--requests", 1).exit_code == 0
+    result = run("--generate", "--host-count", 1, "--requests", 1)
+    assert [is_scratch for _, _, is_scratch, _ in result.opened] == [False, True, True]
 
 
 def test_words_that_contradict_each_other_are_refused(run, tmp_path):

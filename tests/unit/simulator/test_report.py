@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from roost.errors import RoostError
-from roost.simulator.report import ClassUse, RefusedReason, ReplayReport, to_json, to_text, write_json
+from roost.errors import BadFile
+from roost.simulator.report import ClassUse, RefusedReason, ReplayReport, json_file, to_json, to_text
 
 REPORT = ReplayReport(
     workload="pods",
@@ -80,7 +80,21 @@ def test_the_json_holds_everything():
 
 
 def test_a_report_that_cannot_be_written_is_a_named_error(tmp_path):
-    write_json(REPORT, str(tmp_path / "report.json"))
-    assert (tmp_path / "report.json").read_bytes() == to_json(REPORT)
-    with pytest.raises(RoostError, match="cannot be written"):
-        write_json(REPORT, str(tmp_path / "absent" / "report.json"))
+    with pytest.raises(BadFile, match="cannot be written"), json_file(str(tmp_path / "absent" / "report.json")):
+        pytest.fail("the replay must not begin")
+    with pytest.raises(BadFile, match="Is a directory"), json_file(str(tmp_path)):
+        pytest.fail("the replay must not begin")
+
+
+def test_a_report_takes_the_place_of_an_older_one_only_when_it_is_whole(tmp_path):
+    path = tmp_path / "report.json"
+    path.write_text("older")
+    with pytest.raises(KeyboardInterrupt), json_file(str(path)):
+        raise KeyboardInterrupt
+    assert [each.name for each in tmp_path.iterdir()] == ["report.json"]
+    assert path.read_text() == "older"
+    with json_file(str(path)) as write:
+        write(REPORT)
+    assert path.read_bytes() == to_json(REPORT)
+    with json_file("/dev/null") as write:
+        write(REPORT)

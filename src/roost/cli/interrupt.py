@@ -1,0 +1,36 @@
+"""The end that somebody asks for: Ctrl-C, or the polite signal of a service manager.
+
+Python raises ``KeyboardInterrupt`` wherever the program is, and drops it where an exception cannot go on, as in
+a callback of the garbage collector. So it is remembered too, and long loops ask.
+"""
+
+import signal
+import types
+
+# What a shell expects of a program that a signal ended.
+EXIT_CODE_BASE = 128
+_asked: list[int] = []
+
+
+def watch() -> None:
+    """End by ``KeyboardInterrupt`` at either signal, so that what is open is closed and temporary files go."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _ask)
+
+
+def check() -> None:
+    """Raise ``KeyboardInterrupt`` if the end was asked for."""
+    if _asked:
+        raise KeyboardInterrupt
+
+
+def exit_code() -> int:
+    """Return what the program ends with."""
+    return EXIT_CODE_BASE + (_asked[-1] if _asked else signal.SIGINT)
+
+
+def _ask(number: int, _frame: types.FrameType | None) -> None:
+    # Whoever asks again while files are put away does not mean that they be left lying about.
+    if not _asked:
+        _asked.append(number)
+        raise KeyboardInterrupt
