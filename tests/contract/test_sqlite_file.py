@@ -134,9 +134,10 @@ def test_a_corrupt_page_is_a_clear_error(path):
         commit(store, *(item(provider(number)) for number in range(1, 400)))
     with closing(sqlite3.connect(path)) as connection:
         (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'provider'").fetchone()
+        (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
     with path.open("r+b") as file:
-        file.seek((root - 1) * 4096)
-        file.write(b"\xff" * 4096)
+        file.seek((root - 1) * page_bytes)
+        file.write(b"\xff" * page_bytes)
     with pytest.raises(StoreBroken, match="corrupt"), closing(SqliteStore(path)) as store:
         commit(store, item(provider(1000)))
 

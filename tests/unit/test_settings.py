@@ -114,7 +114,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(BadSettings, match="cannot be read"):
         load_settings(tmp_path)
     (tmp_path / "latin.toml").write_bytes(b"# \xff")
-    with pytest.raises(BadSettings, match=r"latin\.toml: cannot be read"):
+    with pytest.raises(BadSettings, match=r"latin\.toml: is not UTF-8"):
         load_settings(tmp_path / "latin.toml")
 
 

@@ -9,7 +9,7 @@ from roost.errors import NotFound
     ("error", "code", "said"),
     [
         (NotFound("host", "a"), 4, "roost: no such host: a\n"),
-        (click.exceptions.Abort(), cli.EXIT_CODE_INTERRUPT, ""),
+        (click.exceptions.Abort(), 130, ""),
         (ZeroDivisionError("that"), cli.EXIT_CODE_FAULT, "ZeroDivisionError: that\nroost: this is a fault"),
     ],
     ids=lambda value: type(value).__name__,
@@ -18,6 +18,7 @@ def test_the_exit_code_tells_how_a_command_ended(monkeypatch, capsys, error, cod
     def fail(**_):
         raise error
 
+    monkeypatch.setattr(cli.interrupt, "watch", lambda: None)  # The signals of the tests stay theirs.
     monkeypatch.setattr(cli.roost, "main", fail)
     with pytest.raises(SystemExit) as ended:
         cli.main()
