@@ -31,7 +31,7 @@ def apply(state: State, write: journal.Write) -> None:
             _drop_provider(state, write)
         case journal.PutGeneration():
             row = state.providers.row_of_id[write.provider_id]
-            state.providers.generation.data[row] = write.generation
+            state.providers.generation.each[row] = write.generation
         case journal.PutTraits():
             row = state.providers.row_of_id[write.provider_id]
             if _is_newest(state, "traits", row, expected=write.expected) and state.traits.put(row, write.trait_ids):
@@ -134,12 +134,13 @@ def _vacate(state: State, consumer_id: int) -> None:
 def _use(state: State, takes: list[tuple[int, int]], sign: int) -> None:
     """Add amounts to the use of inventories, or with sign -1 take them off, and to what is derived from it."""
     providers, classes, counted = state.providers, state.classes, state.counted
-    last_id, row, host_row = -1, -1, None
+    last_id, row, host_row, tree = -1, -1, None, None
     for inventory_id, taken in takes:
         provider_id, class_id, amount = inventory_id >> CLASS_BITS, inventory_id & _CLASS_MASK, sign * taken
         if provider_id != last_id:
             last_id, row = provider_id, providers.row_of_id[provider_id]
-            host_row = state.hosts.row_of_root.get(providers.root.data.item(row))
+            root = providers.root.each[row]
+            host_row, tree = state.hosts.row_of_root.get(root), providers.tree.get(root)
             if host_row is None:
                 state.shared_version += 1
             else:
@@ -147,12 +148,12 @@ def _use(state: State, takes: list[tuple[int, int]], sign: int) -> None:
         classes[class_id].take(row, amount)
         if host_row is None:
             continue
-        state.note_free(class_id, row, host_row)
+        state.note_free(class_id, row, host_row=host_row, tree=tree)
         columns = counted.get(class_id)
         if columns is not None:
             used, free, factor = columns
-            used.data[host_row] += amount
-            free.data[host_row] -= amount * factor
+            used.each[host_row] += amount
+            free.each[host_row] -= amount * factor
 
 
 _COUNTED = {
@@ -176,7 +177,7 @@ def _put_symbol(state: State, write: journal.PutSymbol) -> None:
 
 def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> None:
     host_row = state.hosts.row_of_id[instance.host_id]
-    state.hosts.columns["num_instances"].data[host_row] += count
+    state.hosts.columns["num_instances"].each[host_row] += count
     state.changes.touch(host_row)
     if instance.group_id:
         members = state.groups[instance.group_id].members
@@ -225,7 +226,7 @@ def _drop_provider(state: State, write: journal.DropProvider) -> None:
     state.providers.drop(write.id)
     host_row = state.hosts.row_of_root.pop(row, None)
     if host_row is not None:
-        state.hosts.alive.data[host_row] = False
+        state.hosts.alive.each[host_row] = False
         state.stale_hosts.discard(host_row)
 
 
@@ -266,7 +267,7 @@ def _put_host(state: State, write: journal.PutHost) -> None:
 
 def _restructure(state: State, row: int) -> None:
     """Note that inventories or the form of a tree changed around one provider."""
-    host_row = state.hosts.row_of_root.get(state.providers.root.data.item(row))
+    host_row = state.hosts.row_of_root.get(state.providers.root.each[row])
     if host_row is not None:
         state.stale_hosts.add(host_row)
     state.forget_best()
@@ -281,13 +282,13 @@ def settle(state: State) -> None:
     classes = {name: state.inventory(class_id) for name, class_id in ids.items() if class_id is not None}
     for host_row in state.stale_hosts:
         rows = state.providers.rows_of_tree(int(state.hosts.provider_row.view[host_row]))
-        totals = {name: sum(each.total.data.item(row) for row in rows) for name, each in classes.items()}
-        used = {name: sum(each.used.data.item(row) for row in rows) for name, each in classes.items()}
+        totals = {name: sum(each.total.each[row] for row in rows) for name, each in classes.items()}
+        used = {name: sum(each.used.each[row] for row in rows) for name, each in classes.items()}
         facts = state.hosts.facts[host_row]
         ratio = facts.cpu_allocation_ratio
         if ratio is None:
             vcpu = classes.get("VCPU")
-            offering = () if vcpu is None else (vcpu.ratio.data.item(row) for row in rows if row in vcpu.holders)
+            offering = () if vcpu is None else (vcpu.ratio.each[row] for row in rows if row in vcpu.holders)
             ratio = max(offering, default=1.0)
         vcpus = totals.get("VCPU", 0) + totals.get("PCPU", 0) if facts.vcpus_total is None else facts.vcpus_total
         state.hosts.set_totals(
@@ -312,7 +313,7 @@ def _is_newest(state: State, kind: str, row: int, *, expected: int) -> bool:
     Claims raise the generation too and may be read out of order, so the generation in memory says
     nothing about the content; the one that the writer expected does.
     """
-    state.providers.generation.data[row] += 1
+    state.providers.generation.each[row] += 1
     if state.content_versions.get((kind, row), -1) > expected:
         return False
     state.content_versions[kind, row] = expected

@@ -224,7 +224,7 @@ def _places(state: State, layout: Layout, *, at: int, provider: int) -> int:
     for class_id, amount in layout.picks[at].demand:
         columns = state.inventory(class_id)
         row = layout.rows[provider]
-        places = min(places, columns.free.data.item(row) // amount, columns.max_unit.data.item(row) // amount)
+        places = min(places, columns.free.each[row] // amount, columns.max_unit.each[row] // amount)
     return places
 
 

@@ -77,14 +77,14 @@ class ClassColumns:
         """Set the inventory of one provider; its use stays."""
         # The ratio may be as large as a float of 32 bits; what nobody could ever use up is unbounded.
         capacity = int(min((inventory.total - inventory.reserved) * inventory.allocation_ratio, _BOUNDLESS))
-        self.total.data[row] = inventory.total
-        self.reserved.data[row] = inventory.reserved
-        self.min_unit.data[row] = inventory.min_unit
-        self.max_unit.data[row] = inventory.max_unit
-        self.step_size.data[row] = inventory.step_size
-        self.ratio.data[row] = inventory.allocation_ratio
-        self.capacity.data[row] = capacity
-        self.free.data[row] = capacity - int(self.used.data[row])
+        self.total.each[row] = inventory.total
+        self.reserved.each[row] = inventory.reserved
+        self.min_unit.each[row] = inventory.min_unit
+        self.max_unit.each[row] = inventory.max_unit
+        self.step_size.each[row] = inventory.step_size
+        self.ratio.each[row] = inventory.allocation_ratio
+        self.capacity.each[row] = capacity
+        self.free.each[row] = capacity - int(self.used.each[row])
         self.holders.add(row)
         if inventory.min_unit > 1 or inventory.step_size > 1 or inventory.max_unit < capacity:
             self.plain_units = False
@@ -92,16 +92,16 @@ class ClassColumns:
 
     def drop(self, row: int) -> None:
         """Take the inventory of one provider away; its use stays known."""
-        self.total.data[row] = 0
-        self.capacity.data[row] = 0
-        self.free.data[row] = NOTHING
+        self.total.each[row] = 0
+        self.capacity.each[row] = 0
+        self.free.each[row] = NOTHING
         self.holders.discard(row)
         self._units.clear()
 
     def take(self, row: int, amount: int) -> None:
         """Add to the use of one provider; a negative amount gives back."""
-        self.used.data[row] += amount
-        self.free.data[row] -= amount
+        self.used.each[row] += amount
+        self.free.each[row] -= amount
 
     def units(self, amount: int) -> Mask:
         """Say which providers allow an allocation of ``amount`` by their unit bounds, use aside.
@@ -130,7 +130,7 @@ class ClassColumns:
 
     def can_take(self, row: int, amount: int) -> bool:
         """Say the same of one provider."""
-        if self.free.data.item(row) < amount:
+        if self.free.each[row] < amount:
             return False
         return self.plain_units or bool(self.units(amount)[row])
 

@@ -1,7 +1,5 @@
 """Which rows each revision touched, for whoever remembers answers."""
 
-from roost.engine.types import Rows
-
 _KEPT = 4096
 
 
@@ -50,8 +48,3 @@ class Changes:
         copy._start = self._start
         copy.epoch = self.epoch
         return copy
-
-
-def unique_rows(rows: list[int]) -> list[int] | Rows:
-    """Return rows without repeats, in order of first appearance."""
-    return list(dict.fromkeys(rows))

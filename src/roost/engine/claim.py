@@ -42,7 +42,7 @@ def claimable(state: State, takes: Iterable[Take], *, frees: Iterable[Take] = ()
             reason: Literal["missing", "units", "capacity"] = "missing"
         elif not _is_allowed(state, row, class_id=class_id, amount=amount):
             reason = "units"
-        elif columns.free.data.item(row) < (growth := amount - freed.get((row, class_id), 0)) and growth > 0:
+        elif columns.free.each[row] < (growth := amount - freed.get((row, class_id), 0)) and growth > 0:
             reason = "capacity"
         else:
             continue
@@ -59,5 +59,5 @@ def _sums(takes: Iterable[Take]) -> dict[tuple[int, int], int]:
 
 def _is_allowed(state: State, row: int, *, class_id: int, amount: int) -> bool:
     columns = state.inventory(class_id)
-    least, most, step = (column.data.item(row) for column in (columns.min_unit, columns.max_unit, columns.step_size))
+    least, most, step = (column.each[row] for column in (columns.min_unit, columns.max_unit, columns.step_size))
     return bool(least <= amount <= most and amount % step == 0)

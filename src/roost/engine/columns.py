@@ -9,15 +9,20 @@ class Column:
     """A one-dimensional array that grows at its end.
 
     ``view`` is what everybody reads: the rows in use, read-only, always up to date. It is made anew when
-    the column grows, so nobody keeps one over a change of size. ``data`` is for the engine alone.
+    the column grows, so nobody keeps one over a change of size. ``data`` and ``each`` are for the engine alone.
+    ``each`` is the same memory for one row at a time: Python's own numbers, at a third of the time.
     """
 
-    __slots__ = ("_fill", "data", "view")
+    __slots__ = ("_fill", "data", "each", "view")
 
     def __init__(self, dtype: type, *, fill: float | bool = 0, rows: int = 0) -> None:
         self._fill = fill
-        self.data: AnyArray = np.full(max(rows, 16), fill, dtype=dtype)
+        self._hold(np.full(max(rows, 16), fill, dtype=dtype))
         self._show(rows)
+
+    def _hold(self, data: AnyArray) -> None:
+        self.data: AnyArray = data
+        self.each = memoryview(data)
 
     def _show(self, rows: int) -> None:
         self.view: AnyArray = self.data[:rows]
@@ -33,13 +38,13 @@ class Column:
         if rows > len(self.data):
             wider = np.full(max(rows, 2 * len(self.data)), self._fill, dtype=self.data.dtype)
             wider[: len(self.view)] = self.view
-            self.data = wider
+            self._hold(wider)
         self._show(rows)
 
     def fork(self) -> "Column":
         """Return an independent copy."""
         copy = Column.__new__(Column)
         copy._fill = self._fill  # noqa: SLF001  # it is the same class
-        copy.data = self.data.copy()
+        copy._hold(self.data.copy())  # noqa: SLF001
         copy._show(len(self.view))  # noqa: SLF001
         return copy

@@ -107,7 +107,7 @@ class Family:
         wanted = self.wanted
         for row in self.rows_on(host):
             # What is free lies below 0 where a capacity shrank under its use.
-            fits = max(min(columns.free.data.item(row) // amount for columns, amount in self.amounts), 0)
+            fits = max(min(columns.free.each[row] // amount for columns, amount in self.amounts), 0)
             wanted -= min(fits, 1) if self.is_isolated else fits
             if wanted <= 0:
                 return True
@@ -181,7 +181,7 @@ class Feasibility:
         found = searched.get(host)
         if found is None:
             assert self.compiled is not None
-            root = state.hosts.provider_row.data.item(host)
+            root = state.hosts.provider_row.each[host]
             found = searched[host] = has_candidate(state, self.compiled, root)
         return found
 
@@ -241,7 +241,7 @@ def hopeless(state: State, reasons: list[str]) -> Feasibility:
 
 
 def _hosts_of(state: State, rows: list[int]) -> list[int]:
-    roots = [state.providers.root.data.item(row) for row in rows]
+    roots = [state.providers.root.each[row] for row in rows]
     return [state.hosts.row_of_root[root] for root in roots if root in state.hosts.row_of_root]
 
 
@@ -294,9 +294,9 @@ class _Builder:
         if group.in_tree is None:
             return
         row = self.state.providers.row_of_uuid.get(group.in_tree)
-        root = -1 if row is None else self.state.providers.root.data.item(row)
+        root = -1 if row is None else self.state.providers.root.each[row]
         if group.suffix and any(
-            self.state.providers.root.data.item(each) == root for each in self.state.sharing_rows()
+            self.state.providers.root.each[each] == root for each in self.state.sharing_rows()
         ):
             # A provider of that tree may serve the group in other trees, with which it shares.
             self.undecided[:] = True

@@ -20,7 +20,7 @@ def first_fit(state: State, fit: Feasibility, host: int) -> list[Take] | None:
     """
     if fit.shares or fit.compiled is None or fit.undecided.item(host):
         return None
-    rows = state.providers.rows_of_tree(state.hosts.provider_row.data.item(host))
+    rows = state.providers.rows_of_tree(state.hosts.provider_row.each[host])
     takes: list[Take] = []
     for check in fit.checks:
         if isinstance(check, Amount):
@@ -44,7 +44,7 @@ def _serve(family: Family, host: int) -> list[Take] | None:
     takes: list[Take] = []
     left = family.wanted
     for row in family.rows_on(host):
-        if all(columns.free.data.item(row) >= amount for columns, amount in family.amounts):
+        if all(columns.free.each[row] >= amount for columns, amount in family.amounts):
             takes.extend(
                 (row, class_id, amount) for class_id, (_, amount) in zip(family.class_ids, family.amounts, strict=True)
             )

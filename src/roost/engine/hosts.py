@@ -69,16 +69,16 @@ class Hosts:
             self.rows_of_name.setdefault(host.lower(), []).append(row)
             for column in (self.provider_row, self.alive, self.cell, self.rack, *self.columns.values()):
                 column.grow(row + 1)
-            self.provider_row.data[row] = provider_row
-            self.alive.data[row] = True
+            self.provider_row.each[row] = provider_row
+            self.alive.each[row] = True
         elif version < self.versions[row]:
             return row
         self.facts_version += 1
         self.derived.clear()
         self.facts[row] = facts
         self.versions[row] = version
-        self.cell.data[row] = _intern(self.cells, facts.cell)
-        self.rack.data[row] = _intern(self.racks, facts.rack)
+        self.cell.each[row] = _intern(self.cells, facts.cell)
+        self.rack.each[row] = _intern(self.racks, facts.rack)
         return row
 
     def rows_named(self, names: tuple[str, ...]) -> Rows:
@@ -91,23 +91,23 @@ class Hosts:
         facts = self.facts[row]
         values = (vcpus, ratio, ram_mb, disk_gb, facts.num_io_ops, facts.failed_builds, facts.hypervisor_version)
         for name, value in zip(FIXED, values, strict=True):
-            self.columns[name].data[row] = value
+            self.columns[name].each[row] = value
 
     def set_used(self, row: int, *, vcpus: float, ram_mb: float, disk_gb: float) -> None:
         """Set what is used on a host, from allocations."""
         columns = self.columns
-        columns["vcpus_used"].data[row] = vcpus
-        columns["used_ram_mb"].data[row] = ram_mb
-        columns["used_disk_gb"].data[row] = disk_gb
+        columns["vcpus_used"].each[row] = vcpus
+        columns["used_ram_mb"].each[row] = ram_mb
+        columns["used_disk_gb"].each[row] = disk_gb
         self.derive(row)
 
     def derive(self, row: int) -> None:
         """Make the derived columns of a host right."""
         get = self.columns
-        get["free_ram_mb"].data[row] = get["total_usable_ram_mb"].data[row] - get["used_ram_mb"].data[row]
-        get["free_disk_mb"].data[row] = 1024 * (get["total_usable_disk_gb"].data[row] - get["used_disk_gb"].data[row])
-        get["free_vcpus"].data[row] = (
-            get["vcpus_total"].data[row] * get["cpu_allocation_ratio"].data[row] - get["vcpus_used"].data[row]
+        get["free_ram_mb"].each[row] = get["total_usable_ram_mb"].each[row] - get["used_ram_mb"].each[row]
+        get["free_disk_mb"].each[row] = 1024 * (get["total_usable_disk_gb"].each[row] - get["used_disk_gb"].each[row])
+        get["free_vcpus"].each[row] = (
+            get["vcpus_total"].each[row] * get["cpu_allocation_ratio"].each[row] - get["vcpus_used"].each[row]
         )
 
     def fork(self) -> "Hosts":

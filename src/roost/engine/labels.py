@@ -50,10 +50,10 @@ class Labels:
             return False
         self.version += 1
         for label in old - new:
-            self._columns[label].data[row] = False
+            self._columns[label].each[row] = False
         for label in new - old:
             self.wearing(label)
-            self._columns[label].data[row] = True
+            self._columns[label].each[row] = True
         if new:
             self.of_row[row] = new
         else:

@@ -24,7 +24,7 @@ def picks_at(state: State, compiled: Compiled, root: int, *, sharing: Sharing) -
         root: provider row; anything but a living root has no candidate.
     """
     providers = state.providers
-    if not compiled.is_possible or not providers.alive.data.item(root) or providers.parent.data.item(root) >= 0:
+    if not compiled.is_possible or not providers.alive.each[root] or providers.parent.each[root] >= 0:
         return None
     traits = state.traits.labels_of(root)
     if not traits >= compiled.root_required or not traits.isdisjoint(compiled.root_forbidden):
@@ -65,7 +65,7 @@ def _permitted(state: State, wanted: Wanted, root: int, *, own: list[int], lende
         return []
     if wanted.in_tree is not None:
         lenders = []
-        if state.providers.root.data.item(wanted.in_tree) != root:
+        if state.providers.root.each[wanted.in_tree] != root:
             return []
     if wanted.member_of:
         if not _is_member(state, wanted, root):

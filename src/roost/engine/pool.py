@@ -6,6 +6,7 @@ hosts are judged again; they move into the pool. A rank from the pool is exact a
 beats what the others can have reached at most, and is refused otherwise: then a new pass is due.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -32,9 +33,9 @@ class Pool:
     """
 
     __slots__ = (
-        "_at", "_base", "_bound", "_bound_row", "_counts", "_ends", "_floating", "_highs", "_is_loose", "_lows",
-        "_passing", "_penalty", "_raws", "_room", "_rows", "_scores", "_size", "_sorted", "_survivor_raws",
-        "_survivor_rows", "has_outside", "scales",
+        "_at", "_base", "_bound", "_bound_row", "_counts", "_each", "_ends", "_floating", "_highs", "_is_loose",
+        "_keys", "_lows", "_passing", "_penalty", "_raw_of", "_raws", "_room", "_rows", "_scores", "_size", "_sorted",
+        "_survivor_raws", "_survivor_rows", "has_outside", "scales",
     )  # fmt: skip
 
     def __init__(
@@ -51,16 +52,36 @@ class Pool:
         room = self._room = len(chosen) + size
         self._raws = np.zeros((len(raws), room))
         self._raws[:, : self._size] = self._survivor_raws[:, chosen]
+        self._raw_of: list[Sequence[float]] = self._raws[:, : self._size].T.tolist()  # the same, a host at a time
         self._rows: Amounts = np.zeros(room, dtype=np.int64)
         self._rows[: self._size] = rows[chosen]
         self._at = {row: at for at, row in enumerate(rows[chosen].tolist())}
-        self._scores = np.full(room, -np.inf)
+        self._scores = np.full(room, -np.inf)  # of hosts that do not pass: -inf
         self._scores[: self._size] = scores[chosen]
-        self._penalty = np.zeros(room)
+        self._penalty = np.full(room, -np.inf)  # 0 where a host passes
+        self._penalty[: self._size] = 0.0
+        # The same memory for one host at a time.
+        self._each = memoryview(self._raws), memoryview(self._scores), memoryview(self._penalty)
         self._passing = self._size
-        self._ends = [(scale.low, scale.high) for scale in scales]
+        # The hosts that pass, best first: score negated, row, position. None: to be sorted anew.
+        self._keys: list[tuple[float, int, int]] | None = None
         self._is_loose = False  # whether an end of a scale may have moved
         self._look_outside(scores, chosen)
+        self._ends = self._ends_of(scales)
+
+    def _ends_of(self, scales: list[Scale]) -> list[tuple[float, float, bool, bool]]:
+        """Return each scale's low and high end, and whether a host of the pool can let go of it alone."""
+        ends = []
+        for at, (scale, (low_floats, high_floats)) in enumerate(zip(scales, self._floating, strict=True)):
+            ends.append(
+                (
+                    scale.low,
+                    scale.high,
+                    low_floats and not (self.has_outside and self._lows[at] == scale.low),
+                    high_floats and not (self.has_outside and self._highs[at] == scale.high),
+                )
+            )
+        return ends
 
     def _look_outside(self, scores: Scores, chosen: Rows) -> None:
         """Note what the hosts outside can have at most: their extremes, how many hold them, the best score."""
@@ -106,7 +127,7 @@ class Pool:
             at = self._join(row, passed=passed)
             if at is None:
                 return False
-        self._set(at, passes=passes, raws=raws)
+        self._set(at, row, passes=passes, raws=raws)
         return True
 
     def touch_many(self, rows: Sequence[int], *, passed: Sequence[bool], passes: Sequence[bool], raws: Scores) -> bool:
@@ -125,6 +146,9 @@ class Pool:
         self._penalty[where] = penalty
         self._raws[:, where] = raws
         self._scores[where] = self._sums(raws) + penalty
+        for at, raw in zip(places, raws.T.tolist(), strict=True):
+            self._raw_of[at] = raw
+        self._keys = None
         self._is_loose = True
         return True
 
@@ -134,27 +158,39 @@ class Pool:
             return None
         at = self._at[row] = self._size
         self._rows[at] = row
+        self._raw_of.append(())
         self._size += 1
-        self._penalty[at] = -np.inf
         return at
 
-    def _set(self, at: int, *, passes: bool, raws: Sequence[float]) -> None:
+    def _set(self, at: int, row: int, *, passes: bool, raws: Sequence[float]) -> None:
         """Set whether the host at a position passes, and its raw weights."""
-        was = self._penalty.item(at) == 0.0
-        loose = was != passes
-        seen = self._raws
-        for weigher, (raw, (low, high)) in enumerate(zip(raws, self._ends, strict=True)):
-            before = seen.item(weigher, at)
-            # An end moves when a host reaches beyond it, and may move when the host that held it leaves it.
-            if before != raw:
-                if before >= high or before <= low or raw > high or raw < low:
-                    loose = True
-                seen[weigher, at] = raw
-        self._is_loose = self._is_loose or loose
-        if loose and was != passes:
-            self._penalty[at] = 0.0 if passes else -np.inf
+        each_raw, each_score, each_penalty = self._each
+        keys, was = self._keys, each_penalty[at] == 0.0
+        if was:
+            if keys is not None:
+                del keys[bisect_left(keys, (-each_score[at], row, at))]
+            if not self._is_loose:
+                # An end of a scale may move when the last host that held it leaves it.
+                for raw, now, (low, high, low_goes, high_goes) in zip(self._raw_of[at], raws, self._ends, strict=True):
+                    if ((high_goes and raw >= high) or (low_goes and raw <= low)) and not (passes and raw == now):
+                        self._is_loose = True
+        if was != passes:
+            each_penalty[at] = 0.0 if passes else -np.inf
             self._passing += 1 if passes else -1
-        self._scores[at] = self._score(raws) if passes else -np.inf
+        self._raw_of[at] = raws
+        score = 0.0
+        for weigher, (raw, scale, (low, high, _, _)) in enumerate(zip(raws, self.scales, self._ends, strict=True)):
+            each_raw[weigher, at] = raw
+            if passes and not low <= raw <= high:
+                self._is_loose = True  # It reaches beyond an end.
+            if high != low:
+                score += (raw - low) / (high - low) * scale.multiplier
+        if passes:
+            each_score[at] = score
+            if keys is not None:
+                insort(keys, (-score, row, at))
+        else:
+            each_score[at] = -np.inf
 
     def _leave_outside(self, row: int) -> bool:
         """Forget that a host is outside; say whether the extremes of the others are still known."""
@@ -170,12 +206,6 @@ class Pool:
             self._counts[weigher] = (lows, highs)
         return True
 
-    def _score(self, raws: Sequence[float]) -> float:
-        score = 0.0
-        for raw, scale in zip(raws, self.scales, strict=True):
-            score += scale.contribution(raw)
-        return score
-
     def best(self, wanted: int) -> tuple[list[int], list[list[float]], list[float]] | None:
         """Return the best hosts: rows, raw weights a host, and scores; best first, equal ones in row order.
 
@@ -186,14 +216,18 @@ class Pool:
             return None if self.has_outside else ([], [], [])
         if self._passing < wanted and self.has_outside:
             return None
-        self._rescale()
-        wanted = min(wanted, self._passing)
-        at = self._order(wanted)
-        scores = (self._scores[at] + 0.0).tolist()  # The same zero, whether the pass or a touch made it.
-        rows = self._rows[at].tolist()
-        if self.has_outside and not self._beats_outside(scores[-1], rows[-1]):
+        if self._rescale():
+            first = self._sort(wanted)  # It may move again before anybody needs the others in order.
+        else:
+            if self._keys is None:
+                self._keys = self._sort(self._passing)
+            first = self._keys[:wanted]
+        score, row, _ = first[-1]
+        if self.has_outside and not self._beats_outside(-score, row):
             return None
-        return rows, self._raws[:, at].T.tolist(), scores
+        raw_of = self._raw_of
+        # Adding 0 makes it the same zero, whether the pass or a touch made it.
+        return [key[1] for key in first], [list(raw_of[key[2]]) for key in first], [-key[0] + 0.0 for key in first]
 
     def draw(self, count: int, *, changes: Sequence[float], room: Callable[[int], int]) -> list[int]:
         """Take the best host again and again, each time with one equal instance more on the one before.
@@ -209,37 +243,42 @@ class Pool:
         """
         rooms: dict[int, int] = {}
         taken: list[int] = []
-        raws, rows = self._raws, self._rows
         while len(taken) < count and self._passing:
-            self._rescale()
-            at = int(self._scores[: self._size].argmax()) if self._size == self._sorted else int(self._order(1)[0])
-            row = rows.item(at)
+            if self._rescale() or self._keys is None:
+                score, row, at = self._sort(1)[0]
+            else:
+                score, row, at = self._keys[0]
             left = rooms.get(at)
             if left is None:
                 left = room(row)
-            if left < 1 or (self.has_outside and not self._beats_outside(self._scores.item(at), row)):
+            if left < 1 or (self.has_outside and not self._beats_outside(-score, row)):
                 break
             taken.append(row)
             rooms[at] = left - 1
-            moved = [before + change for before, change in zip(raws[:, at].tolist(), changes, strict=True)]
-            self._set(at, passes=left > 1, raws=moved)
+            moved = [before + change for before, change in zip(self._raw_of[at], changes, strict=True)]
+            self._set(at, row, passes=left > 1, raws=moved)
         return taken
 
-    def _order(self, wanted: int) -> Rows:
-        scores = self._scores[: self._size]
-        order: Rows = np.negative(scores).argsort(kind="stable")
-        if self._size == self._sorted:
-            return order[:wanted]  # Positions are in row order, so equal scores are too.
-        near = scores[order[: wanted + 1]].tolist()
-        if len(set(near)) == len(near):
-            return order[:wanted]
-        order = np.lexsort((self._rows[: self._size], -scores))
-        return order[:wanted]
+    def _sort(self, wanted: int) -> list[tuple[float, int, int]]:
+        """Return the keys of the best hosts that pass, in order."""
+        size = self._size
+        scores, rows = self._scores[:size], self._rows[:size]
+        if wanted == 1:
+            at = int(scores.argmax())
+            if size > self._sorted:
+                equal = np.flatnonzero(scores == scores[at])
+                at = int(equal[rows[equal].argmin()])
+            return [(-scores.item(at), rows.item(at), at)]
+        negated = -scores
+        # Positions are in row order, so equal scores are too, until a host joins.
+        order = negated.argsort(kind="stable") if size == self._sorted else np.lexsort((rows, negated))
+        order = order[: min(wanted, self._passing)]
+        return list(zip(negated[order].tolist(), rows[order].tolist(), order.tolist(), strict=True))
 
-    def _rescale(self) -> None:
-        """Make scales and scores right for the hosts that pass now."""
+    def _rescale(self) -> bool:
+        """Make scales and scores right for the hosts that pass now; say whether any moved."""
         if not self._is_loose:
-            return
+            return False
         self._is_loose = False
         size = self._size
         seen = self._raws[:, :size]
@@ -259,19 +298,17 @@ class Pool:
             else:
                 scales.append(scale)
         if not moved:
-            return
+            return False
         self.scales = scales
-        self._ends = [(scale.low, scale.high) for scale in scales]
+        self._ends = self._ends_of(scales)
         self._scores[:size] = self._sums(seen) + self._penalty[:size]
+        self._keys = None
+        return True
 
     def _sums(self, raws: Scores) -> Scores:
         """Return the scores of raw weights, shape (weighers, hosts), whoever passes: float64, shape (hosts,)."""
-        parts = [
-            part
-            for raw, scale in zip(raws, self.scales, strict=True)
-            if (part := contributions(raw, scale)) is not None
-        ]
-        return total(parts, raws.shape[1])
+        found = [contributions(raw, scale) for raw, scale in zip(raws, self.scales, strict=True)]
+        return total([part for part in found if part is not None], raws.shape[1])
 
     def _beats_outside(self, score: float, row: int) -> bool:
         if self.scales == self._base:

@@ -117,7 +117,7 @@ class State:
             for root, rows in self.providers.tree.items():
                 host = self.hosts.row_of_root.get(root)
                 if host is not None:
-                    column.data[host] = max(free.item(row) for row in rows)
+                    column.each[host] = max(free.item(row) for row in rows)
         view: Amounts = column.view
         return view
 
@@ -143,14 +143,20 @@ class State:
         self._best.clear()
         self._host_trees = None
 
-    def note_free(self, class_id: int, row: int, host_row: int) -> None:
-        """Keep ``best_free`` right after the free amount of one provider of a host's tree changed."""
+    def note_free(self, class_id: int, row: int, *, host_row: int, tree: list[int] | None) -> None:
+        """Keep ``best_free`` right after the free amount of one provider changed.
+
+        Args:
+            class_id: what it has more or less of.
+            row: of the provider.
+            host_row: of the host to whose tree it belongs.
+            tree: the provider rows of that tree, None where there is only this one.
+        """
         column = self._best.get(class_id)
         if column is None:
             return
-        free = self.classes[class_id].free.data
-        rows = self.providers.tree.get(self.providers.root.data.item(row))
-        column.data[host_row] = free[row] if rows is None else max(free.item(each) for each in rows)
+        free = self.classes[class_id].free.each
+        column.each[host_row] = free[row] if tree is None else max(free[each] for each in tree)
 
     def fork(self) -> "State":
         """Return an independent copy, for dry runs, replays and simulations."""

@@ -54,8 +54,8 @@ class Providers:
             self.row_of_name[name] = row
             for column in (self.generation, self.parent, self.root, self.alive):
                 column.grow(row + 1)
-            self.alive.data[row] = True
-            self.root.data[row] = row
+            self.alive.each[row] = True
+            self.root.each[row] = row
             if parent_row >= 0:
                 self._join(row, parent_row)
             return row
@@ -71,8 +71,8 @@ class Providers:
 
     def _join(self, row: int, parent_row: int) -> None:
         root = int(self.root.view[parent_row])
-        self.parent.data[row] = parent_row
-        self.root.data[row] = root
+        self.parent.each[row] = parent_row
+        self.root.each[row] = root
         self.children.setdefault(parent_row, []).append(row)
         self.tree.setdefault(root, [root]).append(row)
 
@@ -80,12 +80,12 @@ class Providers:
         old_root, old_parent = int(self.root.view[row]), int(self.parent.view[row])
         if old_parent >= 0:
             self.children[old_parent].remove(row)
-        self.parent.data[row] = parent_row
+        self.parent.each[row] = parent_row
         if parent_row >= 0:
             self.children.setdefault(parent_row, []).append(row)
         new_root = int(self.root.view[parent_row]) if parent_row >= 0 else row
         for moved in self.subtree(row):
-            self.root.data[moved] = new_root
+            self.root.each[moved] = new_root
         for root in {old_root, new_root}:
             rows = self.subtree(root)
             if len(rows) > 1:
@@ -106,7 +106,7 @@ class Providers:
         """Take a provider out of its tree; return its row."""
         self.shape_version += 1
         row = self.row_of_id.pop(provider_id)
-        self.alive.data[row] = False
+        self.alive.each[row] = False
         _forget(self.row_of_uuid, self.uuids[row], row)
         _forget(self.row_of_name, self.names[row], row)
         parent, root = int(self.parent.view[row]), int(self.root.view[row])

@@ -14,7 +14,7 @@ Allocations = dict[str, dict[str, int]]  # provider uuid -> resource class -> am
 
 def takes_on(state: State, shape: Shape, row: int) -> tuple[Takes, Allocations] | None:
     """Return what an instance of this shape takes on a host: its first candidate there; None if it has none."""
-    root = state.hosts.provider_row.data.item(row)
+    root = state.hosts.provider_row.each[row]
     providers = state.providers
     flat = shape.fit.flat_amounts
     if flat is not None and root not in providers.tree:
@@ -39,7 +39,7 @@ def takes_on(state: State, shape: Shape, row: int) -> tuple[Takes, Allocations] 
 
 def allocations_on(state: State, shape: Shape, row: int) -> Allocations | None:
     """Return what an instance of this shape would hold on a host, by uuids and names."""
-    root = state.hosts.provider_row.data.item(row)
+    root = state.hosts.provider_row.each[row]
     if shape.fit.flat_amounts is not None and root not in state.providers.tree:
         return {state.providers.uuids[root]: shape.fit.flat_resources}
     held = takes_on(state, shape, row)
@@ -81,7 +81,7 @@ def hosts_lost(state: State, decision: Decision, refusal: Refusal) -> list[str]:
     provider_row = state.providers.row_of_id.get(refusal.key >> CLASS_BITS) if refusal.table == "inventory" else None
     if len(hosts) < 2 or provider_row is None:
         return hosts
-    row = state.hosts.row_of_root.get(state.providers.root.data.item(provider_row))
+    row = state.hosts.row_of_root.get(state.providers.root.each[provider_row])
     return hosts if row is None else [state.hosts.names[row]]
 
 

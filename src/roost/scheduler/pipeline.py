@@ -133,7 +133,7 @@ class Shape:
     def _room(self, row: int) -> int:
         """Return how many instances of this shape a host has room for, 0 where that cannot be counted."""
         state = self._state
-        if state.hosts.provider_row.data.item(row) in state.providers.tree:
+        if state.hosts.provider_row.each[row] in state.providers.tree:
             return 0
         assert self.fit.flat_amounts is not None
         return min(state.best_free(class_id).item(row) // amount for class_id, amount in self.fit.flat_amounts)

@@ -106,7 +106,7 @@ class Weighing:
         found = []
         for weigher, name in zip(self._active, self._columns, strict=True):
             assert name is not None
-            raw = columns[name].data.item(row)
+            raw = columns[name].each[row]
             if weigher.minval is not None and raw < weigher.minval:
                 raw = float(weigher.minval)
             if weigher.maxval is not None and raw > weigher.maxval:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.engine.capacity import ClassColumns, fits
-from roost.engine.changes import Changes, unique_rows
+from roost.engine.changes import Changes
 from roost.engine.columns import Column
 from roost.engine.labels import Labels
 from roost.engine.types import NOTHING
@@ -111,7 +111,6 @@ def test_changes_tell_the_rows_since_a_position_until_the_log_no_longer_reaches_
     for row in (3, 1, 3):
         changes.touch(row)
     assert changes.since(seen) == [3, 1, 3]
-    assert list(unique_rows([3, 1, 3])) == [3, 1]
     fork = changes.fork()
     for _ in range(10_000):
         changes.touch(0)
