@@ -2,6 +2,7 @@
 
 import gc
 import os
+import struct
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,7 +37,10 @@ from roost.store.opening import open_store, upgrade
 _DATABASE = "roost.db"
 # Old evidence is looked for after so many acts: fewer than the rows that one look may delete, so it keeps up.
 _PRUNE_EVERY = 1024
-_RANDOM_BLOCK = 4096
+_RANDOM_BLOCK = 512
+# What the first byte behind the time becomes in a uuid of version 7, and the first of its last eight.
+_VERSION_7 = bytes(0x70 | byte & 0x0F for byte in range(256))
+_VARIANT = bytes(0x80 | byte & 0x3F for byte in range(256))
 _DAY_S = 86_400.0
 
 
@@ -59,30 +63,36 @@ class SystemRandom:
     """
 
     def __init__(self) -> None:
-        self._drawn = b""
-        self._at = 0
+        self._seeds: list[int] = []
+        self._tails: list[bytes] = []  # of uuids: all behind the time
         self._process = 0
 
     def seed(self) -> int:
         """Return a fresh seed, 0..2**62 - 1."""
-        return int.from_bytes(self._draw(8), "big") >> 2
+        if not self._seeds or self._process != os.getpid():
+            self._draw()
+        return self._seeds.pop()
 
     def uuids(self, count: int) -> list[bytes]:
         """Return fresh uuids, 16 bytes each, that sort by the time they were made."""
-        stamp = int(time.time() * 1000) << 80 | 0x7 << 76 | 0b10 << 62
-        found = []
-        for _ in range(count):
-            drawn = int.from_bytes(self._draw(10), "big")
-            found.append((stamp | (drawn >> 62 & 0xFFF) << 64 | drawn & 0x3FFFFFFFFFFFFFFF).to_bytes(16, "big"))
+        stamp = int(time.time() * 1000).to_bytes(6, "big")
+        found: list[bytes] = []
+        while len(found) < count:
+            if not self._tails or self._process != os.getpid():
+                self._draw()
+            wanted = count - len(found)
+            found += [stamp + tail for tail in self._tails[-wanted:]]
+            del self._tails[-wanted:]
         return found
 
-    def _draw(self, size: int) -> bytes:
-        # A forked process must not go on with the bytes of its parent.
-        if self._at + size > len(self._drawn) or self._process != os.getpid():
-            self._drawn, self._at, self._process = os.urandom(_RANDOM_BLOCK), 0, os.getpid()
-        at = self._at
-        self._at = at + size
-        return self._drawn[at : at + size]
+    def _draw(self) -> None:
+        # A forked process must not go on with what its parent drew.
+        self._process = os.getpid()
+        self._seeds = [number >> 2 for (number,) in struct.iter_unpack("=Q", os.urandom(8 * _RANDOM_BLOCK))]
+        drawn = bytearray(os.urandom(10 * _RANDOM_BLOCK))
+        drawn[0::10] = drawn[0::10].translate(_VERSION_7)
+        drawn[2::10] = drawn[2::10].translate(_VARIANT)
+        self._tails = [bytes(drawn[at : at + 10]) for at in range(0, len(drawn), 10)]
 
 
 class Roost:

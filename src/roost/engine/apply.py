@@ -79,22 +79,29 @@ def occupy(state: State, claim: Claim) -> None:
 
     A request for many instances occupies pick by pick, and is one claim in the end.
     """
-    held: dict[int, list[tuple[int, int]]] = {consumer.id: [] for consumer in claim.consumers}
-    for consumer_id, inventory_id, amount in claim.takes:
-        held[consumer_id].append((inventory_id, amount))
-    for takes in held.values():
-        _use(state, takes, 1)
-    instances = {instance.consumer_id: instance for instance in claim.instances}
-    for consumer in claim.consumers:
-        number = consumer.id
-        instance = instances.get(number)
-        holder = Holder(consumer, held[number], instance)
-        state.holders[consumer.uuid] = holder
-        state.holders_by_id[number] = holder
-        if instance is not None:
-            _count_instance(state, instance, 1)
+    if len(claim.consumers) == 1:  # As a rule; and then everything is its.
+        takes = [(inventory_id, amount) for _, inventory_id, amount in claim.takes]
+        _settle_in(state, claim.consumers[0], takes, claim.instances[0] if claim.instances else None)
+    else:
+        held: dict[int, list[tuple[int, int]]] = {consumer.id: [] for consumer in claim.consumers}
+        for consumer_id, inventory_id, amount in claim.takes:
+            held[consumer_id].append((inventory_id, amount))
+        instances = {instance.consumer_id: instance for instance in claim.instances}
+        for consumer in claim.consumers:
+            _settle_in(state, consumer, held[consumer.id], instances.get(consumer.id))
     for place in claim.places:
         _use_places(state, place.group_id, scope=place.scope, holder=place.holder, members=place.members)
+
+
+def _settle_in(
+    state: State, consumer: journal.ConsumerRow, takes: list[tuple[int, int]], instance: journal.InstanceRow | None
+) -> None:
+    _use(state, takes, 1)
+    holder = Holder(consumer, takes, instance)
+    state.holders[consumer.uuid] = holder
+    state.holders_by_id[consumer.id] = holder
+    if instance is not None:
+        _count_instance(state, instance, 1)
 
 
 def release(state: State, freed: Release) -> None:

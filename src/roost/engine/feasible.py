@@ -185,6 +185,22 @@ class Feasibility:
             found = searched[host] = has_candidate(state, self.compiled, root)
         return found
 
+    def amounts(self, state: State) -> list[tuple[int, memoryview, int]] | None:
+        """Return what alone can refuse a host later that passes now: check, free amount by host row, amount asked.
+
+        Returns:
+            None where that is not all: where groups, sharing providers or a search have a say.
+        """
+        found = []
+        for at, check in enumerate(self.checks):
+            if isinstance(check, Family) or not self.is_exact:
+                return None
+            if isinstance(check, Amount):
+                if check.lenders:
+                    return None
+                found.append((at, state.best_free_each(check.class_id), check.amount))
+        return found
+
     def some(self, state: State, hosts: Rows) -> Amounts:
         """Return, for some hosts, the first check that refuses each, or ``len(self)``: int64, shape (hosts,)."""
         found = np.zeros(len(hosts), dtype=np.int64)

@@ -109,6 +109,14 @@ class State:
         Returns:
             int64, shape (hosts,), in the unit of the class; ``NOTHING`` where the tree has no inventory of it.
         """
+        view: Amounts = self._best_column(class_id).view
+        return view
+
+    def best_free_each(self, class_id: int) -> memoryview:
+        """Return the same for one host at a time; good until ``changes.epoch`` moves."""
+        return self._best_column(class_id).each
+
+    def _best_column(self, class_id: int) -> Column:
         column = self._best.get(class_id)
         if column is None:
             column = self._best[class_id] = Column(np.int64, fill=NOTHING, rows=len(self.hosts))
@@ -118,8 +126,7 @@ class State:
                 host = self.hosts.row_of_root.get(root)
                 if host is not None:
                     column.each[host] = max(free.item(row) for row in rows)
-        view: Amounts = column.view
-        return view
+        return column
 
     def host_trees(self) -> tuple[Rows, Mask]:
         """Return which providers belong to which host.

@@ -6,7 +6,6 @@ hosts, or, where only few hosts were touched since the last pass, from the pool 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -32,8 +31,7 @@ _TOUCHES_MAX = 512
 _TABLE = 5  # hosts in the score table
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ranked:
+class Ranked(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The outcome for one instance: hosts best first, and the evidence."""
 
     rows: list[int]  # as many as were wanted, fewer if fewer are left
@@ -82,6 +80,8 @@ class Shape:
         self._checks = checks + [(rule.name, rule.reason(spec)) for rule, _ in filters]
         self._weighing = weighing
         self._is_local = weighing.is_local and all(mask is not None for _, mask in self._later)
+        # Of a host that passed everything only amounts can say otherwise, until what is static changes.
+        self._amounts = fit.amounts(state)
         self._masks: list[Mask] = []
         self._pool: Pool | None = None
         self._rejects: list[int] = []  # hosts refused by each check, kept right with the pool
@@ -185,11 +185,12 @@ class Shape:
         pool, state, passing = self._pool, self._state, len(self._checks)
         assert pool is not None
         if len(touched) <= _ONE_BY_ONE_MAX:
+            raws_of = self._weighing.raws_of
             for row in touched:
-                was, now = self._last_refusal(row), self._refusal(row)
+                was = self._last_refusal(row)
+                now = self._refusal(row, was=was)
                 self._count(row, was=was, now=now)
-                raws = self._weighing.raws_of(row)
-                if not pool.touch(row, passed=was == passing, passes=now == passing, raws=raws):
+                if not pool.touch(row, passed=was == passing, passes=now == passing, raws=raws_of(row)):
                     return None
         else:
             before = [self._last_refusal(row) for row in touched]
@@ -239,8 +240,18 @@ class Shape:
                 return at
         return len(self._checks)
 
-    def _refusal(self, row: int) -> int:
-        """Return the first check that refuses a host now, or how many checks there are."""
+    def _refusal(self, row: int, *, was: int) -> int:
+        """Return the first check that refuses a host now, or how many checks there are.
+
+        Args:
+            row: the host.
+            was: the same when it was last judged.
+        """
+        if was == len(self._checks) and self._amounts is not None:
+            for at, free, amount in self._amounts:
+                if free[row] < amount:
+                    return at
+            return was
         first = self.fit.one(self._state, row)
         if first < len(self.fit):
             return first

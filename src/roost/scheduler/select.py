@@ -196,7 +196,7 @@ class Scheduler:
         started_s = self._clock.elapsed_s()
         if wish.races >= self._settings.claim_rounds * _LOSSES_IN_ROUND:
             raise Conflict(f"the request lost {wish.races} races against other processes; try again")
-        uuids = self._instance_uuids(request, state)
+        number, uuids = self._uuids(request, state)
         shape = self._shapes.of(request, state=state, now_s=self._clock.now_s())
         if not shape.flavor_id:
             self._store_documents(shape, request)
@@ -204,7 +204,6 @@ class Scheduler:
         compiled_s = self._clock.elapsed_s()
         choice = self._pick_all(shape, request, uuids, seed=seed)
         ranked_s = self._clock.elapsed_s()
-        number = self._random.uuids(1)[0]
         decision = wish.decision = self._decision(
             wish, shape, choice, uuid=uuid_text(number), seed=seed,
             search_s=compiled_s - started_s, rank_s=ranked_s - compiled_s,
@@ -227,9 +226,11 @@ class Scheduler:
         shape.checks_id = store("checks", pack_checks(shape.checks))
         shape.settings_id = store("settings", self._settings_body)
 
-    def _instance_uuids(self, request: Request, state: State) -> list[bytes]:
+    def _uuids(self, request: Request, state: State) -> tuple[bytes, list[bytes]]:
+        """Return the uuid of the decision, and those of the instances, as named or made up."""
         if not request.instance_uuids:
-            return self._random.uuids(request.count)
+            number, *made = self._random.uuids(1 + request.count)
+            return number, made
         found = []
         for text in request.instance_uuids:
             body = uuid_bytes(text)
@@ -238,7 +239,7 @@ class Scheduler:
             if body in state.holders or body in found:
                 raise Conflict(f"the instance {text} exists already")
             found.append(body)
-        return found
+        return self._random.uuids(1)[0], found
 
     def _pick_all(self, shape: Shape, request: Request, uuids: list[bytes], *, seed: int) -> "_Choice":
         """Pick a host for each instance in turn; all or nothing."""

@@ -42,9 +42,17 @@ class Weighing:
         self._flat_scales: list[Scale] = []
         for weigher in weighers:
             self._place(weigher, spec)
+        columns = state.hosts.columns
         self._is_overridden = any(override is not None for override in self._overrides)
         self.reads_columns = None not in self._columns  # and so weighs alike for every request it concerns
         self.is_local = not self._is_overridden and self.reads_columns
+        # Good until the next epoch, like all that is made here.
+        self._each = [columns[name].each for name in self._columns if name is not None]
+        self._bounds = [
+            (at, weigher.minval, weigher.maxval)
+            for at, weigher in enumerate(self._active)
+            if weigher.minval is not None or weigher.maxval is not None
+        ]
         self.names = [weigher.name for weigher in self._active] + [scale.weigher for scale in self._flat_scales]
         self.floating = [(weigher.minval is None, weigher.maxval is None) for weigher in self._active]
 
@@ -102,16 +110,12 @@ class Weighing:
 
     def raws_of(self, row: int) -> list[float]:
         """Return the raw weights of one host, clamped; only where every raw weight is a column."""
-        columns = self._state.hosts.columns
-        found = []
-        for weigher, name in zip(self._active, self._columns, strict=True):
-            assert name is not None
-            raw = columns[name].each[row]
-            if weigher.minval is not None and raw < weigher.minval:
-                raw = float(weigher.minval)
-            if weigher.maxval is not None and raw > weigher.maxval:
-                raw = float(weigher.maxval)
-            found.append(raw)
+        found = [each[row] for each in self._each]
+        for at, minval, maxval in self._bounds:
+            if minval is not None and found[at] < minval:
+                found[at] = float(minval)
+            if maxval is not None and found[at] > maxval:
+                found[at] = float(maxval)
         return found
 
     def raws_of_rows(self, rows: Rows) -> Scores:
