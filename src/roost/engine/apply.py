@@ -140,10 +140,10 @@ def _vacate(state: State, consumer_id: int) -> None:
 
 def _use(state: State, takes: list[tuple[int, int]], sign: int) -> None:
     """Add amounts to the use of inventories, or with sign -1 take them off, and to what is derived from it."""
-    providers, classes, counted = state.providers, state.classes, state.counted
+    providers = state.providers
     last_id, row, host_row, tree = -1, -1, None, None
     for inventory_id, taken in takes:
-        provider_id, class_id, amount = inventory_id >> CLASS_BITS, inventory_id & _CLASS_MASK, sign * taken
+        provider_id, amount = inventory_id >> CLASS_BITS, sign * taken
         if provider_id != last_id:
             last_id, row = provider_id, providers.row_of_id[provider_id]
             root = providers.root.each[row]
@@ -152,15 +152,16 @@ def _use(state: State, takes: list[tuple[int, int]], sign: int) -> None:
                 state.shared_version += 1
             else:
                 state.changes.touch(host_row)
-        classes[class_id].take(row, amount)
+        used, free, best, host_used, host_free, factor = state.ledger(inventory_id & _CLASS_MASK)
+        used[row] += amount
+        free[row] -= amount
         if host_row is None:
             continue
-        state.note_free(class_id, row, host_row=host_row, tree=tree)
-        columns = counted.get(class_id)
-        if columns is not None:
-            used, free, factor = columns
-            used.each[host_row] += amount
-            free.each[host_row] -= amount * factor
+        if best is not None:
+            best[host_row] = free[row] if tree is None else max(free[each] for each in tree)
+        if host_used is not None and host_free is not None:
+            host_used[host_row] += amount
+            host_free[host_row] -= amount * factor
 
 
 _COUNTED = {
@@ -180,6 +181,7 @@ def _put_symbol(state: State, write: journal.PutSymbol) -> None:
             used, free, factor = _COUNTED[write.name]
             columns = state.hosts.columns
             state.counted[write.id] = (columns[used], columns[free], factor)
+            state.forget_best()
 
 
 def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> None:

@@ -98,11 +98,6 @@ class ClassColumns:
         self.holders.discard(row)
         self._units.clear()
 
-    def take(self, row: int, amount: int) -> None:
-        """Add to the use of one provider; a negative amount gives back."""
-        self.used.each[row] += amount
-        self.free.each[row] -= amount
-
     def units(self, amount: int) -> Mask:
         """Say which providers allow an allocation of ``amount`` by their unit bounds, use aside.
 

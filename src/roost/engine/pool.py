@@ -33,9 +33,9 @@ class Pool:
     """
 
     __slots__ = (
-        "_at", "_base", "_bound", "_bound_row", "_counts", "_each", "_ends", "_floating", "_highs", "_is_loose",
-        "_keys", "_lows", "_passing", "_penalty", "_raw_of", "_raws", "_room", "_rows", "_scores", "_size", "_sorted",
-        "_survivor_raws", "_survivor_rows", "has_outside", "scales",
+        "_at", "_base", "_behind", "_bound", "_bound_row", "_counts", "_ends", "_floating", "_highs", "_is_loose",
+        "_keys", "_lows", "_passing", "_penalty", "_raw_of", "_raws", "_room", "_rows", "_score_of", "_scores", "_size",
+        "_sorted", "_survivor_raws", "_survivor_rows", "has_outside", "scales",
     )  # fmt: skip
 
     def __init__(
@@ -52,7 +52,6 @@ class Pool:
         room = self._room = len(chosen) + size
         self._raws = np.zeros((len(raws), room))
         self._raws[:, : self._size] = self._survivor_raws[:, chosen]
-        self._raw_of: list[Sequence[float]] = self._raws[:, : self._size].T.tolist()  # the same, a host at a time
         self._rows: Amounts = np.zeros(room, dtype=np.int64)
         self._rows[: self._size] = rows[chosen]
         self._at = {row: at for at, row in enumerate(rows[chosen].tolist())}
@@ -60,8 +59,10 @@ class Pool:
         self._scores[: self._size] = scores[chosen]
         self._penalty = np.full(room, -np.inf)  # 0 where a host passes
         self._penalty[: self._size] = 0.0
-        # The same memory for one host at a time.
-        self._each = memoryview(self._raws), memoryview(self._scores), memoryview(self._penalty)
+        # The same a host at a time; the arrays follow when all hosts are looked at.
+        self._raw_of: list[list[float]] = self._raws[:, : self._size].T.tolist()
+        self._score_of: list[float] = self._scores[: self._size].tolist()
+        self._behind: set[int] = set()
         self._passing = self._size
         # The hosts that pass, best first: score negated, row, position. None: to be sorted anew.
         self._keys: list[tuple[float, int, int]] | None = None
@@ -116,7 +117,7 @@ class Pool:
     def __contains__(self, row: int) -> bool:
         return row in self._at
 
-    def touch(self, row: int, *, passed: bool, passes: bool, raws: Sequence[float]) -> bool:
+    def touch(self, row: int, *, passed: bool, passes: bool, raws: list[float]) -> bool:
         """Take in a host that changed: whether it passed at the time of the pass, passes now, its raw weights.
 
         Returns:
@@ -140,14 +141,16 @@ class Pool:
                 if at is None:
                     return False
             places.append(at)
+        self._catch_up()
         where = np.array(places, dtype=np.intp)
         penalty = np.where(passes, 0.0, -np.inf)
         self._passing += sum(passes) - int(np.count_nonzero(self._penalty[where] == 0.0))
         self._penalty[where] = penalty
         self._raws[:, where] = raws
-        self._scores[where] = self._sums(raws) + penalty
-        for at, raw in zip(places, raws.T.tolist(), strict=True):
+        self._scores[where] = scores = self._sums(raws) + penalty
+        for at, raw, score in zip(places, raws.T.tolist(), scores.tolist(), strict=True):
             self._raw_of[at] = raw
+            self._score_of[at] = score
         self._keys = None
         self._is_loose = True
         return True
@@ -158,39 +161,48 @@ class Pool:
             return None
         at = self._at[row] = self._size
         self._rows[at] = row
-        self._raw_of.append(())
+        self._raw_of.append([])
+        self._score_of.append(-np.inf)
         self._size += 1
         return at
 
-    def _set(self, at: int, row: int, *, passes: bool, raws: Sequence[float]) -> None:
+    def _set(self, at: int, row: int, *, passes: bool, raws: list[float]) -> None:
         """Set whether the host at a position passes, and its raw weights."""
-        each_raw, each_score, each_penalty = self._each
-        keys, was = self._keys, each_penalty[at] == 0.0
+        keys, before = self._keys, self._score_of[at]
+        was = before != -np.inf
         if was:
             if keys is not None:
-                del keys[bisect_left(keys, (-each_score[at], row, at))]
+                del keys[bisect_left(keys, (-before, row, at))]
             if not self._is_loose:
                 # An end of a scale may move when the last host that held it leaves it.
                 for raw, now, (low, high, low_goes, high_goes) in zip(self._raw_of[at], raws, self._ends, strict=True):
                     if ((high_goes and raw >= high) or (low_goes and raw <= low)) and not (passes and raw == now):
                         self._is_loose = True
-        if was != passes:
-            each_penalty[at] = 0.0 if passes else -np.inf
-            self._passing += 1 if passes else -1
-        self._raw_of[at] = raws
-        score = 0.0
-        for weigher, (raw, scale, (low, high, _, _)) in enumerate(zip(raws, self.scales, self._ends, strict=True)):
-            each_raw[weigher, at] = raw
-            if passes and not low <= raw <= high:
-                self._is_loose = True  # It reaches beyond an end.
-            if high != low:
-                score += (raw - low) / (high - low) * scale.multiplier
+        score = -np.inf
         if passes:
-            each_score[at] = score
+            score = 0.0
+            for raw, scale, (low, high, _, _) in zip(raws, self.scales, self._ends, strict=True):
+                if not low <= raw <= high:
+                    self._is_loose = True  # It reaches beyond an end.
+                if high != low:
+                    score += (raw - low) / (high - low) * scale.multiplier
             if keys is not None:
                 insort(keys, (-score, row, at))
-        else:
-            each_score[at] = -np.inf
+        self._passing += passes - was
+        self._raw_of[at] = raws
+        self._score_of[at] = score
+        self._behind.add(at)
+
+    def _catch_up(self) -> None:
+        """Bring the arrays up to what is known host by host."""
+        if not self._behind:
+            return
+        places = list(self._behind)
+        self._behind.clear()
+        self._raws[:, places] = np.array([self._raw_of[at] for at in places]).T
+        scores = np.array([self._score_of[at] for at in places])
+        self._scores[places] = scores
+        self._penalty[places] = np.where(scores == -np.inf, -np.inf, 0.0)
 
     def _leave_outside(self, row: int) -> bool:
         """Forget that a host is outside; say whether the extremes of the others are still known."""
@@ -208,6 +220,8 @@ class Pool:
 
     def best(self, wanted: int) -> tuple[list[int], list[list[float]], list[float]] | None:
         """Return the best hosts: rows, raw weights a host, and scores; best first, equal ones in row order.
+
+        The raw weights of a host are the same list until it is touched; nobody may change it.
 
         Returns:
             None if the pool cannot prove them to be the best: then a new pass is due.
@@ -227,7 +241,7 @@ class Pool:
             return None
         raw_of = self._raw_of
         # Adding 0 makes it the same zero, whether the pass or a touch made it.
-        return [key[1] for key in first], [list(raw_of[key[2]]) for key in first], [-key[0] + 0.0 for key in first]
+        return [key[1] for key in first], [raw_of[key[2]] for key in first], [-key[0] + 0.0 for key in first]
 
     def draw(self, count: int, *, changes: Sequence[float], room: Callable[[int], int]) -> list[int]:
         """Take the best host again and again, each time with one equal instance more on the one before.
@@ -261,6 +275,7 @@ class Pool:
 
     def _sort(self, wanted: int) -> list[tuple[float, int, int]]:
         """Return the keys of the best hosts that pass, in order."""
+        self._catch_up()
         size = self._size
         scores, rows = self._scores[:size], self._rows[:size]
         if wanted == 1:
@@ -280,6 +295,7 @@ class Pool:
         if not self._is_loose:
             return False
         self._is_loose = False
+        self._catch_up()
         size = self._size
         seen = self._raws[:, :size]
         highs = np.maximum.reduce(seen + self._penalty[:size], axis=1).tolist()
@@ -302,6 +318,7 @@ class Pool:
         self.scales = scales
         self._ends = self._ends_of(scales)
         self._scores[:size] = self._sums(seen) + self._penalty[:size]
+        self._score_of = self._scores[:size].tolist()
         self._keys = None
         return True
 

@@ -1,5 +1,7 @@
 """Everything a process knows, as columns: the one value that searches, ranks and claims work on."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from roost.engine.capacity import ClassColumns
@@ -51,11 +53,22 @@ class Group:
         return copy
 
 
+class Ledger(NamedTuple):
+    """What follows the use of one class."""
+
+    used: memoryview  # by provider row, as the next one
+    free: memoryview
+    best: memoryview | None  # ``State.best_free`` by host row, where anybody asked for it
+    host_used: memoryview | None  # host columns, where any counts this class
+    host_free: memoryview | None
+    factor: int  # units of ``host_free`` a unit of the class
+
+
 class State:
     """All columns of one process. Only ``roost.engine.apply`` changes one."""
 
     __slots__ = (
-        "_best", "_host_trees", "aggregate_names", "aggregate_versions", "aggregates", "changes", "class_ids",
+        "_best", "_host_trees", "_ledgers", "aggregate_names", "aggregate_versions", "aggregates", "changes", "class_ids",
         "classes", "content_versions", "counted", "documents", "groups", "groups_by_uuid", "holders",
         "holders_by_id", "hosts", "inventory_version", "membership", "metadata", "position", "providers",
         "shared_version", "stale_hosts", "trait_ids", "traits",
@@ -87,6 +100,7 @@ class State:
         self.content_versions: dict[tuple[str, int], int] = {}  # kind, provider row -> generation it was written at
         self.position = 0  # of the newest change applied
         self._best: dict[int, Column] = {}
+        self._ledgers: dict[int, Ledger] = {}
         self._host_trees: tuple[Rows, Mask] | None = None
 
     def inventory(self, class_id: int) -> ClassColumns:
@@ -119,6 +133,7 @@ class State:
     def _best_column(self, class_id: int) -> Column:
         column = self._best.get(class_id)
         if column is None:
+            self._ledgers.pop(class_id, None)
             column = self._best[class_id] = Column(np.int64, fill=NOTHING, rows=len(self.hosts))
             free = self.inventory(class_id).free.view
             column.data[: len(self.hosts)] = free[self.hosts.provider_row.view]
@@ -148,22 +163,23 @@ class State:
     def forget_best(self) -> None:
         """Drop what was derived from inventories and trees; it is made again when next asked for."""
         self._best.clear()
+        self._ledgers.clear()
         self._host_trees = None
 
-    def note_free(self, class_id: int, row: int, *, host_row: int, tree: list[int] | None) -> None:
-        """Keep ``best_free`` right after the free amount of one provider changed.
-
-        Args:
-            class_id: what it has more or less of.
-            row: of the provider.
-            host_row: of the host to whose tree it belongs.
-            tree: the provider rows of that tree, None where there is only this one.
-        """
-        column = self._best.get(class_id)
-        if column is None:
-            return
-        free = self.classes[class_id].free.each
-        column.each[host_row] = free[row] if tree is None else max(free[each] for each in tree)
+    def ledger(self, class_id: int) -> "Ledger":
+        """Return everything that counts the use of a class, for one row at a time; good until ``forget_best``."""
+        ledger = self._ledgers.get(class_id)
+        if ledger is None:
+            columns, best, counted = self.inventory(class_id), self._best.get(class_id), self.counted.get(class_id)
+            ledger = self._ledgers[class_id] = Ledger(
+                columns.used.each,
+                columns.free.each,
+                None if best is None else best.each,
+                None if counted is None else counted[0].each,
+                None if counted is None else counted[1].each,
+                0 if counted is None else counted[2],
+            )
+        return ledger
 
     def fork(self) -> "State":
         """Return an independent copy, for dry runs, replays and simulations."""

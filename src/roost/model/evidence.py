@@ -4,6 +4,8 @@ Thousands are stored a second, so names that repeat are stored once, in document
 and the rules with their reasons (``Checks``).
 """
 
+from functools import lru_cache
+
 import msgspec
 
 from roost.model.decision import Decision, HostScore, Pick, Scale, Stage
@@ -40,7 +42,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     hosts: int  # judged
     rejects: list[int]  # one a rule
     scales: list[tuple[float, float, float]]  # low, high, multiplier; one a weigher
-    best: list[tuple[str, float, list[float], list[float]]]  # host, total, raw weights, multipliers
+    best: list[HostScore]
     amounts: list[dict[str, int]]
     picks: list[Chosen]
     alternates: list[Chosen]
@@ -74,7 +76,7 @@ def pack(decision: Decision, *, checks_id: int) -> bytes:
             stages[0].before if stages else 0,
             [stage.before - stage.after for stage in stages],
             [(scale.low, scale.high, scale.multiplier) for scale in decision.scales],
-            [(score.host, score.total, score.raw, score.multipliers) for score in decision.best],
+            decision.best,
             amounts,
             [_chosen(pick, amounts) for pick in decision.picks],
             [_chosen(pick, amounts) for picks in decision.alternates.values() for pick in picks],
@@ -93,10 +95,16 @@ def _chosen(pick: Pick, amounts: list[dict[str, int]]) -> Chosen:
     for provider, amount in pick.allocations.items():
         if amount not in amounts:
             amounts.append(amount)
-        held.append((bytes.fromhex(provider.replace("-", "")), amounts.index(amount)))
+        held.append((_provider_bytes(provider), amounts.index(amount)))
     node = "" if pick.node == pick.host else pick.node
     instance = bytes.fromhex(pick.instance_uuid.replace("-", ""))
     return Chosen(pick.host, node, pick.cell, instance, held)
+
+
+@lru_cache(maxsize=65_536)
+def _provider_bytes(text: str) -> bytes:
+    """Return a uuid that is likely to come again."""
+    return bytes.fromhex(text.replace("-", ""))
 
 
 def unpack(row: EvidenceRow, checks: bytes) -> Decision:
@@ -119,7 +127,7 @@ def unpack(row: EvidenceRow, checks: bytes) -> Decision:
         alternates=alternates,
         stages=stages,
         scales=[Scale(name, *scale) for name, scale in zip(known.weighers, record.scales, strict=False)],
-        best=[HostScore(*score) for score in record.best],
+        best=record.best,
         reason=row.reason,
         warnings=record.warnings,
         conflicts=record.conflicts,

@@ -13,7 +13,7 @@
 Only the flush can lose a race, so only the flush leads to another choice.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -314,30 +314,32 @@ class Scheduler:
         wanted = self._settings.max_attempts - 1
         if not wanted:
             return {}
-        state = self._placement.state
-        chosen = set(rows)
-        cells: dict[str, list[Pick]] = {state.hosts.facts[row].cell: [] for row in rows}
-        found = self._fill(cells, shape, ranked.rows, chosen=chosen, wanted=wanted)
-        if ranked.left > len(ranked.rows) and any(len(picks) < wanted for picks in found.values()):
-            found = self._fill({cell: [] for cell in cells}, shape, shape.rank_all().rows, chosen=chosen, wanted=wanted)
-        return {cell: picks for cell, picks in found.items() if picks}
+        facts = self._placement.state.hosts.facts
+        cells: dict[str, list[Pick]] = {facts[row].cell: [] for row in rows}
+        is_enough = self._fill(cells, shape, ranked.rows, chosen=rows, wanted=wanted)
+        if not is_enough and ranked.left > len(ranked.rows):
+            cells = {cell: [] for cell in cells}
+            self._fill(cells, shape, shape.rank_all().rows, chosen=set(rows), wanted=wanted)
+        return {cell: picks for cell, picks in cells.items() if picks}
 
     def _fill(
-        self, cells: dict[str, list[Pick]], shape: Shape, rows: list[int], *, chosen: set[int], wanted: int
-    ) -> dict[str, list[Pick]]:
+        self, cells: dict[str, list[Pick]], shape: Shape, rows: list[int], *, chosen: Container[int], wanted: int
+    ) -> bool:
+        """Add the best hosts that were not chosen to their cells; say whether each has as many as are wanted."""
         state, missing = self._placement.state, len(cells)
+        facts = state.hosts.facts
         for row in rows:
-            if not missing:
-                break
-            picks = cells.get(state.hosts.facts[row].cell)
-            if row in chosen or picks is None or len(picks) == wanted:
+            picks = cells.get(facts[row].cell)
+            if picks is None or len(picks) == wanted or row in chosen:
                 continue
             held = allocations_on(state, shape, row)
             if held is None:
                 continue
             picks.append(pick_on(state, row, instance_uuid="", allocations=held))
             missing -= len(picks) == wanted
-        return cells
+            if not missing:
+                return True
+        return False
 
     def _decision(
         self, wish: _Wish, shape: Shape, choice: "_Choice", *, uuid: str, seed: int, search_s: float, rank_s: float
