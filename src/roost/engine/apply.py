@@ -81,20 +81,20 @@ def occupy(state: State, claim: Claim) -> None:
     """
     if len(claim.consumers) == 1:  # As a rule; and then everything is its.
         takes = [(inventory_id, amount) for _, inventory_id, amount in claim.takes]
-        _settle_in(state, claim.consumers[0], takes, claim.instances[0] if claim.instances else None)
+        _settle_in(state, claim.consumers[0], takes=takes, instance=claim.instances[0] if claim.instances else None)
     else:
         held: dict[int, list[tuple[int, int]]] = {consumer.id: [] for consumer in claim.consumers}
         for consumer_id, inventory_id, amount in claim.takes:
             held[consumer_id].append((inventory_id, amount))
         instances = {instance.consumer_id: instance for instance in claim.instances}
         for consumer in claim.consumers:
-            _settle_in(state, consumer, held[consumer.id], instances.get(consumer.id))
+            _settle_in(state, consumer, takes=held[consumer.id], instance=instances.get(consumer.id))
     for place in claim.places:
         _use_places(state, place.group_id, scope=place.scope, holder=place.holder, members=place.members)
 
 
 def _settle_in(
-    state: State, consumer: journal.ConsumerRow, takes: list[tuple[int, int]], instance: journal.InstanceRow | None
+    state: State, consumer: journal.ConsumerRow, *, takes: list[tuple[int, int]], instance: journal.InstanceRow | None
 ) -> None:
     _use(state, takes, 1)
     holder = Holder(consumer, takes, instance)

@@ -185,6 +185,10 @@ class Feasibility:
             found = searched[host] = has_candidate(state, self.compiled, root)
         return found
 
+    def lasting(self) -> list[Mask]:
+        """Return the verdicts that hold as long as this does."""
+        return [check.mask for check in self.checks if isinstance(check, Label)]
+
     def amounts(self, state: State) -> list[tuple[int, memoryview, int]] | None:
         """Return what alone can refuse a host later that passes now: check, free amount by host row, amount asked.
 
@@ -311,9 +315,7 @@ class _Builder:
             return
         row = self.state.providers.row_of_uuid.get(group.in_tree)
         root = -1 if row is None else self.state.providers.root.each[row]
-        if group.suffix and any(
-            self.state.providers.root.each[each] == root for each in self.state.sharing_rows()
-        ):
+        if group.suffix and any(self.state.providers.root.each[each] == root for each in self.state.sharing_rows()):
             # A provider of that tree may serve the group in other trees, with which it shares.
             self.undecided[:] = True
             return

@@ -17,6 +17,7 @@ from roost.model.decision import Scale
 
 SIZE = 128  # hosts in a new pool, where few hosts are touched between ranks
 SIZE_MAX = 1024
+_SAMPLE, _SAMPLED_MIN = 1024, 16  # scores in a sample, and how many of the best must be among them
 _SLACK = 1e-9  # of the sum of multipliers: far more than rounding can add up to
 
 
@@ -33,9 +34,9 @@ class Pool:
     """
 
     __slots__ = (
-        "_at", "_base", "_behind", "_bound", "_bound_row", "_counts", "_ends", "_floating", "_highs", "_is_loose",
-        "_keys", "_lows", "_passing", "_penalty", "_raw_of", "_raws", "_room", "_rows", "_score_of", "_scores", "_size",
-        "_sorted", "_survivor_raws", "_survivor_rows", "has_outside", "scales",
+        "_at", "_base", "_behind", "_bound", "_bound_row", "_counts", "_each", "_ends", "_floating", "_highs",
+        "_is_loose", "_keys", "_limit", "_lows", "_passing", "_penalty", "_raw_of", "_raws", "_room", "_rows",
+        "_score_of", "_scores", "_size", "_sorted", "_survivor_raws", "_survivor_rows", "has_outside", "scales",
     )  # fmt: skip
 
     def __init__(
@@ -63,10 +64,12 @@ class Pool:
         self._raw_of: list[list[float]] = self._raws[:, : self._size].T.tolist()
         self._score_of: list[float] = self._scores[: self._size].tolist()
         self._behind: set[int] = set()
+        self._each = memoryview(self._raws), memoryview(self._scores), memoryview(self._penalty)
         self._passing = self._size
         # The hosts that pass, best first: score negated, row, position. None: to be sorted anew.
         self._keys: list[tuple[float, int, int]] | None = None
         self._is_loose = False  # whether an end of a scale may have moved
+        self._limit: float | None = None  # what a score must beat since the scales moved; None: not reckoned yet
         self._look_outside(scores, chosen)
         self._ends = self._ends_of(scales)
 
@@ -98,21 +101,16 @@ class Pool:
         first = int(left.argmax())
         self._bound = float(left[first])
         self._bound_row = int(self._survivor_rows[first])
-        for raw in self._survivor_raws:
+        for raw, scale, (low_floats, high_floats) in zip(self._survivor_raws, self.scales, self._floating, strict=True):
             inside = raw[chosen]
-            left = raw.copy()
-            left[chosen] = np.inf
-            low = float(left.min())
-            left[chosen] = -np.inf
-            high = float(left.max())
+            # An end that does not float bounds the others as well as their own extreme does.
+            low, lows = _extreme(raw, inside, chosen, end=scale.low, sign=-1) if low_floats else (scale.low, len(raw))
+            high, highs = (
+                _extreme(raw, inside, chosen, end=scale.high, sign=1) if high_floats else (scale.high, len(raw))
+            )
             self._lows.append(low)
             self._highs.append(high)
-            self._counts.append(
-                (
-                    int(np.count_nonzero(raw == low)) - int(np.count_nonzero(inside == low)),
-                    int(np.count_nonzero(raw == high)) - int(np.count_nonzero(inside == high)),
-                )
-            )
+            self._counts.append((lows, highs))
 
     def __contains__(self, row: int) -> bool:
         return row in self._at
@@ -197,12 +195,13 @@ class Pool:
         """Bring the arrays up to what is known host by host."""
         if not self._behind:
             return
-        places = list(self._behind)
+        raws, scores, penalty = self._each
+        for at in self._behind:
+            for weigher, raw in enumerate(self._raw_of[at]):
+                raws[weigher, at] = raw
+            score = scores[at] = self._score_of[at]
+            penalty[at] = score if score == -np.inf else 0.0
         self._behind.clear()
-        self._raws[:, places] = np.array([self._raw_of[at] for at in places]).T
-        scores = np.array([self._score_of[at] for at in places])
-        self._scores[places] = scores
-        self._penalty[places] = np.where(scores == -np.inf, -np.inf, 0.0)
 
     def _leave_outside(self, row: int) -> bool:
         """Forget that a host is outside; say whether the extremes of the others are still known."""
@@ -211,8 +210,9 @@ class Pool:
         before = self._survivor_raws[:, np.searchsorted(self._survivor_rows, row)].tolist()
         for weigher, raw in enumerate(before):
             lows, highs = self._counts[weigher]
-            lows -= raw == self._lows[weigher]
-            highs -= raw == self._highs[weigher]
+            low_floats, high_floats = self._floating[weigher]
+            lows -= low_floats and raw == self._lows[weigher]
+            highs -= high_floats and raw == self._highs[weigher]
             if lows <= 0 or highs <= 0:
                 return False
             self._counts[weigher] = (lows, highs)
@@ -316,6 +316,7 @@ class Pool:
         if not moved:
             return False
         self.scales = scales
+        self._limit = None
         self._ends = self._ends_of(scales)
         self._scores[:size] = self._sums(seen) + self._penalty[:size]
         self._score_of = self._scores[:size].tolist()
@@ -330,23 +331,51 @@ class Pool:
     def _beats_outside(self, score: float, row: int) -> bool:
         if self.scales == self._base:
             return score > self._bound or (score == self._bound and row < self._bound_row)
-        # The others' raw weights are what they were; only the scale under them moved. Each contribution
-        # is linear in the raw weight, so its largest rise is at one of the two ends.
-        drift = 0.0
-        reach = 0.0
-        for now, then, low, high in zip(self.scales, self._base, self._lows, self._highs, strict=True):
-            drift += max(
-                now.contribution(low) - then.contribution(low), now.contribution(high) - then.contribution(high)
-            )
-            reach += abs(now.contribution(high)) + abs(then.contribution(high)) + abs(now.multiplier)
-        return score > self._bound + drift + _SLACK * reach
+        if self._limit is None:
+            # The others' raw weights are what they were; only the scale under them moved. Each contribution
+            # is linear in the raw weight, so its largest rise is at one of the two ends.
+            drift = 0.0
+            reach = 0.0
+            for now, then, low, high in zip(self.scales, self._base, self._lows, self._highs, strict=True):
+                drift += max(
+                    now.contribution(low) - then.contribution(low), now.contribution(high) - then.contribution(high)
+                )
+                reach += abs(now.contribution(high)) + abs(then.contribution(high)) + abs(now.multiplier)
+            self._limit = self._bound + drift + _SLACK * reach
+        return score > self._limit
+
+
+def _extreme(raw: Scores, inside: Scores, chosen: Rows, *, end: float, sign: int) -> tuple[float, int]:
+    """Return the most, or with sign -1 the least, that hosts outside have, and how many of them.
+
+    Args:
+        raw, inside: raw weights of all, and of the chosen positions.
+        end: the most, or the least, of all.
+    """
+    count = int(np.count_nonzero(raw == end)) - int(np.count_nonzero(inside == end))
+    if not count:
+        left = raw.copy()
+        left[chosen] = -sign * np.inf
+        end = float(left.max() if sign > 0 else left.min())
+        count = int(np.count_nonzero(left == end))
+    return end, count
 
 
 def _best_positions(scores: Scores, size: int) -> Rows:
-    """Return the positions of the best scores, equal ones with lower rows first, in ascending order."""
+    """Return the positions of about ``size`` best scores, equal ones with lower rows first, in ascending order.
+
+    How many is estimated from a sample; that none outside is better is exact.
+    """
     if len(scores) <= size + size // 2:
         return np.arange(len(scores))
-    least = np.partition(scores, len(scores) - size)[len(scores) - size]
+    step = max(1, min(len(scores) // _SAMPLE, size // _SAMPLED_MIN))
+    sample = scores[::step]
+    at = len(sample) - max(1, size // step)
+    least = np.partition(sample, at)[at]
     above = np.flatnonzero(scores > least)
-    equal = np.flatnonzero(scores == least)[: size - len(above)]
+    if len(above) > 2 * size:  # A sample that misleads.
+        at = len(scores) - size
+        least = np.partition(scores, at)[at]
+        above = np.flatnonzero(scores > least)
+    equal = np.flatnonzero(scores == least)[: max(size - len(above), 1)]
     return np.sort(np.concatenate([above, equal]))

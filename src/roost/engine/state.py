@@ -68,8 +68,8 @@ class State:
     """All columns of one process. Only ``roost.engine.apply`` changes one."""
 
     __slots__ = (
-        "_best", "_host_trees", "_ledgers", "aggregate_names", "aggregate_versions", "aggregates", "changes", "class_ids",
-        "classes", "content_versions", "counted", "documents", "groups", "groups_by_uuid", "holders",
+        "_best", "_host_trees", "_ledgers", "aggregate_names", "aggregate_versions", "aggregates", "changes",
+        "class_ids", "classes", "content_versions", "counted", "documents", "groups", "groups_by_uuid", "holders",
         "holders_by_id", "hosts", "inventory_version", "membership", "metadata", "position", "providers",
         "shared_version", "stale_hosts", "trait_ids", "traits",
     )  # fmt: skip

@@ -42,6 +42,20 @@ class Ranked(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     scales: list[Scale]  # of the active weighers
 
 
+class Scratch:
+    """Verdicts that all shapes write over each other, so that their memory stays in the cache of the processor."""
+
+    def __init__(self, hosts: int) -> None:
+        self._hosts = hosts
+        self._masks: list[Mask] = []
+
+    def masks(self, count: int) -> list[Mask]:
+        """Return at least ``count`` masks: bool, shape (hosts,), each."""
+        while len(self._masks) < count:
+            self._masks.append(np.empty(self._hosts, dtype=np.bool_))
+        return self._masks
+
+
 class Shape:
     """Everything that rules need for requests that look alike, kept between them.
 
@@ -54,11 +68,12 @@ class Shape:
         filters: those that concern the request, in the order of the settings, with their verdict on every
             host where that holds until facts change, and None where it is to be asked at each decision.
         weighing: the weighers that concern the request.
+        scratch: memory for what a pass leaves behind and nobody needs.
     """
 
     def __init__(
         self, state: State, spec: Spec, *, fit: Feasibility, named: tuple[str, Mask] | None,
-        filters: Sequence[tuple[Filter, Mask | None]], weighing: Weighing,
+        filters: Sequence[tuple[Filter, Mask | None]], weighing: Weighing, scratch: Scratch,
     ) -> None:  # fmt: skip
         self._state = state
         self.spec = spec
@@ -69,7 +84,8 @@ class Shape:
         )
         self.epoch = state.changes.epoch
         self._everyone = HostView(state)
-        self._out = [np.empty(len(state.hosts), dtype=np.bool_) for _ in range(len(fit))]
+        self._scratch = scratch
+        self._out: list[Mask] = []
         self._searched: dict[int, bool] = {}
         # Numbers of the documents that decisions of this shape refer to, once they are stored.
         self.flavor_id = self.image_id = self.request_id = self.checks_id = self.settings_id = 0
@@ -82,6 +98,9 @@ class Shape:
         self._is_local = weighing.is_local and all(mask is not None for _, mask in self._later)
         # Of a host that passed everything only amounts can say otherwise, until what is static changes.
         self._amounts = fit.amounts(state)
+        # Verdicts that hold as long as this shape and refuse nobody: no pass need look at them.
+        lasting = fit.lasting() + [mask for _, mask in self._later if mask is not None]
+        self._idle = {id(mask) for mask in lasting if mask[state.hosts.alive.view].all()}
         self._masks: list[Mask] = []
         self._pool: Pool | None = None
         self._rejects: list[int] = []  # hosts refused by each check, kept right with the pool
@@ -276,7 +295,9 @@ class Shape:
         self._pool = None
         self._position = state.changes.position
         self._shared_version = state.shared_version
-        masks = self.fit.all(state, self._out, self._searched)
+        if pool_size and not self._out:
+            self._out = [np.empty(len(state.hosts), dtype=np.bool_) for _ in range(len(self.fit))]
+        masks = self.fit.all(state, self._out if pool_size else self._scratch.masks(len(self.fit)), self._searched)
         for rule, mask in self._later:
             assert mask is not None or rule is not None
             masks.append(mask if mask is not None else rule.keep(self._everyone, self.spec))  # type: ignore[union-attr]  # asserted
@@ -285,6 +306,9 @@ class Shape:
         self._alive = left = int(np.count_nonzero(passing))
         self._rejects = []
         for mask in masks:
+            if id(mask) in self._idle:
+                self._rejects.append(0)
+                continue
             np.logical_and(passing, mask, out=passing)
             now = int(np.count_nonzero(passing))
             self._rejects.append(left - now)

@@ -19,7 +19,7 @@ from roost.scheduler.filters.fault_domain import FaultDomain
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinity
 from roost.scheduler.hosts import HostView
-from roost.scheduler.pipeline import Shape
+from roost.scheduler.pipeline import Scratch, Shape
 from roost.scheduler.rules import Filter, NoOptions, Rules, Shared, Timed
 from roost.scheduler.spec import Spec
 from roost.scheduler.translate import translate
@@ -54,6 +54,7 @@ class Shapes:
         self._fits: dict[bytes, Feasibility] = {}
         self._verdicts: dict[Hashable, _Verdict] = {}
         self._weighings: dict[tuple[str, ...], Weighing] = {}
+        self._scratch = Scratch(0)
         self._epoch = -1
 
     def of(self, request: Request, *, state: State, now_s: float) -> Shape:
@@ -69,6 +70,7 @@ class Shapes:
             self._fits.clear()
             self._verdicts.clear()
             self._weighings.clear()
+            self._scratch = Scratch(len(state.hosts))
         try:
             key = _key(request)
         except (OverflowError, UnicodeEncodeError) as error:
@@ -108,6 +110,7 @@ class Shapes:
             named=named,
             filters=[(rule, verdict.mask) for rule, verdict in zip(filters, verdicts, strict=True)],
             weighing=self._weighing(spec),
+            scratch=self._scratch,
         )
         shape.warnings = list(translated.warnings)
         return shape, min((verdict.holds_until_s for verdict in verdicts), default=math.inf)
