@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from roost.engine.types import AnyArray
+from roost.engine.types import AnyArray, Cells
 
 
 class Column:
@@ -22,7 +22,7 @@ class Column:
 
     def _hold(self, data: AnyArray) -> None:
         self.data: AnyArray = data
-        self.each = memoryview(data)
+        self.each: Cells = data.data
 
     def _show(self, rows: int) -> None:
         self.view: AnyArray = self.data[:rows]

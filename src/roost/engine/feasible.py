@@ -13,7 +13,7 @@ from roost.engine.capacity import ClassColumns
 from roost.engine.query import Compiled
 from roost.engine.search import has_candidate
 from roost.engine.state import State
-from roost.engine.types import Amounts, Mask, Rows
+from roost.engine.types import Amounts, Cells, Mask, Rows
 from roost.model.names import amount_text
 from roost.model.request import CandidateQuery, ResourceGroup
 
@@ -189,7 +189,7 @@ class Feasibility:
         """Return the verdicts that hold as long as this does."""
         return [check.mask for check in self.checks if isinstance(check, Label)]
 
-    def amounts(self, state: State) -> list[tuple[int, memoryview, int]] | None:
+    def amounts(self, state: State) -> list[tuple[int, Cells, int]] | None:
         """Return what alone can refuse a host later that passes now: check, free amount by host row, amount asked.
 
         Returns:

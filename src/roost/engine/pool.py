@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from roost.engine.ranking import contributions, total
-from roost.engine.types import Amounts, Rows, Scores
+from roost.engine.types import Amounts, Cells, Rows, Scores
 from roost.model.decision import Scale
 
-SIZE = 128  # hosts in a new pool, where few hosts are touched between ranks
+SIZE = 256  # hosts in a new pool, where few hosts are touched between ranks
 SIZE_MAX = 1024
 _SAMPLE, _SAMPLED_MIN = 1024, 16  # scores in a sample, and how many of the best must be among them
 _SLACK = 1e-9  # of the sum of multipliers: far more than rounding can add up to
@@ -64,7 +64,11 @@ class Pool:
         self._raw_of: list[list[float]] = self._raws[:, : self._size].T.tolist()
         self._score_of: list[float] = self._scores[: self._size].tolist()
         self._behind: set[int] = set()
-        self._each = memoryview(self._raws), memoryview(self._scores), memoryview(self._penalty)
+        self._each: tuple[Cells, Cells, Cells] = (
+            self._raws.data,
+            self._scores.data,
+            self._penalty.data,
+        )
         self._passing = self._size
         # The hosts that pass, best first: score negated, row, position. None: to be sorted anew.
         self._keys: list[tuple[float, int, int]] | None = None

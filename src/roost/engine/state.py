@@ -11,7 +11,7 @@ from roost.engine.hosts import Hosts
 from roost.engine.labels import Labels
 from roost.engine.symbols import Symbols
 from roost.engine.trees import Providers
-from roost.engine.types import NOTHING, Amounts, Mask, Rows
+from roost.engine.types import NOTHING, Amounts, Cells, Mask, Rows
 from roost.model.journal import ConsumerRow, InstanceRow
 from roost.model.names import SHARING_TRAIT
 
@@ -56,11 +56,11 @@ class Group:
 class Ledger(NamedTuple):
     """What follows the use of one class."""
 
-    used: memoryview  # by provider row, as the next one
-    free: memoryview
-    best: memoryview | None  # ``State.best_free`` by host row, where anybody asked for it
-    host_used: memoryview | None  # host columns, where any counts this class
-    host_free: memoryview | None
+    used: Cells  # by provider row, as the next one
+    free: Cells
+    best: Cells | None  # ``State.best_free`` by host row, where anybody asked for it
+    host_used: Cells | None  # host columns, where any counts this class
+    host_free: Cells | None
     factor: int  # units of ``host_free`` a unit of the class
 
 
@@ -126,7 +126,7 @@ class State:
         view: Amounts = self._best_column(class_id).view
         return view
 
-    def best_free_each(self, class_id: int) -> memoryview:
+    def best_free_each(self, class_id: int) -> Cells:
         """Return the same for one host at a time; good until ``changes.epoch`` moves."""
         return self._best_column(class_id).each
 

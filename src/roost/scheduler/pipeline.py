@@ -25,7 +25,7 @@ from roost.scheduler.weighing import Weighing
 # Up to so many touched hosts are judged one by one, more of them together; beyond, a pass over all is faster.
 _ONE_BY_ONE_MAX = 6
 _TOUCHED_MIN, _HOSTS_PER_TOUCH = 24, 400
-_POOL_PER_TOUCH = 12
+_POOL_PER_TOUCH = 60
 # A longer list of touches is not even sorted out: everything is judged again.
 _TOUCHES_MAX = 512
 _TABLE = 5  # hosts in the score table

@@ -110,7 +110,7 @@ class Weighing:
 
     def raws_of(self, row: int) -> list[float]:
         """Return the raw weights of one host, clamped; only where every raw weight is a column."""
-        found = [each[row] for each in self._each]
+        found: list[float] = [each[row] for each in self._each]
         for at, minval, maxval in self._bounds:
             if minval is not None and found[at] < minval:
                 found[at] = float(minval)
