@@ -214,7 +214,7 @@ def compare_scores(decision: Decision, ranking: slow.Ranking) -> None:
     assert [score.total for score in decision.best] == ranking.totals[:5]
     if len(ranking.hosts) > 1:
         for score, raws in zip(decision.best, ranking.raws, strict=False):
-            assert score.raw == [raws[scale.weigher] for scale in decision.scales]
+            assert decision.raws(score) == [raws[scale.weigher] for scale in decision.scales]
             assert sum(cell.contribution for cell in decision.table()[score.host]) == pytest.approx(score.total)
 
 

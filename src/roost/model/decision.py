@@ -42,7 +42,7 @@ class HostScore(msgspec.Struct, frozen=True, array_like=True):
 
     host: str
     total: float  # sum of the contributions
-    raw: list[float]
+    raw: list[float]  # at the end those are left out that scales tell which are a single point
     multipliers: list[float] = []  # where aggregates set them; empty: those of the scales
 
 
@@ -93,6 +93,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         """Say whether every instance has its host."""
         return self.outcome == "granted"
 
+    def raws(self, score: HostScore) -> list[float]:
+        """Return all raw weights of one of the best hosts, one a weigher, in the order of ``scales``."""
+        return score.raw + [scale.low for scale in self.scales[len(score.raw) :]]
+
     def table(self) -> dict[str, list[Contribution]]:
         """Return the score table of the best hosts: host -> one cell a weigher."""
         return {
@@ -100,7 +104,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
                 _cell(scale, raw, multiplier)
                 for scale, raw, multiplier in zip(
                     self.scales,
-                    score.raw,
+                    self.raws(score),
                     score.multipliers or [scale.multiplier for scale in self.scales],
                     strict=True,
                 )

@@ -42,7 +42,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     hosts: int  # judged
     rejects: list[int]  # one a rule
     scales: list[tuple[float, float, float]]  # low, high, multiplier; one a weigher
-    best: list[HostScore]  # raw weights that their scale, a single point, tells already are left out at the end
+    best: list[HostScore]
     amounts: list[dict[str, int]]
     picks: list[Chosen]
     alternates: list[Chosen]
@@ -76,7 +76,7 @@ def pack(decision: Decision, *, checks_id: int) -> bytes:
             stages[0].before if stages else 0,
             [stage.before - stage.after for stage in stages],
             [(scale.low, scale.high, scale.multiplier) for scale in decision.scales],
-            _without_points(decision.best, decision.scales),
+            decision.best,
             amounts,
             [_chosen(pick, amounts) for pick in decision.picks],
             [_chosen(pick, amounts) for picks in decision.alternates.values() for pick in picks],
@@ -88,26 +88,6 @@ def pack(decision: Decision, *, checks_id: int) -> bytes:
             decision.rank_s,
         )
     )
-
-
-def _without_points(best: list[HostScore], scales: list[Scale]) -> list[HostScore]:
-    """Return score lines without the raw weights at their ends in which hosts cannot differ."""
-    width = len(scales)
-    while width and scales[width - 1].low == scales[width - 1].high:
-        width -= 1
-    points = [scale.low for scale in scales[width:]]
-    if not points or any(score.raw[width:] != points for score in best):
-        return best
-    return [HostScore(score.host, score.total, score.raw[:width], score.multipliers) for score in best]
-
-
-def _with_points(best: list[HostScore], scales: list[Scale]) -> list[HostScore]:
-    return [
-        HostScore(
-            score.host, score.total, score.raw + [scale.low for scale in scales[len(score.raw) :]], score.multipliers
-        )
-        for score in best
-    ]
 
 
 def _chosen(pick: Pick, amounts: list[dict[str, int]]) -> Chosen:
@@ -137,7 +117,6 @@ def unpack(row: EvidenceRow, checks: bytes) -> Decision:
     alternates: dict[str, list[Pick]] = {}
     for chosen in record.alternates:
         alternates.setdefault(chosen.cell, []).append(_pick(chosen, record.amounts))
-    scales = [Scale(name, *scale) for name, scale in zip(known.weighers, record.scales, strict=False)]
     return Decision(
         uuid=uuid_text(row.uuid),
         decided_at_s=row.decided_at_s,
@@ -147,8 +126,8 @@ def unpack(row: EvidenceRow, checks: bytes) -> Decision:
         picks=[_pick(chosen, record.amounts) for chosen in record.picks],
         alternates=alternates,
         stages=stages,
-        scales=scales,
-        best=_with_points(record.best, scales),
+        scales=[Scale(name, *scale) for name, scale in zip(known.weighers, record.scales, strict=False)],
+        best=record.best,
         reason=row.reason,
         warnings=record.warnings,
         conflicts=record.conflicts,

@@ -38,7 +38,6 @@ class Weighing:
         self._active: list[Weigher] = []
         self._overrides: list[Scores | None] = []  # float64, shape (hosts,): multipliers set by aggregates
         self._columns: list[str | None] = []  # the host column that is the raw weight, if it is one
-        self._flat_raws: list[float] = []
         self._flat_scales: list[Scale] = []
         for weigher in weighers:
             self._place(weigher, spec)
@@ -67,7 +66,6 @@ class Weighing:
             value = float(raw[0])
             low = value if weigher.minval is None else weigher.minval
             if bool((raw == value).all()) and value == low:
-                self._flat_raws.append(value)
                 self._flat_scales.append(Scale(weigher.name, low, low, weigher.multiplier))
                 return
         self._active.append(weigher)
@@ -165,19 +163,16 @@ class Weighing:
     def table(
         self, hosts: list[str], rows: list[int], *, raws: list[list[float]], totals: list[float]
     ) -> list[HostScore]:
-        """Return one line of the score table a host; its raw weights are in the order of ``scales``."""
+        """Return one line of the score table a host; flat weighers have no raw weights there, their scales tell."""
         if not raws or (not raws[0] and self._active):
             return [HostScore(hosts[row], 0.0, []) for row in rows]
-        flat = self._flat_raws
         if not self._is_overridden:
-            return [
-                HostScore(hosts[row], total, raw + flat) for row, raw, total in zip(rows, raws, totals, strict=False)
-            ]
+            return [HostScore(hosts[row], total, raw) for row, raw, total in zip(rows, raws, totals, strict=False)]
         own = [weigher.multiplier for weigher in self._active]
         ends = [scale.multiplier for scale in self._flat_scales]
         return [
             HostScore(
-                hosts[row], total, raw + flat,
+                hosts[row], total, raw,
                 [
                     multiplier if override is None else override.item(row)
                     for multiplier, override in zip(own, self._overrides, strict=True)
