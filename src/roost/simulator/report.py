@@ -130,7 +130,12 @@ def _reasons(reasons: list[RefusedReason]) -> list[str]:
     rows: list[tuple[str, ...]] = [(f"{entry.count:,}", entry.reason) for entry in reasons[:_REASONS_SHOWN]]
     rest = reasons[_REASONS_SHOWN:]
     if rest:
-        rows.append((f"{sum(entry.count for entry in rest):,}", f"for {len(rest):,} other reasons"))
+        rows.append(
+            (
+                f"{sum(entry.count for entry in rest):,}",
+                f"for {len(rest):,} other reason{'' if len(rest) == 1 else 's'}",
+            )
+        )
     return _aligned(rows, right={0})
 
 
