@@ -92,7 +92,14 @@ class SqliteStore:
         return cls(path, is_read_only=True)
 
     def _start(self) -> None:
-        """Read the counters."""
+        """Read the counters; what cannot be read is closed again."""
+        try:
+            self._read_counters()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _read_counters(self) -> None:
         with sqlite_file.explained(self.path):
             row = self._connection.execute("SELECT max(position) FROM feed").fetchone()
             # Pruning keeps the newest change, so positions never come twice.
