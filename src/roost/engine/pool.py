@@ -77,18 +77,17 @@ class Pool:
         self._look_outside(scores, chosen)
         self._ends = self._ends_of(scales)
 
-    def _ends_of(self, scales: list[Scale]) -> list[tuple[float, float, bool, bool]]:
-        """Return each scale's low and high end, and whether a host of the pool can let go of it alone."""
+    def _ends_of(self, scales: list[Scale]) -> list[tuple[float, float, float, float, bool, bool]]:
+        """Return what one host is scored by, one entry a weigher.
+
+        Returns:
+            Low and high end, width and multiplier, and whether a host of the pool can let go of either end alone.
+        """
         ends = []
         for at, (scale, (low_floats, high_floats)) in enumerate(zip(scales, self._floating, strict=True)):
-            ends.append(
-                (
-                    scale.low,
-                    scale.high,
-                    low_floats and not (self.has_outside and self._lows[at] == scale.low),
-                    high_floats and not (self.has_outside and self._highs[at] == scale.high),
-                )
-            )
+            low_goes = low_floats and not (self.has_outside and self._lows[at] == scale.low)
+            high_goes = high_floats and not (self.has_outside and self._highs[at] == scale.high)
+            ends.append((scale.low, scale.high, scale.high - scale.low, scale.multiplier, low_goes, high_goes))
         return ends
 
     def _look_outside(self, scores: Scores, chosen: Rows) -> None:
@@ -172,24 +171,24 @@ class Pool:
         """Set whether the host at a position passes, and its raw weights."""
         keys, before = self._keys, self._score_of[at]
         was = before != -np.inf
-        if was:
-            if keys is not None:
-                del keys[bisect_left(keys, (-before, row, at))]
-            if not self._is_loose:
-                # An end of a scale may move when the last host that held it leaves it.
-                for raw, now, (low, high, low_goes, high_goes) in zip(self._raw_of[at], raws, self._ends, strict=True):
-                    if ((high_goes and raw >= high) or (low_goes and raw <= low)) and not (passes and raw == now):
-                        self._is_loose = True
+        if was and keys is not None:
+            del keys[bisect_left(keys, (-before, row, at))]
         score = -np.inf
         if passes:
             score = 0.0
-            for raw, scale, (low, high, _, _) in zip(raws, self.scales, self._ends, strict=True):
+            for raw, (low, high, width, multiplier, _, _) in zip(raws, self._ends, strict=True):
                 if not low <= raw <= high:
                     self._is_loose = True  # It reaches beyond an end.
-                if high != low:
-                    score += (raw - low) / (high - low) * scale.multiplier
+                if width:
+                    score += (raw - low) / width * multiplier
             if keys is not None:
                 insort(keys, (-score, row, at))
+        if was and not self._is_loose:
+            # An end of a scale may move when the last host that held it leaves it.
+            ends = zip(self._raw_of[at], raws, self._ends, strict=True)
+            for held, now, (low, high, _, _, low_goes, high_goes) in ends:
+                if ((high_goes and held >= high) or (low_goes and held <= low)) and not (passes and now == held):
+                    self._is_loose = True
         self._passing += passes - was
         self._raw_of[at] = raws
         self._score_of[at] = score

@@ -208,7 +208,8 @@ class Shape:
             for row in touched:
                 was = self._last_refusal(row)
                 now = self._refusal(row, was=was)
-                self._count(row, was=was, now=now)
+                if was != now or now != passing:
+                    self._count(row, was=was, now=now)
                 if not pool.touch(row, passed=was == passing, passes=now == passing, raws=raws_of(row)):
                     return None
         else:
@@ -252,7 +253,7 @@ class Shape:
         if known is not None:
             return known
         assert self._pool is not None
-        if row in self._pool:
+        if row in self._pool:  # Those that joined it refused are in ``_refused_by``.
             return len(self._checks)
         for at, mask in enumerate(self._masks):
             if not mask.item(row):
