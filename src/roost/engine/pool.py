@@ -18,7 +18,11 @@ from roost.model.decision import Scale
 SIZE = 256  # hosts in a new pool, where few hosts are touched between ranks
 SIZE_MAX = 1024
 _SAMPLE, _SAMPLED_MIN = 1024, 16  # scores in a sample, and how many of the best must be among them
+_SORTED = 48  # hosts kept in order
 _SLACK = 1e-9  # of the sum of multipliers: far more than rounding can add up to
+
+Key = tuple[float, int, int]  # score negated, host row, position: the smaller, the better
+_NOBODY: Key = (np.inf, 0, 0)
 
 
 class Pool:
@@ -34,9 +38,9 @@ class Pool:
     """
 
     __slots__ = (
-        "_at", "_base", "_behind", "_bound", "_bound_row", "_counts", "_each", "_ends", "_floating", "_highs",
+        "_at", "_base", "_behind", "_bound", "_bound_row", "_counts", "_each", "_edge", "_ends", "_floating", "_highs",
         "_is_loose", "_keys", "_limit", "_lows", "_passing", "_penalty", "_raw_of", "_raws", "_room", "_rows",
-        "_score_of", "_scores", "_size", "_sorted", "_survivor_raws", "_survivor_rows", "has_outside", "scales",
+        "_score_of", "_scores", "_size", "_survivor_raws", "_survivor_rows", "has_outside", "scales",
     )  # fmt: skip
 
     def __init__(
@@ -49,7 +53,7 @@ class Pool:
         self._survivor_rows = rows
         self._survivor_raws = np.array(raws, dtype=np.float64).reshape(len(raws), len(rows))
         chosen = _best_positions(scores, size)
-        self._size = self._sorted = len(chosen)
+        self._size = len(chosen)
         room = self._room = len(chosen) + size
         self._raws = np.zeros((len(raws), room))
         self._raws[:, : self._size] = self._survivor_raws[:, chosen]
@@ -70,8 +74,9 @@ class Pool:
             self._penalty.data,
         )
         self._passing = self._size
-        # The hosts that pass, best first: score negated, row, position. None: to be sorted anew.
-        self._keys: list[tuple[float, int, int]] | None = None
+        # The best hosts that pass, in order, all whose keys lie before the edge. None: to be sorted anew.
+        self._keys: list[Key] | None = None
+        self._edge = _NOBODY
         self._is_loose = False  # whether an end of a scale may have moved
         self._limit: float | None = None  # what a score must beat since the scales moved; None: not reckoned yet
         self._look_outside(scores, chosen)
@@ -171,8 +176,8 @@ class Pool:
         """Set whether the host at a position passes, and its raw weights."""
         keys, before = self._keys, self._score_of[at]
         was = before != -np.inf
-        if was and keys is not None:
-            del keys[bisect_left(keys, (-before, row, at))]
+        if was and keys is not None and (key := (-before, row, at)) < self._edge:
+            del keys[bisect_left(keys, key)]
         score = -np.inf
         if passes:
             score = 0.0
@@ -181,8 +186,8 @@ class Pool:
                     self._is_loose = True  # It reaches beyond an end.
                 if width:
                     score += (raw - low) / width * multiplier
-            if keys is not None:
-                insort(keys, (-score, row, at))
+            if keys is not None and (key := (-score, row, at)) < self._edge:
+                insort(keys, key)
         if was and not self._is_loose:
             # An end of a scale may move when the last host that held it leaves it.
             ends = zip(self._raw_of[at], raws, self._ends, strict=True)
@@ -233,12 +238,7 @@ class Pool:
             return None if self.has_outside else ([], [], [])
         if self._passing < wanted and self.has_outside:
             return None
-        if self._rescale():
-            first = self._sort(wanted)  # It may move again before anybody needs the others in order.
-        else:
-            if self._keys is None:
-                self._keys = self._sort(self._passing)
-            first = self._keys[:wanted]
+        first = self._first(min(wanted, self._passing))
         score, row, _ = first[-1]
         if self.has_outside and not self._beats_outside(-score, row):
             return None
@@ -261,10 +261,7 @@ class Pool:
         rooms: dict[int, int] = {}
         taken: list[int] = []
         while len(taken) < count and self._passing:
-            if self._rescale() or self._keys is None:
-                score, row, at = self._sort(1)[0]
-            else:
-                score, row, at = self._keys[0]
+            score, row, at = self._first(1)[0]
             left = rooms.get(at)
             if left is None:
                 left = room(row)
@@ -276,22 +273,28 @@ class Pool:
             self._set(at, row, passes=left > 1, raws=moved)
         return taken
 
-    def _sort(self, wanted: int) -> list[tuple[float, int, int]]:
-        """Return the keys of the best hosts that pass, in order."""
+    def _first(self, wanted: int) -> list[Key]:
+        """Return the keys of the best hosts that pass, in order; so many must pass."""
+        if self._rescale():
+            return self._sort(wanted)  # It may move again before anybody needs more of them.
+        if self._keys is None or len(self._keys) < wanted:
+            keys = self._sort(min(max(_SORTED, wanted) + 1, self._passing))
+            self._edge = _NOBODY if len(keys) == self._passing else keys.pop()
+            self._keys = keys
+        return self._keys[:wanted]
+
+    def _sort(self, wanted: int) -> list[Key]:
+        """Find them among all."""
         self._catch_up()
-        size = self._size
-        scores, rows = self._scores[:size], self._rows[:size]
+        negated, rows = -self._scores[: self._size], self._rows[: self._size]
         if wanted == 1:
-            at = int(scores.argmax())
-            if size > self._sorted:
-                equal = np.flatnonzero(scores == scores[at])
-                at = int(equal[rows[equal].argmin()])
-            return [(-scores.item(at), rows.item(at), at)]
-        negated = -scores
-        # Positions are in row order, so equal scores are too, until a host joins.
-        order = negated.argsort(kind="stable") if size == self._sorted else np.lexsort((rows, negated))
-        order = order[: min(wanted, self._passing)]
-        return list(zip(negated[order].tolist(), rows[order].tolist(), order.tolist(), strict=True))
+            near = np.flatnonzero(negated == negated.min())
+        elif wanted < self._size:
+            near = np.flatnonzero(negated <= np.partition(negated, wanted - 1)[wanted - 1])
+        else:
+            near = np.arange(self._size)
+        found = sorted(zip(negated[near].tolist(), rows[near].tolist(), near.tolist(), strict=True))
+        return found[:wanted]
 
     def _rescale(self) -> bool:
         """Make scales and scores right for the hosts that pass now; say whether any moved."""
