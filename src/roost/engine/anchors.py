@@ -1,4 +1,8 @@
-"""Which trees are worth searching: necessary conditions, judged for all of them in passes over columns."""
+"""Which trees are worth searching: necessary conditions, judged for all of them in passes over columns.
+
+They are for a search of everything, trees without a host included. What a scheduler asks, which hosts can hold
+a request and why not the others, is answered by ``roost.engine.query_checks``, which says why both are needed.
+"""
 
 import numpy as np
 
