@@ -102,6 +102,11 @@ SEQUENCE_TABLES = {
 }
 
 
+def select(table: Table, where: str) -> str:
+    """Return a statement that reads rows of a table, whole."""
+    return f"SELECT {', '.join(table.columns)} FROM {table.name} {where}"  # noqa: S608  # names from this file
+
+
 def check_version(found: str | None, place: str) -> None:
     """Refuse a database whose schema is not the one of this program.
 
