@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from roost.errors import StoreOutdated
 
 # The newest migration. Migrations are numbered, so that an older program can tell a newer database.
-SCHEMA_VERSION = "0002"
+SCHEMA_VERSION = "0003"
 
 ColumnType = Literal["bigint", "float8", "text", "bytea", "uuid"]
 

@@ -232,9 +232,7 @@ class SqliteStore:
             if uuid is None:
                 rows = self._connection.execute(select(DECISION, "ORDER BY id DESC LIMIT ?"), (newest,))
             else:
-                # The index is read from end to end: see the migration that made it.
-                where = "WHERE id IN (SELECT id FROM decision INDEXED BY decision_id_uuid WHERE uuid = ?)"
-                rows = self._connection.execute(select(DECISION, where), (uuid,))
+                rows = self._connection.execute(select(DECISION, "WHERE uuid = ?"), (uuid,))
             return [EvidenceRow(*row) for row in rows]
 
     def document(self, number: int) -> bytes | None:
