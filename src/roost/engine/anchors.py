@@ -144,7 +144,16 @@ def _permitted_for_plain(state: State, wanted: Wanted) -> Mask | None:
 
 
 def _permitted_for_kind(state: State, wanted: Wanted) -> Mask:
-    """Return the providers whose own labels allow it."""
+    """Return the providers whose own labels, and whose place, allow it."""
+    permitted = permitted_by_labels(state, wanted)
+    if wanted.in_tree is not None:
+        root = state.providers.root.view
+        permitted &= root == root[wanted.in_tree]
+    return permitted
+
+
+def permitted_by_labels(state: State, wanted: Wanted) -> Mask:
+    """Return the providers whose own labels let them serve a group with a suffix: bool, shape (providers,)."""
     permitted: Mask = state.providers.alive.view.copy()
     for traits in wanted.required:
         permitted &= state.traits.wearing_any(traits)
@@ -154,7 +163,4 @@ def _permitted_for_kind(state: State, wanted: Wanted) -> Mask:
         permitted &= ~state.traits.wearing_any(wanted.forbidden)
     if wanted.forbidden_aggregates:
         permitted &= ~state.membership.wearing_any(wanted.forbidden_aggregates)
-    if wanted.in_tree is not None:
-        root = state.providers.root.view
-        permitted &= root == root[wanted.in_tree]
     return permitted

@@ -3,11 +3,12 @@
 ``roost.engine.anchors`` looks at the same trees, and both are needed. A mask of anchors may let pass what
 has no candidate, is made anew from what is free now, and owes no reason; so it may leave out what is dear
 to judge. Checks are made once and judged often, tell which of them refuses a host, and with the search
-behind them are exact.
+behind them are exact. Which providers the labels of a group allow is said there for both.
 """
 
 import numpy as np
 
+from roost.engine.anchors import permitted_by_labels
 from roost.engine.feasible import Amount, Family, Feasibility, Label
 from roost.engine.query import Compiled
 from roost.engine.state import State
@@ -18,7 +19,7 @@ from roost.model.request import CandidateQuery, ResourceGroup
 
 def feasibility(state: State, query: CandidateQuery, compiled: Compiled) -> Feasibility:
     """Compile a query, whose names are all known, against a state."""
-    builder = _Builder(state, query)
+    builder = _Builder(state, query, compiled)
     if not compiled.is_possible:
         nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
         builder.checks.append(Label(reason="cannot serve a resource group that asks no resources", mask=nobody))
@@ -42,9 +43,10 @@ def hopeless(state: State, reasons: list[str]) -> Feasibility:
 class _Builder:
     """Turns a query into checks, and says which hosts they cannot decide."""
 
-    def __init__(self, state: State, query: CandidateQuery) -> None:
+    def __init__(self, state: State, query: CandidateQuery, compiled: Compiled) -> None:
         self.state = state
         self.query = query
+        self.compiled = compiled
         self.roots: Rows = state.hosts.provider_row.view
         self.host_of, self.nested = state.host_trees()
         self.checks: list[Label | Amount | Family] = []
@@ -216,21 +218,11 @@ class _Builder:
 
     def _providers_for(self, group: ResourceGroup) -> Mask:
         """Return the providers whose labels, classes and units allow a group: bool, shape (providers,)."""
-        state = self.state
-        allowed: Mask = state.providers.alive.view.copy()
-        for name, amount in group.resources.items():
-            class_id = state.class_ids.id_of(name)
-            assert class_id is not None, name
-            columns = state.inventory(class_id)
+        wanted = self.compiled.kinds[self.compiled.kind_of[group.suffix]]
+        allowed = permitted_by_labels(self.state, wanted)
+        for class_id, amount in wanted.resources:
+            columns = self.state.inventory(class_id)
             allowed &= (columns.total.view > 0) & columns.units(amount)
-        for names in group.required:
-            allowed &= self._trait_masks(names)
-        if group.forbidden:
-            allowed &= ~self._trait_masks(group.forbidden)
-        for uuids in group.member_of:
-            allowed &= self._aggregate_masks(uuids)
-        if group.forbidden_aggregates:
-            allowed &= ~self._aggregate_masks(group.forbidden_aggregates)
         return allowed
 
     def _family(self, members: list[ResourceGroup], providers: Mask, *, is_isolated: bool) -> Family:
