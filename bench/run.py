@@ -1,4 +1,4 @@
-"""Run the workloads and print one table against the budgets: ``python -m bench.run`` (docs/bench.md)."""
+"""Run the workloads and print one table against the budgets: ``python -m bench.run``."""
 
 import argparse
 import os

@@ -16,7 +16,7 @@ from roost.model.request import Request
 from roost.simulator.identities import uuid_of
 
 ROOT = Path(__file__).parents[1]
-_COMMAND = (sys.executable, "-c", "from roost.cli import main; main()")
+_COMMAND = (sys.executable, "-m", "roost")
 
 
 def environ(**more: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ from random import Random as Chance
 
 from roost.app import Roost
 from roost.engine.state import State
+from roost.model.decision import Decision
 from roost.model.flavor import Flavor
 from roost.model.fleet import Fleet
 from roost.model.group import ServerGroup
@@ -120,6 +121,11 @@ def wish(*, vcpus: int = 1, memory_mb: int = 1, in_group: str | None = None, **r
     """Give a request for small instances."""
     flavor = Flavor(name="small", vcpus=vcpus, memory_mb=memory_mb)
     return Request(flavor=flavor, group=None if in_group is None else uuid_named(in_group), **request)  # type: ignore[arg-type]  # as named
+
+
+def chosen(decision: Decision) -> list[str]:
+    """Give the hosts of a decision, one an instance."""
+    return [pick.host for pick in decision.picks]
 
 
 def roost_with(*fleets: Fleet, store: Store | None = None, settings: Settings | None = None, seed: int = 0) -> Roost:

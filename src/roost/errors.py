@@ -9,10 +9,11 @@
     ├── NotFound          name something that exists
     ├── Conflict          read again and retry
     ├── NoValidHost       nothing fits now
-    └── Unavailable       retry later, or mend what the message names
-        ├── StoreBusy     another process serves this database
-        ├── StoreOutdated run the command that the message names
-        └── StoreBroken   the database is corrupt, read-only, full or gone
+    ├── Unavailable       retry later, or mend what the message names
+    │   ├── StoreBusy     another process serves this database
+    │   ├── StoreOutdated run the command that the message names
+    │   └── StoreBroken   the database is corrupt, read-only, full or gone
+    └── AuditFailed       do not trust the database until it is known why
 """
 
 
@@ -94,3 +95,9 @@ class StoreOutdated(Unavailable):
 
 class StoreBroken(Unavailable):
     """The database is corrupt, read-only, full or gone."""
+
+
+class AuditFailed(RoostError):
+    """The database breaks a rule that it must keep."""
+
+    exit_code = 8

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from contextlib import closing
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -19,8 +18,8 @@ from roost.store.audit import audit
 from roost.store.opening import open_store
 from tests import postgres
 from tests.contract.stores import claim, commit, evidence, inventory, item, offer, provider, release, state, uuid_of
+from tests.products import ROOT, environ
 
-ROOT = Path(__file__).parents[2]
 PROVIDERS = 20
 
 
@@ -95,11 +94,9 @@ def after(consumers: set[int], names: list[str]) -> set[int]:
 def run_and_kill(url: str, seed: int, *, after_s: float, kill=None) -> Killed:
     """Let a worker commit for some moments, then kill it, or what ``kill`` kills."""
     script = f"from tests.contract.test_crash import work; work({url!r}, {seed})"
-    path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
     process = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": path},
-    )  # fmt: skip
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=environ()
+    )
     assert process.stdout is not None
     assert process.stderr is not None
     ready, _, _ = select.select([process.stdout], [], [], 60)
@@ -176,7 +173,7 @@ def test_a_kill_while_the_file_is_made_leaves_nothing_that_matters(tmp_path):
     path = tmp_path / "roost.db"
     for delay in (0.0, 0.3, 0.5, 0.55, 0.6):
         script = f"from roost.store.sqlite import SqliteStore; SqliteStore({str(path)!r})"
-        process = subprocess.Popen([sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": str(ROOT / "src")})
+        process = subprocess.Popen([sys.executable, "-c", script], env=environ())
         time.sleep(delay)
         process.kill()
         process.wait()

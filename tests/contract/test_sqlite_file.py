@@ -8,6 +8,7 @@ import tempfile
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from roost.errors import BadSettings, StoreBroken, StoreBusy, StoreOutdated
@@ -240,3 +241,20 @@ def test_what_is_refused_is_not_counted(tmp_path):
     assert commit(store, item(rows=[evidence(1, body=bytes(9000))])) == ["duplicate"]
     assert store.prune(older_than_s=0.0, max_bytes=1000) == 0
     store.close()
+
+
+def test_a_decision_is_found_by_its_uuid_without_reading_the_others(path):
+    migrations.upgrade_sqlite(path, to="0002")
+    old = evidence(1)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO decision VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", msgspec.structs.astuple(old))
+        connection.commit()
+    upgrade(path)
+    with closing(SqliteStore(path)) as store:
+        assert commit(store, item(rows=[evidence(2)])) == [""]
+        asked: list[str] = []
+        store._connection.set_trace_callback(asked.append)
+        assert [store.evidence(uuid=row.uuid) for row in (old, evidence(2), evidence(3))] == [[old], [evidence(2)], []]
+        store._connection.set_trace_callback(None)
+        plans = [store._connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall() for statement in asked]
+    assert {plan[-1] for steps in plans for plan in steps} == {"SEARCH decision USING INDEX decision_uuid (uuid=?)"}

@@ -34,7 +34,7 @@ def with_any(info: str) -> list[Path]:
 def program() -> list[str]:
     """Give the command as a reader has it; where it is not installed, the same from the sources."""
     installed = Path(sys.executable).with_name("roost")
-    return [str(installed)] if installed.exists() else [sys.executable, "-c", "from roost.cli import main; main()"]
+    return [str(installed)] if installed.exists() else [sys.executable, "-m", "roost"]
 
 
 def name(path: Path) -> str:

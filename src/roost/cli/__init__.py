@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import click
 
+from roost import __version__
 from roost.cli import interrupt
 from roost.errors import RoostError
 
@@ -50,7 +51,7 @@ class _Lazy(click.Group):
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="roost")
+@click.version_option(__version__)
 def roost() -> None:
     """Decide where every workload runs, and show why."""
 

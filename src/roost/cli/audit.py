@@ -6,13 +6,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from roost.errors import RoostError
-
-
-class AuditFailed(RoostError):
-    """The database breaks a rule that it must keep."""
-
-    exit_code = 8
+from roost.errors import AuditFailed
 
 
 @click.command("audit", short_help="Check a database by itself, reading only its tables.")

@@ -1,4 +1,8 @@
-"""Which trees are worth searching: necessary conditions, judged for all of them in passes over columns."""
+"""Which trees are worth searching: necessary conditions, judged for all of them in passes over columns.
+
+They are for a search of everything, trees without a host included. What a scheduler asks, which hosts can hold
+a request and why not the others, is answered by ``roost.engine.query_checks``, which says why both are needed.
+"""
 
 import numpy as np
 
@@ -140,7 +144,16 @@ def _permitted_for_plain(state: State, wanted: Wanted) -> Mask | None:
 
 
 def _permitted_for_kind(state: State, wanted: Wanted) -> Mask:
-    """Return the providers whose own labels allow it."""
+    """Return the providers whose own labels, and whose place, allow it."""
+    permitted = permitted_by_labels(state, wanted)
+    if wanted.in_tree is not None:
+        root = state.providers.root.view
+        permitted &= root == root[wanted.in_tree]
+    return permitted
+
+
+def permitted_by_labels(state: State, wanted: Wanted) -> Mask:
+    """Return the providers whose own labels let them serve a group with a suffix: bool, shape (providers,)."""
     permitted: Mask = state.providers.alive.view.copy()
     for traits in wanted.required:
         permitted &= state.traits.wearing_any(traits)
@@ -150,7 +163,4 @@ def _permitted_for_kind(state: State, wanted: Wanted) -> Mask:
         permitted &= ~state.traits.wearing_any(wanted.forbidden)
     if wanted.forbidden_aggregates:
         permitted &= ~state.membership.wearing_any(wanted.forbidden_aggregates)
-    if wanted.in_tree is not None:
-        root = state.providers.root.view
-        permitted &= root == root[wanted.in_tree]
     return permitted

@@ -1,4 +1,8 @@
-"""Whether amounts can be taken, judged from the columns: the quick verdict before a commit gives the true one."""
+"""Whether amounts can be taken, judged from the columns: the quick verdict before a commit gives the true one.
+
+Decisions need none, since the search gives only what can be taken; tests hold every candidate to this rule. It is
+for claims that name their amounts themselves.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

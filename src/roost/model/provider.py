@@ -34,18 +34,8 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
         return int((self.total - self.reserved) * self.allocation_ratio)
 
 
-class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that offers inventory; providers form trees, and a root is usually a host."""
-
-    uuid: str
-    name: str
-    generation: int = 0
-    parent_uuid: str | None = None
-    root_uuid: str | None = None
-
-
 class ProviderSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider to be created, with everything it offers and wears."""
+    """Something that offers inventory, to be created; providers form trees, and a root is usually a host."""
 
     uuid: str
     name: str

@@ -26,7 +26,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         int, Meta(description="Hosts an instance may be tried on: the chosen one and its alternates.")
     ] = 3
     claim_rounds: Annotated[
-        int, Meta(description="How often a request that lost every race is decided, all in all.")
+        int, Meta(description="Rounds of 32 lost races after which a request ends with a conflict.")
     ] = 3
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             description="SQLite: FULL is durable at each answer, NORMAL survives crashes of the process only.",
         ),
     ] = "FULL"
-    group_max: Annotated[int, Meta(description="Items that are committed together at most.")] = 64
+    group_max: Annotated[int, Meta(description="Once so many items wait, they are committed together.")] = 64
     evidence_keep_days: Annotated[
         float, Meta(description="Days for which decisions and the feed of changes are kept.")
     ] = 7.0

@@ -10,7 +10,6 @@ from roost.ports import IdKind, Store
 
 # How many identities are fetched from the store at once.
 _BLOCK = 4096
-_SCARCE: frozenset[IdKind] = frozenset({"symbol"})
 
 
 class Current:

@@ -126,10 +126,6 @@ class HostView:
             counts[row] = count
         return counts if self._rows is None else counts[self._rows]
 
-    def rows_of_members(self, group: Group) -> list[int]:
-        """Return the host rows that have members of a server group, in no order."""
-        return list(group.members)
-
     def holds_instance(self, instance_uuid: str) -> Mask:
         """Say which host an instance is on: bool, true once at most."""
         state = self._state

@@ -30,15 +30,14 @@ def place_numbers(names: tuple[str, ...]) -> Amounts:
     return numbers
 
 
-def place_of(group: Group, *, host_id: int, rack: str, domain: str, members: int = 1) -> Place | None:
-    """Return the places that members of a group take by going to a host.
+def place_of(group: Group, *, host_id: int, rack: str, domain: str) -> Place | None:
+    """Return the place that a member of a group takes by going to a host.
 
     Args:
         group: the server group.
         host_id: the host's identity in the store.
         rack: name of the host's rack.
         domain: the request's hint ``fault_domain``, "" if it has none.
-        members: how many go there.
 
     Returns:
         The place, which the commit checks; None for a policy that only wishes.
@@ -50,4 +49,4 @@ def place_of(group: Group, *, host_id: int, rack: str, domain: str, members: int
         scope, holder, limit = place_number(rack), place_number(domain), _UNBOUNDED
     elif group.policy != "anti-affinity":
         return None
-    return Place(group_id=group.id, scope=scope, holder=holder, members=members, limit=limit)
+    return Place(group_id=group.id, scope=scope, holder=holder, members=1, limit=limit)

@@ -26,8 +26,8 @@ class Filter(Protocol):
     nova_name: ClassVar[str]  # Nova's class, "" if Nova has none
     section: ClassVar[str]  # of its options in the settings
     options: ClassVar[type[msgspec.Struct]]
-    run_filter_once_per_request: ClassVar[bool]
-    run_on_rebuild: ClassVar[bool]
+    run_filter_once_per_request: ClassVar[bool]  # read by Nova's classes (roost.compat) alone; here ``reads`` says it
+    run_on_rebuild: ClassVar[bool]  # whether it judges requests that only check a rebuild
 
     def reads(self, spec: Spec) -> Reads:
         """Say when a verdict about this request has to be made again."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from roost.engine.feasible import Feasibility, feasibility, hopeless
+from roost.engine.feasible import Feasibility
 from roost.engine.query import UnknownName, compile_query
+from roost.engine.query_checks import feasibility, hopeless
 from roost.engine.state import State
 from roost.engine.types import Mask
 from roost.errors import BadRequest, NotFound

@@ -16,9 +16,9 @@ from roost.store.batch import Batch, gather
 from roost.store.codec import decode_writes, encode_writes
 from roost.store.postgresql_arrays import Array
 from roost.store.postgresql_link import Lost
-from roost.store.postgresql_rows import batch_statement, lock_and_read, select, write_changed
+from roost.store.postgresql_rows import batch_statement, lock_and_read, write_changed
 from roost.store.pruning import choose_doomed
-from roost.store.schema import ALLOCATION, BLOCK_SIZES, DECISION, Table
+from roost.store.schema import ALLOCATION, BLOCK_SIZES, DECISION, Table, select
 from roost.store.stream import writes_of
 from roost.store.touched import committable, touched_by
 from roost.store.verdict import judge

@@ -21,6 +21,7 @@ from roost.store.schema import (
     PROVIDER,
     ColumnType,
     Table,
+    select,
 )
 from roost.store.shelves import Shelves
 from roost.store.touched import Touched, Values
@@ -131,11 +132,6 @@ def _text(parts: tuple[str, ...], counted: tuple[str, ...]) -> str:
     checks = " AND ".join(f"(SELECT count(*) FROM {name}) = %b::bigint" for name in counted) or "true"  # noqa: S608
     head = f"WITH {', '.join(queries)}" if queries else ""
     return f"{head} SELECT {position}, 1 / (CASE WHEN {checks} THEN 1 ELSE 0 END)"
-
-
-def select(table: Table, where: str) -> str:
-    """Return a statement that reads rows of a table, whole."""
-    return f"SELECT {', '.join(table.columns)} FROM {table.name} {where}"  # noqa: S608  # names from schema.py
 
 
 def _insert(table: Table) -> str:

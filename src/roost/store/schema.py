@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from roost.errors import StoreOutdated
 
 # The newest migration. Migrations are numbered, so that an older program can tell a newer database.
-SCHEMA_VERSION = "0002"
+SCHEMA_VERSION = "0003"
 
 ColumnType = Literal["bigint", "float8", "text", "bytea", "uuid"]
 
@@ -100,6 +100,11 @@ SEQUENCE_TABLES = {
     "consumer": "consumer",
     "decision": "decision",
 }
+
+
+def select(table: Table, where: str) -> str:
+    """Return a statement that reads rows of a table, whole."""
+    return f"SELECT {', '.join(table.columns)} FROM {table.name} {where}"  # noqa: S608  # names from this file
 
 
 def check_version(found: str | None, place: str) -> None:

@@ -13,8 +13,8 @@ from roost.store import sqlite_file
 from roost.store.batch import Batch, gather
 from roost.store.codec import encode_writes
 from roost.store.pruning import Kept, choose_doomed
-from roost.store.schema import ALLOCATION, BLOCK_SIZES, DECISION, SEQUENCE_TABLES, Table
-from roost.store.sqlite_rows import read_touched, select, write_batch, write_changed
+from roost.store.schema import ALLOCATION, BLOCK_SIZES, DECISION, SEQUENCE_TABLES, Table, select
+from roost.store.sqlite_rows import read_touched, write_batch, write_changed
 from roost.store.stream import writes_of
 from roost.store.touched import committable, touched_by
 from roost.store.verdict import judge
@@ -232,9 +232,7 @@ class SqliteStore:
             if uuid is None:
                 rows = self._connection.execute(select(DECISION, "ORDER BY id DESC LIMIT ?"), (newest,))
             else:
-                # The index is read from end to end: see the migration that made it.
-                where = "WHERE id IN (SELECT id FROM decision INDEXED BY decision_id_uuid WHERE uuid = ?)"
-                rows = self._connection.execute(select(DECISION, where), (uuid,))
+                rows = self._connection.execute(select(DECISION, "WHERE uuid = ?"), (uuid,))
             return [EvidenceRow(*row) for row in rows]
 
     def document(self, number: int) -> bytes | None:

@@ -16,6 +16,7 @@ from roost.store.schema import (
     PLACE,
     PROVIDER,
     Table,
+    select,
 )
 from roost.store.shelves import Shelves
 from roost.store.touched import Touched, Values
@@ -33,11 +34,6 @@ _RISE = """
 UPDATE place SET members = members + ?4
 WHERE group_id = ?1 AND scope = ?2 AND holder = ?3 AND members + ?4 >= 0"""
 _FREE = "DELETE FROM allocation WHERE consumer_id = ? AND inventory_id = ? AND amount = ?"
-
-
-def select(table: Table, where: str) -> str:
-    """Return a statement that reads rows of a table, whole."""
-    return f"SELECT {', '.join(table.columns)} FROM {table.name} {where}"  # noqa: S608  # names from schema.py
 
 
 def insert(table: Table) -> str:

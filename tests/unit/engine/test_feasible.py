@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.engine.apply import apply, settle
-from roost.engine.feasible import Feasibility, feasibility
+from roost.engine.feasible import Feasibility
+from roost.engine.query_checks import feasibility
 from roost.engine.search import has_candidate
 from roost.engine.state import State
 from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, PutHost, Release

@@ -16,6 +16,7 @@ from roost.store.memory import MemoryStore
 from tests.worlds import (
     FixedClock,
     SeededRandom,
+    chosen,
     digest,
     group,
     host,
@@ -24,11 +25,6 @@ from tests.worlds import (
     settings_of,
     wish,
 )
-
-
-def chosen(decision):
-    return [pick.host for pick in decision.picks]
-
 
 # --- many at once ----------------------------------------------------------------------------------------------------
 

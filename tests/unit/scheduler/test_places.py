@@ -3,12 +3,12 @@ from tests.fleets import group
 
 
 def place(policy, **other):
-    return place_of(group(policy, **other), host_id=7, rack="r1", domain="a", members=2)
+    return place_of(group(policy, **other), host_id=7, rack="r1", domain="a")
 
 
 def test_anti_affinity_bounds_the_members_of_a_host():
     found = place("anti-affinity", limit=3)
-    assert (found.scope, found.holder, found.members, found.limit) == (7, 0, 2, 3)
+    assert (found.scope, found.holder, found.members, found.limit) == (7, 0, 1, 3)
 
 
 def test_affinity_gives_the_whole_group_to_one_host():

@@ -10,12 +10,7 @@ from roost.model.flavor import Flavor
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts
 from roost.model.request import Destination, Request, ResourceGroup
-from tests.worlds import aggregate, digest, group, host, hosts, roost_with, settings_of, uuid_named, wish
-
-
-def chosen(decision):
-    return [pick.host for pick in decision.picks]
-
+from tests.worlds import aggregate, chosen, digest, group, host, hosts, roost_with, settings_of, uuid_named, wish
 
 # --- one of the best -------------------------------------------------------------------------------------------------
 

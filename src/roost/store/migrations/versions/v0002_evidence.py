@@ -5,9 +5,8 @@ from alembic import op
 revision = "0002"
 down_revision = "0001"
 
-# A decision is looked up by uuid rarely and stored always, and uuids are random: an index by uuid would
-# touch one more page a claim. An index that grows at its end costs next to nothing, and is read from end to
-# end at some ten million entries a second.
+# An index that grows at its end costs next to nothing, and is read from end to end at some ten million entries a
+# second. The next version has a better one.
 _SQLITE = """
 CREATE TABLE decision (
     id INTEGER PRIMARY KEY NOT NULL, uuid BLOB NOT NULL, decided_at_s REAL NOT NULL, outcome TEXT NOT NULL,

@@ -1,0 +1,6 @@
+"""``python -m roost``: the same command, where it is not on the path."""
+
+from roost.cli import main
+
+if __name__ == "__main__":
+    main()

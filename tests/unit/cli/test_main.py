@@ -1,0 +1,27 @@
+import tomllib
+
+import pytest
+
+from tests import products
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--help",), 0, "Usage: roost [OPTIONS] COMMAND [ARGS]...\n"),
+        (("audit", "--help"), 0, "Usage: roost audit [OPTIONS]\n"),
+        (("nonesuch",), 2, "Usage: roost [OPTIONS] COMMAND [ARGS]...\nTry 'roost --help' for help.\n"),
+        (("audit", "--data", "nowhere"), 7, "roost: "),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_the_module_is_the_command_under_the_name_of_the_command(tmp_path, words, code, said):
+    ended = products.roost(*words, cwd=tmp_path)
+    assert products.command(*words)[1:3] == ["-m", "roost"]
+    assert ended.returncode == code
+    assert (ended.stderr if code else ended.stdout).startswith(said)
+
+
+def test_the_version_is_told_wherever_the_program_comes_from(tmp_path):
+    project = tomllib.loads((products.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert products.roost("--version", cwd=tmp_path).stdout == f"roost, version {project['version']}\n"
