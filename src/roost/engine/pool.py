@@ -1,9 +1,8 @@
 """A ranking remembered: the best few hundred hosts, and a certificate that nobody else is better.
 
-A pass over all hosts fills a pool with the best ones and keeps, of all others, only what cannot change
-while they are untouched: the extremes of their raw weights, and their best score. Afterwards only touched
-hosts are judged again; they move into the pool. A rank from the pool is exact as long as its worst host
-beats what the others can have reached at most, and is refused otherwise: then a new pass is due.
+A pass over all hosts fills a pool with the best ones and leaves the others outside (``roost.engine.outside``).
+Afterwards only touched hosts are judged again; they move into the pool. A rank from the pool is exact as long
+as its worst host beats what the others can have reached at most, and is refused otherwise: then a new pass is due.
 """
 
 from bisect import bisect_left, insort
@@ -11,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from roost.engine.outside import Outside
 from roost.engine.ranking import contributions, total
 from roost.engine.types import Amounts, Cells, Rows, Scores
 from roost.model.decision import Scale
@@ -19,7 +19,6 @@ SIZE = 256  # hosts in a new pool, where few hosts are touched between ranks
 SIZE_MAX = 1024
 _SAMPLE, _SAMPLED_MIN = 1024, 16  # scores in a sample, and how many of the best must be among them
 _SORTED = 48  # hosts kept in order
-_SLACK = 1e-9  # of the sum of multipliers: far more than rounding can add up to
 
 Key = tuple[float, int, int]  # score negated, host row, position: the smaller, the better
 _NOBODY: Key = (np.inf, 0, 0)
@@ -38,9 +37,8 @@ class Pool:
     """
 
     __slots__ = (
-        "_at", "_base", "_behind", "_bound", "_bound_row", "_counts", "_each", "_edge", "_ends", "_floating", "_highs",
-        "_is_loose", "_keys", "_limit", "_lows", "_passing", "_penalty", "_raw_of", "_raws", "_room", "_rows",
-        "_score_of", "_scores", "_size", "_survivor_raws", "_survivor_rows", "has_outside", "scales",
+        "_at", "_behind", "_each", "_edge", "_ends", "_floating", "_is_loose", "_keys", "_outside", "_passing",
+        "_penalty", "_raw_of", "_raws", "_room", "_rows", "_score_of", "_scores", "_size", "scales",
     )  # fmt: skip
 
     def __init__(
@@ -48,15 +46,16 @@ class Pool:
         floating: list[tuple[bool, bool]], size: int = SIZE,
     ) -> None:  # fmt: skip
         self.scales = scales
-        self._base = scales
         self._floating = floating
-        self._survivor_rows = rows
-        self._survivor_raws = np.array(raws, dtype=np.float64).reshape(len(raws), len(rows))
+        survivors = np.array(raws, dtype=np.float64).reshape(len(raws), len(rows))
         chosen = _best_positions(scores, size)
+        self._outside = Outside(
+            rows=rows, raws=survivors, scores=scores, chosen=chosen, scales=scales, floating=floating
+        )
         self._size = len(chosen)
         room = self._room = len(chosen) + size
         self._raws = np.zeros((len(raws), room))
-        self._raws[:, : self._size] = self._survivor_raws[:, chosen]
+        self._raws[:, : self._size] = survivors[:, chosen]
         self._rows: Amounts = np.zeros(room, dtype=np.int64)
         self._rows[: self._size] = rows[chosen]
         self._at = {row: at for at, row in enumerate(rows[chosen].tolist())}
@@ -68,18 +67,12 @@ class Pool:
         self._raw_of: list[list[float]] = self._raws[:, : self._size].T.tolist()
         self._score_of: list[float] = self._scores[: self._size].tolist()
         self._behind: set[int] = set()
-        self._each: tuple[Cells, Cells, Cells] = (
-            self._raws.data,
-            self._scores.data,
-            self._penalty.data,
-        )
+        self._each: tuple[Cells, Cells, Cells] = (self._raws.data, self._scores.data, self._penalty.data)
         self._passing = self._size
         # The best hosts that pass, in order, all whose keys lie before the edge. None: to be sorted anew.
         self._keys: list[Key] | None = None
         self._edge = _NOBODY
         self._is_loose = False  # whether an end of a scale may have moved
-        self._limit: float | None = None  # what a score must beat since the scales moved; None: not reckoned yet
-        self._look_outside(scores, chosen)
         self._ends = self._ends_of(scales)
 
     def _ends_of(self, scales: list[Scale]) -> list[tuple[float, float, float, float, bool, bool]]:
@@ -90,35 +83,10 @@ class Pool:
         """
         ends = []
         for at, (scale, (low_floats, high_floats)) in enumerate(zip(scales, self._floating, strict=True)):
-            low_goes = low_floats and not (self.has_outside and self._lows[at] == scale.low)
-            high_goes = high_floats and not (self.has_outside and self._highs[at] == scale.high)
+            low_goes = low_floats and self._outside.lows[at] != scale.low
+            high_goes = high_floats and self._outside.highs[at] != scale.high
             ends.append((scale.low, scale.high, scale.high - scale.low, scale.multiplier, low_goes, high_goes))
         return ends
-
-    def _look_outside(self, scores: Scores, chosen: Rows) -> None:
-        """Note what the hosts outside can have at most: their extremes, how many hold them, the best score."""
-        self.has_outside = len(scores) > len(chosen)
-        self._highs: list[float] = []
-        self._lows: list[float] = []
-        self._counts: list[tuple[int, int]] = []
-        self._bound, self._bound_row = -np.inf, -1
-        if not self.has_outside:
-            return
-        left = scores.copy()
-        left[chosen] = -np.inf
-        first = int(left.argmax())
-        self._bound = float(left[first])
-        self._bound_row = int(self._survivor_rows[first])
-        for raw, scale, (low_floats, high_floats) in zip(self._survivor_raws, self.scales, self._floating, strict=True):
-            inside = raw[chosen]
-            # An end that does not float bounds the others as well as their own extreme does.
-            low, lows = _extreme(raw, inside, chosen, end=scale.low, sign=-1) if low_floats else (scale.low, len(raw))
-            high, highs = (
-                _extreme(raw, inside, chosen, end=scale.high, sign=1) if high_floats else (scale.high, len(raw))
-            )
-            self._lows.append(low)
-            self._highs.append(high)
-            self._counts.append((lows, highs))
 
     def __contains__(self, row: int) -> bool:
         return row in self._at
@@ -163,7 +131,7 @@ class Pool:
 
     def _join(self, row: int, *, passed: bool) -> int | None:
         """Make room for a host that was outside; return its position, or None if the pool must be made anew."""
-        if self._size == self._room or (passed and not self._leave_outside(row)):
+        if self._size == self._room or (passed and not self._outside.leave(row)):
             return None
         at = self._at[row] = self._size
         self._rows[at] = row
@@ -211,21 +179,6 @@ class Pool:
             penalty[at] = score if score == -np.inf else 0.0
         self._behind.clear()
 
-    def _leave_outside(self, row: int) -> bool:
-        """Forget that a host is outside; say whether the extremes of the others are still known."""
-        if not self.has_outside:
-            return True
-        before = self._survivor_raws[:, np.searchsorted(self._survivor_rows, row)].tolist()
-        for weigher, raw in enumerate(before):
-            lows, highs = self._counts[weigher]
-            low_floats, high_floats = self._floating[weigher]
-            lows -= low_floats and raw == self._lows[weigher]
-            highs -= high_floats and raw == self._highs[weigher]
-            if lows <= 0 or highs <= 0:
-                return False
-            self._counts[weigher] = (lows, highs)
-        return True
-
     def best(self, wanted: int) -> tuple[list[int], list[list[float]], list[float]] | None:
         """Return the best hosts: rows, raw weights a host, and scores; best first, equal ones in row order.
 
@@ -235,12 +188,12 @@ class Pool:
             None if the pool cannot prove them to be the best: then a new pass is due.
         """
         if self._passing == 0:
-            return None if self.has_outside else ([], [], [])
-        if self._passing < wanted and self.has_outside:
+            return None if self._outside.exists else ([], [], [])
+        if self._passing < wanted and self._outside.exists:
             return None
         first = self._first(min(wanted, self._passing))
         score, row, _ = first[-1]
-        if self.has_outside and not self._beats_outside(-score, row):
+        if not self._outside.is_beaten_by(-score, row, self.scales):
             return None
         raw_of = self._raw_of
         # Adding 0 makes it the same zero, whether the pass or a touch made it.
@@ -265,7 +218,7 @@ class Pool:
             left = rooms.get(at)
             if left is None:
                 left = room(row)
-            if left < 1 or (self.has_outside and not self._beats_outside(-score, row)):
+            if left < 1 or not self._outside.is_beaten_by(-score, row, self.scales):
                 break
             taken.append(row)
             rooms[at] = left - 1
@@ -310,10 +263,9 @@ class Pool:
         for weigher, (scale, (low_floats, high_floats)) in enumerate(zip(self.scales, self._floating, strict=True)):
             low, high = scale.low, scale.high
             if high_floats:
-                high = max(highs[weigher], self._highs[weigher]) if self.has_outside else highs[weigher]
+                high = max(highs[weigher], self._outside.highs[weigher])
             if low_floats:
-                low = float((seen[weigher] - self._penalty[:size]).min())
-                low = min(low, self._lows[weigher]) if self.has_outside else low
+                low = min(float((seen[weigher] - self._penalty[:size]).min()), self._outside.lows[weigher])
             if low != scale.low or high != scale.high:
                 moved = True
                 scales.append(Scale(scale.weigher, low, high, scale.multiplier))
@@ -322,7 +274,6 @@ class Pool:
         if not moved:
             return False
         self.scales = scales
-        self._limit = None
         self._ends = self._ends_of(scales)
         self._scores[:size] = self._sums(seen) + self._penalty[:size]
         self._score_of = self._scores[:size].tolist()
@@ -333,38 +284,6 @@ class Pool:
         """Return the scores of raw weights, shape (weighers, hosts), whoever passes: float64, shape (hosts,)."""
         found = [contributions(raw, scale) for raw, scale in zip(raws, self.scales, strict=True)]
         return total([part for part in found if part is not None], raws.shape[1])
-
-    def _beats_outside(self, score: float, row: int) -> bool:
-        if self.scales == self._base:
-            return score > self._bound or (score == self._bound and row < self._bound_row)
-        if self._limit is None:
-            # The others' raw weights are what they were; only the scale under them moved. Each contribution
-            # is linear in the raw weight, so its largest rise is at one of the two ends.
-            drift = 0.0
-            reach = 0.0
-            for now, then, low, high in zip(self.scales, self._base, self._lows, self._highs, strict=True):
-                drift += max(
-                    now.contribution(low) - then.contribution(low), now.contribution(high) - then.contribution(high)
-                )
-                reach += abs(now.contribution(high)) + abs(then.contribution(high)) + abs(now.multiplier)
-            self._limit = self._bound + drift + _SLACK * reach
-        return score > self._limit
-
-
-def _extreme(raw: Scores, inside: Scores, chosen: Rows, *, end: float, sign: int) -> tuple[float, int]:
-    """Return the most, or with sign -1 the least, that hosts outside have, and how many of them.
-
-    Args:
-        raw, inside: raw weights of all, and of the chosen positions.
-        end: the most, or the least, of all.
-    """
-    count = int(np.count_nonzero(raw == end)) - int(np.count_nonzero(inside == end))
-    if not count:
-        left = raw.copy()
-        left[chosen] = -sign * np.inf
-        end = float(left.max() if sign > 0 else left.min())
-        count = int(np.count_nonzero(left == end))
-    return end, count
 
 
 def _best_positions(scores: Scores, size: int) -> Rows:

@@ -28,7 +28,7 @@ _TOUCHED_MIN, _HOSTS_PER_TOUCH = 24, 400
 _POOL_PER_TOUCH = 60
 # A longer list of touches is not even sorted out: everything is judged again.
 _TOUCHES_MAX = 512
-_TABLE = 5  # hosts in the score table
+TABLE = 5  # hosts in the score table
 
 
 class Ranked(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -186,7 +186,7 @@ class Shape:
     def table(self, ranked: Ranked) -> list[HostScore]:
         """Return the evidence of weighing: the best hosts with their raw weights."""
         names = self._state.hosts.names
-        return self._weighing.table(names, ranked.rows[:_TABLE], raws=ranked.raws, totals=ranked.totals)
+        return self._weighing.table(names, ranked.rows[:TABLE], raws=ranked.raws, totals=ranked.totals)
 
     def _touched(self) -> list[int] | None:
         """Return the hosts touched since the last look, or None if that is not known."""

@@ -43,11 +43,10 @@ from roost.scheduler.picks import (
     pick_on,
     takes_on,
 )
-from roost.scheduler.pipeline import Ranked, Shape
+from roost.scheduler.pipeline import TABLE, Ranked, Shape
 from roost.scheduler.rules import Rules
 from roost.scheduler.shapes import Shapes
 
-_LOOKED_AT = 5  # hosts in the score table, and at least so many ranked
 # So many instances at least are chosen as a series, where that is possible.
 _SERIES_MIN = 4
 # Races that one request may lose in one of its ``claim_rounds``.
@@ -94,7 +93,7 @@ class Scheduler:
         self._clock = clock
         self._random = random
         self._shapes = Shapes(rules, default_zone=default_zone)
-        self._depth = max(_LOOKED_AT, settings.max_attempts, filter_settings.host_subset_size)
+        self._depth = max(TABLE, settings.max_attempts, filter_settings.host_subset_size)
         self._is_fresh = False  # nothing was claimed or given back here since the last refresh
 
     def work(self, acts: Sequence[Request | Departure]) -> list[Decision | RoostError | None]:
