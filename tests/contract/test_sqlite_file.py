@@ -142,6 +142,62 @@ def test_a_corrupt_page_is_a_clear_error(path):
         commit(store, item(provider(1000)))
 
 
+def test_the_audit_reads_pages_that_no_check_needs(path):
+    with closing(SqliteStore(path)) as store:
+        commit(store, *(item(rows=[evidence(number, body=bytes(5000))]) for number in range(1, 40)))
+    content = bytearray(path.read_bytes())
+    content[-40_000:-20_000] = b"\xff" * 20_000
+    path.write_bytes(content)
+    with pytest.raises(StoreBroken, match=r"is corrupt: .*[Pp]age"):
+        audit(path)
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_what_is_no_file_is_neither_waited_for_nor_replaced(path, make):
+    make(path)
+    kind = path.stat().st_mode
+    for opened in (SqliteStore, SqliteStore.open_reader, audit, upgrade):
+        with pytest.raises(StoreBroken, match="is not a file"):
+            opened(path)
+    assert path.stat().st_mode == kind
+
+
+def test_a_path_that_the_system_refuses_is_a_clear_error(tmp_path):
+    for opened in (SqliteStore, SqliteStore.open_reader, audit, upgrade):
+        with pytest.raises(StoreBroken, match="cannot be opened: File name too long"):
+            opened(tmp_path / ("x" * 300))
+
+
+def test_a_database_that_cannot_be_created_is_a_clear_error(path):
+    path.with_name("roost.db.new").mkdir()
+    for _ in range(2):  # The lock is free again.
+        with pytest.raises(StoreBroken, match=r"cannot be created: .*roost.db.new: Is a directory"):
+            SqliteStore(path)
+    assert not path.exists()
+
+
+def test_an_upgrade_that_fails_changes_nothing(path):
+    migrations.upgrade_sqlite(path, to="0001")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE decision (theirs)")
+    before = path.read_bytes()
+    with pytest.raises(StoreBroken, match="table decision already exists"):
+        upgrade(path)
+    assert path.read_bytes() == before
+
+
+def test_an_upgrade_beside_another_writer_is_refused(path, monkeypatch):
+    migrations.upgrade_sqlite(path, to="0001")
+    connect = sqlite3.connect
+    with closing(connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr(sqlite3, "connect", lambda *words, **more: connect(*words, **{**more, "timeout": 0.05}))
+        with pytest.raises(StoreBusy, match="locked"):
+            upgrade(path)
+        other.execute("ROLLBACK")
+    upgrade(path)
+
+
 def test_a_full_disk_leaves_nothing_behind_and_the_store_usable(path):
     with closing(SqliteStore(path)) as store:
         assert commit(store, item(provider(1), offer(1, cpu=8))) == [""]
@@ -200,6 +256,7 @@ def test_a_read_only_database_is_refused_for_serving_and_can_be_read(what):
                     SqliteStore(path)
                 with closing(SqliteStore.open_reader(path)) as reader:
                     assert len(list(reader.load().writes)) == 2
+                assert audit(path) == []
         finally:
             folder.chmod(0o755)
 
