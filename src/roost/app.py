@@ -150,7 +150,7 @@ class Roost:
             NotFound: something names what is not there.
         """
         # All of it is looked at before any of it is written.
-        self.fleet.check_new(fleet.aggregates, fleet.groups)
+        self.fleet.check_new(fleet)
         self.placement.check_new(fleet.providers, aggregates=[aggregate.uuid for aggregate in fleet.aggregates])
         self.fleet.create_aggregates(fleet.aggregates)
         self.placement.create_providers(fleet.providers)
