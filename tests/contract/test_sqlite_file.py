@@ -19,6 +19,7 @@ from roost.store.opening import open_store, upgrade
 from roost.store.schema import SCHEMA_VERSION
 from roost.store.sqlite import SqliteStore
 from tests.contract.stores import claim, commit, evidence, inventory, item, offer, provider, state
+from tests.products import command, environ
 
 
 @pytest.fixture
@@ -297,3 +298,17 @@ def test_what_is_refused_is_not_counted(tmp_path):
     assert commit(store, item(rows=[evidence(1, body=bytes(9000))])) == ["duplicate"]
     assert store.prune(older_than_s=0.0, max_bytes=1000) == 0
     store.close()
+
+
+@pytest.mark.parametrize(("blocks", "is_created"), [(8, False), (600, True)])
+def test_a_disk_that_takes_no_more_ends_a_replay_with_a_sound_database_or_none(tmp_path, blocks, is_created):
+    words = command("replay", "--generate", "--host-count", "100", "--requests", "2000", "--data", "data")
+    limited = ["sh", "-c", f'ulimit -f {blocks}; exec "$@"', "sh", *words]
+    done = subprocess.run(limited, cwd=tmp_path, env=environ(), capture_output=True, text=True, check=False)
+    told = [line for line in done.stderr.splitlines() if not line.startswith("replay: ")]
+    assert (done.returncode, told) == (7, [f"roost: {Path('data', 'roost.db')}: disk I/O error"])
+    assert {path.name for path in tmp_path.glob("data/*.db*") if "-" not in path.name} == (
+        {"roost.db", "roost.db.lock"} if is_created else {"roost.db.lock"}
+    )
+    if is_created:
+        assert audit(tmp_path / "data" / "roost.db") == []
