@@ -32,7 +32,7 @@ from roost.scheduler.select import Scheduler
 from roost.settings import data_folder, find_settings, load_settings
 from roost.store.audit import Finding, audit
 from roost.store.memory import MemoryStore
-from roost.store.opening import open_store, upgrade
+from roost.store.opening import is_postgresql, open_store, upgrade
 
 _DATABASE = "roost.db"
 # Old evidence is looked for after so many acts: fewer than the rows that one look may delete, so it keeps up.
@@ -150,7 +150,7 @@ class Roost:
             NotFound: something names what is not there.
         """
         # All of it is looked at before any of it is written.
-        self.fleet.check_new(fleet.aggregates, fleet.groups)
+        self.fleet.check_new(fleet)
         self.placement.check_new(fleet.providers, aggregates=[aggregate.uuid for aggregate in fleet.aggregates])
         self.fleet.create_aggregates(fleet.aggregates)
         self.placement.create_providers(fleet.providers)
@@ -293,7 +293,8 @@ def upgrade_database(config: Path | None, data: Path | None, environ: Mapping[st
     """Bring the database to this program's schema; return a sentence that says so."""
     url = database_of(config, data, environ)
     upgrade(url)
-    return f"{url} has the schema of this program"
+    # The address of a server may hold a password.
+    return f"{'the PostgreSQL database' if is_postgresql(url) else url} has the schema of this program"
 
 
 def audit_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> "list[Finding]":
@@ -309,4 +310,5 @@ def audit_path(data: Path) -> "list[Finding]":
 def _settings(config: Path | None, environ: Mapping[str, str]) -> Settings:
     # Rules may be written for Nova, and import it.
     lend_names()
-    return load_settings(find_settings(None if config is None else str(config), environ, Path.exists), adapt=adapt)
+    # Unlike ``Path.exists`` it also answers about names that no file can have.
+    return load_settings(find_settings(None if config is None else str(config), environ, os.path.exists), adapt=adapt)

@@ -97,7 +97,7 @@ def read_settings(text: str, *, origin: str = "roost.toml", adapt: Adapt | None 
     """Make settings of the text of a settings file; ``origin`` names it in errors."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also numbers too long, and lists in lists too deep
         raise BadSettings(origin, f"is no TOML: {error}") from None
     try:
         return _settings(document, adapt)

@@ -20,6 +20,7 @@ from roost.store.opening import open_store, upgrade
 from roost.store.schema import SCHEMA_VERSION
 from roost.store.sqlite import SqliteStore
 from tests.contract.stores import claim, commit, evidence, inventory, item, offer, provider, state
+from tests.products import command, environ
 
 
 @pytest.fixture
@@ -143,6 +144,62 @@ def test_a_corrupt_page_is_a_clear_error(path):
         commit(store, item(provider(1000)))
 
 
+def test_the_audit_reads_pages_that_no_check_needs(path):
+    with closing(SqliteStore(path)) as store:
+        commit(store, *(item(rows=[evidence(number, body=bytes(5000))]) for number in range(1, 40)))
+    content = bytearray(path.read_bytes())
+    content[-40_000:-20_000] = b"\xff" * 20_000
+    path.write_bytes(content)
+    with pytest.raises(StoreBroken, match=r"is corrupt: .*[Pp]age"):
+        audit(path)
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_what_is_no_file_is_neither_waited_for_nor_replaced(path, make):
+    make(path)
+    kind = path.stat().st_mode
+    for opened in (SqliteStore, SqliteStore.open_reader, audit, upgrade):
+        with pytest.raises(StoreBroken, match="is not a file"):
+            opened(path)
+    assert path.stat().st_mode == kind
+
+
+def test_a_path_that_the_system_refuses_is_a_clear_error(tmp_path):
+    for opened in (SqliteStore, SqliteStore.open_reader, audit, upgrade):
+        with pytest.raises(StoreBroken, match="cannot be opened: File name too long"):
+            opened(tmp_path / ("x" * 300))
+
+
+def test_a_database_that_cannot_be_created_is_a_clear_error(path):
+    path.with_name("roost.db.new").mkdir()
+    for _ in range(2):  # The lock is free again.
+        with pytest.raises(StoreBroken, match=r"cannot be created: .*roost.db.new: Is a directory"):
+            SqliteStore(path)
+    assert not path.exists()
+
+
+def test_an_upgrade_that_fails_changes_nothing(path):
+    migrations.upgrade_sqlite(path, to="0001")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE decision (theirs)")
+    before = path.read_bytes()
+    with pytest.raises(StoreBroken, match="table decision already exists"):
+        upgrade(path)
+    assert path.read_bytes() == before
+
+
+def test_an_upgrade_beside_another_writer_is_refused(path, monkeypatch):
+    migrations.upgrade_sqlite(path, to="0001")
+    connect = sqlite3.connect
+    with closing(connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr(sqlite3, "connect", lambda *words, **more: connect(*words, **{**more, "timeout": 0.05}))
+        with pytest.raises(StoreBusy, match="locked"):
+            upgrade(path)
+        other.execute("ROLLBACK")
+    upgrade(path)
+
+
 def test_a_full_disk_leaves_nothing_behind_and_the_store_usable(path):
     with closing(SqliteStore(path)) as store:
         assert commit(store, item(provider(1), offer(1, cpu=8))) == [""]
@@ -201,6 +258,7 @@ def test_a_read_only_database_is_refused_for_serving_and_can_be_read(what):
                     SqliteStore(path)
                 with closing(SqliteStore.open_reader(path)) as reader:
                     assert len(list(reader.load().writes)) == 2
+                assert audit(path) == []
         finally:
             folder.chmod(0o755)
 
@@ -258,3 +316,17 @@ def test_a_decision_is_found_by_its_uuid_without_reading_the_others(path):
         store._connection.set_trace_callback(None)
         plans = [store._connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall() for statement in asked]
     assert {plan[-1] for steps in plans for plan in steps} == {"SEARCH decision USING INDEX decision_uuid (uuid=?)"}
+
+
+@pytest.mark.parametrize(("blocks", "is_created"), [(8, False), (600, True)])
+def test_a_disk_that_takes_no_more_ends_a_replay_with_a_sound_database_or_none(tmp_path, blocks, is_created):
+    words = command("replay", "--generate", "--host-count", "100", "--requests", "2000", "--data", "data")
+    limited = ["sh", "-c", f'ulimit -f {blocks}; exec "$@"', "sh", *words]
+    done = subprocess.run(limited, cwd=tmp_path, env=environ(), capture_output=True, text=True, check=False)
+    told = [line for line in done.stderr.splitlines() if not line.startswith("replay: ")]
+    assert (done.returncode, told) == (7, [f"roost: {Path('data', 'roost.db')}: disk I/O error"])
+    assert {path.name for path in tmp_path.glob("data/*.db*") if "-" not in path.name} == (
+        {"roost.db", "roost.db.lock"} if is_created else {"roost.db.lock"}
+    )
+    if is_created:
+        assert audit(tmp_path / "data" / "roost.db") == []

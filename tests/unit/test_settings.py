@@ -70,6 +70,9 @@ def test_owners_of_one_section_each_get_their_keys():
     ("text", "problem"),
     [
         ("nonsense", "roost.toml: is no TOML"),
+        ("[scheduler]\nmax_attempts = " + "9" * 5000, "roost.toml: is no TOML: Exceeds the limit"),
+        ("a = " + "[" * 3000, "roost.toml: is no TOML: maximum recursion"),
+        ('[filter_scheduler]\nweight_classes = ["sys.exit"]', "sys.exit returns no classes"),
         ("a = 1", "roost.toml: a: stands in no section"),
         ("scheduler = 1", "roost.toml: scheduler: stands in no section"),
         ("[schedular]", "roost.toml: schedular: is no section; the nearest known name is scheduler"),

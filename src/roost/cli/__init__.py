@@ -3,7 +3,9 @@
 import importlib
 import sys
 import traceback
-from typing import ClassVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
 
 import click
 
@@ -41,13 +43,34 @@ class _Lazy(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with _writing():  # Help is printed here.
+            return super().make_context(info_name, args, parent, **extra)
+
     def invoke(self, ctx: click.Context) -> object:
+        with _writing():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Write all output to its end; what keeps it from being written is no fault of ours."""
+    try:
         try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            raise _ReadEnough from None
-        return result
+            yield
+        finally:
+            if sys.stdout is not None:  # Whoever started us may have closed it.
+                sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stdout = None  # Or the interpreter would flush into it again.
+        raise _ReadEnough from None
+    except OSError as error:
+        if error.filename is not None:  # Only of streams that are open already no name is told.
+            raise
+        sys.stdout = None
+        raise RoostError(f"the output cannot be written: {error.strerror}") from None
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
@@ -64,17 +87,32 @@ def main() -> None:
     except (click.exceptions.Abort, KeyboardInterrupt):
         code = interrupt.exit_code()
     except click.ClickException as error:
-        error.show()
+        _complain(error)
         code = error.exit_code
     except RoostError as error:
-        click.echo(f"roost: {error}", err=True)
+        _say(str(error))
         code = error.exit_code
     except _ReadEnough:
-        # Nothing is wrong, and nothing more can be written.
-        sys.stdout = None  # Or the interpreter would flush into the broken pipe.
-        code = 0
+        code = 0  # Nothing is wrong, and nothing more can be written.
     except Exception:  # noqa: BLE001  # whatever it is, the shell must see that it is ours
         traceback.print_exc()
         click.echo("roost: this is a fault of roost itself; please report it with the lines above", err=True)
         code = EXIT_CODE_FAULT
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(error: click.ClickException) -> None:
+    """Say what is wrong with the command line, and where its options are listed."""
+    message = error.format_message()
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()  # Nothing is asked yet: the help says what can be.
+    elif isinstance(error, click.UsageError) and error.ctx is not None:
+        _say(f"{message.rstrip('.')}; see `{error.ctx.command_path} --help`")
+    else:
+        _say(message)
+
+
+def _say(sentence: str) -> None:
+    """Write one line to standard error, whatever the names in it hold."""
+    shown = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in sentence)
+    click.echo(f"roost: {shown}", err=True)

@@ -12,8 +12,8 @@ def db() -> None:
 
 
 @db.command("upgrade")
-@click.option("--config", type=click.Path(path_type=Path), help="Settings, a TOML file.")
-@click.option("--data", type=click.Path(path_type=Path), help="Folder of the database.")
+@click.option("--config", type=click.Path(path_type=Path, readable=False), help="Settings, a TOML file.")
+@click.option("--data", type=click.Path(path_type=Path, readable=False), help="Folder of the database.")
 def upgrade(*, config: Path | None, data: Path | None) -> None:
     """Bring the database to this program's schema; nothing is lost, and it may be repeated."""
     from roost.app import upgrade_database

@@ -1,4 +1,4 @@
-"""The end that somebody asks for: Ctrl-C, or the polite signal of a service manager.
+"""The end that somebody asks for: Ctrl-C, a closed terminal, or the polite signal of a service manager.
 
 Python raises ``KeyboardInterrupt`` wherever the program is, and drops it where an exception cannot go on, as in
 a callback of the garbage collector. So it is remembered too, and long loops ask.
@@ -13,9 +13,11 @@ _asked: list[int] = []
 
 
 def watch() -> None:
-    """End by ``KeyboardInterrupt`` at either signal, so that what is open is closed and temporary files go."""
+    """End by ``KeyboardInterrupt`` at each of these signals, so that what is open is closed and temporary files go."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _ask)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # Under nohup the terminal may close.
+        signal.signal(signal.SIGHUP, _ask)
 
 
 def check() -> None:

@@ -1,5 +1,6 @@
 """``roost replay``: run a trace, or a generated workload, through the scheduler and the store."""
 
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from roost.simulator.traces.generated_requests import MIXES
 from roost.simulator.world import Options, Workload
 
 _DEFAULTS = Recipe()
+_PATH = click.Path(path_type=Path, readable=False)  # What cannot be read is told where it is opened.
 _PLAIN_STEPS = 10  # progress lines where there is no terminal
 
 _HELP = f"""Run a trace through the real scheduler and store, and report what came of it.
@@ -32,15 +34,15 @@ else a new one in a temporary folder, deleted at the end.
 
 
 @click.command("replay", help=_HELP)
-@click.argument("trace", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("trace", nargs=-1, type=_PATH)
 @click.option("--hosts", multiple=True, help=f"Hosts of a trace that has none (cospot): {HOSTS_SYNTAX}.")
 @click.option("--generate", "is_generated", is_flag=True, help="Generate a workload instead of reading a trace.")
 @click.option("--host-count", default=_DEFAULTS.hosts, show_default=True, help="Hosts to generate.")
 @click.option("--requests", default=_DEFAULTS.requests, show_default=True, help="Requests to generate.")
 @click.option("--seed", default=_DEFAULTS.seed, show_default=True, help="Seed of what is generated.")
 @click.option("--mix", default=_DEFAULTS.mix, show_default=True, type=click.Choice(list(MIXES)), help="What is asked.")
-@click.option("--config", type=click.Path(path_type=Path), help="Settings, a TOML file.")
-@click.option("--data", type=click.Path(path_type=Path), help="Folder of the database, kept for `roost audit`.")
+@click.option("--config", type=_PATH, help="Settings, a TOML file.")
+@click.option("--data", type=_PATH, help="Folder of the database, kept for `roost audit`.")
 @click.option("--memory", "is_in_memory", is_flag=True, help="Keep nothing on disk; claims are not durable.")
 @click.option("--json", "json_path", metavar="FILE", help="Write the report as JSON too; - prints it instead.")
 @click.option("--no-departures", is_flag=True, help="What has arrived stays.")
@@ -87,14 +89,14 @@ def _scheduling(config: Path | None, data: Path | None, *, is_in_memory: bool) -
     from roost.app import open_roost
 
     if is_in_memory or data is not None:
-        with open_roost(config, data, is_scratch=True) as roost:
+        with open_roost(config, data, environ=os.environ, is_scratch=True) as roost:
             yield roost
         return
     # Settings that merely lie about may name the database of a cloud in service: no place for a trace.
     is_scratch = config is None
     with (
         tempfile.TemporaryDirectory(prefix="roost-replay-") as folder,
-        open_roost(config, Path(folder), is_scratch=is_scratch) as roost,
+        open_roost(config, Path(folder), environ=os.environ, is_scratch=is_scratch) as roost,
     ):
         yield roost
 
@@ -102,7 +104,7 @@ def _scheduling(config: Path | None, data: Path | None, *, is_in_memory: bool) -
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """Show progress on standard error: a bar on a terminal, a few lines elsewhere."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield _lines()
         return
     from rich.console import Console

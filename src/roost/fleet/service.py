@@ -1,20 +1,22 @@
 """Fleet: the hosts on the providers, their aggregates and server groups, and the documents requests name."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from roost.engine.state import State
 from roost.errors import BadRequest, NotFound
+from roost.model.fleet import Fleet as FleetValue
 from roost.model.group import GROUP_POLICIES, ServerGroup
-from roost.model.host import Aggregate, HostSpec
+from roost.model.host import Aggregate, HostFacts, HostSpec
 from roost.model.journal import Item, PutAggregate, PutDocument, PutGroup, PutHost, Write
 from roost.model.names import is_text, uuid_bytes, uuid_form
 from roost.ports import Journal
 
 _BATCH = 1000
 _NAME_MAX = 255
+_FACTS = msgspec.msgpack.Decoder(HostFacts)
 
 
 class Fleet:
@@ -36,10 +38,11 @@ class Fleet:
         """
         self._write(self._aggregates(aggregates))
 
-    def check_new(self, aggregates: Sequence[Aggregate], groups: Sequence[ServerGroup]) -> None:
-        """Check aggregates and server groups that are to be created, and write nothing; errors are theirs."""
-        self._aggregates(aggregates)
-        self._groups(groups)
+    def check_new(self, fleet: FleetValue) -> None:
+        """Check what is to be created, except providers, and write nothing; errors are those of the creation."""
+        self._aggregates(fleet.aggregates)
+        self._check_hosts(fleet.hosts, {uuid_form(each.uuid): each.parent_uuid is None for each in fleet.providers})
+        self._groups(fleet.groups)
 
     def _aggregates(self, aggregates: Sequence[Aggregate]) -> list[Write]:
         known = set(self.state.aggregates)
@@ -62,23 +65,32 @@ class Fleet:
             NotFound: a provider is not known.
             BadRequest: a provider is no root, or has a host already.
         """
-        providers, hosts = self.state.providers, self.state.hosts
+        self._check_hosts(specs, {})
+        providers = self.state.providers
         writes = []
-        taken: set[int] = set()
         for spec in specs:
-            for name in (spec.host, spec.node):
-                _check_name(name, f"a host on provider {spec.provider_uuid}", length_min=1)
-            row = providers.row_of_uuid.get(uuid_form(spec.provider_uuid))
-            if row is None:
-                raise NotFound("provider", spec.provider_uuid)
-            if int(providers.parent.view[row]) >= 0:
-                raise BadRequest(f"host {spec.node}: its provider {spec.provider_uuid} is not the root of a tree")
-            if row in hosts.row_of_root or row in taken:
-                raise BadRequest(f"host {spec.node}: its provider {spec.provider_uuid} has a host already")
-            taken.add(row)
+            row = providers.row_of_uuid[uuid_form(spec.provider_uuid)]
             facts = msgspec.Raw(msgspec.msgpack.encode(spec.facts))
             writes.append(PutHost(self._journal.new_id("host"), providers.ids[row], spec.host, spec.node, facts, 0))
         self._write(writes)
+
+    def _check_hosts(self, specs: Sequence[HostSpec], coming: Mapping[str, bool]) -> None:
+        """Check hosts on providers that exist, or are to be created; of these is told whether each is a root."""
+        providers, hosts = self.state.providers, self.state.hosts
+        taken: set[str] = set()
+        for spec in specs:
+            for name in (spec.host, spec.node):
+                _check_name(name, f"a host on provider {spec.provider_uuid}", length_min=1)
+            uuid = uuid_form(spec.provider_uuid)
+            row = providers.row_of_uuid.get(uuid)
+            if row is None and uuid not in coming:
+                raise NotFound("provider", spec.provider_uuid)
+            if not (coming[uuid] if row is None else int(providers.parent.view[row]) < 0):
+                raise BadRequest(f"host {spec.node}: its provider {spec.provider_uuid} is not the root of a tree")
+            if row in hosts.row_of_root or uuid in taken:
+                raise BadRequest(f"host {spec.node}: its provider {spec.provider_uuid} has a host already")
+            taken.add(uuid)
+            _check_facts(spec)
 
     def create_groups(self, groups: Sequence[ServerGroup]) -> None:
         """Create server groups.
@@ -123,6 +135,14 @@ class Fleet:
 def _check_name(name: str, of: str, *, length_min: int = 0) -> None:
     if len(name) < length_min or not is_text(name, length_max=_NAME_MAX):
         raise BadRequest(f"{of}: its name must be {length_min}..{_NAME_MAX} characters of text, got {name[:70]!r}")
+
+
+def _check_facts(spec: HostSpec) -> None:
+    """Refuse facts that could be written and never read again: then no process could open the database."""
+    try:
+        _FACTS.decode(msgspec.msgpack.encode(spec.facts))
+    except (msgspec.ValidationError, OverflowError, UnicodeEncodeError) as error:
+        raise BadRequest(f"host {spec.node}: its facts cannot be kept: {error}") from None
 
 
 def _uuid_bytes(text: str, kind: str) -> bytes:

@@ -4,6 +4,8 @@ from typing import Literal, get_args
 
 import msgspec
 
+from roost.model.names import AMOUNT_MAX
+
 GroupPolicy = Literal["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "fault-domain"]
 
 GROUP_POLICIES = frozenset(get_args(GroupPolicy))
@@ -20,5 +22,5 @@ class ServerGroup(msgspec.Struct, frozen=True, kw_only=True):
     max_server_per_host: int = 1  # anti-affinity only, >= 1
 
     def __post_init__(self) -> None:
-        if self.max_server_per_host < 1:
-            raise ValueError(f"max_server_per_host must be 1 or more, got {self.max_server_per_host}")
+        if not 1 <= self.max_server_per_host <= AMOUNT_MAX:
+            raise ValueError(f"max_server_per_host must be 1..{AMOUNT_MAX}, got {self.max_server_per_host}")

@@ -18,6 +18,10 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     allocation_ratio: float = 1.0  # overcommit, >= 0
 
     def __post_init__(self) -> None:
+        for name in ("total", "reserved", "min_unit", "max_unit", "step_size"):
+            # A fraction would be stored, and no process could read it again.
+            if not isinstance(getattr(self, name), int):
+                raise ValueError(f"{name} must be a whole number, got {getattr(self, name)!r}")  # noqa: TRY004  # the noun's one error
         if not 1 <= self.total <= AMOUNT_MAX:
             raise ValueError(f"total must be 1..{AMOUNT_MAX}, got {self.total}")
         if not 0 <= self.reserved <= self.total:

@@ -81,7 +81,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[ResourceGroup, ...] = ()  # resource groups beside those the flavor gives
 
     def __post_init__(self) -> None:
-        if not 1 <= self.count <= 100_000:
+        if type(self.count) is not int or not 1 <= self.count <= 100_000:
             raise ValueError(f"count must be 1..100000, got {self.count}")
         for name in ("project_id", "user_id"):
             if not is_text(getattr(self, name), length_max=255):

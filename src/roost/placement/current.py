@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from roost.engine.apply import apply, raise_generations, settle, undo
 from roost.engine.state import State
-from roost.errors import Unavailable
+from roost.errors import StoreBroken, Unavailable
 from roost.model.journal import Claim, Item, PutDocument, Refusal, Release, Write
 from roost.ports import IdKind, Store
 
@@ -54,9 +56,12 @@ class Current:
     def _reload(self) -> None:
         state = State()
         loaded = self.store.load()
-        for write in loaded.writes:
-            apply(state, write)
-        settle(state)
+        try:
+            for write in loaded.writes:
+                apply(state, write)
+            settle(state)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise StoreBroken(f"the database is corrupt: a row cannot be understood: {error}") from error
         state.position = loaded.position
         self.state = state
         self._is_stale = False

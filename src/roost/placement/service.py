@@ -178,7 +178,7 @@ class Placement:
             min_unit=inventory.min_unit,
             max_unit=inventory.max_unit,
             step_size=inventory.step_size,
-            allocation_ratio=inventory.allocation_ratio,
+            allocation_ratio=float(inventory.allocation_ratio),  # A whole number may be longer than a database keeps.
         )
 
     @staticmethod

@@ -129,7 +129,7 @@ def _entries(group: str) -> Iterator[RuleClass]:
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
         try:
             loaded = entry.load()
-        except Exception as error:  # A plug-in may fail to import in any way.
+        except (Exception, SystemExit) as error:  # A plug-in may fail to import in any way.
             raise BadSettings(f"entry point {group}.{entry.name}", f"cannot be loaded: {error}") from error
         if not _is_rule(loaded):
             raise BadSettings(f"entry point {group}.{entry.name}", "is no rule of Roost")
@@ -170,7 +170,7 @@ def _named(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None, *, setti
         raise BadSettings(setting, f"{path} is neither a class nor a function that returns classes")
     try:
         classes = list(loaded())
-    except Exception as error:  # Whatever the setting names was called; it may be anything.
+    except (Exception, SystemExit) as error:  # Whatever the setting names was called; it may be anything.
         raise BadSettings(setting, f"{path} returns no classes: {error}") from error
     return [_as_rule(each, path, adapt, setting=setting) for each in classes]
 
@@ -179,7 +179,7 @@ def _load(path: str, setting: str) -> Any:
     module, _, name = path.rpartition(".")
     try:
         return getattr(import_module(module), name)
-    except Exception as error:  # A plug-in may fail to import in any way.
+    except (Exception, SystemExit) as error:  # A plug-in may fail to import in any way.
         raise BadSettings(setting, f"{path} cannot be loaded: {error}") from error
 
 

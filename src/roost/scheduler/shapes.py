@@ -14,8 +14,10 @@ from roost.engine.query_checks import feasibility, hopeless
 from roost.engine.state import State
 from roost.engine.types import Mask
 from roost.errors import BadRequest, NotFound
+from roost.model.flavor import Flavor
+from roost.model.image import Image
 from roost.model.names import is_resource_class, is_trait, uuid_form
-from roost.model.request import CandidateQuery, Request
+from roost.model.request import CandidateQuery, Destination, Hints, Request, ResourceGroup
 from roost.scheduler.filters.fault_domain import FaultDomain
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinity
@@ -80,6 +82,7 @@ class Shapes:
         if known is not None and now_s <= known[1]:
             self._shapes.move_to_end(key)
             return known[0]
+        _check_kinds(key)
         shape, holds_until_s = self._make(request, now_s)
         self._shapes[key] = (shape, holds_until_s)
         if len(self._shapes) > _KEPT:
@@ -179,6 +182,27 @@ def _key(request: Request) -> bytes:
         ),
         order="sorted",
     )  # fmt: skip
+
+
+# What ``_key`` holds, each as a request must have it.
+_KEY = msgspec.msgpack.Decoder(
+    tuple[
+        Flavor, Image | None, Hints, str | None, str, str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...],
+        Destination | None, tuple[ResourceGroup, ...],
+    ]
+)  # fmt: skip
+
+
+def _check_kinds(key: bytes) -> None:
+    """Refuse values of the wrong kind, which Python lets anybody put anywhere and no process could read again.
+
+    Raises:
+        BadRequest: a number is no whole one, or something else is no text.
+    """
+    try:
+        _KEY.decode(key)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"the request cannot be kept: {error}") from None
 
 
 def _without(query: CandidateQuery, traits: frozenset[str]) -> CandidateQuery:

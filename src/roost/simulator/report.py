@@ -97,7 +97,7 @@ def json_file(path: str | None) -> Iterator[Callable[[ReplayReport], None]]:
         yield lambda _: None
         return
     target = Path(path)
-    beside = target.with_name(f"{target.name}.new")
+    beside = target
 
     def write(report: ReplayReport) -> None:
         with _writable(path):
@@ -107,9 +107,8 @@ def json_file(path: str | None) -> Iterator[Callable[[ReplayReport], None]]:
     with _writable(path):
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if target.exists() and not target.is_file():
-            beside = target  # A device or a pipe is written as it is.
-        else:
+        if not target.exists() or target.is_file():  # A device or a pipe is written as it is.
+            beside = target.with_name(f"{target.name}.new")
             beside.touch()
     try:
         yield write

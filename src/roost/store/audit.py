@@ -1,7 +1,7 @@
 """Check a database by its tables alone: plain SQL, and none of the code that wrote them."""
 
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from roost.errors import StoreBroken, Unavailable, first_line
 from roost.model.host import HostFacts
 from roost.store.opening import is_postgresql, needs_extra, sqlite_path
 from roost.store.schema import check_version
+from roost.store.sqlite_file import explained, open_reader
 
 # Sums and counts are made by the database, so that a million allocations pass through no memory of ours.
 # 65536 is 2 to the power of the bits that a class has in an inventory's identity.
@@ -190,17 +191,13 @@ def audit(url_or_path: str | Path) -> list[Finding]:
 
 
 def _audit_sqlite(path: Path) -> list[Finding]:
-    if not path.exists():
-        raise StoreBroken(f"{path} does not exist")
-    try:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
-        try:
-            connection.execute("BEGIN")
-            return list(_findings(connection.execute, f"{path}"))
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        raise StoreBroken(f"{path} cannot be read: {error}") from error
+    with closing(open_reader(path)) as connection, explained(path):
+        connection.execute("BEGIN")
+        # Pages that no check reads may be broken too. One line is enough to stop trusting the others.
+        (problem,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if problem != "ok":
+            raise StoreBroken(f"{path} is corrupt: {problem.splitlines()[-1]}")
+        return list(_findings(connection.execute, f"{path}"))
 
 
 def _audit_postgresql(url: str) -> list[Finding]:
@@ -220,7 +217,8 @@ def _audit_postgresql(url: str) -> list[Finding]:
     except psycopg.errors.UndefinedTable as error:
         raise StoreBroken("the PostgreSQL database is not one of roost") from error
     except psycopg.Error as error:
-        raise Unavailable(f"PostgreSQL: {first_line(error)}") from error
+        # The address may hold a password, and a malformed one is repeated.
+        raise Unavailable(f"PostgreSQL: {first_line(error).replace(url, 'store.url')}") from None
 
 
 def _findings(query: Query, place: str) -> Iterator[Finding]:

@@ -111,7 +111,8 @@ def connect(url: str, *, application_name: str = "roost") -> Connection:
             url, autocommit=True, connect_timeout=_CONNECT_TIMEOUT_S, application_name=application_name
         )
     except psycopg.Error as error:
-        raise Unavailable(f"PostgreSQL: {first_line(error)}") from error
+        # The address may hold a password, and a malformed one is repeated.
+        raise Unavailable(f"PostgreSQL: {first_line(error).replace(url, 'store.url')}") from None
     adapt(connection)
     return connection
 

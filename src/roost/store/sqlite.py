@@ -68,7 +68,7 @@ class SqliteStore:
             self._connection = sqlite_file.open_reader(self.path)
             self._start()
             return
-        is_absent = not self.path.exists() or self.path.stat().st_size == 0
+        is_absent = not sqlite_file.size_of(self.path)
         if is_absent:
             sqlite_file.make_folder(self.path)
         self._lock = sqlite_file.FileLock(self.path)

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,6 +72,26 @@ def _explain(path: Path, error: sqlite3.Error) -> Unavailable:
             return StoreBroken(f"{path}: {error}")
 
 
+def size_of(path: Path) -> int | None:
+    """Return the bytes of a database file; None: there is none.
+
+    Raises:
+        StoreBroken: something else is in its place, or its folder cannot be entered.
+    """
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    except NotADirectoryError:
+        return None  # A file is where the folder should be.
+    except OSError as error:
+        raise StoreBroken(f"{path} cannot be opened: {error.strerror}") from None
+    # A pipe would be waited for until somebody writes into it.
+    if not stat.S_ISREG(found.st_mode):
+        raise StoreBroken(f"{path} is not a file")
+    return found.st_size
+
+
 def make_folder(path: Path) -> None:
     """Make the folder of a database that is to be created."""
     try:
@@ -86,15 +107,22 @@ def create(path: Path) -> None:
     from roost.store.upgrade import upgrade_sqlite  # slow to import, and only needed once
 
     fresh = path.with_name(path.name + ".new")
-    fresh.unlink(missing_ok=True)
-    with explained(path):
-        upgrade_sqlite(fresh)
-    fresh.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        fresh.unlink(missing_ok=True)
+        try:
+            with explained(path):
+                upgrade_sqlite(fresh)
+        except BaseException:
+            fresh.unlink(missing_ok=True)
+            raise
+        fresh.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise StoreBroken(f"{path} cannot be created: {error.filename or fresh}: {error.strerror}") from None
 
 
 def open_writer(path: Path, *, synchronous: str) -> sqlite3.Connection:
@@ -124,7 +152,7 @@ def open_writer(path: Path, *, synchronous: str) -> sqlite3.Connection:
 
 def open_reader(path: Path) -> sqlite3.Connection:
     """Open a database of our schema for reading, beside the process that serves it."""
-    if not path.exists():
+    if size_of(path) is None:
         raise StoreBroken(f"{path} does not exist")
     with explained(path):
         uri = f"{path.absolute().as_uri()}?mode=ro"
@@ -175,7 +203,7 @@ def upgrade_file(path: Path) -> None:
     """
     from roost.store.upgrade import upgrade_sqlite  # slow to import
 
-    if not path.exists():
+    if size_of(path) is None:
         raise StoreBroken(f"{path} does not exist")
     lock = FileLock(path)
     try:

@@ -1,6 +1,8 @@
 """Bring a database to the schema of this program. The only code that needs SQLAlchemy and alembic."""
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ def upgrade_sqlite(path: Path, *, to: str = "head") -> None:
     engine = sqlalchemy.create_engine(
         "sqlite://", creator=connect, isolation_level="AUTOCOMMIT", poolclass=sqlalchemy.pool.NullPool
     )
-    with engine.connect() as connection:
+    with _driver_errors(), engine.connect() as connection:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         _run(connection, to)
         connection.exec_driver_sql("COMMIT")
@@ -39,7 +41,7 @@ def upgrade_postgresql(url: str, *, to: str = "head") -> None:
         return psycopg.connect(url)
 
     engine = sqlalchemy.create_engine("postgresql+psycopg://", creator=connect, poolclass=sqlalchemy.pool.NullPool)
-    with engine.begin() as connection:
+    with _driver_errors(), engine.begin() as connection:
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('roost upgrade'))")
         _run(connection, to)
 
@@ -51,6 +53,17 @@ def head() -> str:
     found = alembic.script.ScriptDirectory.from_config(_config()).get_current_head()
     assert found is not None
     return found
+
+
+@contextmanager
+def _driver_errors() -> Iterator[None]:
+    """Let errors of the database come out as its driver raised them: only so do the stores know them."""
+    try:
+        yield
+    except sqlalchemy.exc.DBAPIError as error:
+        if error.orig is None:
+            raise
+        raise error.orig from None
 
 
 def _config() -> alembic.config.Config:

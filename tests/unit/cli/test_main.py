@@ -10,7 +10,7 @@ from tests import products
     [
         (("--help",), 0, "Usage: roost [OPTIONS] COMMAND [ARGS]...\n"),
         (("audit", "--help"), 0, "Usage: roost audit [OPTIONS]\n"),
-        (("nonesuch",), 2, "Usage: roost [OPTIONS] COMMAND [ARGS]...\nTry 'roost --help' for help.\n"),
+        (("nonesuch",), 2, "roost: No such command 'nonesuch'; see `roost --help`\n"),
         (("audit", "--data", "nowhere"), 7, "roost: "),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -1,4 +1,5 @@
 import json
+import os
 import sys
 from contextlib import contextmanager
 from types import ModuleType
@@ -18,7 +19,8 @@ def run(monkeypatch):
     opened = []
 
     @contextmanager
-    def open_roost(config, data, *, is_scratch):
+    def open_roost(config, data, *, environ, is_scratch):
+        assert environ is os.environ  # in which ROOST_CONFIG is looked for
         opened.append((config, data, is_scratch, data is not None and data.is_dir()))
         yield FirstFit()
 

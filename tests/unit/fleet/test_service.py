@@ -1,8 +1,9 @@
+import msgspec
 import pytest
 
 from roost.errors import BadRequest, NotFound
 from roost.model.group import ServerGroup
-from roost.model.host import Aggregate, HostSpec
+from roost.model.host import Aggregate, HostFacts, HostSpec
 from roost.model.provider import ProviderSpec
 from tests.worlds import aggregate, digest, group, hosts, joined, roost_with, uuid_named, wish
 
@@ -83,3 +84,21 @@ def test_a_fleet_that_is_wrong_at_its_end_says_so():
     roost = roost_with()
     with pytest.raises(NotFound, match="no such provider"):
         roost.install(joined(hosts(2), type(hosts(0))(hosts=[spec("nobody")])))
+    assert len(roost.state.providers) == 0
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        HostFacts(vcpus_total=1.5),
+        HostFacts(num_io_ops=10**30),
+        HostFacts(failed_builds=float("nan")),
+        HostFacts(rack="\ud800"),
+        HostFacts(stats={"a": 1}),
+    ],
+)
+def test_facts_that_could_never_be_read_again_are_refused(facts):
+    roost = with_child()
+    with pytest.raises(BadRequest, match="host bare: its facts cannot be kept"):
+        roost.fleet.register_hosts([msgspec.structs.replace(spec("bare"), facts=facts)])
+    assert roost.state.hosts.names == ["h0"]

@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from roost.engine.apply import occupy
@@ -133,3 +134,13 @@ def test_a_claim_of_many_consumers_raises_a_generation_once():
     current.flush()
     assert current.state.providers.generation.data.item(0) == before + 1
     assert digest(current.state) == digest(Current(store.peer()).state)
+
+
+@pytest.mark.parametrize("facts", [b"\xff\x00", b"\x81\xa4rack\x05"])
+def test_a_row_that_cannot_be_understood_is_a_corrupt_database(facts):
+    store = BreakableStore()
+    writes = [PutSymbol("resource_class", 1, "VCPU"), provider(1), offer(1, cpu=4)]
+    garbled = msgspec.structs.replace(host(1), facts=msgspec.Raw(facts))
+    assert commit(store, item(*writes, garbled)) == [""]
+    with pytest.raises(StoreBroken, match="a row cannot be understood"):
+        Current(store)

@@ -1,7 +1,9 @@
 import msgspec
 import pytest
 
+from roost.app import open_roost
 from roost.errors import BadRequest, NotFound
+from roost.model.group import ServerGroup
 from roost.model.provider import Inventory, ProviderSpec
 from tests.worlds import aggregate, digest, hosts, roost_with, uuid_named
 
@@ -80,3 +82,23 @@ def test_what_is_released_is_counted():
     assert roost.placement.release([uuid_named("nobody")]) == 0
     with pytest.raises(BadRequest, match="consumer 'garbage' is no uuid"):
         roost.placement.release(["garbage"])
+
+
+@pytest.mark.parametrize("name", ["total", "reserved", "min_unit", "max_unit", "step_size"])
+def test_a_fraction_is_no_amount(name):
+    with pytest.raises(ValueError, match=f"{name} must be a whole number, got 1.5"):
+        Inventory(**{"total": 8, name: 1.5})
+
+
+def test_a_ratio_may_be_a_long_whole_number(tmp_path):
+    huge = provider(inventories={"VCPU": Inventory(total=1, allocation_ratio=10**30)})
+    with open_roost(data=tmp_path) as roost:
+        roost.placement.create_providers([huge])
+    with open_roost(data=tmp_path) as roost:
+        assert roost.state.providers.names == ["new"]
+
+
+@pytest.mark.parametrize("most", [0, 10**30])
+def test_members_on_a_host_are_counted_in_bounds(most):
+    with pytest.raises(ValueError, match=r"max_server_per_host must be 1\.\."):
+        ServerGroup(uuid=uuid_named("g"), policy="anti-affinity", max_server_per_host=most)

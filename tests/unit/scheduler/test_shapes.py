@@ -1,10 +1,11 @@
 import pytest
 
 from roost.engine.apply import apply, settle
+from roost.errors import BadRequest
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.model.journal import InventoryRow, PutInventories, PutSymbol, PutTraits
-from roost.model.request import Request
+from roost.model.request import Request, ResourceGroup
 from roost.scheduler import plugins
 from roost.scheduler.shapes import Shapes
 from tests.fleets import fleet
@@ -106,3 +107,26 @@ def test_more_queries_than_are_kept_do_no_harm():
     state, known = offering(HostFacts()), shapes()
     for vcpus in range(1, 300):
         assert bool(names(known.of(request(vcpus), state=state, now_s=0.0), state)) == (vcpus <= 8)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Request(flavor=Flavor(name="f", vcpus=True)),
+        Request(flavor=Flavor(name="f", memory_mb=1.5)),
+        Request(flavor=Flavor(name=7)),
+        request(hints={"same_host": 3}),
+        request(groups=(ResourceGroup(suffix="_A", resources={"VCPU": 1.5}),)),
+        request(force_hosts=("a", None)),
+    ],
+    ids=repr,
+)
+def test_values_of_the_wrong_kind_are_refused(wrong):
+    with pytest.raises(BadRequest, match="the request cannot be kept: Expected"):
+        shapes().of(wrong, state=offering(HostFacts()), now_s=0.0)
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, True, 10**6])
+def test_a_count_is_a_whole_number(count):
+    with pytest.raises(ValueError, match="count must be"):
+        request(count=count)

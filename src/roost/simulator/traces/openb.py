@@ -19,7 +19,7 @@ from roost.model.host import HostSpec
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Request, ResourceGroup
 from roost.simulator.identities import uuid_of
-from roost.simulator.traces.table import Row, Table
+from roost.simulator.traces.table import TEXT_MAX, Row, Table
 from roost.simulator.world import Options, Stay, Workload, workload_of
 
 NODES = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
@@ -31,6 +31,7 @@ GPU_MILLI = "CUSTOM_GPU_MILLI"
 GPU_WHOLE = 1000
 # A machine has a few; a count in the thousands is a column read as another.
 _GPUS_MAX = 64
+_MODELS_LENGTH_MAX = 1024
 
 
 class _Shape(msgspec.Struct, frozen=True):
@@ -133,8 +134,8 @@ def _shape(row: Row) -> _Shape:
         raise row.wrong("gpu_milli", f"{gpu_milli} does not go with num_gpu {gpu_count}")
     if not (cpu_milli or memory_mib or gpu_count):
         raise row.wrong(None, "the pod asks for nothing")
-    models = row.text("gpu_spec", default="") if gpu_count else ""
-    if models and not all(model.strip() for model in models.split("|")):
+    models = row.text("gpu_spec", default="", most=_MODELS_LENGTH_MAX) if gpu_count else ""
+    if models and not all(1 <= len(model.strip()) <= TEXT_MAX for model in models.split("|")):
         raise row.wrong("gpu_spec", f"must be models split on a bar, got {models[:40]!r}")
     return _Shape(cpu_milli, memory_mib, gpu_count, gpu_milli, models)
 

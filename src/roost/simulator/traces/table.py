@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from roost.errors import BadFile
-from roost.model.names import AMOUNT_MAX
+from roost.model.names import AMOUNT_MAX, is_text
 
 # Python also reads 1_000, other alphabets' digits and hexadecimal floats; a trace that has them is broken.
 _INTEGER = re.compile(r"([+-]?[0-9]{1,15})(\.0*)?")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?|[+-]?inf(inity)?", re.IGNORECASE)
+
+# Names are made of a cell and a few letters more, and the shortest bound of any name is 200.
+TEXT_MAX = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,15 +27,17 @@ class Row:
     places: dict[str, int]  # column -> place
     cells: list[str]
 
-    def text(self, column: str, *, default: str | None = None) -> str:
+    def text(self, column: str, *, default: str | None = None, most: int = TEXT_MAX) -> str:
         """Return a cell without blanks around it; where the file lacks the column, the default.
 
         Raises:
-            BadFile: the cell is empty and there is no default.
+            BadFile: the cell has more than ``most`` characters or a NUL, or is empty and there is no default.
         """
         place = self.places.get(column)
         value = "" if place is None else self.cells[place].strip()
         if value:
+            if not is_text(value, length_max=most):
+                raise self.wrong(column, f"must be 1..{most} characters of text, got {value[:40]!r}")
             return value
         if default is None:
             raise self.wrong(column, "is empty")

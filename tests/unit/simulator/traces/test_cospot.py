@@ -47,6 +47,8 @@ def test_a_fleet_that_cannot_be_meant_is_refused(hosts):
         ("1,1,1,3,0,0,-inf", "endtime", "must be finite"),
         ("1,1,1,3,0,0,nan", "endtime", "must be a number"),
         ("7,1,1,3,0,0,1", "vmId", "7 is there twice"),
+        (f"1,{'x' * 129},1,3,0,0,1", "tenantId", "1..128 characters of text"),
+        ("1,a\0b,1,3,0,0,1", "tenantId", "1..128 characters of text"),
     ],
 )
 def test_a_malformed_vm_is_named_with_line_and_column(tmp_path, row, column, problem):

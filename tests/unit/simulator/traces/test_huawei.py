@@ -54,6 +54,7 @@ def test_a_group_is_strategy_and_group_and_a_fault_domain_is_a_hint(tmp_path):
         ("8,16,1,affinity,,", "group", "is empty"),
         ("8,16,1,,4,", "group", "without strategy"),
         ("8,16,1,fault_domain,4,", "domain", "is empty"),
+        (f"8,16,1,affinity,{'x' * 129},", "group", "1..128 characters of text"),
         ("8,16,1,affinity,4,1", "domain", "only a VM of strategy fault_domain"),
     ],
 )

@@ -70,6 +70,7 @@ def test_the_limit_takes_the_first_requests_in_time(tmp_path):
         ("x,1,1,0,500,,,,0,1,", "gpu_milli", "does not go with num_gpu 0"),
         ("x,1,1,1,0,,,,0,1,", "gpu_milli", "does not go with num_gpu 1"),
         ("x,1,1,1,500,P100|,,,0,1,", "gpu_spec", "split on a bar"),
+        ("x,1,1,1,500,P100|" + "x" * 129 + ",,,0,1,", "gpu_spec", "split on a bar"),
         ("x,0,0,0,0,,,,0,1,", None, "asks for nothing"),
         ("x,1,1,0,0,,,,5,4,", "deletion_time", "4 is before creation_time 5"),
         ("x,1,1,0,0,,,,nan,4,", "creation_time", "must be a number"),
@@ -87,7 +88,14 @@ def test_a_malformed_pod_is_named_with_line_and_column(tmp_path, row, column, pr
 
 @pytest.mark.parametrize(
     ("row", "column"),
-    [("n2,0,1,0,", "cpu_milli"), ("n2,1,1,1,", "model"), ("n0,1,1,0,", "sn"), ("n2,1,1,100000,T4", "gpu")],
+    [
+        ("n2,0,1,0,", "cpu_milli"),
+        ("n2,1,1,1,", "model"),
+        (f"n2,1,1,1,{'x' * 129}", "model"),
+        ("n0,1,1,0,", "sn"),
+        ("n\0,1,1,0,", "sn"),
+        ("n2,1,1,100000,T4", "gpu"),
+    ],
 )
 def test_a_malformed_node_is_named_with_line_and_column(tmp_path, row, column):
     with pytest.raises(BadFile) as caught:
