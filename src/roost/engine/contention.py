@@ -129,8 +129,8 @@ class Contention:
 
 def _limits(columns: ClassColumns, layout: Layout) -> list[int]:
     """Return how much each provider can still give of a class in one candidate."""
-    free, most = columns.free.data, columns.max_unit.data
-    return [max(min(free.item(row), most.item(row)), 0) for row in layout.rows]
+    free, most = columns.free.each, columns.max_unit.each
+    return [max(min(free[row], most[row]), 0) for row in layout.rows]
 
 
 def _crowds(layout: Layout, members: tuple[int, ...]) -> list[int]:

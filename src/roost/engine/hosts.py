@@ -38,10 +38,10 @@ class Hosts:
         self.rows_of_name: dict[str, list[int]] = {}  # lower case name of the service -> host rows
         self.provider_row = Column(np.int64)
         self.alive = Column(np.bool_)
-        self.cell = Column(np.int64)  # index in cells
-        self.rack = Column(np.int64)  # index in racks
-        self.cells: list[str] = [""]
-        self.racks: list[str] = [""]
+        self.cell = Column(np.int64)  # number in cells
+        self.rack = Column(np.int64)  # number in racks
+        self.cells = {"": 0}  # name -> number
+        self.racks = {"": 0}
         self.columns: dict[str, Column] = {name: Column(np.float64) for name in USED + FIXED + DERIVED}
         self.facts_version = 0
         self.derived: dict[object, Mask] = {}  # verdicts that follow from facts alone, until facts change
@@ -77,8 +77,8 @@ class Hosts:
         self.derived.clear()
         self.facts[row] = facts
         self.versions[row] = version
-        self.cell.each[row] = _intern(self.cells, facts.cell)
-        self.rack.each[row] = _intern(self.racks, facts.rack)
+        self.cell.each[row] = self.cells.setdefault(facts.cell, len(self.cells))
+        self.rack.each[row] = self.racks.setdefault(facts.rack, len(self.racks))
         return row
 
     def rows_named(self, names: tuple[str, ...]) -> Rows:
@@ -113,8 +113,9 @@ class Hosts:
     def fork(self) -> "Hosts":
         """Return an independent copy."""
         copy = Hosts()
-        for name in ("ids", "names", "nodes", "facts", "versions", "cells", "racks"):
+        for name in ("ids", "names", "nodes", "facts", "versions"):
             setattr(copy, name, list(getattr(self, name)))
+        copy.cells, copy.racks = dict(self.cells), dict(self.racks)
         copy.row_of_id = dict(self.row_of_id)
         copy.row_of_root = dict(self.row_of_root)
         copy.rows_of_name = {name: list(rows) for name, rows in self.rows_of_name.items()}
@@ -123,11 +124,3 @@ class Hosts:
         copy.columns = {name: column.fork() for name, column in self.columns.items()}
         copy.facts_version = self.facts_version
         return copy
-
-
-def _intern(names: list[str], name: str) -> int:
-    try:
-        return names.index(name)
-    except ValueError:
-        names.append(name)
-        return len(names) - 1

@@ -81,7 +81,7 @@ class HostView:
         hosts = self._state.hosts
         if cell not in hosts.cells:
             return np.zeros(len(self), dtype=np.bool_)
-        whole: Mask = hosts.cell.view == hosts.cells.index(cell)
+        whole: Mask = hosts.cell.view == hosts.cells[cell]
         return whole if self._rows is None else whole[self._rows]
 
     def _taken(self, whole: list[str]) -> list[str]:

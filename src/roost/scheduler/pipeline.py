@@ -25,7 +25,7 @@ from roost.scheduler.weighing import Weighing
 # Up to so many touched hosts are judged one by one, more of them together; beyond, a pass over all is faster.
 _ONE_BY_ONE_MAX = 6
 _TOUCHED_MIN, _HOSTS_PER_TOUCH = 24, 400
-_POOL_PER_TOUCH = 60
+_POOL_PER_TOUCH = 12
 # A longer list of touches is not even sorted out: everything is judged again.
 _TOUCHES_MAX = 512
 TABLE = 5  # hosts in the score table
@@ -98,9 +98,8 @@ class Shape:
         self._is_local = weighing.is_local and all(mask is not None for _, mask in self._later)
         # Of a host that passed everything only amounts can say otherwise, until what is static changes.
         self._amounts = fit.amounts(state)
-        # Verdicts that hold as long as this shape and refuse nobody: no pass need look at them.
-        lasting = fit.lasting() + [mask for _, mask in self._later if mask is not None]
-        self._idle = {id(mask) for mask in lasting if mask[state.hosts.alive.view].all()}
+        self._passes = 0  # counted to one
+        self._idle: set[int] | None = None  # of verdicts that last and refuse nobody; looked for at the second pass
         self._masks: list[Mask] = []
         self._pool: Pool | None = None
         self._rejects: list[int] = []  # hosts refused by each check, kept right with the pool
@@ -306,8 +305,9 @@ class Shape:
         passing = state.hosts.alive.view.copy()
         self._alive = left = int(np.count_nonzero(passing))
         self._rejects = []
+        idle = self._find_idle() if self._idle is None else self._idle
         for mask in masks:
-            if id(mask) in self._idle:
+            if id(mask) in idle:
                 self._rejects.append(0)
                 continue
             np.logical_and(passing, mask, out=passing)
@@ -321,6 +321,16 @@ class Shape:
                 rows=rows, left=left, rejects=list(self._rejects), raws=[[]] * left, totals=[0.0] * left, scales=[]
             )
         return self._weigh(passing, left=left, wanted=wanted, pool_size=pool_size)
+
+    def _find_idle(self) -> set[int]:
+        """Find the verdicts that refuse nobody as long as this shape lasts, once it proves to be used again."""
+        if self._passes == 0:
+            self._passes = 1
+            return set()
+        alive = self._state.hosts.alive.view
+        lasting = self.fit.lasting() + [mask for _, mask in self._later if mask is not None]
+        self._idle = {id(mask) for mask in lasting if not (alive & ~mask).any()}
+        return self._idle
 
     def _weigh(self, passing: Mask, *, left: int, wanted: int, pool_size: int) -> Ranked:
         rows = None if left == len(passing) else np.flatnonzero(passing)
