@@ -37,8 +37,8 @@ class Pool:
     """
 
     __slots__ = (
-        "_at", "_behind", "_each", "_edge", "_ends", "_floating", "_is_loose", "_keys", "_outside", "_passing",
-        "_penalty", "_raw_of", "_raws", "_room", "_rows", "_score_of", "_scores", "_size", "scales",
+        "_at", "_behind", "_each", "_edge", "_ends", "_floating", "_is_hasty", "_is_loose", "_keys", "_outside",
+        "_passing", "_penalty", "_raw_of", "_raws", "_room", "_rows", "_score_of", "_scores", "_size", "scales",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +73,7 @@ class Pool:
         self._keys: list[Key] | None = None
         self._edge = _NOBODY
         self._is_loose = False  # whether an end of a scale may have moved
+        self._is_hasty = False  # whether many hosts changed at once since the last rank
         self._ends = self._ends_of(scales)
 
     def _ends_of(self, scales: list[Scale]) -> list[tuple[float, float, float, float, bool, bool]]:
@@ -126,7 +127,7 @@ class Pool:
             self._raw_of[at] = raw
             self._score_of[at] = score
         self._keys = None
-        self._is_loose = True
+        self._is_hasty = self._is_loose = True
         return True
 
     def _join(self, row: int, *, passed: bool) -> int | None:
@@ -228,8 +229,10 @@ class Pool:
 
     def _first(self, wanted: int) -> list[Key]:
         """Return the keys of the best hosts that pass, in order; so many must pass."""
-        if self._rescale():
-            return self._sort(wanted)  # It may move again before anybody needs more of them.
+        if self._rescale() or self._is_hasty:
+            # Much may change again before anybody needs more of them.
+            self._is_hasty = False
+            return self._sort(wanted)
         if self._keys is None or len(self._keys) < wanted:
             keys = self._sort(min(max(_SORTED, wanted) + 1, self._passing))
             self._edge = _NOBODY if len(keys) == self._passing else keys.pop()
@@ -246,8 +249,8 @@ class Pool:
             near = np.flatnonzero(negated <= np.partition(negated, wanted - 1)[wanted - 1])
         else:
             near = np.arange(self._size)
-        found = sorted(zip(negated[near].tolist(), rows[near].tolist(), near.tolist(), strict=True))
-        return found[:wanted]
+        near = near[np.lexsort((rows[near], negated[near]))[:wanted]]
+        return list(zip(negated[near].tolist(), rows[near].tolist(), near.tolist(), strict=True))
 
     def _rescale(self) -> bool:
         """Make scales and scores right for the hosts that pass now; say whether any moved."""

@@ -216,7 +216,8 @@ class Shape:
             rows = np.array(touched, dtype=np.intp)
             after = self._refusals(rows)
             for row, was, now in zip(touched, before, after, strict=True):
-                self._count(row, was=was, now=now)
+                if was != now or now != passing:
+                    self._count(row, was=was, now=now)
             if not pool.touch_many(
                 touched,
                 passed=[was == passing for was in before],
