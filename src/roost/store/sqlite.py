@@ -29,10 +29,10 @@ _COUNT = {
 }
 # The newest change is left out: its number is where the next one goes on from.
 _OLDEST = """
-SELECT * FROM (SELECT 'decision', id, decided_at_s, length(body) FROM decision ORDER BY id LIMIT ?1)
+SELECT * FROM (SELECT 'decision', id, decided_at_s, length(body) FROM decision ORDER BY id LIMIT ?)
 UNION ALL
 SELECT * FROM (SELECT 'feed', position, written_at_s, length(body) FROM feed
-               WHERE position < (SELECT max(position) FROM feed) ORDER BY position LIMIT ?1)"""
+               WHERE position < (SELECT max(position) FROM feed) ORDER BY position LIMIT ?)"""
 
 
 class SqliteStore:
@@ -249,12 +249,12 @@ class SqliteStore:
                 if before:
                     rows, size, lowest = self._connection.execute(statement, (before, _PRUNED_PER_CALL)).fetchone()
                     self._kept.count(table, rows, size, lowest=lowest)
-            first = self._connection.execute(_OLDEST, (1,)).fetchall()
+            first = self._connection.execute(_OLDEST, (1, 1)).fetchall()
             kept = self._kept.total({table: number for table, number, _, _ in first})
             if kept <= max_bytes and all(written_at_s >= older_than_s for _, _, written_at_s, _ in first):
                 return 0
             self._connection.execute("BEGIN IMMEDIATE")
-            oldest = self._connection.execute(_OLDEST, (_PRUNED_PER_CALL,)).fetchall()
+            oldest = self._connection.execute(_OLDEST, (_PRUNED_PER_CALL,) * 2).fetchall()
             doomed, _ = choose_doomed(oldest, kept, older_than_s=older_than_s, max_bytes=max_bytes)
             self._connection.executemany("DELETE FROM decision WHERE id = ?", doomed["decision"])
             self._connection.executemany("DELETE FROM feed WHERE position = ?", doomed["feed"])

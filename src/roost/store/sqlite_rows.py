@@ -23,16 +23,16 @@ from roost.store.touched import Touched, Values
 
 # The peak is checked rather than the sum: a batch that gives back what it took must have had room for it.
 _TAKE = """
-UPDATE inventory SET used = used + ?2
-WHERE id = ?1 AND used + ?3 <= (total - reserved) * allocation_ratio
-  AND ?4 >= min_unit AND ?5 <= max_unit AND ?6 % step_size = 0"""
+UPDATE inventory SET used = used + ?
+WHERE id = ? AND used + ? <= (total - reserved) * allocation_ratio
+  AND ? >= min_unit AND ? <= max_unit AND ? % step_size = 0"""
 _SIT = """
-INSERT INTO place (group_id, scope, holder, members) VALUES (?1, ?2, ?3, ?4)
+INSERT INTO place (group_id, scope, holder, members) VALUES (?, ?, ?, ?)
 ON CONFLICT (group_id, scope) DO UPDATE SET holder = excluded.holder, members = members + excluded.members
-WHERE (members = 0 OR holder = excluded.holder) AND members + excluded.members <= ?5"""
+WHERE (members = 0 OR holder = excluded.holder) AND members + excluded.members <= ?"""
 _RISE = """
-UPDATE place SET members = members + ?4
-WHERE group_id = ?1 AND scope = ?2 AND holder = ?3 AND members + ?4 >= 0"""
+UPDATE place SET members = members + ?
+WHERE group_id = ? AND scope = ? AND holder = ? AND members + ? >= 0"""
 _FREE = "DELETE FROM allocation WHERE consumer_id = ? AND inventory_id = ? AND amount = ?"
 
 
@@ -65,7 +65,10 @@ def write_batch(connection: sqlite3.Connection, batch: Batch) -> bool:
     many = connection.executemany
     try:
         if batch.stocks:
-            rows = [(number, *amounts) for number, amounts in sorted(batch.stocks.items())]
+            rows = [
+                (added, number, peak, least, most, divisor)
+                for number, (added, peak, least, most, divisor) in sorted(batch.stocks.items())
+            ]
             if many(_TAKE, rows).rowcount != len(rows):
                 return False
         if batch.places and not _write_places(connection, batch):
@@ -89,7 +92,7 @@ def write_batch(connection: sqlite3.Connection, batch: Batch) -> bool:
 def _write_places(connection: sqlite3.Connection, batch: Batch) -> bool:
     rows = [(*key, *amounts) for key, amounts in batch.places.items()]
     taken = [row for row in rows if row[3] > 0]
-    given = [row[:4] for row in rows if row[3] < 0]
+    given = [(row[3], *row[:4]) for row in rows if row[3] < 0]
     if taken and connection.executemany(_SIT, taken).rowcount != len(taken):
         return False
     return not given or connection.executemany(_RISE, given).rowcount == len(given)
