@@ -31,6 +31,7 @@ from roost.scheduler import plugins
 from roost.scheduler.select import Scheduler
 from roost.settings import data_folder, find_settings, load_settings
 from roost.store.audit import Finding, audit
+from roost.store.dry import DryStore
 from roost.store.memory import MemoryStore
 from roost.store.opening import is_postgresql, open_store, upgrade
 
@@ -101,11 +102,23 @@ class Roost:
     One thread uses it at a time.
     """
 
-    def __init__(self, store: Store, settings: Settings, *, clock: Clock | None = None, random: Random | None = None):
+    def __init__(
+        self, store: Store, settings: Settings, *, clock: Clock | None = None, random: Random | None = None,
+        current: Current | None = None,
+    ) -> None:  # fmt: skip
+        """Serve a store.
+
+        Args:
+            store: the database.
+            settings: rules, options and bounds.
+            clock, random: the machine's, if none are given.
+            current: what is known of the store already; None: it is loaded.
+        """
         self._clock = clock or SystemClock()
+        self._random = random or SystemRandom()
         self._settings = settings
         self._store = store
-        self._current = Current(store)
+        self._current = Current(store) if current is None else current
         self.placement = Placement(self._current)
         self.fleet = FleetService(self._current)
         self.scheduler = Scheduler(
@@ -118,12 +131,13 @@ class Roost:
             settings_body=settings.body(),
             group_max=settings.store.group_max,
             clock=self._clock,
-            random=random or SystemRandom(),
+            random=self._random,
         )
         self._acts = 0  # since old evidence was looked for
-        # What was loaded lives as long as the process: let the collector not walk it again and again.
-        gc.collect()
-        gc.freeze()
+        if current is None:
+            # What was loaded lives as long as the process: let the collector not walk it again and again.
+            gc.collect()
+            gc.freeze()
 
     def __enter__(self) -> Self:
         return self
@@ -159,8 +173,29 @@ class Roost:
         gc.collect()
         gc.freeze()
 
-    def decide(self, request: Request) -> Decision:
+    def fork(
+        self, *, settings: Settings | None = None, clock: Clock | None = None, random: Random | None = None
+    ) -> "Roost":
+        """Return an independent Roost on a copy of the columns as they are now, with no database behind it.
+
+        It decides, claims and releases as this one would, and nothing of it is stored anywhere.
+
+        Args:
+            settings, clock, random: where they are to be others than here.
+        """
+        self._current.refresh()
+        current = self._current.fork(lambda position, next_ids: DryStore(position=position, next_ids=next_ids))
+        return Roost(
+            current.store, settings or self._settings, clock=clock or self._clock, random=random or self._random,
+            current=current,
+        )  # fmt: skip
+
+    def decide(self, request: Request, *, dry_run: bool = False) -> Decision:
         """Choose hosts for a request and claim them; durable on return, whether granted or refused.
+
+        Args:
+            request: what is asked for.
+            dry_run: only say what would be decided; nothing is claimed or stored.
 
         Raises:
             BadRequest: the request cannot be meant.
@@ -168,12 +203,16 @@ class Roost:
             Conflict: an instance of it exists, or it lost too many races.
             Unavailable: the store failed; nothing is known to be durable.
         """
-        decision = self.work([request])[0]
+        decision = self.work([request], dry_run=dry_run)[0]
         assert decision is not None
         return decision
 
-    def work(self, acts: Sequence[Request | Departure]) -> list[Decision | None]:
+    def work(self, acts: Sequence[Request | Departure], *, dry_run: bool = False) -> list[Decision | None]:
         """Do acts in order, each seeing those before it; durable on return.
+
+        Args:
+            acts: requests and departures.
+            dry_run: only say what would come of them; nothing is claimed, released or stored.
 
         Returns:
             One entry an act: its decision, or None for a departure.
@@ -182,14 +221,18 @@ class Roost:
             RoostError: the first act that could not be done; the others are done all the same.
         """
         found: list[Decision | None] = []
-        for result in self.outcomes(acts):
+        for result in self.outcomes(acts, dry_run=dry_run):
             if isinstance(result, RoostError):
                 raise result
             found.append(result)
         return found
 
-    def outcomes(self, acts: Sequence[Request | Departure]) -> list[Decision | RoostError | None]:
+    def outcomes(
+        self, acts: Sequence[Request | Departure], *, dry_run: bool = False
+    ) -> list[Decision | RoostError | None]:
         """Do the same, and return the error of an act in its place instead of raising it."""
+        if dry_run:
+            return self.fork().outcomes(acts)
         results = self.scheduler.work(acts)
         self._acts += len(acts)
         if self._acts >= _PRUNE_EVERY:

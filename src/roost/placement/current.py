@@ -1,6 +1,6 @@
 """The state in memory and the store behind it, kept equal."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -12,6 +12,8 @@ from roost.ports import IdKind, Store
 
 # How many identities are fetched from the store at once.
 _BLOCK = 4096
+# What a decision takes identities of.
+_DECIDING: tuple[IdKind, ...] = ("consumer", "decision", "document")
 
 
 class Current:
@@ -22,13 +24,29 @@ class Current:
     else is committed first and applied afterwards.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, state: State | None = None) -> None:
+        """Start with what the store holds, or with a state that equals it."""
         self.store = store
-        self.state = State()
+        self.state = State() if state is None else state
         self._staged: list[Item] = []
         self._ids: dict[IdKind, tuple[int, int]] = {}
-        self._is_stale = True
+        self._is_stale = state is None
         self.refresh()
+
+    def fork(self, store_of: Callable[[int, Mapping[IdKind, int]], Store]) -> "Current":
+        """Return an independent copy over another store, with the same identities next.
+
+        Args:
+            store_of: makes that store, from the position and the first identity of each kind beyond those here.
+        """
+        for kind in _DECIDING:
+            if kind not in self._ids:
+                first = self.store.reserve(kind, _BLOCK)
+                self._ids[kind] = (first, first + _BLOCK)
+        store = store_of(self.state.position, {kind: end for kind, (_, end) in self._ids.items()})
+        copy = Current(store, state=self.state.fork())
+        copy._ids = dict(self._ids)
+        return copy
 
     def refresh(self) -> bool:
         """Apply what other processes committed; after a failed commit, read everything again.

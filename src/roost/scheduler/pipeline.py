@@ -161,6 +161,16 @@ class Shape:
         self._searched.clear()
         return self._pass(max(len(self._state.hosts), 1))
 
+    def verdicts(self) -> list[Mask]:
+        """Return what each check says of every host by itself, as the state is now, in the order of ``checks``.
+
+        Returns:
+            bool, shape (hosts,), each; dead hosts are in none of them to be counted. The search, where it is
+            among the checks, only judges hosts that all checks of its kind before it pass, and passes the others.
+        """
+        self._searched.clear()
+        return self._judge([np.empty(len(self._state.hosts), dtype=np.bool_) for _ in range(len(self.fit))])
+
     def stages(self, ranked: Ranked) -> list[Stage]:
         """Return the evidence of filtering: one stage a check, in order."""
         if self._told[0] == (ranked.left, ranked.rejects):
@@ -298,10 +308,7 @@ class Shape:
         self._shared_version = state.shared_version
         if pool_size and not self._out:
             self._out = [np.empty(len(state.hosts), dtype=np.bool_) for _ in range(len(self.fit))]
-        masks = self.fit.all(state, self._out if pool_size else self._scratch.masks(len(self.fit)), self._searched)
-        for rule, mask in self._later:
-            assert mask is not None or rule is not None
-            masks.append(mask if mask is not None else rule.keep(self._everyone, self.spec))  # type: ignore[union-attr]  # asserted
+        masks = self._judge(self._out if pool_size else self._scratch.masks(len(self.fit)))
         self._masks = masks
         passing = state.hosts.alive.view.copy()
         self._alive = left = int(np.count_nonzero(passing))
@@ -322,6 +329,14 @@ class Shape:
                 rows=rows, left=left, rejects=list(self._rejects), raws=[[]] * left, totals=[0.0] * left, scales=[]
             )
         return self._weigh(passing, left=left, wanted=wanted, pool_size=pool_size)
+
+    def _judge(self, out: list[Mask]) -> list[Mask]:
+        """Return the verdict of every check on all hosts, in order, those of amounts written to ``out``."""
+        masks = self.fit.all(self._state, out, self._searched)
+        for rule, mask in self._later:
+            assert mask is not None or rule is not None
+            masks.append(mask if mask is not None else rule.keep(self._everyone, self.spec))  # type: ignore[union-attr]  # asserted
+        return masks
 
     def _find_idle(self) -> set[int]:
         """Find the verdicts that refuse nobody as long as this shape lasts, once it proves to be used again."""

@@ -196,7 +196,8 @@ class Scheduler:
         if wish.races >= self._settings.claim_rounds * _LOSSES_IN_ROUND:
             raise Conflict(f"the request lost {wish.races} races against other processes; try again")
         number, uuids = self._uuids(request, state)
-        shape = self._shapes.of(request, state=state, now_s=self._clock.now_s())
+        now_s = self._clock.now_s()
+        shape = self._shapes.of(request, state=state, now_s=now_s)
         if not shape.flavor_id:
             self._store_documents(shape, request)
         seed = self._random.seed()
@@ -204,7 +205,7 @@ class Scheduler:
         choice = self._pick_all(shape, request, uuids, seed=seed)
         ranked_s = self._clock.elapsed_s()
         decision = wish.decision = self._decision(
-            wish, shape, choice, uuid=uuid_text(number), seed=seed,
+            wish, shape, choice, uuid=uuid_text(number), now_s=now_s, seed=seed,
             search_s=compiled_s - started_s, rank_s=ranked_s - compiled_s,
         )  # fmt: skip
         wish.evidence = self._evidence_row(decision, number, request.project_id, checks_id=shape.checks_id)
@@ -341,12 +342,13 @@ class Scheduler:
         return False
 
     def _decision(
-        self, wish: _Wish, shape: Shape, choice: "_Choice", *, uuid: str, seed: int, search_s: float, rank_s: float
-    ) -> Decision:
+        self, wish: _Wish, shape: Shape, choice: "_Choice", *, uuid: str, now_s: float, seed: int, search_s: float,
+        rank_s: float,
+    ) -> Decision:  # fmt: skip
         is_granted = not choice.is_refused
         return Decision(
             uuid=uuid,
-            decided_at_s=self._clock.now_s(),
+            decided_at_s=now_s,
             outcome="granted" if is_granted else "refused",
             request_id=shape.request_id,
             count=wish.request.count,

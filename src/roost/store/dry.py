@@ -1,0 +1,69 @@
+"""A store for dry runs: it takes every claim and keeps nothing."""
+
+from collections.abc import Mapping, Sequence
+from typing import Never
+
+from roost.errors import Unavailable
+from roost.model.journal import Change, EvidenceRow, Item
+from roost.ports import Committed, IdKind, Loaded
+
+# Where identities start of a kind that the origin has none of in stock.
+_FIRST = 2**40
+
+
+class DryStore:
+    """Behind a forked state. Whatever was judged from memory is accepted, since nobody else writes there.
+
+    Args:
+        position: of the newest change in the state.
+        next_ids: the first identity of each kind that the state's owner has not taken.
+    """
+
+    is_shared = False
+
+    def __init__(self, *, position: int, next_ids: Mapping[IdKind, int]) -> None:
+        self._position = position
+        self._next_ids = dict(next_ids)
+
+    def load(self) -> Loaded:
+        """See ``Store.load``. There is nothing to load: after an error a dry run is over.
+
+        Raises:
+            Unavailable: always.
+        """
+        return self._gone()
+
+    def reserve(self, kind: IdKind, count: int) -> int:
+        """See ``Store.reserve``."""
+        first = self._next_ids.get(kind, _FIRST)
+        self._next_ids[kind] = first + count
+        return first
+
+    def commit(self, items: Sequence[Item]) -> Committed:
+        """See ``Store.commit``."""
+        if any(item.writes for item in items):
+            self._position += 1
+        return Committed([None] * len(items), self._position)
+
+    def changes(self) -> Sequence[Change]:
+        """See ``Store.changes``."""
+        return ()
+
+    def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
+        """See ``Store.evidence``. There is none."""
+        return []
+
+    def document(self, number: int) -> bytes | None:
+        """See ``Store.document``. There is none."""
+        return None
+
+    def prune(self, *, older_than_s: float, max_bytes: int) -> int:
+        """See ``Store.prune``."""
+        return 0
+
+    def close(self) -> None:
+        """See ``Store.close``."""
+
+    @staticmethod
+    def _gone() -> Never:
+        raise Unavailable("a dry run cannot go on after an error; start it again")
