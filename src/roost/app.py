@@ -9,16 +9,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import msgspec
 import numpy as np
 
 from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
+from roost.engine.emptied import emptied
 from roost.engine.state import State
 from roost.engine.types import Amounts
 from roost.errors import BadRequest, NotFound, RoostError
 from roost.fleet.service import Fleet as FleetService
 from roost.model.decision import Decision
 from roost.model.evidence import checks_of, unpack
+from roost.model.explain import Change, Explanation, Never
 from roost.model.fleet import Departure, Fleet
 from roost.model.journal import EvidenceRow
 from roost.model.names import uuid_bytes, uuid_text
@@ -26,7 +29,7 @@ from roost.model.request import Request
 from roost.model.settings import Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
-from roost.ports import Clock, Random, Store
+from roost.ports import Clock, IdKind, Random, Store
 from roost.scheduler import plugins
 from roost.scheduler.select import Scheduler
 from roost.settings import data_folder, find_settings, load_settings
@@ -184,11 +187,54 @@ class Roost:
             settings, clock, random: where they are to be others than here.
         """
         self._current.refresh()
-        current = self._current.fork(lambda position, next_ids: DryStore(position=position, next_ids=next_ids))
+        return self._forked(None, settings=settings, clock=clock, random=random)
+
+    def emptied(self) -> "Roost":
+        """Return the same with nobody on it: every consumer has left."""
+        self._current.refresh()
+        return self._forked(emptied(self.state))
+
+    def _forked(
+        self, state: State | None, *, settings: Settings | None = None, clock: Clock | None = None,
+        random: Random | None = None,
+    ) -> "Roost":  # fmt: skip
+        def store_of(position: int, next_ids: Mapping[IdKind, int]) -> Store:
+            return DryStore(position=position, next_ids=next_ids)
+
+        current = self._current.fork(store_of, state=state)
         return Roost(
             current.store, settings or self._settings, clock=clock or self._clock, random=random or self._random,
             current=current,
         )  # fmt: skip
+
+    def explain(self, request: Request) -> Explanation:
+        """Explain what a request meets as things are now; nothing changes by it.
+
+        Of several instances it is the first one that is explained, or the one that finds no host.
+
+        Raises:
+            BadRequest: the request cannot be meant.
+            NotFound: it names what is not there.
+            Unavailable: the store failed.
+        """
+        self._current.refresh()
+        one = msgspec.structs.replace(request, count=1, instance_uuids=())
+        if request.count == 1:
+            return self.scheduler.explain(one)
+        rehearsed = self.fork().decide(request)
+        if rehearsed.is_granted:
+            return self.scheduler.explain(one)
+        changes = self.scheduler.changes(request)
+        crowded = self.fork()
+        if rehearsed.found:
+            fewer = msgspec.structs.replace(one, count=rehearsed.found)
+            crowded.decide(fewer)
+            text = f"{rehearsed.found:,} instances instead of {request.count:,}"
+            hosts = self.scheduler.explain(one).left
+            changes.append(Change(kind="count", text=text, hosts=hosts, request=fewer))
+        empty = self.emptied().decide(msgspec.structs.replace(request, instance_uuids=()))
+        never = Never(could_fit=empty.is_granted, reason=empty.reason)
+        return crowded.scheduler.explain(one, changes=changes, never=never)
 
     def decide(self, request: Request, *, dry_run: bool = False) -> Decision:
         """Choose hosts for a request and claim them; durable on return, whether granted or refused.

@@ -21,10 +21,12 @@ import msgspec
 import numpy as np
 
 from roost.engine import ranking
+from roost.engine.emptied import emptied
 from roost.engine.state import State
 from roost.errors import BadRequest, Conflict, NotFound, RoostError
 from roost.model.decision import Decision, HostScore, Pick, Scale, Stage
 from roost.model.evidence import pack, pack_checks
+from roost.model.explain import Change, Explanation, Never
 from roost.model.fleet import Departure
 from roost.model.journal import Claim, ConsumerRow, EvidenceRow, Item
 from roost.model.names import uuid_bytes, uuid_text
@@ -32,7 +34,7 @@ from roost.model.request import Request
 from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
 from roost.ports import Clock, Documents, Placement, Random
-from roost.scheduler.explain import refusal_text
+from roost.scheduler.explain import Explainer, refusal_text
 from roost.scheduler.picks import (
     Allocations,
     Takes,
@@ -94,6 +96,7 @@ class Scheduler:
         self._random = random
         self._shapes = Shapes(rules, default_zone=default_zone)
         self._depth = max(TABLE, settings.max_attempts, filter_settings.host_subset_size)
+        self._empty: tuple[State, int, State] | None = None  # state, its epoch, and the same without use
         self._is_fresh = False  # nothing was claimed or given back here since the last refresh
 
     def work(self, acts: Sequence[Request | Departure]) -> list[Decision | RoostError | None]:
@@ -154,6 +157,49 @@ class Scheduler:
             raise result
         assert result is not None
         return result
+
+    def explain(
+        self, request: Request, *, changes: list[Change] | None = None, never: Never | None = None
+    ) -> Explanation:
+        """Explain what a request for one instance meets as things are now; nothing changes by it.
+
+        Args:
+            request: for one instance.
+            changes, never: where they are known already, because the instance is one of several.
+
+        Raises:
+            BadRequest: the request cannot be meant.
+            NotFound: it names something that does not exist.
+        """
+        return self._explainer().explain(request, changes=changes, never=never)
+
+    def changes(self, request: Request) -> list[Change]:
+        """Return the smallest change of each kind by which a request, for however many, would be granted now."""
+        return self._explainer().changes(request)
+
+    def _explainer(self) -> Explainer:
+        state, now_s = self._placement.state, self._clock.now_s()
+        return Explainer(
+            state,
+            shape_of=lambda asked: self._shapes.of_no_other(asked, state=state, now_s=now_s),
+            empty=self._emptied,
+            could=self._could,
+        )
+
+    def _emptied(self) -> State:
+        """Return the columns without anybody on them, made once while nothing static changes."""
+        state = self._placement.state
+        if self._empty is None or self._empty[0] is not state or self._empty[1] != state.changes.epoch:
+            self._empty = (state, state.changes.epoch, emptied(state))
+        return self._empty[2]
+
+    def _could(self, request: Request) -> bool:
+        """Say whether all instances of a request would find a host now; all of them are taken back."""
+        state = self._placement.state
+        shape = self._shapes.of_no_other(request, state=state, now_s=self._clock.now_s())
+        choice = self._pick_all(shape, request, self._random.uuids(request.count), seed=0)
+        self._placement.withdraw(choice.claims)
+        return not choice.is_refused
 
     def _settle(self, results: list[Decision | RoostError | None], waiting: list[_Wish]) -> None:
         """Commit what is staged, and choose again for requests that lost a race, until none has.
@@ -361,6 +407,7 @@ class Scheduler:
             if is_granted
             else refusal_text(choice.stages, found=len(choice.picks), wanted=wish.request.count),
             warnings=shape.warnings,
+            found=len(choice.picks),
             conflicts=wish.lost,
             position=self._placement.state.position,
             seed=seed,

@@ -67,17 +67,8 @@ class Shapes:
             BadRequest: the request names a class, trait or server group that does not exist.
             NotFound: it must go to a host that does not exist.
         """
-        if state is not self._state or state.changes.epoch != self._epoch:
-            self._state, self._epoch = state, state.changes.epoch
-            self._shapes.clear()
-            self._fits.clear()
-            self._verdicts.clear()
-            self._weighings.clear()
-            self._scratch = Scratch(len(state.hosts))
-        try:
-            key = _key(request)
-        except (OverflowError, UnicodeEncodeError) as error:
-            raise BadRequest(f"the request holds what no database can keep: {error}") from None
+        self._see(state)
+        key = _key(request)
         known = self._shapes.get(key)
         if known is not None and now_s <= known[1]:
             self._shapes.move_to_end(key)
@@ -88,6 +79,21 @@ class Shapes:
         if len(self._shapes) > _KEPT:
             self._shapes.popitem(last=False)
         return shape
+
+    def of_no_other(self, request: Request, *, state: State, now_s: float) -> Shape:
+        """Return the same, and do not keep it: for requests that nobody made, and so will hardly come again."""
+        self._see(state)
+        known = self._shapes.get(_key(request))
+        return known[0] if known is not None and now_s <= known[1] else self._make(request, now_s)[0]
+
+    def _see(self, state: State) -> None:
+        if state is not self._state or state.changes.epoch != self._epoch:
+            self._state, self._epoch = state, state.changes.epoch
+            self._shapes.clear()
+            self._fits.clear()
+            self._verdicts.clear()
+            self._weighings.clear()
+            self._scratch = Scratch(len(state.hosts))
 
     def _make(self, request: Request, now_s: float) -> tuple[Shape, float]:
         state = self._state
@@ -110,13 +116,13 @@ class Shapes:
         shape = Shape(
             state,
             spec,
+            translated=translated,
             fit=self._fit(translated.query),
             named=named,
             filters=[(rule, verdict.mask) for rule, verdict in zip(filters, verdicts, strict=True)],
             weighing=self._weighing(spec),
             scratch=self._scratch,
         )
-        shape.warnings = list(translated.warnings)
         return shape, min((verdict.holds_until_s for verdict in verdicts), default=math.inf)
 
     @staticmethod
@@ -165,7 +171,7 @@ class Shapes:
             if len(self._fits) >= _KEPT:
                 self._fits.clear()
             if isinstance(compiled, UnknownName):
-                fit = hopeless(self._state, _unknown_reasons(compiled))
+                fit = hopeless(self._state, compiled)
             else:
                 fit = feasibility(self._state, query, compiled)
             self._fits[key] = fit
@@ -173,15 +179,22 @@ class Shapes:
 
 
 def _key(request: Request) -> bytes:
-    """Return what rules may look at of a request, as bytes."""
-    return msgspec.msgpack.encode(
-        (
-            request.flavor, request.image, request.hints, request.group, request.project_id,
-            request.availability_zone, request.ignore_hosts, request.force_hosts, request.force_nodes,
-            request.destination, request.groups,
-        ),
-        order="sorted",
-    )  # fmt: skip
+    """Return what rules may look at of a request, as bytes.
+
+    Raises:
+        BadRequest: it holds what nobody could write down.
+    """
+    try:
+        return msgspec.msgpack.encode(
+            (
+                request.flavor, request.image, request.hints, request.group, request.project_id,
+                request.availability_zone, request.ignore_hosts, request.force_hosts, request.force_nodes,
+                request.destination, request.groups,
+            ),
+            order="sorted",
+        )  # fmt: skip
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise BadRequest(f"the request holds what no database can keep: {error}") from None
 
 
 # What ``_key`` holds, each as a request must have it.
@@ -230,11 +243,6 @@ def _check_names(unknown: UnknownName) -> None:
     for name in unknown.traits:
         if not is_trait(name):
             raise BadRequest(f"{name!r} is neither a standard trait nor CUSTOM_[A-Z0-9_]+")
-
-
-def _unknown_reasons(unknown: UnknownName) -> list[str]:
-    """Return what every host lacks: well-formed names that no provider ever had."""
-    return [f"offer no {name}" for name in unknown.resource_classes] + [f"lack trait {name}" for name in unknown.traits]
 
 
 def _named_hosts(state: State, request: Request) -> tuple[str, Mask] | None:
