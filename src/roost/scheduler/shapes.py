@@ -60,8 +60,14 @@ class Shapes:
         self._scratch = Scratch(0)
         self._epoch = -1
 
-    def of(self, request: Request, *, state: State, now_s: float) -> Shape:
+    def of(self, request: Request, *, state: State, now_s: float, among: Mask | None = None) -> Shape:
         """Return the pipeline for a request.
+
+        Args:
+            request: what is asked for.
+            state: the columns.
+            now_s: seconds since the epoch.
+            among: bool, shape (hosts,): the hosts that are allowed; such a pipeline is not kept. None: all.
 
         Raises:
             BadRequest: the request names a class, trait or server group that does not exist.
@@ -78,6 +84,9 @@ class Shapes:
             key = _key(request)
         except (OverflowError, UnicodeEncodeError) as error:
             raise BadRequest(f"the request holds what no database can keep: {error}") from None
+        if among is not None:
+            _check_kinds(key)
+            return self._make(request, now_s, among=among)[0]
         known = self._shapes.get(key)
         if known is not None and now_s <= known[1]:
             self._shapes.move_to_end(key)
@@ -89,7 +98,7 @@ class Shapes:
             self._shapes.popitem(last=False)
         return shape
 
-    def _make(self, request: Request, now_s: float) -> tuple[Shape, float]:
+    def _make(self, request: Request, now_s: float, *, among: Mask | None = None) -> tuple[Shape, float]:
         state = self._state
         group = None
         if request.group is not None:
@@ -99,6 +108,8 @@ class Shapes:
         spec = Spec(request, group=group, now_s=now_s)
         translated = translate(request, state, default_zone=self._default_zone)
         named = _named_hosts(state, request)
+        if among is not None:
+            named = ("are not among the hosts allowed", among if named is None else named[1] & among)
         is_forced = bool(request.force_hosts or request.force_nodes) and not spec.hint_list("_nova_check_type")
         filters = [
             rule
