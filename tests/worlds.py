@@ -64,7 +64,9 @@ def settings_of(
     return Settings(
         scheduler=Scheduler(max_attempts=max_attempts),
         filter_scheduler=FilterScheduler(
-            available_filters=tuple(available_filters), enabled_filters=enabled, host_subset_size=host_subset_size,
+            available_filters=tuple(available_filters),
+            enabled_filters=enabled,
+            host_subset_size=host_subset_size,
             shuffle_best_same_weighed_hosts=shuffle,
         ),
         store=StoreSettings(group_max=group_max),

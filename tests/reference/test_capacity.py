@@ -62,7 +62,7 @@ def compare(roost: Roost, request: Request) -> None:
     whole = filled(roost, request)
     assert found.count == whole.count
     assert by_rule(found.unfit) == whole.before
-    assert by_rule(found.unfit) + by_rule(found.exhausted) == whole.after
+    assert by_rule(found.exhausted) <= whole.after
     assert found.takers == found.hosts - whole.before.total()
     for each in found.by_host:
         assert each.count == filled(roost, request, on={each.host}).count, each
@@ -73,6 +73,8 @@ def compare(roost: Roost, request: Request) -> None:
         inside = hosts_in(roost, aggregate=aggregate.uuid)
         assert (aggregate.hosts, aggregate.count) == (len(inside), filled(roost, request, on=inside).count), aggregate
     if found.adds_up:
+        # Elsewhere what others take may change by which rule a host is refused that took none to begin with.
+        assert by_rule(found.unfit) + by_rule(found.exhausted) == whole.after
         assert sum(each.count for each in found.by_host) == found.count
         assert Counter((each.rule, each.reason) for each in found.by_host) == whole.after
 
