@@ -1,10 +1,11 @@
 """A store that is read and never written, beside the processes that serve it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Never
 
 from roost.errors import Unavailable
-from roost.model.journal import Change, EvidenceRow, Item
+from roost.model.journal import Change, EvidenceRow, Item, PutSymbol, Write
+from roost.placement.service import missing_standard_classes
 from roost.ports import Committed, IdKind, Loaded, Store
 
 # Identities that nobody will ever see start here: far from those that the database gives out.
@@ -28,8 +29,9 @@ class ReadingStore:
         return True
 
     def load(self) -> Loaded:
-        """See ``Store.load``."""
-        return self._store.load()
+        """See ``Store.load``. What the first process that serves a database adds is added here if it is not there."""
+        loaded = self._store.load()
+        return Loaded(loaded.position, _completed(loaded.writes))
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """See ``Store.reserve``. They are good for dry runs alone, and the database is not asked."""
@@ -68,3 +70,12 @@ class ReadingStore:
     @staticmethod
     def _refuse() -> Never:
         raise Unavailable("the database was opened for reading only; nothing was written")
+
+
+def _completed(writes: Iterator[Write]) -> Iterator[Write]:
+    known: set[str] = set()
+    for write in writes:
+        if isinstance(write, PutSymbol) and write.kind == "resource_class":
+            known.add(write.name)
+        yield write
+    yield from missing_standard_classes(known)
