@@ -129,7 +129,7 @@ def _many(found: list[Capacity], *, by: str) -> Table:
 
 
 def _count(count: int, found: Capacity) -> str:
-    return f"{count:,} or more" if count >= found.limit else f"{count:,}"
+    return f"at least {count:,}" if count >= found.limit else f"{count:,}"
 
 
 def _runs_out(shortages: list[Shortage]) -> str:

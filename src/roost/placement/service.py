@@ -1,6 +1,6 @@
 """Placement: providers and what they offer, and who holds how much of it."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -36,7 +36,7 @@ _BATCH = 1000
 _NAME_MAX = 200  # as in the Placement API
 
 
-def missing_standard_classes(known: Container[str]) -> list[PutSymbol]:
+def missing_standard_classes(known: set[str]) -> list[PutSymbol]:
     """Return the standard resource classes that a database lacks, with their numbers."""
     return [
         PutSymbol("resource_class", number, name)
@@ -63,7 +63,7 @@ class Placement:
 
     def _install_standard_names(self) -> None:
         """Give the standard resource classes their numbers, where a database lacks them."""
-        missing = missing_standard_classes(self.state.class_ids)
+        missing = missing_standard_classes(set(self.state.class_ids))
         if missing:
             self._current.commit([Item(writes=(write,)) for write in missing])
             self._current.refresh()

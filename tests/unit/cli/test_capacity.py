@@ -75,7 +75,7 @@ def test_nothing_is_written(run, served):
 
 
 def test_counting_stops_at_the_limit(run, served):
-    assert run("--data", served, "--flavor", "vcpus=1", "--limit", 5)[1].startswith("vcpus=1: 5 or more more fit")
+    assert run("--data", served, "--flavor", "vcpus=1", "--limit", 5)[1].startswith("vcpus=1: at least 5 more fit")
 
 
 def test_parts_that_share_are_said_not_to_add_up(run, tmp_path):
