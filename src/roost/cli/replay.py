@@ -1,7 +1,6 @@
 """``roost replay``: run a trace, or a generated workload, through the scheduler and the store."""
 
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from roost.cli import interrupt
-from roost.simulator.replay import CHUNK, Progress, Scheduling
+from roost.cli.progress import progress_bar
+from roost.simulator.replay import CHUNK, Scheduling
 from roost.simulator.replay import replay as run_replay
 from roost.simulator.report import json_file, to_json, to_text
 from roost.simulator.traces.cospot import HOSTS_SYNTAX
@@ -21,7 +20,6 @@ from roost.simulator.world import Options, Workload
 
 _DEFAULTS = Recipe()
 _PATH = click.Path(path_type=Path, readable=False)  # What cannot be read is told where it is opened.
-_PLAIN_STEPS = 10  # progress lines where there is no terminal
 
 _HELP = f"""Run a trace through the real scheduler and store, and report what came of it.
 
@@ -77,7 +75,7 @@ def replay(
     else:
         workload = open_workload(trace, options)
     with json_file(None if json_path == "-" else json_path) as write:
-        with _scheduling(config, data, is_in_memory=is_in_memory) as scheduling, progress_bar() as progress:
+        with _scheduling(config, data, is_in_memory=is_in_memory) as scheduling, progress_bar("replay") as progress:
             report = run_replay(workload, scheduling, chunk=chunk, progress=progress)
         write(report)
     click.echo(to_json(report) if json_path == "-" else to_text(report), nl=False)
@@ -99,38 +97,3 @@ def _scheduling(config: Path | None, data: Path | None, *, is_in_memory: bool) -
         open_roost(config, Path(folder), environ=os.environ, is_scratch=is_scratch) as roost,
     ):
         yield roost
-
-
-@contextmanager
-def progress_bar() -> Iterator[Progress]:
-    """Show progress on standard error: a bar on a terminal, a few lines elsewhere."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield _lines()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("replay"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("replay", total=None)
-
-        def show(done: int, total: int) -> None:
-            interrupt.check()
-            bar.update(task, completed=done, total=total)
-
-        yield show
-
-
-def _lines() -> Progress:
-    shown = 0
-
-    def show(done: int, total: int) -> None:
-        nonlocal shown
-        interrupt.check()
-        step = done * _PLAIN_STEPS // total
-        if step > shown:
-            shown = step
-            click.echo(f"replay: {done:,} of {total:,}", err=True)
-
-    return show

@@ -193,6 +193,25 @@ class Shape:
         """Weigh hosts that passed, and tell every weigher's part: intp, shape (hosts,), two at least."""
         return self._weighing.shares(rows, self.spec)
 
+    def refusal(self, row: int) -> int:
+        """Return the first check that refuses a host by itself now, or how many checks there are."""
+        first = self.fit.one(self._state, row)
+        if first < len(self.fit):
+            return first
+        alone = HostView(self._state, np.array([row], dtype=np.intp))
+        for at, (rule, mask) in enumerate(self._later, start=len(self.fit)):
+            assert mask is not None or rule is not None
+            passes = mask if mask is not None else rule.keep(alone, self.spec)  # type: ignore[union-attr]  # asserted
+            if not passes.item(row if mask is not None else 0):
+                return at
+        return len(self._checks)
+
+    @property
+    def asked_later(self) -> list[tuple[int, Filter]]:
+        """The filters that are asked at each decision, with their places among the checks."""
+        asked = enumerate(self._later, start=len(self.fit))
+        return [(at, rule) for at, (rule, mask) in asked if mask is None and rule is not None]
+
     def stages(self, ranked: Ranked) -> list[Stage]:
         """Return the evidence of filtering: one stage a check, in order."""
         if self._told[0] == (ranked.left, ranked.rejects):

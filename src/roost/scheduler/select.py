@@ -21,12 +21,11 @@ import msgspec
 import numpy as np
 
 from roost.engine import ranking
-from roost.engine.emptied import emptied
 from roost.engine.state import State
+from roost.engine.types import Mask
 from roost.errors import BadRequest, Conflict, NotFound, RoostError
 from roost.model.decision import Decision, HostScore, Pick, Scale, Stage
 from roost.model.evidence import pack, pack_checks
-from roost.model.explain import Change, Explanation, Never
 from roost.model.fleet import Departure
 from roost.model.journal import Claim, ConsumerRow, EvidenceRow, Item
 from roost.model.names import uuid_bytes, uuid_text
@@ -34,7 +33,7 @@ from roost.model.request import Request
 from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
 from roost.ports import Clock, Documents, Placement, Random
-from roost.scheduler.explain import Explainer, refusal_text
+from roost.scheduler.explain import refusal_text
 from roost.scheduler.picks import (
     Allocations,
     Takes,
@@ -96,7 +95,6 @@ class Scheduler:
         self._random = random
         self._shapes = Shapes(rules, default_zone=default_zone)
         self._depth = max(TABLE, settings.max_attempts, filter_settings.host_subset_size)
-        self._empty: tuple[State, int, State] | None = None  # state, its epoch, and the same without use
         self._is_fresh = False  # nothing was claimed or given back here since the last refresh
 
     def work(self, acts: Sequence[Request | Departure]) -> list[Decision | RoostError | None]:
@@ -158,46 +156,25 @@ class Scheduler:
         assert result is not None
         return result
 
-    def explain(
-        self, request: Request, *, changes: list[Change] | None = None, never: Never | None = None
-    ) -> Explanation:
-        """Explain what a request for one instance meets as things are now; nothing changes by it.
+    def shape(self, request: Request, *, among: Mask | None = None) -> Shape:
+        """Return the pipeline for a request as of now, over some hosts or all; see ``Shapes.of``."""
+        now_s, state = self._clock.now_s(), self._placement.state
+        if among is None:
+            return self._shapes.of(request, state=state, now_s=now_s)
+        return self._shapes.unkept(request, state=state, now_s=now_s, among=among)
 
-        Args:
-            request: for one instance.
-            changes, never: where they are known already, because the instance is one of several.
+    def next_host(self, shape: Shape) -> int | None:
+        """Return the host that one more instance of a shape would go to, None if none is left."""
+        ranked = shape.rank(self._depth)
+        return self._draw(shape, ranked, seed=self._random.seed()) if ranked.rows else None
 
-        Raises:
-            BadRequest: the request cannot be meant.
-            NotFound: it names something that does not exist.
-        """
-        return self._explainer().explain(request, changes=changes, never=never)
+    def unkept_shape(self, request: Request) -> Shape:
+        """Return the pipeline for a request that nobody made."""
+        return self._shapes.unkept(request, state=self._placement.state, now_s=self._clock.now_s())
 
-    def changes(self, request: Request) -> list[Change]:
-        """Return the smallest change of each kind by which a request, for however many, would be granted now."""
-        return self._explainer().changes(request)
-
-    def _explainer(self) -> Explainer:
-        state, now_s = self._placement.state, self._clock.now_s()
-        return Explainer(
-            state,
-            shape_of=lambda asked: self._shapes.of_no_other(asked, state=state, now_s=now_s),
-            empty=self._emptied,
-            could=self._could,
-        )
-
-    def _emptied(self) -> State:
-        """Return the columns without anybody on them, made once while nothing static changes."""
-        state = self._placement.state
-        if self._empty is None or self._empty[0] is not state or self._empty[1] != state.changes.epoch:
-            self._empty = (state, state.changes.epoch, emptied(state))
-        return self._empty[2]
-
-    def _could(self, request: Request) -> bool:
-        """Say whether all instances of a request would find a host now; all of them are taken back."""
-        state = self._placement.state
-        shape = self._shapes.of_no_other(request, state=state, now_s=self._clock.now_s())
-        choice = self._pick_all(shape, request, self._random.uuids(request.count), seed=0)
+    def could(self, request: Request) -> bool:
+        """Say whether all instances of a request that nobody made would find a host now; all are taken back."""
+        choice = self._pick_all(self.unkept_shape(request), request, self._random.uuids(request.count), seed=0)
         self._placement.withdraw(choice.claims)
         return not choice.is_refused
 

@@ -63,6 +63,11 @@ class Shapes:
     def of(self, request: Request, *, state: State, now_s: float) -> Shape:
         """Return the pipeline for a request.
 
+        Args:
+            request: what is asked for.
+            state: the columns.
+            now_s: seconds since the epoch.
+
         Raises:
             BadRequest: the request names a class, trait or server group that does not exist.
             NotFound: it must go to a host that does not exist.
@@ -80,13 +85,23 @@ class Shapes:
             self._shapes.popitem(last=False)
         return shape
 
-    def of_no_other(self, request: Request, *, state: State, now_s: float) -> Shape:
-        """Return the same, and do not keep it: for requests that nobody made, and so will hardly come again."""
+    def unkept(self, request: Request, *, state: State, now_s: float, among: Mask | None = None) -> Shape:
+        """Return the same, and do not keep it: for requests that nobody made, so that they will hardly come again.
+
+        Args:
+            request, state, now_s: as above.
+            among: bool, shape (hosts,), the hosts that alone are judged; None: all.
+        """
         self._see(state)
-        known = self._shapes.get(_key(request))
-        return known[0] if known is not None and now_s <= known[1] else self._make(request, now_s)[0]
+        key = _key(request)
+        known = self._shapes.get(key)
+        if known is not None and among is None and now_s <= known[1]:
+            return known[0]
+        _check_kinds(key)
+        return self._make(request, now_s, among=among)[0]
 
     def _see(self, state: State) -> None:
+        """Forget what was made for another state, or before something static changed in this one."""
         if state is not self._state or state.changes.epoch != self._epoch:
             self._state, self._epoch = state, state.changes.epoch
             self._shapes.clear()
@@ -95,7 +110,7 @@ class Shapes:
             self._weighings.clear()
             self._scratch = Scratch(len(state.hosts))
 
-    def _make(self, request: Request, now_s: float) -> tuple[Shape, float]:
+    def _make(self, request: Request, now_s: float, *, among: Mask | None = None) -> tuple[Shape, float]:
         state = self._state
         group = None
         if request.group is not None:
@@ -105,6 +120,8 @@ class Shapes:
         spec = Spec(request, group=group, now_s=now_s)
         translated = translate(request, state, default_zone=self._default_zone)
         named = _named_hosts(state, request)
+        if among is not None:
+            named = ("are not among the hosts allowed", among if named is None else named[1] & among)
         is_forced = bool(request.force_hosts or request.force_nodes) and not spec.hint_list("_nova_check_type")
         filters = [
             rule
