@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from roost.cli.progress import progress_bar
+from roost.cli.tables import Table, aligned
 from roost.errors import BadRequest
 from roost.model.capacity import Capacity, ScopeCapacity, Shortage
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 _PATH = click.Path(path_type=Path, readable=False)  # What cannot be read is told where it is opened.
 _ZONES_SHOWN = 6  # columns of a table, so that it fits a screen
 _LIMIT_DEFAULT = 10_000_000
-
-Table = list[tuple[str, ...]]
 
 
 @click.command("capacity", short_help="Say how many more of a flavor fit, and what runs out first.")
@@ -78,7 +77,7 @@ def capacity(
     elif len(found) == 1:
         click.echo(_one_text(found[0], by=by, top=top))
     else:
-        click.echo("\n".join(_lines(_many(found, by=by))))
+        click.echo("\n".join(aligned(_many(found, by=by))))
 
 
 def _one_text(found: Capacity, *, by: str, top: int) -> str:
@@ -92,7 +91,7 @@ def _one_text(found: Capacity, *, by: str, top: int) -> str:
     table = _by_host(found) if by == "host" else _by_scope(found, by=by)
     if len(table) > 1:
         rest = len(table) - 1 - top
-        lines += ["", *_lines(table[: top + 1]), *([f"  … and {rest:,} more: --top"] if rest > 0 else [])]
+        lines += ["", *aligned(table[: top + 1]), *([f"  … and {rest:,} more: --top"] if rest > 0 else [])]
         if not found.adds_up:
             lines.append("each is counted by itself: together they may hold fewer than the sum")
     return "\n".join(lines)
@@ -140,20 +139,3 @@ def _runs_out(shortages: list[Shortage]) -> str:
 
 def _refused(unfit: list[Shortage]) -> str:
     return f"{unfit[0].hosts:,} hosts {unfit[0].reason}" if unfit else "there is no host"
-
-
-def _lines(table: Table) -> list[str]:
-    """Align all columns but the first and the last to the right."""
-    widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
-    lines = []
-    for row in table:
-        cells = [
-            cell.rjust(width) if at > 0 and _is_number(table, at) else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append(("  " + "  ".join(cells)).rstrip())
-    return lines
-
-
-def _is_number(table: Table, column: int) -> bool:
-    return all(row[column][:1].isdecimal() and " hosts " not in row[column] for row in table[1:])

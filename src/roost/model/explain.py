@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from roost.model.decision import Decision
 from roost.model.request import Request
 
 ChangeKind = Literal[
@@ -82,3 +83,12 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     never: Never | None = None  # of a refusal
     ranking: list[RankedHost] = []  # of a granted request, best first
     tips: list[Tip] = []  # of a granted request, the smallest change of a multiplier first
+
+
+class Why(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored decision, and its explanation as of the moment it was made."""
+
+    decision: Decision
+    request: Request  # without uuids of instances; its count is the decision's
+    explanation: Explanation | None  # None: what the decision saw is no longer kept
+    note: str = ""  # why there is no explanation

@@ -1,0 +1,136 @@
+"""A decision and its explanation as text for people."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from roost.cli.tables import Table, aligned
+from roost.model.decision import Decision
+from roost.model.explain import Explanation, Shortfall, Why
+from roost.model.names import amount_text
+from roost.model.request import Request
+
+_TIED = 1e-9
+
+
+def to_text(why: Why) -> str:
+    """Return the whole story of a stored decision."""
+    lines = [*_heading(why.decision), *_request(why.request, why.decision), ""]
+    lines += _answer(why.decision)
+    if why.explanation is None:
+        lines += ["", why.note]
+    else:
+        lines += explanation_lines(why.explanation)
+    return "\n".join(lines) + "\n"
+
+
+def _heading(decision: Decision) -> Iterator[str]:
+    moment = datetime.fromtimestamp(decision.decided_at_s, tz=UTC).isoformat(sep=" ", timespec="seconds")
+    yield f"decision {decision.uuid}: {decision.outcome} at {moment}"
+
+
+def _request(request: Request, decision: Decision) -> Iterator[str]:
+    flavor = request.flavor
+    disk_gb = flavor.root_gb + flavor.ephemeral_gb
+    asked = [
+        amount_text(name, amount)
+        for name, amount in (("VCPU", flavor.vcpus), ("MEMORY_MB", flavor.memory_mb), ("DISK_GB", disk_gb))
+        if amount
+    ]
+    asked += [f"{key}={value}" for key, value in sorted(flavor.extra_specs.items())]
+    count = f"{decision.count:,} instances of " if decision.count > 1 else ""
+    yield f"request   {count}flavor {flavor.name}: {', '.join(asked)}"
+    if request.image is not None:
+        properties = ", ".join(f"{key}={value}" for key, value in sorted(request.image.properties.items()))
+        yield f"          image {request.image.id or ''} {properties}".rstrip()
+    for label, value in (
+        ("zone", request.availability_zone),
+        ("server group", request.group),
+        ("ignored hosts", ", ".join(request.ignore_hosts)),
+        ("forced to hosts", ", ".join(request.force_hosts + request.force_nodes)),
+        ("hints", ", ".join(f"{name}={hint}" for name, hint in sorted(request.hints.items()))),
+        ("project", request.project_id),
+    ):
+        if value:
+            yield f"          {label} {value}"
+    for group in request.groups:
+        amounts = ", ".join(amount_text(name, amount) for name, amount in sorted(group.resources.items()))
+        yield f"          resource group {group.suffix or 'without suffix'}: {amounts}"
+
+
+def _answer(decision: Decision) -> Iterator[str]:
+    if not decision.is_granted:
+        yield f"refused: {decision.reason}"
+    elif len(decision.picks) == 1:
+        yield f"granted: {decision.picks[0].node}"
+    else:
+        counts: dict[str, int] = {}
+        for pick in decision.picks:
+            counts[pick.node] = counts.get(pick.node, 0) + 1
+        yield f"granted: {len(decision.picks):,} instances on {len(counts):,} hosts"
+    for cell, picks in decision.alternates.items():
+        yield f"alternates{f' in {cell}' if cell else ''}: {', '.join(pick.node for pick in picks)}"
+    if decision.conflicts:
+        yield f"lost to other processes before: {', '.join(decision.conflicts)}"
+    for warning in decision.warnings:
+        yield f"warning: {warning}"
+
+
+def explanation_lines(told: Explanation) -> Iterator[str]:
+    """Give the lines of an explanation, an empty one before each part."""
+    yield ""
+    table: Table = [("rule", "refused in turn", "alone", "no other did", "hosts that")]
+    table += [(rule.rule, f"{rule.in_turn:,}", f"{rule.alone:,}", f"{rule.only:,}", rule.reason) for rule in told.rules]
+    yield from aligned(table, indent=0)
+    yield from _refusal(told) if told.reason else _ranking(told)
+
+
+def _refusal(told: Explanation) -> Iterator[str]:
+    if told.nearest:
+        yield "\nnearest:"
+        table: Table = [("host", "short of")]
+        table += [(miss.host, "; ".join(_shortfall(each) for each in miss.shortfalls)) for miss in told.nearest]
+        yield from aligned(table)
+    if told.changes:
+        yield "\nany one of these would have fitted:"
+        changes: Table = [("change", "hosts it opens")]
+        changes += [(change.text, f"{change.hosts:,}") for change in told.changes]
+        yield from aligned(changes)
+    else:
+        yield "\nno single change of the request would have fitted"
+    if told.never is not None:
+        if told.never.could_fit:
+            yield "\nit fits on this fleet when nobody else is there"
+        else:
+            yield f"\nit could never fit on this fleet, even with nobody there: {told.never.reason}"
+
+
+def _shortfall(short: Shortfall) -> str:
+    if short.has < short.wanted and short.resource_class:
+        lacking = amount_text(short.resource_class, short.wanted - short.has)
+        return f"{lacking} (has {short.has:,} of {short.wanted:,})"
+    if short.has < short.wanted:
+        return f"{short.wanted - short.has:,} of {short.wanted:,} groups ({short.reason})"
+    return short.reason
+
+
+def _ranking(told: Explanation) -> Iterator[str]:
+    if not told.ranking:
+        return
+    weighers = list(told.ranking[0].shares)
+    yield f"\nbest of {told.left:,} hosts:"
+    table: Table = [("host", "total", *weighers)]
+    table += [
+        (line.host, f"{line.total:.4f}", *(f"{line.shares[name]:.4f}" for name in weighers)) for line in told.ranking
+    ]
+    yield from aligned(table)
+    if told.tips:
+        yield "\nwhat would have tipped it:"
+        tips: Table = [("multiplier of", "from", "to", "lets draw level")]
+        tips += [
+            (tip.weigher, f"{tip.multiplier:g}", _tipping(tip.multiplier, tip.tipping), tip.host) for tip in told.tips
+        ]
+        yield from aligned(tips)
+
+
+def _tipping(multiplier: float, tipping: float) -> str:
+    return "any other" if abs(tipping - multiplier) < _TIED else f"{tipping:.4g}"
