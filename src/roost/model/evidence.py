@@ -147,6 +147,12 @@ def checks_of(row: EvidenceRow) -> int:
     return _record.decode(row.body).checks_id
 
 
+def asked_by(row: EvidenceRow) -> tuple[int, int]:
+    """Return the document of the request of a stored decision, and how many instances it asked for."""
+    record = _record.decode(row.body)
+    return record.request_id, record.count
+
+
 def _pick(chosen: Chosen, amounts: list[dict[str, int]]) -> Pick:
     return Pick(
         chosen.host,

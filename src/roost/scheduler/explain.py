@@ -1,8 +1,15 @@
 """Evidence in words."""
 
+import re
 from collections.abc import Sequence
 
 from roost.model.decision import Stage
+
+_HOSTS_ASKED = re.compile(r"\A[0-9,]+ of [0-9,]+ hosts?(: |\Z)")
+_HOSTS_COUNTED = re.compile(r"\A[0-9,]+ (?=\D)")
+_ROOM = re.compile(r"; room for [0-9,]+ of [0-9,]+ instances\Z")
+# A part may hold commas of its own: the next one starts with its number of hosts.
+_PART_END = re.compile(r", (?=[0-9,]+ \D)")
 
 
 def refusal_text(stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) -> str:
@@ -24,3 +31,13 @@ def refusal_text(stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) ->
     left = stages[-1].after if stages else 0
     text = f"{left:,} of {hosts:,} hosts" + (f": {counted}" if counted else "")
     return text if wanted == 1 else f"{text}; room for {found:,} of {wanted:,} instances"
+
+
+def bare_reason(line: str) -> str:
+    """Return the line of a refusal without its numbers of hosts and instances, its parts in alphabetical order.
+
+    >>> bare_reason("0 of 10,000 hosts: 6,120 lack 2,048 MiB memory or more, 3,880 lack trait CUSTOM_A")
+    'lack 2,048 MiB memory or more, lack trait CUSTOM_A'
+    """
+    parts = _PART_END.split(_HOSTS_ASKED.sub("", _ROOM.sub("", line.strip())))
+    return ", ".join(sorted({_HOSTS_COUNTED.sub("", part) for part in parts})) or "no reason given"

@@ -1,6 +1,5 @@
 """Run a workload through a scheduler, and measure what comes of it."""
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from roost.errors import BadRequest
 from roost.model.decision import Decision
 from roost.model.fleet import Departure, Fleet
 from roost.model.request import Request
+from roost.scheduler.explain import bare_reason
 from roost.simulator.fragmentation import gpu_fragmentation, stranded_share, typical_amounts
 from roost.simulator.report import ClassUse, RefusedReason, ReplayReport
 from roost.simulator.world import Workload
@@ -20,11 +20,6 @@ from roost.simulator.world import Workload
 CHUNK = 64  # acts handed over at once: what the store commits together
 
 Progress = Callable[[int, int], None]  # acts done, acts in all
-
-_HOSTS_ASKED = re.compile(r"\A[0-9,]+ of [0-9,]+ hosts?(: |\Z)")
-_HOSTS_COUNTED = re.compile(r"\A[0-9,]+ (?=\D)")
-# A part may hold commas of its own: the next one starts with its number of hosts.
-_PART_END = re.compile(r", (?=[0-9,]+ \D)")
 
 
 class Scheduling(Protocol):
@@ -86,16 +81,6 @@ def replay(
         if progress is not None:
             progress(first + len(part), len(acts))
     return _report(workload, scheduling, tally=tally, install_s=install_s)
-
-
-def bare_reason(line: str) -> str:
-    """Return the line of a refusal without its numbers of hosts, its parts in alphabetical order.
-
-    >>> bare_reason("0 of 10,000 hosts: 6,120 lack 2,048 MiB memory or more, 3,880 lack trait CUSTOM_A")
-    'lack 2,048 MiB memory or more, lack trait CUSTOM_A'
-    """
-    parts = _PART_END.split(_HOSTS_ASKED.sub("", line.strip()))
-    return ", ".join(sorted({_HOSTS_COUNTED.sub("", part) for part in parts})) or "no reason given"
 
 
 class _Tally:

@@ -1,7 +1,7 @@
 import pytest
 
 from roost.model.decision import Stage
-from roost.scheduler.explain import refusal_text
+from roost.scheduler.explain import bare_reason, refusal_text
 
 
 def stages(*steps):
@@ -31,3 +31,23 @@ def test_a_rule_that_refused_nobody_is_not_mentioned():
 def test_a_request_for_many_says_how_many_had_room():
     text = refusal_text(stages((2, 0, "are full")), found=1500, wanted=2000)
     assert text == "0 of 2 hosts: 2 are full; room for 1,500 of 2,000 instances"
+
+
+@pytest.mark.parametrize(
+    ("line", "bare"),
+    [
+        (
+            "0 of 10 hosts: 7 lack 2,048 MiB memory or more, 3 lack trait A",
+            "lack 2,048 MiB memory or more, lack trait A",
+        ),
+        ("0 of 10 hosts: 7 lack trait A, 3 lack 2,048 MiB memory", "lack 2,048 MiB memory, lack trait A"),
+        ("0 of 10,000 hosts: 10,000 lack one of A, B", "lack one of A, B"),
+        ("0 of 1 host: 1 lack 4 VCPU", "lack 4 VCPU"),
+        ("0 of 9 hosts: 9 lack trait A; room for 3 of 1,200 instances", "lack trait A"),
+        ("0 of 0 hosts", "no reason given"),
+        ("", "no reason given"),
+        ("the group has no place left", "the group has no place left"),
+    ],
+)
+def test_refusals_are_counted_without_numbers_of_hosts(line, bare):
+    assert bare_reason(line) == bare

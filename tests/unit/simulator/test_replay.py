@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from roost.errors import BadRequest
 from roost.model.fleet import Departure
-from roost.simulator.replay import bare_reason, replay
+from roost.simulator.replay import replay
 from roost.simulator.traces.cospot import fleet_of
 from roost.simulator.traces.formats import open_workload
 from roost.simulator.traces.generated import Recipe, generate
@@ -110,22 +110,3 @@ def test_every_instance_is_placed_refused_or_gone_whatever_the_chunk(seed, mix, 
         uuid for event in workload.events if isinstance(event.act, Departure) for uuid in event.act.instance_uuids
     }
     assert departed.isdisjoint(scheduling.held)
-
-
-@pytest.mark.parametrize(
-    ("line", "bare"),
-    [
-        (
-            "0 of 10 hosts: 7 lack 2,048 MiB memory or more, 3 lack trait A",
-            "lack 2,048 MiB memory or more, lack trait A",
-        ),
-        ("0 of 10 hosts: 7 lack trait A, 3 lack 2,048 MiB memory", "lack 2,048 MiB memory, lack trait A"),
-        ("0 of 10,000 hosts: 10,000 lack one of A, B", "lack one of A, B"),
-        ("0 of 1 host: 1 lack 4 VCPU", "lack 4 VCPU"),
-        ("0 of 0 hosts", "no reason given"),
-        ("", "no reason given"),
-        ("the group has no place left", "the group has no place left"),
-    ],
-)
-def test_refusals_are_counted_without_numbers_of_hosts(line, bare):
-    assert bare_reason(line) == bare

@@ -1,0 +1,35 @@
+"""What was refused lately, and how often."""
+
+import msgspec
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Refused requests that were alike but for user and count."""
+
+    request_id: int  # document
+    flavor: str
+    zone: str  # empty: any
+    refusals: int
+    instances: int  # asked for in all
+
+
+class RefusedFor(msgspec.Struct, frozen=True, kw_only=True):
+    """All refusals of one reason."""
+
+    reason: str  # what hosts lacked, without their numbers
+    refusals: int
+    instances: int  # asked for in all
+    projects: int
+    first_at_s: float
+    last_at_s: float
+    newest: str  # uuid of the newest of these decisions
+    requests: list[Wanted]  # those refused most often first
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """Refusals since a moment, most frequent reason first."""
+
+    since_s: float
+    refusals: int
+    is_complete: bool  # False: there are more than were looked at, all of them older
+    reasons: list[RefusedFor]
