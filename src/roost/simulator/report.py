@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,8 +10,13 @@ from pathlib import Path
 import msgspec
 
 from roost.errors import BadFile
+from roost.simulator.series import HostUse, Series
 
+# Raised when a field changes its meaning or goes; new fields alone do not raise it.
+REPORT_VERSION = 1
 _REASONS_SHOWN = 10
+# Of numbers and nulls: hundreds of lines that nobody reads.
+_LONG_LIST = re.compile(rb"\[[\s0-9.,eEnul+-]+\]")
 
 
 class RefusedReason(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +41,7 @@ class ClassUse(msgspec.Struct, frozen=True, kw_only=True):
 class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of one replay. All or nothing: a request counts once, whatever its number of instances."""
 
+    version: int = REPORT_VERSION
     workload: str
     notes: tuple[str, ...] = ()
     hosts: int
@@ -51,12 +58,14 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     work_s: float
     install_s: float
     classes: list[ClassUse] = []
-    gpu_fragmentation: float | None = None  # share of all GPUs; see ``fragmentation.gpu_fragmentation``
+    gpu_fragmentation: float | None = None  # share of all GPUs; see ``fragmentation.GpuFragmentation``
+    series: Series | None = None  # along the way
+    host_use: HostUse | None = None  # at the end
 
 
 def to_json(report: ReplayReport) -> bytes:
-    """Return the report as JSON for programs, indented and ended by a newline."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
+    """Return the report as JSON for programs, indented and ended by a newline; long lists have a line each."""
+    return _LONG_LIST.sub(_one_line, msgspec.json.format(msgspec.json.encode(report), indent=2)) + b"\n"
 
 
 def to_text(report: ReplayReport) -> str:
@@ -115,6 +124,10 @@ def json_file(path: str | None) -> Iterator[Callable[[ReplayReport], None]]:
     finally:
         if beside != target:
             beside.unlink(missing_ok=True)
+
+
+def _one_line(found: "re.Match[bytes]") -> bytes:
+    return b" ".join(found[0].split()).replace(b"[ ", b"[").replace(b" ]", b"]")
 
 
 @contextmanager
