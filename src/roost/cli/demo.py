@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from roost.cli.replay import progress_bar
+from roost.cli.progress import progress_bar
 from roost.engine.types import Amounts
 from roost.model.decision import Decision
 from roost.model.fleet import Departure, Fleet

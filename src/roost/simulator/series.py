@@ -14,6 +14,7 @@ MOMENTS_MAX = 240
 CELLS_MAX = 2_000
 # More classes than these are seldom read; the report has the use of all.
 _HOST_CLASSES_MAX = 4
+_USUAL = ("VCPU", "MEMORY_MB", "DISK_GB")
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,14 +150,15 @@ class Watch:
         )
 
     def _main_classes(self, rows: Sequence[int]) -> list[str]:
-        """Return the classes that are asked for and that most hosts offer, in alphabetical order but VCPU first."""
+        """Return the classes that are asked for and that most hosts offer, in the usual order."""
         offering: dict[str, set[int]] = {}
         for provider, row in zip(self._workload.fleet.providers, rows, strict=True):
             for resource_class in provider.inventories if row >= 0 else ():
                 if resource_class in self.typical:
                     offering.setdefault(resource_class, set()).add(row)
+        usual = {name: place for place, name in enumerate(_USUAL)}
         first = sorted(offering, key=lambda name: (-len(offering[name]), name))[:_HOST_CLASSES_MAX]
-        return sorted(first, key=lambda name: (name != "VCPU", name))
+        return sorted(first, key=lambda name: (usual.get(name, len(usual)), name))
 
     def _shares(self, resource_class: str, rows: Sequence[int]) -> np.ndarray:
         """Return the used share of a class; float64, shape (hosts,), NaN where it is not offered."""
