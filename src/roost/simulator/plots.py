@@ -192,7 +192,8 @@ def _dress(panel: "Axes", *, top: float | None, is_log: bool) -> None:
         panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         panel.yaxis.set_minor_formatter(NullFormatter())
     else:
-        panel.set_ylim(0.0, top)
+        most = panel.get_ylim()[1] if top is None else top
+        panel.set_ylim(-0.02 * most, most)  # A line at 0 must not hide behind the axis.
     if top is None or is_log:
         panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
 
@@ -204,7 +205,7 @@ def _time_above(panel: "Axes", report: ReplayReport) -> None:
         return
     span = series.at_s[-1]
     unit_s, unit = (
-        (_DAY_S, "day") if span >= 2 * _DAY_S else (_HOUR_S, "hour") if span >= 2 * _HOUR_S else (60.0, "minute")
+        (_DAY_S, "days") if span >= 2 * _DAY_S else (_HOUR_S, "hours") if span >= 2 * _HOUR_S else (60.0, "minutes")
     )
     above = panel.twiny()
     above.set_xlim(panel.get_xlim())
@@ -259,6 +260,8 @@ def _hosts(reports: Reports, title: str) -> "Figure | None":
     bar.set_label("in use, % of the host's capacity")
     cell = "one cell a host" if first.hosts_per_cell == 1 else f"one cell for {first.hosts_per_cell} hosts"
     notes = [f"{cell}, from left to right and down; the hosts of a policy are in the same order in each class"]
+    if any(len(each) > 1 for each in reports.values()):
+        notes.append("first seed")
     if any(None in shares for use in drawn.values() for shares in use.used_share.values()):
         notes.append("grey: the host does not offer it")
     figure.supxlabel("; ".join(notes), fontsize=10, color="#555555")
