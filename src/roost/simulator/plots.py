@@ -201,7 +201,7 @@ def _dress(panel: "Axes", *, top: float | None, is_log: bool) -> None:
 def _time_above(panel: "Axes", report: ReplayReport) -> None:
     """Show the trace's time at the ticks above a panel, for the requests that were decided by then."""
     series = report.series
-    if series is None or series.at_s[-1] <= 0:
+    if series is None or not series.at_s or series.at_s[-1] <= 0:
         return
     span = series.at_s[-1]
     unit_s, unit = (
