@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from roost.cli.comparing import Comparing, check_plots, draw_plots, run_comparison, seeds_of
 from roost.cli.progress import progress_bar
@@ -81,35 +82,31 @@ def replay(
         raise click.UsageError("name a trace or --generate, not both")
     if is_in_memory and data is not None:
         raise click.UsageError("name --data or --memory, not both")
+    if seeds is not None and click.get_current_context().get_parameter_source("seed") is not ParameterSource.DEFAULT:
+        raise click.UsageError("name --seed or --seeds, not both")
     options = Options(hosts=hosts, has_departures=not no_departures, limit=limit)
     recipe = Recipe(hosts=host_count, requests=requests, seed=seed, mix=mix) if is_generated else None
     if plot is not None:
         check_plots(plot)
     if len(configs) > 1 or seeds is not None or results is not None:
-        source = Source(recipe=recipe, options=options, chunk=chunk)
-        run_comparison(
-            Comparing(
-                source=source if is_generated else trace_source(trace, options=options, chunk=chunk),
-                configs=configs,
-                seeds=seeds_of(seeds) if seeds is not None else (seed,) if is_generated else (None,),
-                jobs=jobs,
-                results=results,
-                data=data,
-                json_path=json_path,
-                plot=plot,
-            )
-        )
+        whole = Source(recipe=recipe, options=options, chunk=chunk)
+        comparing = Comparing(
+            source=whole if is_generated else trace_source(trace, options=options, chunk=chunk),
+            configs=configs, seeds=seeds_of(seeds) if seeds is not None else (seed if is_generated else None,),
+            jobs=jobs, results=results, data=data, json_path=json_path, plot=plot,
+        )  # fmt: skip
+        run_comparison(comparing)
         return
     if jobs is not None:
         raise click.UsageError("--jobs is of several runs: name several --config, --seeds or --results")
-    config = configs[0] if configs else None
     workload = open_workload(trace, options) if recipe is None else generate(recipe, options)
+    config = configs[0] if configs else None
     with json_file(None if json_path == "-" else json_path) as write:
         with _scheduling(config, data, is_in_memory=is_in_memory) as scheduling, progress_bar() as progress:
             report = run_replay(workload, scheduling, chunk=chunk, progress=progress)
         write(report)
     if plot is not None:
-        draw_plots({config.stem if config else "settings": [report]}, plot, title=report.workload)
+        draw_plots({"settings" if config is None else config.stem: [report]}, plot, title=report.workload)
     click.echo(to_json(report) if json_path == "-" else to_text(report), nl=False)
 
 

@@ -18,7 +18,7 @@ from roost.model.settings import Settings
 from roost.simulator.chance import SeededRandom
 from roost.simulator.replay import Progress, replay
 from roost.simulator.report import REPORT_VERSION, ReplayReport, writable
-from roost.simulator.traces.formats import open_workload
+from roost.simulator.traces.formats import known_formats, open_workload
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options, Workload
 
@@ -91,8 +91,10 @@ def trace_source(paths: Sequence[Path], *, options: Options, chunk: int) -> Sour
 
     Raises:
         BadFile: a file cannot be read.
-        BadRequest: a file is named twice.
+        BadRequest: none is named, or one twice.
     """
+    if not paths:
+        raise BadRequest(f"name the files of a trace: {known_formats()}")
     files = {str(path): _digest(str(path)) for path in paths}
     if len(files) < len(paths):
         raise BadRequest("a file of the trace is named twice")
