@@ -42,13 +42,17 @@ def uuid_named(name: str) -> str:
 def settings_of(
     *, enabled_filters: Sequence[str] | None = None, max_attempts: int = 3, host_subset_size: int = 1,
     shuffle: bool = False, group_max: int = 64, options: Mapping[str, object] | None = None,
+    available_filters: Sequence[str] = FilterScheduler().available_filters,
 ) -> Settings:  # fmt: skip
     """Give settings where only what is said differs from the defaults; ``options`` are of [filter_scheduler]."""
     enabled = FilterScheduler().enabled_filters if enabled_filters is None else tuple(enabled_filters)
     return Settings(
         scheduler=Scheduler(max_attempts=max_attempts),
         filter_scheduler=FilterScheduler(
-            enabled_filters=enabled, host_subset_size=host_subset_size, shuffle_best_same_weighed_hosts=shuffle
+            available_filters=tuple(available_filters),
+            enabled_filters=enabled,
+            host_subset_size=host_subset_size,
+            shuffle_best_same_weighed_hosts=shuffle,
         ),
         store=StoreSettings(group_max=group_max),
         tables={"filter_scheduler": dict(options or {})},

@@ -4,21 +4,26 @@ import gc
 import os
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import msgspec
 import numpy as np
 
 from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
+from roost.engine.emptied import emptied
 from roost.engine.state import State
 from roost.engine.types import Amounts
 from roost.errors import BadRequest, NotFound, RoostError
 from roost.fleet.service import Fleet as FleetService
+from roost.model.capacity import Capacity
 from roost.model.decision import Decision
 from roost.model.evidence import checks_of, unpack
+from roost.model.explain import Change, Explanation, Never
+from roost.model.flavor import Flavor
 from roost.model.fleet import Departure, Fleet
 from roost.model.journal import EvidenceRow
 from roost.model.names import uuid_bytes, uuid_text
@@ -26,10 +31,13 @@ from roost.model.request import Request
 from roost.model.settings import Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
-from roost.ports import Clock, Random, Store
+from roost.ports import Clock, IdKind, Random, Store
 from roost.scheduler import plugins
+from roost.scheduler.counting import BY, LIMIT, By, Counter, Progress
+from roost.scheduler.explaining import Explainer
 from roost.scheduler.select import Scheduler
 from roost.settings import data_folder, find_settings, load_settings
+from roost.store import opening
 from roost.store.audit import Finding, audit
 from roost.store.dry import DryStore
 from roost.store.memory import MemoryStore
@@ -133,6 +141,7 @@ class Roost:
             clock=self._clock,
             random=self._random,
         )
+        self.explainer = Explainer(placement=self.placement, scheduler=self.scheduler)
         self._acts = 0  # since old evidence was looked for
         if current is None:
             # What was loaded lives as long as the process: let the collector not walk it again and again.
@@ -184,11 +193,54 @@ class Roost:
             settings, clock, random: where they are to be others than here.
         """
         self._current.refresh()
-        current = self._current.fork(lambda position, next_ids: DryStore(position=position, next_ids=next_ids))
+        return self._forked(None, settings=settings, clock=clock, random=random)
+
+    def emptied(self) -> "Roost":
+        """Return the same with nobody on it: every consumer has left."""
+        self._current.refresh()
+        return self._forked(emptied(self.state))
+
+    def _forked(
+        self, state: State | None, *, settings: Settings | None = None, clock: Clock | None = None,
+        random: Random | None = None,
+    ) -> "Roost":  # fmt: skip
+        def store_of(position: int, next_ids: Mapping[IdKind, int]) -> Store:
+            return DryStore(position=position, next_ids=next_ids)
+
+        current = self._current.fork(store_of, state=state)
         return Roost(
             current.store, settings or self._settings, clock=clock or self._clock, random=random or self._random,
             current=current,
         )  # fmt: skip
+
+    def explain(self, request: Request) -> Explanation:
+        """Explain what a request meets as things are now; nothing changes by it.
+
+        Of several instances it is the first one that is explained, or the one that finds no host.
+
+        Raises:
+            BadRequest: the request cannot be meant.
+            NotFound: it names what is not there.
+            Unavailable: the store failed.
+        """
+        self._current.refresh()
+        one = msgspec.structs.replace(request, count=1, instance_uuids=())
+        if request.count == 1:
+            return self.explainer.explain(one)
+        rehearsed = self.fork().decide(request)
+        if rehearsed.is_granted:
+            return self.explainer.explain(one)
+        changes = self.explainer.changes(request)
+        crowded = self.fork()
+        if rehearsed.found:
+            fewer = msgspec.structs.replace(one, count=rehearsed.found)
+            crowded.decide(fewer)
+            text = f"{rehearsed.found:,} instances instead of {request.count:,}"
+            hosts = self.explainer.explain(one).left
+            changes.append(Change(kind="count", text=text, hosts=hosts, request=fewer))
+        empty = self.emptied().decide(msgspec.structs.replace(request, instance_uuids=()))
+        never = Never(could_fit=empty.is_granted, reason=empty.reason)
+        return crowded.explainer.explain(one, changes=changes, never=never)
 
     def decide(self, request: Request, *, dry_run: bool = False) -> Decision:
         """Choose hosts for a request and claim them; durable on return, whether granted or refused.
@@ -239,6 +291,48 @@ class Roost:
             self._acts = 0
             self.prune()
         return results
+
+    def capacity(
+        self, request: Request, *, by: Collection[By] = BY, limit: int = LIMIT, progress: Progress | None = None
+    ) -> Capacity:
+        """Say how many more instances of a request would be placed one after the other; nothing is claimed.
+
+        Args:
+            request: what is asked for; its count and uuids do not matter.
+            by: which parts of the fleet are counted too.
+            limit: where counting stops, >= 1.
+            progress: told now and then how many steps of how many, at most, are done.
+
+        Raises:
+            BadRequest: the request cannot be meant, or the limit is less than 1.
+            NotFound: it names what is not there.
+        """
+        return next(self.capacities([request], by=by, limit=limit, progress=progress))
+
+    def capacities(
+        self, requests: Sequence[Request], *, by: Collection[By] = BY, limit: int = LIMIT,
+        progress: Progress | None = None,
+    ) -> Iterator[Capacity]:  # fmt: skip
+        """Say the same of several requests, each as if it were the only one; ``progress`` starts anew for each."""
+        if not 1 <= limit <= LIMIT:
+            raise BadRequest(f"the limit must be 1..{LIMIT:,} instances, got {limit}")
+        fork = self.fork()
+        counter = Counter(
+            placement=fork.placement,
+            scheduler=fork.scheduler,
+            random=self._random,
+            default_zone=self._settings.default.default_availability_zone,
+            limit=limit,
+            progress=progress,
+        )
+        for request in requests:
+            yield counter.count(request, by=by)
+
+    def flavors(self) -> list[Flavor]:
+        """Return every flavor that stored decisions were made for, by name."""
+        numbers = [number for (kind, _), number in self.state.documents.items() if kind == "flavor"]
+        bodies = [body for number in numbers if (body := self._store.document(number)) is not None]
+        return sorted((msgspec.json.decode(body, type=Flavor) for body in bodies), key=lambda flavor: flavor.name)
 
     def decision(self, uuid: str) -> Decision:
         """Return a stored decision with its evidence.
@@ -322,6 +416,18 @@ def open_roost(
     else:
         store = open_store(data / _DATABASE, settings=settings.store)
     return Roost(store, settings)
+
+
+def open_reader(config: Path | None, data: Path | None, *, environ: Mapping[str, str]) -> Roost:
+    """Open the database that commands work on for reading, beside the processes that serve it.
+
+    What would write is refused with ``Unavailable``; dry runs and forks are not.
+
+    Raises:
+        BadSettings: a setting is unknown or wrong.
+        Unavailable: the database cannot be read; the message says why.
+    """
+    return Roost(opening.open_reader(database_of(config, data, environ)), settings_of(config, environ))
 
 
 def open_scratch(settings: Settings, data: Path | None, *, random: Random) -> Roost:

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roost.engine.room import ROOM_MAX
 from roost.model.host import HostFacts
 from roost.model.request import Destination
 from roost.scheduler import filters, weighers
 from roost.scheduler.places import place_number
+from roost.scheduler.rules import Counted
 from tests.fleets import COLUMNS_OF_COUNTS, fleet, group, hosts_of, spec, uuid_text
 
 
@@ -101,6 +103,21 @@ def test_each_host_is_judged_on_its_own(kind, data):
     np.testing.assert_array_equal(verdict(rule, hosts_of(state, rows), wanted), whole[rows])
     assert len(whole) == len(state.hosts)
     assert whole.dtype == (np.bool_ if hasattr(rule, "keep") else np.float64)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FILTERS if issubclass(kind, Counted)], ids=lambda kind: kind.name)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_a_filter_that_tells_its_room_has_some_exactly_on_the_hosts_it_keeps(kind, data):
+    state = data.draw(fleets())
+    wanted = data.draw(specs(len(state.hosts)))
+    rule = made(kind)
+    if rule.concerns(wanted):
+        room = rule.room(hosts_of(state), wanted)
+        np.testing.assert_array_equal(room > 0, rule.keep(hosts_of(state), wanted))
+        assert room.dtype == np.int64
+        assert room.min() >= 0
+        assert room.max() <= ROOM_MAX
 
 
 @pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.name)

@@ -26,6 +26,7 @@ class _Lazy(click.Group):
 
     modules: ClassVar[dict[str, str]] = {
         "audit": "roost.cli.audit",
+        "capacity": "roost.cli.capacity",
         "completion": "roost.cli.completion",
         "db": "roost.cli.db",
         "demo": "roost.cli.demo",

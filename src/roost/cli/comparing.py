@@ -37,7 +37,7 @@ def run_comparison(comparing: Comparing) -> None:
         RoostError: as ``compare`` raises; or a setting is wrong, or something cannot be written.
     """
     with json_file(None if comparing.json_path == "-" else comparing.json_path) as write:
-        with progress_bar() as progress:
+        with progress_bar("replay") as progress:
             comparison = compare(
                 comparing.source,
                 policies_of(comparing.configs),

@@ -35,7 +35,10 @@ def demo(*, host_count: int, requests: int, seed: int) -> None:
 
     workload = generate(Recipe(hosts=host_count, requests=requests, seed=seed), Options())
     with tempfile.TemporaryDirectory(prefix="roost-demo-") as folder:
-        with open_roost(None, Path(folder), environ=os.environ, is_scratch=True) as roost, progress_bar() as progress:
+        with (
+            open_roost(None, Path(folder), environ=os.environ, is_scratch=True) as roost,
+            progress_bar("replay") as progress,
+        ):
             watched = _Watched(roost)
             report = run_replay(workload, watched, progress=progress)
         findings = audit_path(Path(folder))

@@ -1,30 +1,30 @@
-"""How far a replay is, on standard error."""
+"""How far a long command is, on standard error."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
 
 from roost.cli import interrupt
-from roost.simulator.replay import Progress
 
+Progress = Callable[[int, int], None]  # done, in all
 _PLAIN_STEPS = 10  # progress lines where there is no terminal
 
 
 @contextmanager
-def progress_bar() -> Iterator[Progress]:
-    """Show progress on standard error: a bar on a terminal, a few lines elsewhere."""
+def progress_bar(what: str) -> Iterator[Progress]:
+    """Show the progress of what is done: a bar on a terminal, a few lines elsewhere."""
     if sys.stderr is None or not sys.stderr.isatty():
-        yield _lines()
+        yield _lines(what)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (TextColumn("replay"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("replay", total=None)
+        task = bar.add_task(what, total=None)
 
         def show(done: int, total: int) -> None:
             interrupt.check()
@@ -33,7 +33,7 @@ def progress_bar() -> Iterator[Progress]:
         yield show
 
 
-def _lines() -> Progress:
+def _lines(what: str) -> Progress:
     shown = 0
 
     def show(done: int, total: int) -> None:
@@ -42,6 +42,6 @@ def _lines() -> Progress:
         step = done * _PLAIN_STEPS // total
         if step > shown:
             shown = step
-            click.echo(f"replay: {done:,} of {total:,}", err=True)
+            click.echo(f"{what}: {done:,} of {total:,}", err=True)
 
     return show

@@ -102,7 +102,7 @@ def replay(
     workload = open_workload(trace, options) if recipe is None else generate(recipe, options)
     config = configs[0] if configs else None
     with json_file(None if json_path == "-" else json_path) as write:
-        with _scheduling(config, data, is_in_memory=is_in_memory) as scheduling, progress_bar() as progress:
+        with _scheduling(config, data, is_in_memory=is_in_memory) as scheduling, progress_bar("replay") as progress:
             report = run_replay(workload, scheduling, chunk=chunk, progress=progress)
         write(report)
     if plot is not None:

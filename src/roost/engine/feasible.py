@@ -6,10 +6,10 @@ cannot decide is searched. ``roost.engine.query_checks`` makes the checks of a q
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from roost.engine.capacity import ClassColumns
 from roost.engine.query import Compiled
 from roost.engine.search import has_candidate
 from roost.engine.state import State
@@ -20,6 +20,7 @@ from roost.engine.types import Amounts, Cells, Mask, Rows
 class Label:
     """A verdict that holds until labels, inventories or trees change."""
 
+    about: Literal["trait", "aggregate", "tree", "group", "class"]  # what of the request it judges
     reason: str
     mask: Mask  # bool, shape (hosts,)
 
@@ -71,25 +72,28 @@ class Family:
     reason: str
     wanted: int
     is_isolated: bool
-    class_ids: tuple[int, ...]
-    amounts: tuple[tuple[ClassColumns, int], ...]  # one a class
+    amounts: tuple[tuple[int, int], ...]  # class id, amount
     rows: Rows  # provider rows whose labels and units allow it, by host
     starts: Rows  # where each host's rows begin
     hosts: Rows  # host row of each start, ascending
 
-    def all(self, out: Mask) -> Mask:
+    def all(self, state: State, out: Mask) -> Mask:
         """Judge every host: bool, shape (hosts,), in ``out``."""
         out[:] = False
-        if len(self.rows) == 0:
-            return out
+        if len(self.rows):
+            out[self.hosts] = self.served(state) >= self.wanted
+        return out
+
+    def served(self, state: State) -> Amounts:
+        """Return how many of the groups each of ``hosts`` can serve: int64, shape (len(hosts),), one or more."""
         count: Amounts | None = None
-        for columns, amount in self.amounts:
-            free = columns.free.view.take(self.rows)
+        for class_id, amount in self.amounts:
+            free = state.classes[class_id].free.view.take(self.rows)
             here = (free >= amount).astype(np.int64) if self.is_isolated else np.maximum(free // amount, 0)
             count = here if count is None else np.minimum(count, here)
         assert count is not None
-        out[self.hosts] = np.add.reduceat(count, self.starts) >= self.wanted
-        return out
+        served: Amounts = np.add.reduceat(count, self.starts)
+        return served
 
     def rows_on(self, host: int) -> list[int]:
         """Return the provider rows of one host that labels and units allow, in row order."""
@@ -100,12 +104,12 @@ class Family:
         found: list[int] = self.rows[self.starts.item(at) : end].tolist()
         return found
 
-    def one(self, host: int) -> bool:
+    def one(self, state: State, host: int) -> bool:
         """Judge one host."""
-        wanted = self.wanted
+        wanted, classes = self.wanted, state.classes
         for row in self.rows_on(host):
             # What is free lies below 0 where a capacity shrank under its use.
-            fits = max(min(columns.free.each[row] // amount for columns, amount in self.amounts), 0)
+            fits = max(min(classes[class_id].free.each[row] // amount for class_id, amount in self.amounts), 0)
             wanted -= min(fits, 1) if self.is_isolated else fits
             if wanted <= 0:
                 return True
@@ -157,12 +161,7 @@ class Feasibility:
         """
         found: list[Mask] = []
         for check, mask in zip(self.checks, out, strict=False):
-            if isinstance(check, Label):
-                found.append(check.mask)
-            elif isinstance(check, Amount):
-                found.append(check.all(state, mask))
-            else:
-                found.append(check.all(mask))
+            found.append(check.mask if isinstance(check, Label) else check.all(state, mask))
         if self.is_exact:
             return found
         asked = self.undecided.copy()
@@ -212,7 +211,7 @@ class Feasibility:
             elif isinstance(check, Amount):
                 passes = check.some(state, hosts)
             else:
-                passes = np.array([check.one(host) for host in hosts.tolist()], dtype=np.bool_)
+                passes = np.array([check.one(state, host) for host in hosts.tolist()], dtype=np.bool_)
             found[(found == at) & passes] = at + 1
         if not self.is_exact:
             for at in np.flatnonzero(found == len(self.checks)).tolist():
@@ -222,13 +221,7 @@ class Feasibility:
     def one(self, state: State, host: int) -> int:
         """Return the first check that refuses a host, or ``len(self)`` if none does."""
         for at, check in enumerate(self.checks):
-            if isinstance(check, Label):
-                passes = check.mask.item(host)
-            elif isinstance(check, Amount):
-                passes = check.one(state, host)
-            else:
-                passes = check.one(host)
-            if not passes:
+            if not (check.mask.item(host) if isinstance(check, Label) else check.one(state, host)):
                 return at
         if self.is_exact or not self.undecided[host]:
             return len(self.reasons)

@@ -30,24 +30,22 @@ def first_fit(state: State, fit: Feasibility, host: int) -> list[Take] | None:
                 return None
             takes.append((row, check.class_id, check.amount))
         elif isinstance(check, Family):
-            served = _serve(check, host)
+            served = _serve(state, check, host)
             if served is None:
                 return None
             takes.extend(served)
     return takes
 
 
-def _serve(family: Family, host: int) -> list[Take] | None:
+def _serve(state: State, family: Family, host: int) -> list[Take] | None:
     """Return takes for all groups of a family, each on a provider of its own."""
     if not family.is_isolated:
         return None
     takes: list[Take] = []
-    left = family.wanted
+    left, classes = family.wanted, state.classes
     for row in family.rows_on(host):
-        if all(columns.free.each[row] >= amount for columns, amount in family.amounts):
-            takes.extend(
-                (row, class_id, amount) for class_id, (_, amount) in zip(family.class_ids, family.amounts, strict=True)
-            )
+        if all(classes[class_id].free.each[row] >= amount for class_id, amount in family.amounts):
+            takes.extend((row, class_id, amount) for class_id, amount in family.amounts)
             left -= 1
             if not left:
                 return takes

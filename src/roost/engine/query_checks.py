@@ -10,7 +10,7 @@ import numpy as np
 
 from roost.engine.anchors import permitted_by_labels
 from roost.engine.feasible import Amount, Family, Feasibility, Label
-from roost.engine.query import Compiled
+from roost.engine.query import Compiled, UnknownName
 from roost.engine.state import State
 from roost.engine.types import Mask, Rows
 from roost.model.names import amount_text
@@ -22,7 +22,9 @@ def feasibility(state: State, query: CandidateQuery, compiled: Compiled) -> Feas
     builder = _Builder(state, query, compiled)
     if not compiled.is_possible:
         nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
-        builder.checks.append(Label(reason="cannot serve a resource group that asks no resources", mask=nobody))
+        builder.checks.append(
+            Label(about="group", reason="cannot serve a resource group that asks no resources", mask=nobody)
+        )
     fit = Feasibility(
         state, checks=builder.checks, compiled=compiled, undecided=builder.undecided & state.hosts.alive.view,
         shares=builder.shares,
@@ -34,10 +36,14 @@ def feasibility(state: State, query: CandidateQuery, compiled: Compiled) -> Feas
     return fit
 
 
-def hopeless(state: State, reasons: list[str]) -> Feasibility:
+def hopeless(state: State, unknown: UnknownName) -> Feasibility:
     """Return what is left of a query that names what no provider ever had: every host lacks it."""
     nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
-    return Feasibility(state, checks=[Label(reason=reason, mask=nobody) for reason in reasons])
+    checks: list[Label | Amount | Family] = [
+        Label(about="class", reason=f"offer no {name}", mask=nobody) for name in unknown.resource_classes
+    ]
+    checks.extend(Label(about="trait", reason=f"lack trait {name}", mask=nobody) for name in unknown.traits)
+    return Feasibility(state, checks=checks)
 
 
 class _Builder:
@@ -80,11 +86,11 @@ class _Builder:
     def _root_labels(self) -> None:
         for name in sorted(self.query.root_required):
             self.checks.append(
-                Label(reason=f"lack trait {name}", mask=self._trait_masks(frozenset({name}))[self.roots])
+                Label(about="trait", reason=f"lack trait {name}", mask=self._trait_masks(frozenset({name}))[self.roots])
             )
         for name in sorted(self.query.root_forbidden):
             worn = self._trait_masks(frozenset({name}))[self.roots]
-            self.checks.append(Label(reason=f"have forbidden trait {name}", mask=~worn))
+            self.checks.append(Label(about="trait", reason=f"have forbidden trait {name}", mask=~worn))
 
     def _tree(self, group: ResourceGroup) -> None:
         if group.in_tree is None:
@@ -95,7 +101,7 @@ class _Builder:
             # A provider of that tree may serve the group in other trees, with which it shares.
             self.undecided[:] = True
             return
-        self.checks.append(Label(reason="are not in the tree asked for", mask=self.roots == root))
+        self.checks.append(Label(about="tree", reason="are not in the tree asked for", mask=self.roots == root))
 
     def _lenders(self, class_id: int, group: ResourceGroup) -> tuple[tuple[int, Mask], ...]:
         if group.in_tree is not None:
@@ -150,23 +156,25 @@ class _Builder:
             on_root = member[self.roots]
             somewhere = self._any_in_tree(member) | self._lent_by(member)
             self.undecided |= somewhere & ~on_root | (on_root & self._lent_by(~member))
-            self.checks.append(Label(reason="are not in the aggregates asked for", mask=somewhere | on_root))
+            self.checks.append(
+                Label(about="aggregate", reason="are not in the aggregates asked for", mask=somewhere | on_root)
+            )
         if group.forbidden_aggregates:
             member = self._aggregate_masks(group.forbidden_aggregates)
             on_root = member[self.roots]
             self.undecided |= ~on_root & (self._any_in_tree(member) | self._lent_by(member))
-            self.checks.append(Label(reason="are in a forbidden aggregate", mask=~on_root))
+            self.checks.append(Label(about="aggregate", reason="are in a forbidden aggregate", mask=~on_root))
         for names in group.required:
             worn = self._trait_masks(names)
             on_root, somewhere = worn[self.roots], self._any_in_tree(worn) | self._lent_by(worn)
             self.undecided |= somewhere & ~(on_root & root_decides)
-            self.checks.append(Label(reason=f"lack trait {' or '.join(sorted(names))}", mask=somewhere))
+            self.checks.append(Label(about="trait", reason=f"lack trait {' or '.join(sorted(names))}", mask=somewhere))
         for name in sorted(group.forbidden):
             worn = self._trait_masks(frozenset({name}))
             on_root, somewhere = worn[self.roots], self._any_in_tree(worn) | self._lent_by(worn)
             refused = on_root & root_decides
             self.undecided |= somewhere & ~refused
-            self.checks.append(Label(reason=f"have forbidden trait {name}", mask=~refused))
+            self.checks.append(Label(about="trait", reason=f"have forbidden trait {name}", mask=~refused))
 
     def _lent_by(self, providers: Mask) -> Mask:
         """Return the hosts that one of these providers shares with: bool, shape (hosts,)."""
@@ -232,18 +240,17 @@ class _Builder:
         rows = rows[order]
         host_of = self.host_of[rows]
         hosts, starts = np.unique(host_of, return_index=True)
-        class_ids, amounts = [], []
+        amounts = []
         for name, amount in sorted(group.resources.items()):
             class_id = state.class_ids.id_of(name)
             assert class_id is not None, name
-            class_ids.append(class_id)
-            amounts.append((state.inventory(class_id), amount))
+            amounts.append((class_id, amount))
         asked = " and ".join(amount_text(name, amount) for name, amount in sorted(group.resources.items()))
         labels = "".join(f" with {' or '.join(sorted(names))}" for names in group.required)
         where = "one provider" if len(members) == 1 else f"{len(members)} providers"
         return Family(
             reason=f"lack {asked} or more on {where}{labels}",
             wanted=len(members), is_isolated=is_isolated,
-            class_ids=tuple(class_ids), amounts=tuple(amounts),
+            amounts=tuple(amounts),
             rows=rows, starts=starts, hosts=hosts,
         )  # fmt: skip

@@ -135,12 +135,9 @@ class State:
         if column is None:
             self._ledgers.pop(class_id, None)
             column = self._best[class_id] = Column(np.int64, fill=NOTHING, rows=len(self.hosts))
-            free = self.inventory(class_id).free.view
-            column.data[: len(self.hosts)] = free[self.hosts.provider_row.view]
-            for root, rows in self.providers.tree.items():
-                host = self.hosts.row_of_root.get(root)
-                if host is not None:
-                    column.each[host] = max(free.item(row) for row in rows)
+            host_of, _ = self.host_trees()
+            offering = np.flatnonzero((host_of >= 0) & (self.inventory(class_id).total.view > 0))
+            np.maximum.at(column.data, host_of[offering], self.inventory(class_id).free.view[offering])
         return column
 
     def host_trees(self) -> tuple[Rows, Mask]:
@@ -159,6 +156,10 @@ class State:
             inside = host_of[host_of >= 0]
             self._host_trees = host_of, np.bincount(inside, minlength=count) > 1
         return self._host_trees
+
+    def separate(self) -> None:
+        """Derive anew what a shallow copy still shares with the state that it was made of."""
+        self._best, self._ledgers = {}, {}
 
     def forget_best(self) -> None:
         """Drop what was derived from inventories and trees; it is made again when next asked for."""

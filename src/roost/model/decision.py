@@ -74,6 +74,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Literal["granted", "refused"]
     request_id: int  # document that holds the request without its uuids
     count: int = 1
+    found: int = 0  # instances that had a host when the answer was clear; all of them when granted
     picks: list[Pick] = []  # one an instance; none when refused: all or nothing
     alternates: dict[str, list[Pick]] = {}  # by cell, best first
     stages: list[Stage] = []  # of the first instance; of the one that found no host when refused

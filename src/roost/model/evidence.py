@@ -52,6 +52,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     seed: int
     search_s: float
     rank_s: float
+    found: int = 0
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -86,6 +87,7 @@ def pack(decision: Decision, *, checks_id: int) -> bytes:
             decision.seed,
             decision.search_s,
             decision.rank_s,
+            decision.found,
         )
     )
 
@@ -123,6 +125,7 @@ def unpack(row: EvidenceRow, checks: bytes) -> Decision:
         outcome="granted" if row.outcome == "granted" else "refused",
         request_id=record.request_id,
         count=record.count,
+        found=record.found,
         picks=[_pick(chosen, record.amounts) for chosen in record.picks],
         alternates=alternates,
         stages=stages,

@@ -33,18 +33,19 @@ class Current:
         self._is_stale = state is None
         self.refresh()
 
-    def fork(self, store_of: Callable[[int, Mapping[IdKind, int]], Store]) -> "Current":
+    def fork(self, store_of: Callable[[int, Mapping[IdKind, int]], Store], *, state: State | None = None) -> "Current":
         """Return an independent copy over another store, with the same identities next.
 
         Args:
             store_of: makes that store, from the position and the first identity of each kind beyond those here.
+            state: what to copy; None: the columns as they are.
         """
         for kind in _DECIDING:
             if kind not in self._ids:
                 first = self.store.reserve(kind, _BLOCK)
                 self._ids[kind] = (first, first + _BLOCK)
         store = store_of(self.state.position, {kind: end for kind, (_, end) in self._ids.items()})
-        copy = Current(store, state=self.state.fork())
+        copy = Current(store, state=(state or self.state).fork())
         copy._ids = dict(self._ids)
         return copy
 

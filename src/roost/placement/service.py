@@ -36,6 +36,15 @@ _BATCH = 1000
 _NAME_MAX = 200  # as in the Placement API
 
 
+def missing_standard_classes(known: set[str]) -> list[PutSymbol]:
+    """Return the standard resource classes that a database lacks, with their numbers."""
+    return [
+        PutSymbol("resource_class", number, name)
+        for number, name in enumerate(names.standard_resource_classes(), start=1)
+        if name not in known
+    ]
+
+
 class Placement:
     """What is free, and the acts that change it.
 
@@ -54,12 +63,7 @@ class Placement:
 
     def _install_standard_names(self) -> None:
         """Give the standard resource classes their numbers, where a database lacks them."""
-        known = self.state.class_ids
-        missing = [
-            PutSymbol("resource_class", number, name)
-            for number, name in enumerate(names.standard_resource_classes(), start=1)
-            if name not in known
-        ]
+        missing = missing_standard_classes(set(self.state.class_ids))
         if missing:
             self._current.commit([Item(writes=(write,)) for write in missing])
             self._current.refresh()

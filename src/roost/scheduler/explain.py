@@ -9,6 +9,7 @@ def refusal_text(stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) ->
     """Say in one line what the hosts lack, counted per reason, most common first.
 
     Args:
+        stages: one a check, in order.
         found: instances that had their host before the one that found none.
         wanted: instances asked for.
 

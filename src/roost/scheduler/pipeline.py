@@ -6,12 +6,13 @@ hosts, or, where only few hosts were touched since the last pass, from the pool 
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 import numpy as np
 
 from roost.engine import ranking
-from roost.engine.feasible import Feasibility
+from roost.engine.feasible import Feasibility, Label
 from roost.engine.pool import SIZE, SIZE_MAX, Pool
 from roost.engine.state import State
 from roost.engine.types import Mask, Rows
@@ -20,7 +21,8 @@ from roost.model.evidence import Checks
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import Filter
 from roost.scheduler.spec import Spec
-from roost.scheduler.weighing import Weighing
+from roost.scheduler.translate import Translated
+from roost.scheduler.weighing import Shares, Weighing
 
 # Up to so many touched hosts are judged one by one, more of them together; beyond, a pass over all is faster.
 _ONE_BY_ONE_MAX = 6
@@ -29,6 +31,8 @@ _POOL_PER_TOUCH = 12
 # A longer list of touches is not even sorted out: everything is judged again.
 _TOUCHES_MAX = 512
 TABLE = 5  # hosts in the score table
+# What of a request a check judges: "hosts" those it names, "search" its groups together, "rule" what a filter reads.
+Subject = Literal["trait", "aggregate", "tree", "group", "class", "amount", "search", "hosts", "rule"]
 
 
 class Ranked(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -62,6 +66,7 @@ class Shape:
     Args:
         state: the columns; the same state at every call.
         spec: a request of this shape.
+        translated: what it asks of Placement, and what was passed over in making that.
         fit: what hosts can hold it.
         named: hosts that the request allows by name (forced, ignored, destination) with the reason of the
             others; or none.
@@ -72,13 +77,14 @@ class Shape:
     """
 
     def __init__(
-        self, state: State, spec: Spec, *, fit: Feasibility, named: tuple[str, Mask] | None,
+        self, state: State, spec: Spec, *, translated: Translated, fit: Feasibility, named: tuple[str, Mask] | None,
         filters: Sequence[tuple[Filter, Mask | None]], weighing: Weighing, scratch: Scratch,
     ) -> None:  # fmt: skip
         self._state = state
         self.spec = spec
         self.fit = fit
-        self.warnings: list[str] = []  # what was passed over in making the query
+        self.query = translated.query
+        self.warnings = list(translated.warnings)
         self.request_body = msgspec.json.encode(
             msgspec.structs.replace(spec.request, instance_uuids=(), count=1, user_id=""), order="sorted"
         )
@@ -161,15 +167,50 @@ class Shape:
         self._searched.clear()
         return self._pass(max(len(self._state.hosts), 1))
 
-    def verdicts(self) -> list[Mask]:
-        """Return what each check says of every host by itself, as the state is now, in the order of ``checks``.
+    def verdicts(self, state: State | None = None, spec: Spec | None = None) -> list[Mask]:
+        """Return what each check says of every host by itself, in the order of ``checks``.
+
+        Args:
+            state: other amounts on the same hosts; None: the state as it is now.
+            spec: the request as it is there.
 
         Returns:
             bool, shape (hosts,), each; dead hosts are in none of them to be counted. The search, where it is
             among the checks, only judges hosts that all checks of its kind before it pass, and passes the others.
         """
-        self._searched.clear()
-        return self._judge([np.empty(len(self._state.hosts), dtype=np.bool_) for _ in range(len(self.fit))])
+        state = state or self._state
+        out = [np.empty(len(state.hosts), dtype=np.bool_) for _ in range(len(self.fit))]
+        return self._judge(state, spec or self.spec, out=out, searched={})
+
+    def subjects(self) -> list[Subject]:
+        """Return what of the request each check judges, in the order of ``checks``."""
+        found: list[Subject] = [check.about if isinstance(check, Label) else "amount" for check in self.fit.checks]
+        if not self.fit.is_exact:
+            found.append("search")
+        return found + ["hosts" if rule is None else "rule" for rule, _ in self._later]
+
+    def shares(self, rows: Rows) -> Shares:
+        """Weigh hosts that passed, and tell every weigher's part: intp, shape (hosts,), two at least."""
+        return self._weighing.shares(rows, self.spec)
+
+    def refusal(self, row: int) -> int:
+        """Return the first check that refuses a host by itself now, or how many checks there are."""
+        first = self.fit.one(self._state, row)
+        if first < len(self.fit):
+            return first
+        alone = HostView(self._state, np.array([row], dtype=np.intp))
+        for at, (rule, mask) in enumerate(self._later, start=len(self.fit)):
+            assert mask is not None or rule is not None
+            passes = mask if mask is not None else rule.keep(alone, self.spec)  # type: ignore[union-attr]  # asserted
+            if not passes.item(row if mask is not None else 0):
+                return at
+        return len(self._checks)
+
+    @property
+    def asked_later(self) -> list[tuple[int, Filter]]:
+        """The filters that are asked at each decision, with their places among the checks."""
+        asked = enumerate(self._later, start=len(self.fit))
+        return [(at, rule) for at, (rule, mask) in asked if mask is None and rule is not None]
 
     def stages(self, ranked: Ranked) -> list[Stage]:
         """Return the evidence of filtering: one stage a check, in order."""
@@ -308,8 +349,8 @@ class Shape:
         self._shared_version = state.shared_version
         if pool_size and not self._out:
             self._out = [np.empty(len(state.hosts), dtype=np.bool_) for _ in range(len(self.fit))]
-        masks = self._judge(self._out if pool_size else self._scratch.masks(len(self.fit)))
-        self._masks = masks
+        out = self._out if pool_size else self._scratch.masks(len(self.fit))
+        self._masks = masks = self._judge(state, self.spec, out=out, searched=self._searched)
         passing = state.hosts.alive.view.copy()
         self._alive = left = int(np.count_nonzero(passing))
         self._rejects = []
@@ -330,12 +371,13 @@ class Shape:
             )
         return self._weigh(passing, left=left, wanted=wanted, pool_size=pool_size)
 
-    def _judge(self, out: list[Mask]) -> list[Mask]:
+    def _judge(self, state: State, spec: Spec, *, out: list[Mask], searched: dict[int, bool]) -> list[Mask]:
         """Return the verdict of every check on all hosts, in order, those of amounts written to ``out``."""
-        masks = self.fit.all(self._state, out, self._searched)
+        masks = self.fit.all(state, out, searched)
+        everyone = self._everyone if state is self._state else HostView(state)
         for rule, mask in self._later:
             assert mask is not None or rule is not None
-            masks.append(mask if mask is not None else rule.keep(self._everyone, self.spec))  # type: ignore[union-attr]  # asserted
+            masks.append(mask if mask is not None else rule.keep(everyone, spec))  # type: ignore[union-attr]  # asserted
         return masks
 
     def _find_idle(self) -> set[int]:

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from roost.engine.types import Mask, Scores
+from roost.engine.types import Amounts, Mask, Scores
 from roost.scheduler.hosts import HostView
 from roost.scheduler.spec import Spec
 
@@ -59,6 +59,17 @@ class Shared(Protocol):
 
     def looks_at(self, spec: Spec) -> Hashable:
         """Return that part: requests equal in it share a verdict while no facts change."""
+
+
+@runtime_checkable
+class Counted(Protocol):
+    """What a filter adds whose "use" verdicts can be told ahead, for counting how many more instances fit."""
+
+    def room(self, hosts: HostView, spec: Spec) -> Amounts:
+        """Return how many more instances it lets each host take that takes all of them: int64, 0..ROOM_MAX."""
+
+    def leaves_others(self, spec: Spec) -> bool:
+        """Say whether an instance on one host changes its verdicts on no other."""
 
 
 class Weigher(Protocol):

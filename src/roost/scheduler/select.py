@@ -22,6 +22,7 @@ import numpy as np
 
 from roost.engine import ranking
 from roost.engine.state import State
+from roost.engine.types import Mask
 from roost.errors import BadRequest, Conflict, NotFound, RoostError
 from roost.model.decision import Decision, HostScore, Pick, Scale, Stage
 from roost.model.evidence import pack, pack_checks
@@ -154,6 +155,28 @@ class Scheduler:
             raise result
         assert result is not None
         return result
+
+    def shape(self, request: Request, *, among: Mask | None = None) -> Shape:
+        """Return the pipeline for a request as of now, over some hosts or all; see ``Shapes.of``."""
+        now_s, state = self._clock.now_s(), self._placement.state
+        if among is None:
+            return self._shapes.of(request, state=state, now_s=now_s)
+        return self._shapes.unkept(request, state=state, now_s=now_s, among=among)
+
+    def next_host(self, shape: Shape) -> int | None:
+        """Return the host that one more instance of a shape would go to, None if none is left."""
+        ranked = shape.rank(self._depth)
+        return self._draw(shape, ranked, seed=self._random.seed()) if ranked.rows else None
+
+    def unkept_shape(self, request: Request) -> Shape:
+        """Return the pipeline for a request that nobody made."""
+        return self._shapes.unkept(request, state=self._placement.state, now_s=self._clock.now_s())
+
+    def could(self, request: Request) -> bool:
+        """Say whether all instances of a request that nobody made would find a host now; all are taken back."""
+        choice = self._pick_all(self.unkept_shape(request), request, self._random.uuids(request.count), seed=0)
+        self._placement.withdraw(choice.claims)
+        return not choice.is_refused
 
     def _settle(self, results: list[Decision | RoostError | None], waiting: list[_Wish]) -> None:
         """Commit what is staged, and choose again for requests that lost a race, until none has.
@@ -361,6 +384,7 @@ class Scheduler:
             if is_granted
             else refusal_text(choice.stages, found=len(choice.picks), wanted=wish.request.count),
             warnings=shape.warnings,
+            found=len(choice.picks),
             conflicts=wish.lost,
             position=self._placement.state.position,
             seed=seed,

@@ -63,21 +63,17 @@ class Shapes:
     def of(self, request: Request, *, state: State, now_s: float) -> Shape:
         """Return the pipeline for a request.
 
+        Args:
+            request: what is asked for.
+            state: the columns.
+            now_s: seconds since the epoch.
+
         Raises:
             BadRequest: the request names a class, trait or server group that does not exist.
             NotFound: it must go to a host that does not exist.
         """
-        if state is not self._state or state.changes.epoch != self._epoch:
-            self._state, self._epoch = state, state.changes.epoch
-            self._shapes.clear()
-            self._fits.clear()
-            self._verdicts.clear()
-            self._weighings.clear()
-            self._scratch = Scratch(len(state.hosts))
-        try:
-            key = _key(request)
-        except (OverflowError, UnicodeEncodeError) as error:
-            raise BadRequest(f"the request holds what no database can keep: {error}") from None
+        self._see(state)
+        key = _key(request)
         known = self._shapes.get(key)
         if known is not None and now_s <= known[1]:
             self._shapes.move_to_end(key)
@@ -89,7 +85,32 @@ class Shapes:
             self._shapes.popitem(last=False)
         return shape
 
-    def _make(self, request: Request, now_s: float) -> tuple[Shape, float]:
+    def unkept(self, request: Request, *, state: State, now_s: float, among: Mask | None = None) -> Shape:
+        """Return the same, and do not keep it: for requests that nobody made, so that they will hardly come again.
+
+        Args:
+            request, state, now_s: as above.
+            among: bool, shape (hosts,), the hosts that alone are judged; None: all.
+        """
+        self._see(state)
+        key = _key(request)
+        known = self._shapes.get(key)
+        if known is not None and among is None and now_s <= known[1]:
+            return known[0]
+        _check_kinds(key)
+        return self._make(request, now_s, among=among)[0]
+
+    def _see(self, state: State) -> None:
+        """Forget what was made for another state, or before something static changed in this one."""
+        if state is not self._state or state.changes.epoch != self._epoch:
+            self._state, self._epoch = state, state.changes.epoch
+            self._shapes.clear()
+            self._fits.clear()
+            self._verdicts.clear()
+            self._weighings.clear()
+            self._scratch = Scratch(len(state.hosts))
+
+    def _make(self, request: Request, now_s: float, *, among: Mask | None = None) -> tuple[Shape, float]:
         state = self._state
         group = None
         if request.group is not None:
@@ -99,6 +120,8 @@ class Shapes:
         spec = Spec(request, group=group, now_s=now_s)
         translated = translate(request, state, default_zone=self._default_zone)
         named = _named_hosts(state, request)
+        if among is not None:
+            named = ("are not among the hosts allowed", among if named is None else named[1] & among)
         is_forced = bool(request.force_hosts or request.force_nodes) and not spec.hint_list("_nova_check_type")
         filters = [
             rule
@@ -110,13 +133,13 @@ class Shapes:
         shape = Shape(
             state,
             spec,
+            translated=translated,
             fit=self._fit(translated.query),
             named=named,
             filters=[(rule, verdict.mask) for rule, verdict in zip(filters, verdicts, strict=True)],
             weighing=self._weighing(spec),
             scratch=self._scratch,
         )
-        shape.warnings = list(translated.warnings)
         return shape, min((verdict.holds_until_s for verdict in verdicts), default=math.inf)
 
     @staticmethod
@@ -165,7 +188,7 @@ class Shapes:
             if len(self._fits) >= _KEPT:
                 self._fits.clear()
             if isinstance(compiled, UnknownName):
-                fit = hopeless(self._state, _unknown_reasons(compiled))
+                fit = hopeless(self._state, compiled)
             else:
                 fit = feasibility(self._state, query, compiled)
             self._fits[key] = fit
@@ -173,15 +196,22 @@ class Shapes:
 
 
 def _key(request: Request) -> bytes:
-    """Return what rules may look at of a request, as bytes."""
-    return msgspec.msgpack.encode(
-        (
-            request.flavor, request.image, request.hints, request.group, request.project_id,
-            request.availability_zone, request.ignore_hosts, request.force_hosts, request.force_nodes,
-            request.destination, request.groups,
-        ),
-        order="sorted",
-    )  # fmt: skip
+    """Return what rules may look at of a request, as bytes.
+
+    Raises:
+        BadRequest: it holds what nobody could write down.
+    """
+    try:
+        return msgspec.msgpack.encode(
+            (
+                request.flavor, request.image, request.hints, request.group, request.project_id,
+                request.availability_zone, request.ignore_hosts, request.force_hosts, request.force_nodes,
+                request.destination, request.groups,
+            ),
+            order="sorted",
+        )  # fmt: skip
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise BadRequest(f"the request holds what no database can keep: {error}") from None
 
 
 # What ``_key`` holds, each as a request must have it.
@@ -230,11 +260,6 @@ def _check_names(unknown: UnknownName) -> None:
     for name in unknown.traits:
         if not is_trait(name):
             raise BadRequest(f"{name!r} is neither a standard trait nor CUSTOM_[A-Z0-9_]+")
-
-
-def _unknown_reasons(unknown: UnknownName) -> list[str]:
-    """Return what every host lacks: well-formed names that no provider ever had."""
-    return [f"offer no {name}" for name in unknown.resource_classes] + [f"lack trait {name}" for name in unknown.traits]
 
 
 def _named_hosts(state: State, request: Request) -> tuple[str, Mask] | None:

@@ -13,9 +13,9 @@ from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.names import AMOUNT_MAX, DISABLED_TRAIT, is_resource_class
 from roost.model.request import CandidateQuery, Request, ResourceGroup
+from roost.scheduler.scopes import aggregates_by_zone, parts
 
 _KEY = re.compile(r"(resources|trait)([A-Za-z0-9_-]{1,64})?:(.*)")
-_ZONE = "availability_zone"
 
 
 class Translated(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ def translate(request: Request, state: State, *, default_zone: str = "nova") -> 
     _add_image(groups, request.image)
     main = groups.pop("")
     _add_destination(main, request, state)
-    _add_zones(main, _parts(request.availability_zone or ""), state, default_zone=default_zone, warnings=warnings)
+    _add_zones(main, parts(request.availability_zone or ""), state, default_zone=default_zone, warnings=warnings)
     policy = _policy(request.flavor, from_flavor, warnings)
     made = [main.group(""), *(group.group(suffix) for suffix, group in groups.items())]
     try:
@@ -214,10 +214,8 @@ def _add_zones(main: _Draft, zones: list[str], state: State, *, default_zone: st
     """Restrict to aggregates of any of the zones."""
     if not zones:
         return
-    aggregates: dict[str, set[str]] = {}
-    for aggregate, metadata in state.metadata.items():
-        for zone in _parts(metadata.get(_ZONE, "")):
-            aggregates.setdefault(zone, set()).add(state.aggregates.name_of(aggregate))
+    name_of = state.aggregates.name_of
+    aggregates = {zone: {name_of(each) for each in found} for zone, found in aggregates_by_zone(state).items()}
     known = [zone for zone in zones if zone in aggregates]
     unknown = [zone for zone in zones if zone not in aggregates and zone != default_zone]
     if known:
@@ -230,10 +228,6 @@ def _add_zones(main: _Draft, zones: list[str], state: State, *, default_zone: st
     else:
         # The default zone is all hosts that no aggregate puts into another.
         main.avoided.update(*aggregates.values())
-
-
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _policy(flavor: Flavor, from_flavor: int, warnings: list[str]) -> Literal["none", "isolate"]:

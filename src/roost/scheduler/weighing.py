@@ -25,6 +25,16 @@ class Weighed:
     totals: Scores  # float64, shape (survivors,)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shares:
+    """What each weigher that tells hosts apart adds to their scores; float64, shape (survivors,), each."""
+
+    normalised: dict[str, Scores]  # by weigher
+    parts: dict[str, Scores]  # the same times the multiplier
+    multipliers: dict[str, float]  # of those weighers for which no aggregate sets one
+    totals: Scores
+
+
 class Weighing:
     """The weighers that concern a request, told apart by whether hosts can differ in them.
 
@@ -105,6 +115,20 @@ class Weighing:
             raws.append(raw)
             scales.append(scale)
         return Weighed(raws=raws, scales=scales, totals=ranking.total(parts, count))
+
+    def shares(self, rows: Rows, spec: Spec) -> Shares:
+        """Weigh the hosts that passed, and keep every weigher's part: intp, shape (survivors,), two at least."""
+        weighed = self.weigh(rows, spec)
+        shares = Shares(normalised={}, parts={}, multipliers={}, totals=weighed.totals)
+        for weigher, override, raw, scale in zip(
+            self._active, self._overrides, weighed.raws, weighed.scales, strict=True
+        ):
+            normalised = ranking.normalise(raw, low=scale.low, high=scale.high)
+            shares.normalised[weigher.name] = normalised
+            shares.parts[weigher.name] = normalised * (weigher.multiplier if override is None else override[rows])
+            if override is None:
+                shares.multipliers[weigher.name] = weigher.multiplier
+        return shares
 
     def raws_of(self, row: int) -> list[float]:
         """Return the raw weights of one host, clamped; only where every raw weight is a column."""

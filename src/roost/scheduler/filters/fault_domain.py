@@ -5,7 +5,8 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from roost.engine.types import Mask
+from roost.engine.room import ROOM_MAX
+from roost.engine.types import Amounts, Mask
 from roost.scheduler.hosts import HostView
 from roost.scheduler.places import place_number, place_numbers
 from roost.scheduler.rules import NoOptions, Reads
@@ -45,6 +46,14 @@ class FaultDomain:
         is_open[0] = False  # The rack of hosts whose rack nobody told.
         verdicts: Mask = is_open[hosts.racks()]
         return verdicts
+
+    def room(self, hosts: HostView, spec: Spec) -> Amounts:
+        """Return no bound for the hosts it keeps: members of one domain may share a rack."""
+        return np.where(self.keep(hosts, spec), ROOM_MAX, 0)
+
+    def leaves_others(self, spec: Spec) -> bool:
+        """Say yes: a member takes a rack that is open to its domain and closes none to it."""
+        return True
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts do."""

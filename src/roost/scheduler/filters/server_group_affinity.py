@@ -5,7 +5,8 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from roost.engine.types import Mask
+from roost.engine.room import ROOM_MAX
+from roost.engine.types import Amounts, Mask
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import NoOptions, Reads
 from roost.scheduler.spec import Spec
@@ -43,6 +44,14 @@ class ServerGroupAffinity:
             return np.ones(len(hosts), dtype=np.bool_)
         shared: Mask = hosts.members(spec.group) > 0
         return shared
+
+    def room(self, hosts: HostView, spec: Spec) -> Amounts:
+        """Return no bound for the hosts it keeps: whoever has one member may have all."""
+        return np.where(self.keep(hosts, spec), ROOM_MAX, 0)
+
+    def leaves_others(self, spec: Spec) -> bool:
+        """Say no while the group has no member: the first one closes all other hosts."""
+        return spec.group is not None and bool(spec.group.members)
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""

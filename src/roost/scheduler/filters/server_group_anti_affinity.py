@@ -3,8 +3,10 @@
 from typing import ClassVar
 
 import msgspec
+import numpy as np
 
-from roost.engine.types import Mask
+from roost.engine.room import ROOM_MAX
+from roost.engine.types import Amounts, Mask
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import NoOptions, Reads
 from roost.scheduler.spec import Spec
@@ -42,6 +44,16 @@ class ServerGroupAntiAffinity:
         assert spec.group is not None
         roomy: Mask = hosts.members(spec.group) < spec.group.limit
         return roomy if spec.moved_uuid is None else roomy | hosts.holds_instance(spec.moved_uuid)
+
+    def room(self, hosts: HostView, spec: Spec) -> Amounts:
+        """Return how many members short of the limit each host is; no bound where one may stay."""
+        assert spec.group is not None
+        left: Amounts = np.clip(spec.group.limit - hosts.members(spec.group), 0, ROOM_MAX)
+        return left if spec.moved_uuid is None else np.where(hosts.holds_instance(spec.moved_uuid), ROOM_MAX, left)
+
+    def leaves_others(self, spec: Spec) -> bool:
+        """Say yes: only the members on a host itself count."""
+        return True
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts have."""

@@ -1,0 +1,234 @@
+"""How many more of a request fit: counted where counting is exact, else by placing them until one is refused.
+
+.. code-block:: text
+
+    each check ─▶ rooms     how often it lets each host take the request, if it were alone
+               ─▶ one host  the least of them; where only a search or a filter can tell, instances are placed there
+               ─▶ a scope   the sum over its hosts; where these take from each other, instances are placed in it
+
+What is placed is taken back, so that the columns are at the end as they were.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Literal, NamedTuple
+
+import msgspec
+import numpy as np
+
+from roost.engine.feasible import Amount, Family
+from roost.engine.room import ROOM_MAX, bound, rooms
+from roost.engine.state import State
+from roost.engine.types import Amounts, Mask
+from roost.model.capacity import Capacity, HostCapacity, ScopeCapacity, Shortage
+from roost.model.journal import Claim, ConsumerRow
+from roost.model.request import Request
+from roost.ports import Placement, Random
+from roost.scheduler import scopes
+from roost.scheduler.hosts import HostView
+from roost.scheduler.picks import claim_on, takes_on
+from roost.scheduler.pipeline import Shape
+from roost.scheduler.rules import Counted, Filter
+from roost.scheduler.select import Scheduler
+
+By = Literal["zone", "aggregate", "host"]
+BY: tuple[By, ...] = ("zone", "aggregate", "host")
+LIMIT = 10_000_000
+Progress = Callable[[int, int], None]  # steps done, steps in all at most
+
+_STEPS_A_REPORT = 64
+
+
+class _Counts(NamedTuple):
+    """How many fit, and why no more: int64, shape (hosts,), each."""
+
+    most: Amounts  # 0..ROOM_MAX
+    last: Amounts  # place of the check that refuses one more, or the first that refuses any
+
+
+class Counter:
+    """Counts on columns that nobody else uses meanwhile.
+
+    Args:
+        placement, scheduler: over a fork.
+        random: gives the uuids of what is placed.
+        default_zone: the zone of hosts that no aggregate gives one.
+        limit: where counting stops, 1..ROOM_MAX.
+        progress: told now and then where instances are placed one by one.
+    """
+
+    def __init__(
+        self, *, placement: Placement, scheduler: Scheduler, random: Random, default_zone: str, limit: int,
+        progress: Progress | None,
+    ) -> None:  # fmt: skip
+        self._placement = placement
+        self._scheduler = scheduler
+        self._random = random
+        self._default_zone = default_zone
+        self._limit = limit
+        self._progress = progress
+        self._done = self._total = self._per_scope = 0
+
+    @property
+    def _state(self) -> State:
+        return self._placement.state
+
+    def count(self, request: Request, *, by: Collection[By]) -> Capacity:
+        """Count one more instance of a request after the other; its count and uuids do not matter.
+
+        Raises:
+            BadRequest, NotFound: as for a decision.
+        """
+        one = msgspec.structs.replace(request, count=1, instance_uuids=())
+        shape, state = self._scheduler.shape(one), self._state
+        refused, alive = _refusals(shape), state.hosts.alive.view
+        takers: Mask = alive & (refused == len(shape.checks.rules))
+        adds_up = not shape.fit.shares and all(_leaves_others(rule, shape) for _, rule in shape.asked_later)
+        zones = scopes.zones(state, default_zone=self._default_zone) if "zone" in by else []
+        aggregates = scopes.aggregates(state) if "aggregate" in by else []
+        asked = _one_by_one(shape, takers) if adds_up or "host" in by else np.zeros_like(takers)
+        scope_count = 0 if adds_up else 1 + len(zones) + len(aggregates)
+        self._expect(hosts=int(asked.sum()), scope_count=scope_count, shape=shape)
+        counts = self._counts(shape, refused, asked=asked)
+        whole, last = (self._sum(counts.most, alive), counts.last) if adds_up else self._place(one, shape)
+
+        def scope_counts(found: list[scopes.Scope]) -> list[ScopeCapacity]:
+            return [
+                ScopeCapacity(
+                    name=scope.name, uuid=scope.uuid, hosts=int(scope.mask.sum()),
+                    count=self._sum(counts.most, scope.mask) if adds_up else self._place_among(one, scope.mask),
+                )
+                for scope in found
+            ]  # fmt: skip
+
+        return Capacity(
+            flavor=one.flavor.name,
+            count=whole,
+            limit=self._limit,
+            hosts=int(alive.sum()),
+            takers=int(takers.sum()),
+            adds_up=adds_up,
+            exhausted=_shortages(shape, state, last=last, among=takers),
+            unfit=_shortages(shape, state, last=refused, among=alive & ~takers),
+            zones=scope_counts(zones),
+            aggregates=scope_counts(aggregates),
+            by_host=self._by_host(shape, counts) if "host" in by else [],
+            warnings=list(shape.warnings),
+        )
+
+    def _counts(self, shape: Shape, refused: Amounts, *, asked: Mask) -> _Counts:
+        """Count each host as if it were the only one; those asked by placing, so that the others' may be bounds."""
+        state, checks = self._state, len(shape.checks.rules)
+        most: Amounts = np.where(refused == checks, ROOM_MAX, 0)
+        last = refused.copy()
+        bounds = [] if shape.fit.shares else list(enumerate(rooms(state, shape.fit)))
+        everyone = HostView(state)
+        bounds += [(at, rule.room(everyone, shape.spec)) for at, rule in shape.asked_later if isinstance(rule, Counted)]
+        for at, room in bounds:
+            # Of two that are used up at once the first in order refuses.
+            tighter = room < most
+            most[tighter], last[tighter] = room[tighter], at
+        for row in np.flatnonzero(asked).tolist():
+            most[row], last[row] = self._place_on(shape, row)
+            self._step()
+        return _Counts(most, last)
+
+    def _sum(self, most: Amounts, mask: Mask) -> int:
+        return min(int(most[mask].sum()), self._limit)
+
+    def _place_on(self, shape: Shape, row: int) -> tuple[int, int]:
+        """Place instances on one host until it refuses; return how many, and the check that refuses."""
+        claims: list[Claim] = []
+        refusal = shape.refusal(row)
+        try:
+            while refusal == len(shape.checks.rules) and len(claims) < self._limit:
+                claims.append(self._occupy(shape, row))
+                refusal = shape.refusal(row)
+        finally:
+            self._placement.withdraw(claims)
+        return len(claims), refusal
+
+    def _place_among(self, request: Request, mask: Mask) -> int:
+        return self._place(request, self._scheduler.shape(request, among=mask))[0]
+
+    def _place(self, request: Request, shape: Shape) -> tuple[int, Amounts]:
+        """Place instances where decisions would until one is refused; return how many, and what refuses each host."""
+        claims: list[Claim] = []
+        try:
+            while len(claims) < self._limit:
+                row = self._scheduler.next_host(shape)
+                if row is None:
+                    break
+                claims.append(self._occupy(shape, row))
+                self._step()
+            return len(claims), _refusals(shape)
+        finally:
+            self._placement.withdraw(claims)
+
+    def _occupy(self, shape: Shape, row: int) -> Claim:
+        state = self._state
+        found = takes_on(state, shape, row)
+        assert found is not None, "a host that passes has a candidate"
+        consumer = ConsumerRow(self._placement.new_id("consumer"), self._random.uuids(1)[0], "", "")
+        claim = claim_on(state, shape, row, consumer=consumer, takes=found[0])
+        self._placement.occupy(claim)
+        return claim
+
+    def _by_host(self, shape: Shape, counts: _Counts) -> list[HostCapacity]:
+        hosts, checks = self._state.hosts, [*shape.checks.rules, ("", "")]
+        return [
+            HostCapacity(
+                host=hosts.names[row], node=hosts.nodes[row], count=min(counts.most.item(row), self._limit),
+                rule=checks[counts.last.item(row)][0], reason=checks[counts.last.item(row)][1],
+            )
+            for row in np.flatnonzero(hosts.alive.view).tolist()
+        ]  # fmt: skip
+
+    def _expect(self, *, hosts: int, scope_count: int, shape: Shape) -> None:
+        """Set what there is to do, at most: hosts to fill one by one, and scopes to fill as a whole."""
+        self._done, self._per_scope = 0, min(bound(self._state, shape.fit), self._limit)
+        self._total = hosts + scope_count * self._per_scope
+
+    def _step(self) -> None:
+        self._done += 1
+        if self._progress is not None and self._done % _STEPS_A_REPORT == 0:
+            self._progress(min(self._done, self._total), self._total)
+
+
+def _refusals(shape: Shape) -> Amounts:
+    """Return the first check that refuses each host now, or how many checks there are: int64, shape (hosts,)."""
+    verdicts = shape.verdicts()
+    found: Amounts = np.full(len(verdicts[0]), len(verdicts), dtype=np.int64)
+    for at, mask in reversed(list(enumerate(verdicts))):
+        found[~mask] = at
+    return found
+
+
+def _leaves_others(rule: Filter, shape: Shape) -> bool:
+    # A filter judges each host on its own; only through the server group can it see what is on others.
+    return rule.leaves_others(shape.spec) if isinstance(rule, Counted) else shape.spec.group is None
+
+
+def _one_by_one(shape: Shape, takers: Mask) -> Mask:
+    """Return the hosts whose room only placing tells: bool, shape (hosts,)."""
+    if shape.fit.shares or not all(isinstance(rule, Counted) for _, rule in shape.asked_later):
+        return takers
+    return takers & shape.fit.undecided
+
+
+def _shortages(shape: Shape, state: State, *, last: Amounts, among: Mask) -> list[Shortage]:
+    """Count hosts by the check that refuses them, most hosts first."""
+    rules = shape.checks.rules
+    found = [
+        Shortage(rule=rules[at][0], reason=rules[at][1], resource_classes=_classes(shape, state, at), hosts=hosts)
+        for at, hosts in enumerate(np.bincount(last[among], minlength=len(rules))[: len(rules)].tolist())
+        if hosts
+    ]
+    return sorted(found, key=lambda shortage: -shortage.hosts)
+
+
+def _classes(shape: Shape, state: State, at: int) -> tuple[str, ...]:
+    check = shape.fit.checks[at] if at < len(shape.fit.checks) else None
+    name_of = state.class_ids.name_of
+    if isinstance(check, Amount):
+        return (name_of(check.class_id),)
+    return tuple(name_of(class_id) for class_id, _ in check.amounts) if isinstance(check, Family) else ()

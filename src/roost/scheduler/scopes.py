@@ -1,0 +1,63 @@
+"""The parts of a fleet that people ask about: its availability zones and its aggregates."""
+
+from typing import NamedTuple
+
+from roost.engine.state import State
+from roost.engine.types import Mask
+
+_ZONE = "availability_zone"
+
+
+class Scope(NamedTuple):
+    """Some hosts under one name."""
+
+    name: str
+    uuid: str  # of an aggregate; a zone has none
+    mask: Mask  # bool, shape (hosts,); the living ones
+
+
+def parts(text: str) -> list[str]:
+    """Return the names in a comma-separated list.
+
+    >>> parts("east, west,")
+    ['east', 'west']
+    """
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def aggregates_by_zone(state: State) -> dict[str, set[int]]:
+    """Return which aggregates make up each zone, by their numbers in ``state.aggregates``."""
+    found: dict[str, set[int]] = {}
+    for aggregate, metadata in state.metadata.items():
+        for zone in parts(metadata.get(_ZONE, "")):
+            found.setdefault(zone, set()).add(aggregate)
+    return found
+
+
+def zones(state: State, *, default_zone: str) -> list[Scope]:
+    """Return the zones by name; hosts that no aggregate gives one are in the default zone.
+
+    Where an aggregate makes up a zone of that name, it alone is that zone, as it is for requests.
+    """
+    roots, alive = state.hosts.provider_row.view, state.hosts.alive.view
+    found = [
+        Scope(zone, "", state.membership.wearing_any(aggregates)[roots] & alive)
+        for zone, aggregates in aggregates_by_zone(state).items()
+    ]
+    if all(scope.name != default_zone for scope in found):
+        rest: Mask = alive.copy()
+        for scope in found:
+            rest &= ~scope.mask
+        if rest.any():
+            found.append(Scope(default_zone, "", rest))
+    return sorted(found, key=lambda scope: scope.name)
+
+
+def aggregates(state: State) -> list[Scope]:
+    """Return the aggregates by name: the hosts whose root provider is in each."""
+    roots, alive = state.hosts.provider_row.view, state.hosts.alive.view
+    found = [
+        Scope(name, state.aggregates.name_of(aggregate), state.membership.wearing(aggregate)[roots] & alive)
+        for aggregate, name in state.aggregate_names.items()
+    ]
+    return sorted(found, key=lambda scope: (scope.name, scope.uuid))

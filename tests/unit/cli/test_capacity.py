@@ -1,0 +1,148 @@
+import json
+
+import msgspec
+import pytest
+
+from roost import cli
+from roost.app import open_roost
+from roost.model.flavor import Flavor
+from roost.model.request import Request
+from tests.products import fleet, request
+from tests.worlds import aggregate, host, joined
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run the command in this process; give its exit code, its output and its error."""
+    monkeypatch.setattr(cli.interrupt, "watch", lambda: None)  # The signals of the tests stay theirs.
+
+    def run(*words):
+        monkeypatch.setattr("sys.argv", ["roost", "capacity", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return end.value.code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def served(tmp_path):
+    """Give the folder of a database that is served meanwhile: three hosts of 8 VCPU, two of these in use."""
+    with open_roost(data=tmp_path) as roost:
+        roost.install(fleet(3, vcpus=8))
+        roost.decide(request(2))
+        yield tmp_path
+
+
+def test_a_flavor_that_decisions_were_made_for_is_known_by_name(run, served):
+    code, output, error = run("--data", served, "--flavor", "2 cores")
+    assert (code, error) == (0, "")
+    assert output.splitlines()[:2] == [
+        "2 cores: 11 more fit; 3 of 3 hosts take one now",
+        "runs out first: VCPU on 3 hosts",
+    ]
+
+
+def test_flavors_in_files_and_written_out_are_rows_of_one_table(run, served, tmp_path):
+    (tmp_path / "sizes.json").write_text('[{"name": "big", "vcpus": 6}, {"name": "huge", "vcpus": 16}]')
+    code, output, _ = run("--data", served, "--flavor", tmp_path / "sizes.json", "--flavor", "vcpus=3, memory_mb=512")
+    assert code == 0
+    assert [line.split() for line in output.splitlines()] == [
+        ["flavor", "more", "fit", "nova", "runs", "out", "first"],
+        ["big", "3", "3", "VCPU", "on", "3", "hosts"],
+        ["huge", "0", "0", "3", "hosts", "lack", "16", "VCPU", "or", "more"],
+        ["vcpus=3,", "memory_mb=512", "6", "6", "VCPU", "on", "3", "hosts"],
+    ]
+
+
+def test_programs_get_json(run, served):
+    code, output, _ = run("--data", served, "--known-flavors", "--by", "host", "--format", "json")
+    (found,) = json.loads(output)
+    assert code == 0
+    assert found["count"] == sum(each["count"] for each in found["by_host"]) == 11
+
+
+def test_a_request_may_say_more_than_a_flavor(run, served, tmp_path):
+    asked = Request(flavor=Flavor(name="f", vcpus=8), ignore_hosts=("host-1",), count=50)
+    (tmp_path / "request.json").write_bytes(msgspec.json.encode(asked))
+    assert run("--data", served, "--request", tmp_path / "request.json")[1].startswith("f: 1 more fit; 1 of 3 hosts")
+
+
+def test_nothing_is_written(run, served):
+    before = (served / "roost.db").read_bytes(), (served / "roost.db-wal").read_bytes()
+    assert run("--data", served, "--flavor", "vcpus=1")[0] == 0
+    assert ((served / "roost.db").read_bytes(), (served / "roost.db-wal").read_bytes()) == before
+
+
+def test_counting_stops_at_the_limit(run, served):
+    assert run("--data", served, "--flavor", "vcpus=1", "--limit", 5)[1].startswith("vcpus=1: at least 5 more fit")
+
+
+def test_parts_that_share_are_said_not_to_add_up(run, tmp_path):
+    with open_roost(data=tmp_path) as roost:
+        pool = host("pool", aggregates=["a"], DISK_GB=10).providers[0]
+        pool = msgspec.structs.replace(pool, traits=frozenset({"MISC_SHARES_VIA_AGGREGATE"}))
+        hosts = joined(aggregate("a"), *(host(name, aggregates=["a"], VCPU=8) for name in ("h1", "h2")))
+        roost.install(msgspec.structs.replace(hosts, providers=[*hosts.providers, pool]))
+    _, output, _ = run("--data", tmp_path, "--flavor", "vcpus=1,root_gb=2", "--by", "host")
+    assert "vcpus=1,root_gb=2: 5 more fit" in output
+    assert output.count("  5  lack 2 GiB disk or more") == 2
+    assert "together they may hold fewer" in output
+
+
+def test_an_empty_fleet_holds_nothing(run, tmp_path):
+    open_roost(data=tmp_path).close()
+    assert run("--data", tmp_path, "--flavor", "vcpus=1")[:2] == (
+        0, "vcpus=1: 0 more fit; 0 of 0 hosts take one now\n",
+    )  # fmt: skip
+    code, output, _ = run("--data", tmp_path, "--flavor", "vcpus=1", "--flavor", "vcpus=2")
+    assert code == 0
+    assert output.count("there is no host") == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ([], 2, "name what is asked for: --flavor, --known-flavors or --request; see `roost capacity --help`"),
+        (["--flavor", "nope"], 4, "no such flavor that decisions were made for: nope"),
+        (["--flavor", "vcpus=-1"], 2, "flavor 'vcpus=-1': vcpus must be 0..2147483647, got -1"),
+        (["--flavor", "vcpus=x"], 2, "flavor 'vcpus=x': Expected `int`, got `str` - at `$.vcpus`"),
+        (["--flavor", "cpus=1"], 2, "flavor 'cpus=1': there is no 'cpus'"),
+        (["--flavor", "vcpus=0"], 2, "the request cannot be asked of Placement: at least one resource group must"),
+        (["--flavor", "no.json"], 2, "no.json: cannot be read: No such file or directory"),
+        (["--flavor", "bad.json"], 2, "bad.json: Input data was truncated"),
+        (["--flavor", "key.json"], 2, "key.json: unknown key 'ram' - at `$[0]`"),
+        (["--flavor", "none.json"], 2, "none.json: holds no flavor"),
+        (["--request", "less.json"], 2, "less.json: vcpus must be 0..2147483647, got -4 - at `$.flavor`"),
+        (["--request", "key.json"], 2, "key.json: Expected `object`, got `array`"),
+        (["--flavor", "vcpus=1", "--limit", "0"], 2, "the limit must be 1..10,000,000 instances, got 0"),
+        (["--flavor", "vcpus=1", "--data", "absent"], 7, "absent/roost.db does not exist"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_in_one_line(run, served, monkeypatch, words, code, said):
+    monkeypatch.chdir(served)
+    (served / "bad.json").write_text("{")
+    (served / "key.json").write_text('[{"name": "a", "ram": 5}]')
+    (served / "none.json").write_text("[]")
+    (served / "less.json").write_text('{"flavor": {"name": "a", "vcpus": -4}}')
+    found, output, error = run("--data", served, *words)
+    assert (found, output) == (code, "")
+    assert error.startswith(f"roost: {said}")
+    assert error.count("\n") == 1
+
+
+def test_a_name_that_means_several_flavors_is_refused(run, tmp_path):
+    folder = tmp_path / "other"
+    with open_roost(data=folder) as roost:
+        roost.install(fleet(1, vcpus=8))
+        for vcpus in (1, 2):
+            roost.decide(Request(flavor=Flavor(name="f", vcpus=vcpus)))
+    code, _, error = run("--data", folder, "--flavor", "f")
+    assert (code, error) == (2, "roost: 2 different flavors are called 'f': name a file with the one you mean\n")
+
+
+def test_flavors_are_only_known_from_decisions(run, tmp_path):
+    open_roost(data=tmp_path).close()
+    code, _, error = run("--data", tmp_path, "--known-flavors")
+    assert code == 2
+    assert error.startswith("roost: no decision was made yet")
