@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from random import Random as Chance
 
 from roost.app import Roost
 from roost.engine.state import State
@@ -16,6 +15,7 @@ from roost.model.request import Request
 from roost.model.settings import FilterScheduler, Scheduler, Settings
 from roost.model.settings import Store as StoreSettings
 from roost.ports import Store
+from roost.simulator.chance import SeededRandom
 from roost.store.memory import MemoryStore
 
 
@@ -32,21 +32,6 @@ class FixedClock:
     def elapsed_s(self) -> float:
         """Return the same."""
         return self.time_s
-
-
-class SeededRandom:
-    """The same seeds and uuids in every run."""
-
-    def __init__(self, seed: int = 0) -> None:
-        self._chance = Chance(seed)
-
-    def seed(self) -> int:
-        """Return the next seed."""
-        return self._chance.getrandbits(62)
-
-    def uuids(self, count: int) -> list[bytes]:
-        """Return the next uuids."""
-        return [uuid.UUID(int=self._chance.getrandbits(128), version=4).bytes for _ in range(count)]
 
 
 def uuid_named(name: str) -> str:

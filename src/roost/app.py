@@ -407,7 +407,7 @@ def open_roost(
         BadSettings: a setting is unknown or wrong.
         Unavailable: the database cannot be used; the message says why.
     """
-    settings = _settings(config, environ or {})
+    settings = settings_of(config, environ or {})
     store: Store
     if settings.store.url and not is_scratch:
         store = open_store(settings.store.url, settings=settings.store)
@@ -427,12 +427,23 @@ def open_reader(config: Path | None, data: Path | None, *, environ: Mapping[str,
         BadSettings: a setting is unknown or wrong.
         Unavailable: the database cannot be read; the message says why.
     """
-    return Roost(opening.open_reader(database_of(config, data, environ)), _settings(config, environ))
+    return Roost(opening.open_reader(database_of(config, data, environ)), settings_of(config, environ))
+
+
+def open_scratch(settings: Settings, data: Path | None, *, random: Random) -> Roost:
+    """Open Roost for a trial: on a database in a folder, or in memory, whatever database the settings name.
+
+    Raises:
+        Unavailable: the database cannot be used; the message says why.
+    """
+    lend_names()
+    store: Store = MemoryStore() if data is None else open_store(data / _DATABASE, settings=settings.store)
+    return Roost(store, settings, random=random)
 
 
 def database_of(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:
     """Return the URL or path of the database that commands work on."""
-    settings = _settings(config, environ)
+    settings = settings_of(config, environ)
     if settings.store.url:
         return settings.store.url
     return str(data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0) / _DATABASE)
@@ -456,7 +467,12 @@ def audit_path(data: Path) -> "list[Finding]":
     return audit(str(data / _DATABASE))
 
 
-def _settings(config: Path | None, environ: Mapping[str, str]) -> Settings:
+def settings_of(config: Path | None, environ: Mapping[str, str]) -> Settings:
+    """Read the settings that are found as ``open_roost`` finds them.
+
+    Raises:
+        BadSettings: a setting is unknown or wrong.
+    """
     # Rules may be written for Nova, and import it.
     lend_names()
     # Unlike ``Path.exists`` it also answers about names that no file can have.

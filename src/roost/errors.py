@@ -16,6 +16,8 @@
     └── AuditFailed       do not trust the database until it is known why
 """
 
+from collections.abc import Callable
+
 
 def first_line(error: BaseException) -> str:
     """Return the first line of what another program said."""
@@ -26,6 +28,10 @@ class RoostError(Exception):
     """Base of all errors raised on purpose; ``exit_code`` is what the command ends with."""
 
     exit_code = 1
+
+    def __reduce__(self) -> tuple[Callable[..., "RoostError"], tuple[object, ...]]:
+        # Between processes the fields travel; what ``__init__`` made of them is not made again.
+        return _arrived, (type(self), self.args, self.__dict__)
 
 
 class BadRequest(RoostError):
@@ -101,3 +107,9 @@ class AuditFailed(RoostError):
     """The database breaks a rule that it must keep."""
 
     exit_code = 8
+
+
+def _arrived(kind: type[RoostError], args: tuple[object, ...], fields: dict[str, object]) -> RoostError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error

@@ -13,8 +13,8 @@ from roost.simulator.traces.openb import GPU_MILLI
 from roost.simulator.world import Workload
 
 FreeByProvider = Callable[[str], Amounts]
-# Per distinct need of one instance: VCPU, MEMORY_MB, then one entry a GPU: amount and any-of traits.
-_Need = tuple[int, int, tuple[tuple[int, tuple[frozenset[str], ...]], ...]]
+# What one instance asks of GPUs: one entry each, amount and any-of traits.
+_Gpus = tuple[tuple[int, tuple[frozenset[str], ...]], ...]
 
 
 def stranded_share(free: Amounts, piece: int) -> float:
@@ -44,8 +44,8 @@ def typical_amounts(workload: Workload) -> dict[str, int]:
     return {resource_class: _lower_median(counts) for resource_class, counts in pieces.items()}
 
 
-def gpu_fragmentation(workload: Workload, free: FreeByProvider) -> float | None:
-    """Return the expected fragment of all GPUs, as a share of their capacity; None without fractions of GPUs.
+class GpuFragmentation:
+    """The expected fragment of all GPUs of a workload's fleet, by what the workload asks.
 
     The fragment of a node for one need is what it has free of GPUs, if the need does not fit there or
     asks no GPU; else what is free on GPUs that cannot serve it. Nodes are summed, needs are weighted by
@@ -55,31 +55,49 @@ def gpu_fragmentation(workload: Workload, free: FreeByProvider) -> float | None:
         "Beware of Fragmentation" (FGD), USENIX ATC 2023, section 4; there needs are the most frequent
         95 %, and memory is not looked at. Here all needs count, and memory must fit.
     """
-    nodes = _nodes(workload.fleet, free)
-    if nodes is None:
-        return None
-    needs: Counter[_Need] = Counter()
-    for request in _requests(workload):
-        needs[_need(request)] += request.count
-    if not needs:
-        return None
-    fragments = sum(count * _fragment(nodes, need) for need, count in needs.items())
-    return float(fragments / needs.total() / nodes.capacity)
+
+    def __init__(self, workload: Workload) -> None:
+        """Learn the nodes and the needs, once for any number of moments."""
+        self._fleet = _nodes(workload.fleet)
+        # How often each VCPU and MEMORY_MB are asked beside the same GPUs.
+        self._needs: dict[_Gpus, Counter[tuple[int, int]]] = {}
+        for request in () if self._fleet is None else _requests(workload):
+            beside = self._needs.setdefault(_gpus(request), Counter())
+            beside[request.flavor.vcpus, request.flavor.memory_mb] += request.count
+
+    def share(self, free: FreeByProvider) -> float | None:
+        """Return the fragment as a share of the capacity of all GPUs; None without fractions of GPUs."""
+        if self._fleet is None or not self._needs:
+            return None
+        nodes = _free_now(self._fleet, free)
+        fragments = sum(_fragments(nodes, gpus, beside) for gpus, beside in self._needs.items())
+        asked = sum(beside.total() for beside in self._needs.values())
+        return float(fragments / asked / self._fleet.capacity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Fleet:
+    """Where free amounts belong; GPUs are a matrix with as many columns as the widest root has GPUs."""
+
+    rows: dict[str, Amounts]  # of VCPU and MEMORY_MB: shape (providers that offer it,), rows of their roots
+    gpus: tuple[Amounts, ...]  # rows and columns, each of shape (GPUs,)
+    kinds: Amounts  # shape (roots, widest), row in ``traits``
+    traits: list[frozenset[str]]
+    capacity: int  # of all GPUs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Nodes:
-    """Free amounts of all roots; GPUs as a matrix with as many columns as the widest has GPUs."""
+    """Free amounts of all roots at one moment."""
 
     vcpus: Amounts  # shape (roots,)
     memory_mb: Amounts  # shape (roots,)
     gpus: Amounts  # shape (roots, widest), 0 where there is none
     kinds: Amounts  # same shape, row in ``traits``
     traits: list[frozenset[str]]
-    capacity: int  # of all GPUs
 
 
-def _nodes(fleet: Fleet, free: FreeByProvider) -> _Nodes | None:
+def _nodes(fleet: Fleet) -> _Fleet | None:
     gpus = [provider for provider in fleet.providers if GPU_MILLI in provider.inventories]
     if not gpus:
         return None
@@ -93,49 +111,54 @@ def _nodes(fleet: Fleet, free: FreeByProvider) -> _Nodes | None:
         places.append((row, widths[row]))
         widths[row] += 1
         traits.setdefault(gpu.traits, len(traits))
-    free_gpus = np.zeros((len(rows), max(widths.values())), dtype=np.int64)
-    kinds = np.zeros_like(free_gpus)
+    kinds = np.zeros((len(rows), max(widths.values())), dtype=np.int64)
     at = tuple(np.array(places, dtype=np.int64).T)
-    free_gpus[at] = free(GPU_MILLI)
     kinds[at] = [traits[gpu.traits] for gpu in gpus]
-    return _Nodes(
-        vcpus=_by_root(fleet, rows, free=free, resource_class="VCPU"),
-        memory_mb=_by_root(fleet, rows, free=free, resource_class="MEMORY_MB"),
-        gpus=free_gpus,
+    return _Fleet(
+        rows={resource_class: _offering(fleet, rows, resource_class) for resource_class in ("VCPU", "MEMORY_MB")},
+        gpus=at,
         kinds=kinds,
         traits=list(traits),
         capacity=sum(gpu.inventories[GPU_MILLI].capacity for gpu in gpus),
     )
 
 
-def _by_root(fleet: Fleet, rows: Mapping[str, int], *, free: FreeByProvider, resource_class: str) -> Amounts:
-    amounts = np.zeros(len(rows), dtype=np.int64)
-    offering = [provider for provider in fleet.providers if resource_class in provider.inventories]
-    if not offering:
-        return amounts
-    at = np.array([rows[provider.parent_uuid or provider.uuid] for provider in offering], dtype=np.int64)
-    np.add.at(amounts, at, free(resource_class))
-    return amounts
+def _offering(fleet: Fleet, rows: Mapping[str, int], resource_class: str) -> Amounts:
+    offering = (provider for provider in fleet.providers if resource_class in provider.inventories)
+    return np.array([rows[provider.parent_uuid or provider.uuid] for provider in offering], dtype=np.int64)
 
 
-def _fragment(nodes: _Nodes, need: _Need) -> int:
-    vcpus, memory_mb, gpus = need
-    idle: Amounts = nodes.gpus.sum(axis=1)
+def _free_now(fleet: _Fleet, free: FreeByProvider) -> _Nodes:
+    gpus = np.zeros_like(fleet.kinds)
+    gpus[fleet.gpus] = free(GPU_MILLI)
+    own = {resource_class: np.zeros(len(gpus), dtype=np.int64) for resource_class in fleet.rows}
+    for resource_class, rows in fleet.rows.items():
+        if len(rows):
+            np.add.at(own[resource_class], rows, free(resource_class))
+    return _Nodes(vcpus=own["VCPU"], memory_mb=own["MEMORY_MB"], gpus=gpus, kinds=fleet.kinds, traits=fleet.traits)
+
+
+def _fragments(nodes: _Nodes, gpus: _Gpus, beside: Counter[tuple[int, int]]) -> int:
+    """Return the fragments of all needs that ask these GPUs, each as often as it is asked."""
+    idle = int(nodes.gpus.sum())
     if not gpus:
-        return int(idle.sum())
+        return idle * beside.total()
     # All GPUs of a need ask the same: such are the pods of the trace, and the first speaks for the others.
     amount, required = gpus[0]
     allowed = np.array([all(traits & any_of for any_of in required) for traits in nodes.traits])
     serving = (nodes.gpus >= amount) & allowed[nodes.kinds]
-    fits = (nodes.vcpus >= vcpus) & (nodes.memory_mb >= memory_mb) & (serving.sum(axis=1) >= len(gpus))
-    useful = np.where(serving, nodes.gpus, 0).sum(axis=1)
-    return int((idle - np.where(fits, useful, 0)).sum())
+    useful: Amounts = np.where(serving, nodes.gpus, 0).sum(axis=1)
+    has_enough = serving.sum(axis=1) >= len(gpus)
+    fragments = 0
+    for (vcpus, memory_mb), count in beside.items():
+        fits = has_enough & (nodes.vcpus >= vcpus) & (nodes.memory_mb >= memory_mb)
+        fragments += count * (idle - int(useful[fits].sum()))
+    return fragments
 
 
-def _need(request: Request) -> _Need:
+def _gpus(request: Request) -> _Gpus:
     asking = (group for group in request.groups if GPU_MILLI in group.resources)
-    gpus = tuple((group.resources[GPU_MILLI], group.required) for group in asking)
-    return request.flavor.vcpus, request.flavor.memory_mb, gpus
+    return tuple((group.resources[GPU_MILLI], group.required) for group in asking)
 
 
 def _requests(workload: Workload) -> list[Request]:

@@ -5,16 +5,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-import numpy as np
-
 from roost.engine.types import Amounts
 from roost.errors import BadRequest
 from roost.model.decision import Decision
 from roost.model.fleet import Departure, Fleet
 from roost.model.request import Request
 from roost.scheduler.explain import bare_reason
-from roost.simulator.fragmentation import gpu_fragmentation, stranded_share, typical_amounts
 from roost.simulator.report import ClassUse, RefusedReason, ReplayReport
+from roost.simulator.series import Watch, percentiles_us
 from roost.simulator.world import Workload
 
 CHUNK = 64  # acts handed over at once: what the store commits together
@@ -69,7 +67,7 @@ def replay(
     started_s = elapsed_s()
     scheduling.install(workload.fleet)
     install_s = elapsed_s() - started_s
-    tally = _Tally()
+    tally, watch = _Tally(), Watch(workload, scheduling)
     acts = [event.act for event in workload.events]
     for first in range(0, len(acts), chunk):
         part = acts[first : first + chunk]
@@ -77,10 +75,12 @@ def replay(
         decisions = scheduling.work(part)
         tally.work_s += elapsed_s() - started_s
         tally.add(part, decisions)
-        tally.see(scheduling.utilisation())
+        used = scheduling.utilisation()
+        tally.see(used)
+        watch.look(first + len(part), counted=tally, used=used)
         if progress is not None:
             progress(first + len(part), len(acts))
-    return _report(workload, scheduling, tally=tally, install_s=install_s)
+    return _report(workload, scheduling, tally=tally, watch=watch, install_s=install_s)
 
 
 class _Tally:
@@ -119,10 +119,11 @@ class _Tally:
             self.peaks[resource_class] = max(used, self.peaks.get(resource_class, 0))
 
 
-def _report(workload: Workload, scheduling: Scheduling, *, tally: _Tally, install_s: float) -> ReplayReport:
+def _report(
+    workload: Workload, scheduling: Scheduling, *, tally: _Tally, watch: Watch, install_s: float
+) -> ReplayReport:
     requests = len(tally.decision_s)
-    durations_us = np.array(tally.decision_s or [0.0]) * 1e6
-    p50, p99 = np.percentile(durations_us, [50, 99], method="inverted_cdf").tolist()
+    p50, p99 = percentiles_us(tally.decision_s) or (0.0, 0.0)
     return ReplayReport(
         workload=workload.name,
         notes=workload.notes,
@@ -142,17 +143,17 @@ def _report(workload: Workload, scheduling: Scheduling, *, tally: _Tally, instal
         decisions_per_s=requests / tally.work_s if tally.work_s > 0 else 0.0,
         work_s=tally.work_s,
         install_s=install_s,
-        classes=_classes(workload, scheduling, peaks=tally.peaks),
-        gpu_fragmentation=gpu_fragmentation(workload, scheduling.free_by_provider),
+        classes=_classes(scheduling, watch, peaks=tally.peaks),
+        gpu_fragmentation=watch.gpu_fragmentation(),
+        series=watch.series(),
+        host_use=watch.hosts(),
     )
 
 
-def _classes(workload: Workload, scheduling: Scheduling, *, peaks: dict[str, int]) -> list[ClassUse]:
-    typical = typical_amounts(workload)
+def _classes(scheduling: Scheduling, watch: Watch, *, peaks: dict[str, int]) -> list[ClassUse]:
     uses: list[ClassUse] = []
     for resource_class, (used, capacity) in scheduling.utilisation().items():
-        piece = typical.get(resource_class)
-        stranded = None if piece is None else stranded_share(scheduling.free_by_provider(resource_class), piece)
+        piece = watch.typical.get(resource_class)
         uses.append(
             ClassUse(
                 resource_class=resource_class,
@@ -160,7 +161,7 @@ def _classes(workload: Workload, scheduling: Scheduling, *, peaks: dict[str, int
                 used=used,
                 peak=max(used, peaks.get(resource_class, 0)),
                 typical=piece,
-                stranded_share=stranded,
+                stranded_share=None if piece is None else watch.stranded(resource_class),
             )
         )
     return uses

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,8 +10,13 @@ from pathlib import Path
 import msgspec
 
 from roost.errors import BadFile
+from roost.simulator.series import HostUse, Series
 
+# Raised when a field changes its meaning or goes; new fields alone do not raise it.
+REPORT_VERSION = 1
 _REASONS_SHOWN = 10
+# Of numbers and nulls: hundreds of lines that nobody reads.
+_LONG_LIST = re.compile(rb"\[[\s0-9.,eEnul+-]+\]")
 
 
 class RefusedReason(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +41,7 @@ class ClassUse(msgspec.Struct, frozen=True, kw_only=True):
 class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of one replay. All or nothing: a request counts once, whatever its number of instances."""
 
+    version: int = REPORT_VERSION
     workload: str
     notes: tuple[str, ...] = ()
     hosts: int
@@ -51,12 +58,14 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     work_s: float
     install_s: float
     classes: list[ClassUse] = []
-    gpu_fragmentation: float | None = None  # share of all GPUs; see ``fragmentation.gpu_fragmentation``
+    gpu_fragmentation: float | None = None  # share of all GPUs; see ``fragmentation.GpuFragmentation``
+    series: Series | None = None  # along the way
+    host_use: HostUse | None = None  # at the end
 
 
-def to_json(report: ReplayReport) -> bytes:
-    """Return the report as JSON for programs, indented and ended by a newline."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
+def to_json(report: msgspec.Struct) -> bytes:
+    """Return a report as JSON for programs, indented and ended by a newline; long lists have a line each."""
+    return _LONG_LIST.sub(_one_line, msgspec.json.format(msgspec.json.encode(report), indent=2)) + b"\n"
 
 
 def to_text(report: ReplayReport) -> str:
@@ -76,7 +85,7 @@ def to_text(report: ReplayReport) -> str:
         rows.append(("GPU fragmentation", share, "of all GPUs, free but expected to be of no use"))
     parts = [f"replay of {report.workload}"]
     parts += [f"  ({note})" for note in report.notes]
-    parts += ["", *_aligned(rows, right={1})]
+    parts += ["", *aligned(rows, right={1})]
     if report.refused_reasons:
         parts += ["", "refused", *_reasons(report.refused_reasons)]
     if report.classes:
@@ -85,8 +94,8 @@ def to_text(report: ReplayReport) -> str:
 
 
 @contextmanager
-def json_file(path: str | None) -> Iterator[Callable[[ReplayReport], None]]:
-    """Give a function that writes the report to a file as JSON; None: nowhere.
+def json_file(path: str | None) -> Iterator[Callable[[msgspec.Struct], None]]:
+    """Give a function that writes a report to a file as JSON; None: nowhere.
 
     A replay may take hours, so the file is tried before it; it appears, or changes, only when it is whole.
 
@@ -99,12 +108,12 @@ def json_file(path: str | None) -> Iterator[Callable[[ReplayReport], None]]:
     target = Path(path)
     beside = target
 
-    def write(report: ReplayReport) -> None:
-        with _writable(path):
+    def write(report: msgspec.Struct) -> None:
+        with writable(path):
             beside.write_bytes(to_json(report))
             beside.replace(target)
 
-    with _writable(path):
+    with writable(path):
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not target.exists() or target.is_file():  # A device or a pipe is written as it is.
@@ -117,8 +126,13 @@ def json_file(path: str | None) -> Iterator[Callable[[ReplayReport], None]]:
             beside.unlink(missing_ok=True)
 
 
+def _one_line(found: "re.Match[bytes]") -> bytes:
+    return b" ".join(found[0].split()).replace(b"[ ", b"[").replace(b" ]", b"]")
+
+
 @contextmanager
-def _writable(path: str) -> Iterator[None]:
+def writable(path: str) -> Iterator[None]:
+    """Turn what keeps a file from being written into a ``BadFile`` that names it."""
     try:
         yield
     except OSError as error:
@@ -135,7 +149,7 @@ def _reasons(reasons: list[RefusedReason]) -> list[str]:
                 f"for {len(rest):,} other reason{'' if len(rest) == 1 else 's'}",
             )
         )
-    return _aligned(rows, right={0})
+    return aligned(rows, right={0})
 
 
 def _classes(classes: list[ClassUse]) -> list[str]:
@@ -152,14 +166,15 @@ def _classes(classes: list[ClassUse]) -> list[str]:
             stranded,
             "-" if use.typical is None else f"{use.typical:,}",
         ))  # fmt: skip
-    return _aligned(rows, right=set(range(1, 8)))
+    return aligned(rows, right=set(range(1, 8)))
 
 
 def _percent(part: int, whole: int) -> str:
     return f"{part / whole:.1%}" if whole else "-"
 
 
-def _aligned(rows: list[tuple[str, ...]], *, right: set[int]) -> list[str]:
+def aligned(rows: list[tuple[str, ...]], *, right: set[int]) -> list[str]:
+    """Return rows as indented lines whose columns stand below each other, those in ``right`` to the right."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return [
         "  "

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from roost.simulator.fragmentation import gpu_fragmentation, stranded_share, typical_amounts
+from roost.simulator.fragmentation import GpuFragmentation, stranded_share, typical_amounts
 from roost.simulator.traces.cospot import fleet_of
 from roost.simulator.traces.formats import open_workload
 from roost.simulator.world import Options, Stay, workload_of
@@ -60,7 +60,7 @@ def test_the_typical_amount_is_the_lower_median_over_instances():
     ],
 )
 def test_gpu_fragmentation_is_the_expected_useless_share(tmp_path, pods, free, fragment):
-    assert gpu_fragmentation(openb(tmp_path, *pods), free) == pytest.approx(fragment / 3000)
+    assert GpuFragmentation(openb(tmp_path, *pods)).share(free) == pytest.approx(fragment / 3000)
 
 
 def test_the_free_amounts_of_a_scheduler_come_in_the_order_of_the_fleet(tmp_path):
@@ -69,4 +69,4 @@ def test_the_free_amounts_of_a_scheduler_come_in_the_order_of_the_fleet(tmp_path
     scheduling.install(workload.fleet)
     scheduling.work([event.act for event in workload.events])
     # a: 0 and 1000 free; b: 600 free. Whole: 600 lost. Fraction on P100: 1000 of a lost.
-    assert gpu_fragmentation(workload, scheduling.free_by_provider) == pytest.approx((600 + 1000) / 2 / 3000)
+    assert GpuFragmentation(workload).share(scheduling.free_by_provider) == pytest.approx((600 + 1000) / 2 / 3000)

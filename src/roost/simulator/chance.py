@@ -1,0 +1,24 @@
+"""Chance that repeats itself, so that two replays differ in nothing that was not meant to differ."""
+
+import random
+
+
+class SeededRandom:
+    """Satisfies ``roost.ports.Random``: the same seeds and uuids in every run."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._chance = random.Random(seed)
+        self._made = 0  # uuids
+
+    def seed(self) -> int:
+        """Return the next seed, 0..2**62 - 1."""
+        return self._chance.getrandbits(62)
+
+    def uuids(self, count: int) -> list[bytes]:
+        """Return the next uuids, 16 bytes each: of version 7, with their number in the place of the time."""
+        found = []
+        for _ in range(count):
+            self._made += 1
+            tail = self._chance.getrandbits(80) & ~(0xF << 76 | 0x3 << 62) | 0x7 << 76 | 0x2 << 62
+            found.append(self._made.to_bytes(6, "big") + tail.to_bytes(10, "big"))
+        return found

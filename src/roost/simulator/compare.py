@@ -1,0 +1,286 @@
+"""Policies beside each other: the same workloads under each, and their figures with the spread over seeds."""
+
+import statistics
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from roost.errors import BadRequest
+from roost.simulator.replay import Progress
+from roost.simulator.report import ClassUse, ReplayReport, aligned, writable
+from roost.simulator.runs import Policy, Run, Source, result_of
+from roost.simulator.workers import work
+
+# Raised when a field changes its meaning or goes; new fields alone do not raise it.
+COMPARISON_VERSION = 1
+
+Unit = Literal["count", "share", "us", "per_s"]
+Better = Literal["more", "less", "no"]
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure of one policy over the seeds."""
+
+    mean: float
+    least: float
+    most: float
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure of all policies."""
+
+    name: str
+    unit: Unit
+    better: Better  # "no": neither more nor less is better by itself
+    spreads: list[Spread]  # one a policy
+    best: str | None  # the policy that is better than all others at every seed of theirs and its
+
+
+class PolicyRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """One policy, and what came of it."""
+
+    name: str
+    settings: str  # fingerprint, hexadecimal; decisions are stored with the same
+    reports: list[ReplayReport]  # one a seed
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of several policies."""
+
+    version: int = COMPARISON_VERSION
+    workload: str
+    notes: tuple[str, ...]  # those that all runs share
+    seeds: list[int | None]
+    jobs: int  # runs at a time; above 1 they disturb each other's durations
+    runs_found: int  # done before, with their results there
+    figures: list[Figure]
+    policies: list[PolicyRuns]
+
+
+def compare(
+    source: Source,
+    policies: Sequence[Policy],
+    *,
+    seeds: Sequence[int | None],
+    jobs: int = 1,
+    results: Path | None = None,
+    data: Path | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Replay a workload under each policy with each seed, and put the figures beside each other.
+
+    Args:
+        seeds: of the workloads and draws, the same for all policies; None: a trace as it stands.
+        jobs: processes.
+        results: folder where each finished run leaves its result, and where finished ones are looked for;
+            None: a temporary one.
+        data: folder that gets a database a run; None: they are in memory.
+        progress: told the acts done and expected of all runs that are to be done.
+
+    Raises:
+        BadRequest: there are no jobs, or something is there twice.
+        BadFile: the trace is wrong, a result is not what it should be, or a file cannot be written.
+        RoostError: what the first run that failed said; the results of finished ones stay.
+    """
+    if jobs < 1:
+        raise BadRequest(f"there must be 1 job or more, got {jobs}")
+    for name, values in (("policy", [policy.name for policy in policies]), ("seed", list(seeds))):
+        if not values or len(set(values)) < len(values):
+            raise BadRequest(f"a {name} is missing, or there twice: {', '.join(map(str, values))}")
+    with (
+        nullcontext(str(results))
+        if results is not None
+        else tempfile.TemporaryDirectory(prefix="roost-results-") as folder
+    ):
+        with writable(folder):
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        place = None if data is None else str(data)
+        runs = [
+            Run(source=source, policy=policy, seed=seed, results=folder, data=place)
+            for policy in policies for seed in seeds
+        ]  # fmt: skip
+        found = [result_of(run) for run in runs]
+        # Policies that differ in their names alone share their runs.
+        missing = {run.fingerprint(): run for run, report in zip(runs, found, strict=True) if report is None}
+        work(list(missing.values()), jobs=jobs, progress=progress)
+        reports = [report or result_of(run) for run, report in zip(runs, found, strict=True)]
+    return _comparison(policies, reports, seeds=seeds, jobs=min(jobs, len(runs)), found=len(runs) - found.count(None))
+
+
+def figures_of(policies: Sequence[PolicyRuns], *, is_alone: bool) -> list[Figure]:
+    """Return the figures of policies that were replayed with the same seeds.
+
+    Args:
+        policies: one or more, with as many reports each.
+        is_alone: whether each replay ran while no other did.
+    """
+    first = policies[0].reports[0]
+    listed: list[tuple[str, Unit, Better, Callable[[ReplayReport], float | None]]] = [
+        ("requests", "count", "no", lambda report: report.requests),
+        ("placed", "count", "more", lambda report: report.placed),
+        ("refused", "count", "less", lambda report: report.refused),
+        ("instances placed", "count", "more", lambda report: report.instances_placed),
+        ("instances alive at the end", "count", "no", lambda report: report.instances_alive),
+        ("hosts empty at the end", "count", "no", _hosts_empty),
+    ]
+    for use in first.classes:
+        name = use.resource_class
+        listed += [
+            (f"{name}, peak", "share", "no", _of_class(name, lambda use: use.peak / use.capacity)),
+            (f"{name}, used at the end", "share", "no", _of_class(name, lambda use: use.used / use.capacity)),
+            (f"{name}, stranded of the free", "share", "no", _of_class(name, lambda use: use.stranded_share)),
+        ]
+    listed += [
+        ("GPU fragmentation", "share", "less", lambda report: report.gpu_fragmentation),
+        ("decision p50, µs", "us", "less", lambda report: report.decision_us_p50),
+        ("decision p99, µs", "us", "less", lambda report: report.decision_us_p99),
+        ("decisions a second", "per_s", "more", lambda report: report.decisions_per_s),
+    ]
+    # A duration says little that was taken once, or while others were at work.
+    told: set[Unit] = {"count", "share"}
+    if is_alone and len(policies[0].reports) > 1:
+        told |= {"us", "per_s"}
+    found = [
+        _figure(name, unit, better if unit in told else "no", policies=policies, of=of)
+        for name, unit, better, of in listed
+    ]
+    return [figure for figure in found if figure is not None]
+
+
+def policy_names(paths: Sequence[Path]) -> list[str]:
+    """Return a name for each settings file: its stem; where several have the same, with the folder before it.
+
+    >>> policy_names([Path("old/pack.toml"), Path("new/pack.toml"), Path("spread.toml")])
+    ['old/pack', 'new/pack', 'spread']
+
+    Raises:
+        BadRequest: two are the same file, or cannot be told apart by that.
+    """
+    stems = [path.stem for path in paths]
+    names = [
+        path.stem if stems.count(path.stem) == 1 else f"{path.resolve().parent.name}/{path.stem}" for path in paths
+    ]
+    for name in names:
+        if names.count(name) > 1:
+            raise BadRequest(f"two settings files would both be called {name}: give one another name")
+    return names
+
+
+def to_text(comparison: Comparison) -> str:
+    """Return the comparison as text for people, ended by a newline."""
+    names = [policy.name for policy in comparison.policies]
+    rows = [("", *names)]
+    for figure in comparison.figures:
+        cells = [_cell(spread, figure.unit) + (" *" if figure.best == name else "")
+                 for name, spread in zip(names, figure.spreads, strict=True)]  # fmt: skip
+        rows.append((figure.name, *cells))
+    if any(figure.best for figure in comparison.figures):
+        # The marks stand beside the numbers, not in their column.
+        rows = [(row[0], *(cell if cell.endswith(" *") else f"{cell}  " for cell in row[1:])) for row in rows]
+    lines = [f"comparison of {comparison.workload}", *(f"  ({note})" for note in comparison.notes)]
+    lines += [f"  ({note})" for note in _remarks(comparison)]
+    return "\n".join([*lines, "", *aligned(rows, right=set(range(1, len(names) + 1)))]) + "\n"
+
+
+def _comparison(
+    policies: Sequence[Policy], results: Sequence[ReplayReport | None], *, seeds: Sequence[int | None], jobs: int,
+    found: int,
+) -> Comparison:  # fmt: skip
+    reports = [report for report in results if report is not None]
+    assert len(reports) == len(results), "a run without a result"
+    kept = [
+        PolicyRuns(
+            name=policy.name,
+            settings=policy.settings.fingerprint().hex(),
+            reports=reports[number * len(seeds) : (number + 1) * len(seeds)],
+        )
+        for number, policy in enumerate(policies)
+    ]
+    first = reports[0]
+    return Comparison(
+        workload=first.workload if len({report.workload for report in reports}) == 1 else _stem(reports),
+        notes=tuple(note for note in first.notes if all(note in report.notes for report in reports)),
+        seeds=list(seeds),
+        jobs=jobs,
+        runs_found=found,
+        figures=figures_of(kept, is_alone=jobs == 1),
+        policies=kept,
+    )
+
+
+def _stem(reports: Sequence[ReplayReport]) -> str:
+    """Return the name that generated workloads of several seeds share."""
+    return reports[0].workload.rpartition("-seed")[0]
+
+
+def _hosts_empty(report: ReplayReport) -> float | None:
+    return None if report.host_use is None else report.host_use.hosts_empty
+
+
+def _of_class(name: str, share: Callable[[ClassUse], float | None]) -> Callable[[ReplayReport], float | None]:
+    def of(report: ReplayReport) -> float | None:
+        return next((share(use) for use in report.classes if use.resource_class == name and use.capacity), None)
+
+    return of
+
+
+def _figure(
+    name: str, unit: Unit, better: Better, *, policies: Sequence[PolicyRuns],
+    of: Callable[[ReplayReport], float | None],
+) -> Figure | None:  # fmt: skip
+    """Return a figure; None where a run lacks it."""
+    spreads: list[Spread] = []
+    for policy in policies:
+        values = [value for report in policy.reports if (value := of(report)) is not None]
+        if len(values) < len(policy.reports):
+            return None
+        spreads.append(Spread(mean=statistics.fmean(values), least=min(values), most=max(values)))
+    best = _best(spreads, better) if len(policies) > 1 else None
+    return Figure(
+        name=name, unit=unit, better=better, spreads=spreads, best=None if best is None else policies[best].name
+    )
+
+
+def _best(spreads: Sequence[Spread], better: Better) -> int | None:
+    """Return the place of the spread that lies wholly on the better side of all others."""
+    for place, spread in enumerate(spreads):
+        others = [other for number, other in enumerate(spreads) if number != place]
+        if better == "more" and all(spread.least > other.most for other in others):
+            return place
+        if better == "less" and all(spread.most < other.least for other in others):
+            return place
+    return None
+
+
+def _remarks(comparison: Comparison) -> list[str]:
+    count = len(comparison.seeds)
+    seeds = ", ".join(str(seed) for seed in comparison.seeds if seed is not None)
+    remarks = []
+    if count > 1:
+        remarks.append(f"mean and least..most of {count} seeds: {seeds}")
+    elif seeds:
+        remarks.append(f"seed {seeds}")
+    if any(figure.best for figure in comparison.figures):
+        remarks.append("* is better than the others" + (", whatever the seed" if count > 1 else ""))
+    if comparison.jobs > 1:
+        remarks.append(f"up to {comparison.jobs} runs at a time, which disturb each other's durations")
+    if comparison.runs_found:
+        done = len(comparison.policies) * count
+        remarks.append(f"{comparison.runs_found} of {done} runs had been done before")
+    return remarks
+
+
+def _cell(spread: Spread, unit: Unit) -> str:
+    mean, least, most = (_number(value, unit) for value in (spread.mean, spread.least, spread.most))
+    sign = "%" if unit == "share" else ""
+    return f"{mean}{sign}" if least == most else f"{mean}{sign} ({least}..{most})"
+
+
+def _number(value: float, unit: Unit) -> str:
+    if unit == "share":
+        return f"{value * 100:.1f}"
+    return f"{value:,.0f}" if unit != "count" or float(value).is_integer() else f"{value:,.1f}"

@@ -1,0 +1,39 @@
+"""Curves with their spread: what several seeds said of the same figure along the way."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Curve:
+    """A figure over the requests decided; all arrays float64, shape (points,)."""
+
+    requests: np.ndarray
+    mean: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
+    runs: int
+
+
+def curve_of(runs: Sequence[tuple[Sequence[int], Sequence[float | None]]]) -> Curve | None:
+    """Return the curve of several runs.
+
+    Args:
+        runs: requests decided at each moment, not falling, and the figure then; None: it is not known then.
+
+    Returns:
+        Points at the moments of the first run up to where the shortest ends; between moments of another run its
+        figure is taken to go straight. None where a run has no figure at all.
+    """
+    known = [
+        np.array([(asked, value) for asked, value in zip(*run, strict=True) if value is not None], dtype=np.float64)
+        for run in runs
+    ]
+    if not known or not all(len(points) for points in known):
+        return None
+    at = known[0][:, 0]
+    at = at[at <= min(points[-1, 0] for points in known)]
+    table = np.array([np.interp(at, points[:, 0], points[:, 1]) for points in known])
+    return Curve(requests=at, mean=table.mean(axis=0), least=table.min(axis=0), most=table.max(axis=0), runs=len(known))

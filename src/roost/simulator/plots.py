@@ -1,0 +1,302 @@
+"""Plots of replays, one file a question: each policy has one colour in all of them."""
+
+import importlib.util
+import io
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from roost.errors import Unavailable
+from roost.simulator.curves import Curve, curve_of
+from roost.simulator.report import ReplayReport, writable
+from roost.simulator.runs import write_whole
+from roost.simulator.series import Series
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Reports = Mapping[str, Sequence[ReplayReport]]  # policy -> one report a seed
+_Value = Callable[[ReplayReport, Series], Sequence[float | None] | None]
+
+_SIZE_INCHES, _DPI = (12.0, 8.0), 100
+# Okabe and Ito's palette: apart for every kind of colour vision, and in print. Yellow is too pale for a line.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+_DASHES = ((0, ()), (0, (6, 2)), (0, (2, 1.5)))  # the next round through the colours
+_PANELS_MAX = 6
+_DAY_S, _HOUR_S = 86_400.0, 3_600.0
+_HEAT = "viridis"
+_MISSING = (0.87, 0.87, 0.87, 1.0)
+
+
+def prepare(folder: Path) -> None:
+    """Make sure before any work that plots can be drawn into a folder.
+
+    Raises:
+        Unavailable: what draws them is not installed.
+        BadFile: the folder cannot be written.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise Unavailable("plots need matplotlib: install roost[plot], or leave --plot out")
+    with writable(str(folder)):
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".roost-plot"
+        probe.touch()
+        probe.unlink()
+
+
+def draw(reports: Reports, folder: Path, *, title: str) -> list[Path]:
+    """Draw all plots that the reports give reason for; return their files.
+
+    Args:
+        reports: by the name of the policy, all of the same workload; one a seed.
+        folder: where the files go; those of the same names are replaced.
+        title: what was replayed.
+
+    Raises:
+        BadFile: a file cannot be written.
+    """
+    figures = {
+        "requests": _requests(reports, title),
+        "utilisation": _utilisation(reports, title),
+        "fragmentation": _fragmentation(reports, title),
+        "latency": _latency(reports, title),
+        "hosts": _hosts(reports, title),
+    }
+    paths: list[Path] = []
+    for name, figure in figures.items():
+        if figure is None:
+            continue
+        image = io.BytesIO()
+        # Without the name and version of the library two equal figures are equal files.
+        figure.savefig(image, format="png", dpi=_DPI, metadata={"Software": None})
+        paths.append(folder / f"{name}.png")
+        write_whole(paths[-1], image.getvalue())
+    return paths
+
+
+def _requests(reports: Reports, title: str) -> "Figure | None":
+    return _panels(
+        reports,
+        f"{title}: requests placed and refused",
+        {
+            "placed so far": lambda _, series: series.placed,
+            "refused so far": lambda _, series: series.refused,
+        },
+        unit="requests",
+    )
+
+
+def _utilisation(reports: Reports, title: str) -> "Figure | None":
+    def used(name: str) -> _Value:
+        return lambda report, series: _percent_of(series.used.get(name), _capacities(report).get(name, 0))
+
+    names = list(next(iter(reports.values()))[0].classes)
+    asked = [use.resource_class for use in names if use.typical is not None and use.capacity][:_PANELS_MAX]
+    return _panels(
+        reports, f"{title}: in use of each class, whole fleet", {name: used(name) for name in asked},
+        unit="% of capacity", top=100.0,
+    )  # fmt: skip
+
+
+def _fragmentation(reports: Reports, title: str) -> "Figure | None":
+    def stranded(name: str) -> _Value:
+        return lambda _, series: _percent_of(series.stranded_share.get(name), 1)
+
+    first = next(iter(reports.values()))[0]
+    panels: dict[str, _Value] = {}
+    if first.gpu_fragmentation is not None:
+        panels["GPUs free but expected to be of no use, % of all GPUs"] = lambda _, series: _percent_of(
+            series.gpu_fragmentation, 1
+        )
+    for use in first.classes:
+        if use.typical is not None and len(panels) < _PANELS_MAX:
+            panels[f"{use.resource_class}: free in pieces below {use.typical:,}, % of what is free"] = stranded(
+                use.resource_class
+            )
+    return _panels(reports, f"{title}: fragmentation", panels, unit="%")
+
+
+def _latency(reports: Reports, title: str) -> "Figure | None":
+    panels: dict[str, _Value] = {
+        "median": lambda _, series: series.decision_us_p50,
+        "99th percentile": lambda _, series: series.decision_us_p99,
+    }
+    heading = f"{title}: time of a decision, search and rank, before the commit"
+    return _panels(reports, heading, panels, unit="µs, logarithmic", is_log=True)
+
+
+def _panels(
+    reports: Reports, title: str, panels: Mapping[str, _Value], *, unit: str, top: float | None = None,
+    is_log: bool = False,
+) -> "Figure | None":  # fmt: skip
+    """Draw curves of all policies in one panel a figure; None where there is nothing to draw."""
+    curves = {
+        heading: {name: curve for name, each in reports.items() if (curve := _curve(each, value)) is not None}
+        for heading, value in panels.items()
+    }
+    curves = {heading: lines for heading, lines in curves.items() if lines}
+    if not curves:
+        return None
+    figure = _figure(title)
+    columns = 1 if len(curves) <= 3 else 2
+    axes = figure.subplots(-(-len(curves) // columns), columns, sharex=True, squeeze=False).ravel()
+    for panel, (heading, lines) in zip(axes, curves.items(), strict=False):
+        for number, name in enumerate(reports):
+            if name in lines:
+                _line(panel, lines[name], number=number, width=1.6 + 2.4 * (len(reports) - 1 - number) / len(reports))
+        panel.set_title(heading, loc="left", fontsize=11)
+        panel.set_ylabel(unit)
+        _dress(panel, top=top, is_log=is_log)
+    for panel in axes[len(curves) :]:
+        panel.set_visible(False)
+    for panel in axes[max(0, len(curves) - columns) : len(curves)]:
+        panel.tick_params(labelbottom=True)
+        panel.set_xlabel("requests decided, in order of the trace's time")
+    first = next(iter(reports.values()))
+    for panel in axes[:columns]:
+        _time_above(panel, first[0])
+    _legend(figure, reports)
+    return figure
+
+
+def _figure(title: str) -> "Figure":
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    figure = Figure(figsize=_SIZE_INCHES, layout=ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.1))
+    figure.suptitle(title, fontsize=14, fontweight="bold")
+    return figure
+
+
+def _line(panel: "Axes", curve: Curve, *, number: int, width: float) -> None:
+    # Earlier policies are wider, so that they are seen below later ones that run the same way.
+    colour, dashes = _COLOURS[number % len(_COLOURS)], _DASHES[number // len(_COLOURS) % len(_DASHES)]
+    panel.plot(curve.requests, curve.mean, color=colour, linestyle=dashes, linewidth=width, zorder=3)
+    if curve.runs > 1:
+        panel.fill_between(curve.requests, curve.least, curve.most, color=colour, alpha=0.22, linewidth=0)
+
+
+def _dress(panel: "Axes", *, top: float | None, is_log: bool) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for side in ("top", "right"):
+        panel.spines[side].set_visible(False)
+    panel.grid(visible=True, which="major", color="#E5E5E5", linewidth=0.8)
+    panel.margins(x=0.01)
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    if is_log:
+        panel.set_yscale("log")
+        panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        panel.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        most = panel.get_ylim()[1] if top is None else top
+        panel.set_ylim(-0.02 * most, most)  # A line at 0 must not hide behind the axis.
+    if top is None or is_log:
+        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+
+
+def _time_above(panel: "Axes", report: ReplayReport) -> None:
+    """Show the trace's time at the ticks above a panel, for the requests that were decided by then."""
+    series = report.series
+    if series is None or not series.at_s or series.at_s[-1] <= 0:
+        return
+    span = series.at_s[-1]
+    unit_s, unit = (
+        (_DAY_S, "days") if span >= 2 * _DAY_S else (_HOUR_S, "hours") if span >= 2 * _HOUR_S else (60.0, "minutes")
+    )
+    above = panel.twiny()
+    above.set_xlim(panel.get_xlim())
+    ticks = [tick for tick in panel.get_xticks() if series.requests[0] <= tick <= series.requests[-1]]
+    times = np.interp(ticks, series.requests, series.at_s)
+    labels = ["before 0" if at_s < 0 else f"{at_s / unit_s:,.1f}" for at_s in times]
+    above.set_xticks(ticks, labels, fontsize=9, color="#555555")
+    above.set_xlabel(f"time of the trace, {unit}", fontsize=9, color="#555555")
+    above.tick_params(length=0)
+    for spine in above.spines.values():
+        spine.set_visible(False)
+
+
+def _legend(figure: "Figure", reports: Reports) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D(
+            [], [], color=_COLOURS[number % len(_COLOURS)], linewidth=3,
+            linestyle=_DASHES[number // len(_COLOURS) % len(_DASHES)],
+        )
+        for number in range(len(reports))
+    ]  # fmt: skip
+    runs = max(len(each) for each in reports.values())
+    note = f"line: mean of {runs} seeds, band: least to most" if runs > 1 else None
+    figure.legend(
+        handles, list(reports), loc="outside lower center", ncols=min(len(reports), 6), frameon=False, fontsize=12,
+        title=note,
+    )  # fmt: skip
+
+
+def _hosts(reports: Reports, title: str) -> "Figure | None":
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    uses = {name: each[0].host_use for name, each in reports.items()}
+    drawn = {name: use for name, use in uses.items() if use is not None and use.used_share}
+    if not drawn:
+        return None
+    first = next(iter(drawn.values()))
+    classes = list(first.used_share)
+    cell = "one cell a host" if first.hosts_per_cell == 1 else f"one cell {first.hosts_per_cell} hosts"
+    figure = _figure(f"{title}: how full each of {first.hosts:,} hosts is at the end")
+    panels = figure.subplots(len(drawn), len(classes), squeeze=False)
+    shape = _SIZE_INCHES[0] / len(classes) / (_SIZE_INCHES[1] / len(drawn))
+    for row, (name, use) in zip(panels, drawn.items(), strict=True):
+        for panel, resource_class in zip(row, classes, strict=True):
+            _heat(panel, use.used_share[resource_class], shape=shape)
+            panel.set_title(f"{name}: {resource_class}", loc="left", fontsize=11)
+    scale = ScalarMappable(norm=Normalize(0, 100), cmap=_HEAT)
+    bar = figure.colorbar(scale, ax=panels, shrink=0.8, pad=0.02)
+    bar.set_label("in use, % of the host's capacity")
+    cell = "one cell a host" if first.hosts_per_cell == 1 else f"one cell for {first.hosts_per_cell} hosts"
+    notes = [f"{cell}, from left to right and down; the hosts of a policy are in the same order in each class"]
+    if any(len(each) > 1 for each in reports.values()):
+        notes.append("first seed")
+    if any(None in shares for use in drawn.values() for shares in use.used_share.values()):
+        notes.append("grey: the host does not offer it")
+    figure.supxlabel("; ".join(notes), fontsize=10, color="#555555")
+    return figure
+
+
+def _heat(panel: "Axes", shares: Sequence[float | None], *, shape: float) -> None:
+    """Draw hosts as cells; what is beyond the last host stays white."""
+    import matplotlib as mpl
+
+    width = max(1, round((len(shares) * shape) ** 0.5))
+    height = -(-len(shares) // width)
+    known = np.array([np.nan if share is None else share for share in shares])
+    cells = np.ones((width * height, 4))
+    cells[: len(shares)] = mpl.colormaps[_HEAT](known)
+    cells[: len(shares)][np.isnan(known)] = _MISSING
+    panel.imshow(cells.reshape(height, width, 4), aspect="auto", interpolation="nearest")
+    panel.set_xticks([])
+    panel.set_yticks([])
+    for spine in panel.spines.values():
+        spine.set_visible(False)
+
+
+def _curve(reports: Sequence[ReplayReport], value: _Value) -> Curve | None:
+    found = [
+        (report.series.requests, values)
+        for report in reports
+        if report.series is not None and (values := value(report, report.series))
+    ]
+    return curve_of(found) if len(found) == len(reports) else None
+
+
+def _percent_of(values: Sequence[float] | None, whole: int) -> list[float | None] | None:
+    return [100.0 * value / whole for value in values] if values and whole else None
+
+
+def _capacities(report: ReplayReport) -> dict[str, int]:
+    return {use.resource_class: use.capacity for use in report.classes}

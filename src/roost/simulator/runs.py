@@ -1,0 +1,225 @@
+"""One run of a comparison: a policy, a seed, and the file that holds what came of it."""
+
+import gc
+import hashlib
+import os
+import random
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from roost import __version__
+from roost.errors import BadFile, BadRequest
+from roost.model.fleet import Fleet
+from roost.model.settings import Settings
+from roost.simulator.chance import SeededRandom
+from roost.simulator.replay import Progress, replay
+from roost.simulator.report import REPORT_VERSION, ReplayReport, writable
+from roost.simulator.traces.formats import known_formats, open_workload
+from roost.simulator.traces.generated import Recipe, generate
+from roost.simulator.world import Options, Workload
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the workload of a run comes from: a recipe, or the files of a trace."""
+
+    recipe: Recipe | None = None
+    files: dict[str, str] = {}  # path -> digest of the content
+    options: Options = Options()
+    chunk: int = 64  # as in ``replay``
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings under a name."""
+
+    name: str
+    settings: Settings
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One replay to be done."""
+
+    source: Source
+    policy: Policy
+    seed: int | None  # None: a trace as it stands
+    results: str  # folder of results
+    data: str | None = None  # folder of databases; None: in memory
+
+    def __str__(self) -> str:
+        return self.policy.name if self.seed is None else f"{self.policy.name}, seed {self.seed}"
+
+    def fingerprint(self) -> str:
+        """Return what all runs share that must have the same result, durations apart."""
+        source, settings = self.source, self.policy.settings
+        recipe = None if source.recipe is None else msgspec.structs.replace(source.recipe, seed=self.seed)
+        known = {
+            "program": __version__,
+            "report": REPORT_VERSION,
+            "recipe": recipe,
+            # Names count, because identities are made of them; folders and order do not.
+            "files": sorted((Path(path).name, digest) for path, digest in source.files.items()),
+            "options": source.options,
+            "chunk": source.chunk,
+            "seed": self.seed,
+            "settings": msgspec.Raw(settings.body()),
+            # No decision depends on the store, but durations do.
+            "store": None if self.data is None else msgspec.structs.replace(settings.store, url=""),
+        }
+        return hashlib.blake2b(msgspec.json.encode(known, order="sorted"), digest_size=16).hexdigest()
+
+    @property
+    def result_path(self) -> Path:
+        """The file that holds the result once there is one."""
+        return Path(self.results) / f"{self.fingerprint()}.json"
+
+
+class _Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a file of results holds."""
+
+    kind: Literal["roost replay result"] = "roost replay result"
+    fingerprint: str
+    policy: str  # name of the policy for which it was made
+    seed: int | None
+    report: ReplayReport
+
+
+def trace_source(paths: Sequence[Path], *, options: Options, chunk: int) -> Source:
+    """Return the source of a trace.
+
+    Raises:
+        BadFile: a file cannot be read.
+        BadRequest: none is named, or one twice.
+    """
+    if not paths:
+        raise BadRequest(f"name the files of a trace: {known_formats()}")
+    files = {str(path): _digest(str(path)) for path in paths}
+    if len(files) < len(paths):
+        raise BadRequest("a file of the trace is named twice")
+    return Source(files=files, options=options, chunk=chunk)
+
+
+def workload_for(source: Source, seed: int | None) -> Workload:
+    """Return the workload of a seed.
+
+    A recipe is followed with this seed. A trace stays what it is; only the order in which its hosts are
+    created, and so who wins among equals, is drawn from the seed.
+
+    Raises:
+        BadFile: a file of the trace is wrong, or is no longer what it was.
+        BadRequest: the options do not go with it.
+    """
+    if source.recipe is not None:
+        assert seed is not None, "a recipe without a seed"
+        return generate(msgspec.structs.replace(source.recipe, seed=seed), source.options)
+    for path, digest in source.files.items():
+        if _digest(path) != digest:
+            raise BadFile(path, "has changed since the comparison began")
+    workload = open_workload([Path(path) for path in source.files], source.options)
+    if seed is None:
+        return workload
+    return msgspec.structs.replace(
+        workload,
+        fleet=_shuffled(workload.fleet, random.Random(f"{seed}/hosts")),
+        notes=(*workload.notes, f"hosts are in an order drawn from seed {seed}"),
+    )
+
+
+def result_of(run: Run) -> ReplayReport | None:
+    """Return the result of a run, if there is one.
+
+    Raises:
+        BadFile: the file that should hold it holds something else.
+    """
+    path = run.result_path
+    try:
+        result = msgspec.json.decode(path.read_bytes(), type=_Result)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BadFile(str(path), f"cannot be read: {error.strerror or error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):  # ValidationError is one
+        result = None
+    if result is None or result.fingerprint != run.fingerprint():
+        raise BadFile(str(path), f"is not the result of {run}: move it away, or name another folder")
+    return result.report
+
+
+def carry_out(run: Run, progress: Progress | None = None) -> None:
+    """Do a run, and write its result.
+
+    Raises:
+        BadFile: the trace is wrong, the result cannot be written, or the database of the run is there already.
+        RoostError: what else ends a replay.
+    """
+    # The program is built only where it runs.
+    from roost.app import open_scratch
+
+    workload = workload_for(run.source, run.seed)
+    chance = SeededRandom(1 if run.seed is None else run.seed)
+    folder = None if run.data is None else _empty_folder(run)
+    with open_scratch(run.policy.settings, folder, random=chance) as roost:
+        report = replay(workload, roost, chunk=run.source.chunk, progress=progress)
+    if folder is not None:
+        folder.replace(_folder(run))
+    seed, name = run.seed, run.policy.name
+    result = _Result(fingerprint=run.fingerprint(), policy=name, seed=seed, report=report)
+    write_whole(run.result_path, msgspec.json.encode(result))
+    # What this run had collected for good must not stay for the next one in the same process.
+    del roost, workload
+    gc.unfreeze()
+
+
+def write_whole(path: Path, body: bytes) -> None:
+    """Write a file that appears, or changes, only when it is whole; its folder is made.
+
+    Raises:
+        BadFile: it cannot be written.
+    """
+    beside = path.with_name(f"{path.name}.{os.getpid()}.new")
+    with writable(str(path)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            beside.write_bytes(body)
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _digest(path: str) -> str:
+    try:
+        return hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+    except OSError as error:
+        raise BadFile(path, f"cannot be read: {error.strerror or error}") from None
+
+
+def _shuffled(fleet: Fleet, chance: random.Random) -> Fleet:
+    """Return the fleet with its trees of providers, and its hosts, in another order."""
+    roots: dict[str, str] = {}
+    for provider in fleet.providers:  # Parents come before children.
+        roots[provider.uuid] = provider.uuid if provider.parent_uuid is None else roots[provider.parent_uuid]
+    places = {uuid: chance.random() for uuid in dict.fromkeys(roots.values())}
+    return msgspec.structs.replace(
+        fleet,
+        providers=sorted(fleet.providers, key=lambda provider: places[roots[provider.uuid]]),
+        hosts=sorted(fleet.hosts, key=lambda host: places[roots[host.provider_uuid]]),
+    )
+
+
+def _folder(run: Run) -> Path:
+    assert run.data is not None
+    return Path(run.data) / f"{run.policy.name}{'' if run.seed is None else f'-seed{run.seed}'}".replace("/", "-")
+
+
+def _empty_folder(run: Run) -> Path:
+    """Return an empty folder for the database of a run; what an unfinished run left there goes."""
+    folder = _folder(run)
+    if folder.exists():
+        raise BadFile(str(folder), "is there already, with the database of another run: name another folder")
+    unfinished = folder.with_name(f"{folder.name}.unfinished")
+    with writable(str(unfinished)):
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+    return unfinished

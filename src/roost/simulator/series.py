@@ -1,0 +1,199 @@
+"""What a replay looks at along the way: figures at a bounded number of moments, and the hosts at the end."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+import numpy as np
+
+from roost.engine.types import Amounts
+from roost.simulator.fragmentation import GpuFragmentation, stranded_share, typical_amounts
+from roost.simulator.world import Workload
+
+MOMENTS_MAX = 240
+CELLS_MAX = 2_000
+# More classes than these are seldom read; the report has the use of all.
+_HOST_CLASSES_MAX = 4
+_USUAL = ("VCPU", "MEMORY_MB", "DISK_GB")
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures at moments of a replay, in order: every list has one entry a moment, at most ``MOMENTS_MAX``."""
+
+    at_s: list[float]  # trace time of the last event before the moment
+    requests: list[int]  # decided so far
+    placed: list[int]  # so far
+    refused: list[int]  # so far
+    instances_alive: list[int]
+    used: dict[str, list[int]]  # by resource class, over the whole fleet; capacities are in ``ReplayReport.classes``
+    stranded_share: dict[str, list[float]]  # as ``ClassUse.stranded_share``, of classes that are asked for
+    gpu_fragmentation: list[float] | None  # as ``ReplayReport.gpu_fragmentation``
+    decision_us_p50: list[float | None]  # of the decisions since the moment before; None: there were none
+    decision_us_p99: list[float | None]
+
+
+class HostUse(msgspec.Struct, frozen=True, kw_only=True):
+    """How full hosts are at the end; hosts in cells, the fullest first by the mean over the classes."""
+
+    hosts: int
+    hosts_empty: int  # nothing of these classes is used there
+    hosts_per_cell: int  # 1 up to ``CELLS_MAX`` hosts; the last cell may hold fewer
+    used_share: dict[str, list[float | None]]  # by resource class, the mean of each cell; None: not offered there
+
+
+class Counted(Protocol):
+    """What is counted since the start."""
+
+    placed: int
+    alive: set[str]
+    decision_s: list[float]
+
+
+class Watched(Protocol):
+    """What is looked at: a scheduler that holds the fleet of the workload."""
+
+    def free_by_provider(self, resource_class: str) -> Amounts:
+        """Return what is free of a class, in the order of ``Fleet.providers`` that offer it."""
+
+
+class Watch:
+    """Looks at a scheduler at moments spread evenly over the acts of a workload."""
+
+    def __init__(self, workload: Workload, scheduling: Watched) -> None:
+        self.typical = typical_amounts(workload)
+        self._workload = workload
+        self._scheduling = scheduling
+        self._gpus = GpuFragmentation(workload)
+        self._seen = 0  # decisions before the last moment
+        self._moments = 0
+        self._at_s: list[float] = []
+        self._requests: list[int] = []
+        self._placed: list[int] = []
+        self._alive: list[int] = []
+        self._used: dict[str, list[int]] = {}
+        self._stranded: dict[str, list[float]] = {}
+        self._fragmentation: list[float] = []
+        self._p50: list[float | None] = []
+        self._p99: list[float | None] = []
+
+    def look(self, done: int, *, counted: Counted, used: Mapping[str, tuple[int, int]]) -> None:
+        """Note the figures if it is time to; the last act is always such a time.
+
+        Args:
+            done: acts done so far, >= 1.
+            counted: what came of them.
+            used: amount used and capacity by resource class.
+        """
+        moment = done * MOMENTS_MAX // len(self._workload.events)
+        if moment == self._moments:
+            return
+        self._moments = moment
+        requests = len(counted.decision_s)
+        self._at_s.append(self._workload.events[done - 1].at_s)
+        self._requests.append(requests)
+        self._placed.append(counted.placed)
+        self._alive.append(len(counted.alive))
+        for resource_class, (amount, _) in used.items():
+            self._used.setdefault(resource_class, []).append(amount)
+            if resource_class in self.typical:
+                self._stranded.setdefault(resource_class, []).append(self.stranded(resource_class))
+        fragmentation = self.gpu_fragmentation()
+        if fragmentation is not None:
+            self._fragmentation.append(fragmentation)
+        p50, p99 = percentiles_us(counted.decision_s[self._seen :]) or (None, None)
+        self._p50.append(p50)
+        self._p99.append(p99)
+        self._seen = requests
+
+    def stranded(self, resource_class: str) -> float:
+        """Return the share of what is free now of a class that is asked for, in pieces below the typical one."""
+        return stranded_share(self._scheduling.free_by_provider(resource_class), self.typical[resource_class])
+
+    def gpu_fragmentation(self) -> float | None:
+        """Return the expected fragment of all GPUs now."""
+        return self._gpus.share(self._scheduling.free_by_provider)
+
+    def series(self) -> Series:
+        """Return what was noted."""
+        return Series(
+            at_s=self._at_s,
+            requests=self._requests,
+            placed=self._placed,
+            refused=[asked - placed for asked, placed in zip(self._requests, self._placed, strict=True)],
+            instances_alive=self._alive,
+            used=self._used,
+            stranded_share=self._stranded,
+            gpu_fragmentation=self._fragmentation or None,
+            decision_us_p50=self._p50,
+            decision_us_p99=self._p99,
+        )
+
+    def hosts(self) -> HostUse:
+        """Return how full each host is now."""
+        fleet = self._workload.fleet
+        parents = {provider.uuid: provider.parent_uuid for provider in fleet.providers}
+        host_rows = {host.provider_uuid: row for row, host in enumerate(fleet.hosts)}
+        rows = [host_rows.get(_root(provider.uuid, parents), -1) for provider in fleet.providers]
+        shares = {resource_class: self._shares(resource_class, rows) for resource_class in self._main_classes(rows)}
+        if not shares:
+            return HostUse(hosts=len(host_rows), hosts_empty=len(host_rows), hosts_per_cell=1, used_share={})
+        table = np.array(list(shares.values()))
+        known = np.nan_to_num(table)
+        fullness = known.sum(axis=0) / np.maximum((~np.isnan(table)).sum(axis=0), 1)
+        order = np.argsort(-fullness, kind="stable")
+        per_cell = max(1, -(-len(host_rows) // CELLS_MAX))
+        return HostUse(
+            hosts=len(host_rows),
+            hosts_empty=int((known == 0).all(axis=0).sum()),
+            hosts_per_cell=per_cell,
+            used_share={name: _cells(share[order], per_cell) for name, share in shares.items()},
+        )
+
+    def _main_classes(self, rows: Sequence[int]) -> list[str]:
+        """Return the classes that are asked for and that most hosts offer, in the usual order."""
+        offering: dict[str, set[int]] = {}
+        for provider, row in zip(self._workload.fleet.providers, rows, strict=True):
+            for resource_class in provider.inventories if row >= 0 else ():
+                if resource_class in self.typical:
+                    offering.setdefault(resource_class, set()).add(row)
+        usual = {name: place for place, name in enumerate(_USUAL)}
+        first = sorted(offering, key=lambda name: (-len(offering[name]), name))[:_HOST_CLASSES_MAX]
+        return sorted(first, key=lambda name: (usual.get(name, len(usual)), name))
+
+    def _shares(self, resource_class: str, rows: Sequence[int]) -> np.ndarray:
+        """Return the used share of a class; float64, shape (hosts,), NaN where it is not offered."""
+        offering = [
+            (row, provider.inventories[resource_class].capacity)
+            for provider, row in zip(self._workload.fleet.providers, rows, strict=True)
+            if resource_class in provider.inventories
+        ]
+        at, capacity = (np.array(column, dtype=np.int64) for column in zip(*offering, strict=True))
+        free = self._scheduling.free_by_provider(resource_class)
+        has_host = at >= 0
+        totals = np.zeros((2, len(self._workload.fleet.hosts)))
+        np.add.at(totals[0], at[has_host], capacity[has_host])
+        np.add.at(totals[1], at[has_host], (capacity - free)[has_host])
+        shares: np.ndarray = np.divide(totals[1], totals[0], out=np.full(totals.shape[1], np.nan), where=totals[0] > 0)
+        return shares
+
+
+def percentiles_us(decision_s: Sequence[float]) -> tuple[float, float] | None:
+    """Return the median and the 99th percentile of durations, in microseconds; None of none."""
+    if not decision_s:
+        return None
+    p50, p99 = np.percentile(np.array(decision_s) * 1e6, [50, 99], method="inverted_cdf").tolist()
+    return p50, p99
+
+
+def _root(uuid: str, parents: Mapping[str, str | None]) -> str:
+    parent = parents.get(uuid)
+    return uuid if parent is None else _root(parent, parents)
+
+
+def _cells(shares: np.ndarray, per_cell: int) -> list[float | None]:
+    cells: list[float | None] = []
+    for first in range(0, len(shares), per_cell):
+        cell = shares[first : first + per_cell]
+        offered = cell[~np.isnan(cell)]
+        cells.append(round(float(offered.mean()), 4) if len(offered) else None)
+    return cells

@@ -1,0 +1,149 @@
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from roost.cli.comparing import seeds_of
+from roost.errors import BadRequest
+from tests.products import command, environ, roost
+from tests.unit.simulator.comparisons import PACK, SPREAD
+from tests.unit.simulator.traces.files import VMS, write
+
+GENERATED = ("replay", "--generate", "--host-count", 5, "--requests", 40)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "spread.toml").write_text(SPREAD)
+    (tmp_path / "pack.toml").write_text(PACK)
+    return tmp_path
+
+
+def of_both(*words):
+    return (*words, "--config", "spread.toml", "--config", "pack.toml")
+
+
+def said(done):
+    return [line for line in done.stderr.splitlines() if not line.startswith("replay: ")]
+
+
+def test_two_policies_give_one_table_json_and_plots(folder):
+    words = ("--seeds", 2, "--jobs", 2, "--json", "all.json", "--plot", "plots")
+    done = roost(*of_both(*GENERATED), *words, cwd=folder)
+    assert (done.returncode, said(done)) == (0, [])
+    assert done.stdout.startswith("comparison of generated-mixed-5x40\n")
+    assert "\n  (mean and least..most of 2 seeds: 1, 2)\n" in done.stdout
+    assert "spread" in done.stdout
+    assert "pack" in done.stdout
+    found = json.loads((folder / "all.json").read_text())
+    assert (found["version"], found["seeds"], found["jobs"]) == (1, [1, 2], 2)
+    assert [(policy["name"], len(policy["reports"])) for policy in found["policies"]] == [("spread", 2), ("pack", 2)]
+    placed = next(figure for figure in found["figures"] if figure["name"] == "placed")
+    assert placed["better"] == "more"
+    assert placed["spreads"][0]["least"] <= placed["spreads"][0]["mean"] <= placed["spreads"][0]["most"]
+    assert len(list((folder / "plots").glob("*.png"))) == 5
+    assert "replay: 5 plots are in plots" in done.stderr
+
+
+def test_a_trace_is_compared_as_it_stands_unless_seeds_are_named(folder):
+    trace = of_both("replay", *write(folder, vms=VMS), "--hosts", "2x200c/28m", "--jobs", 1, "--json", "-")
+    as_it_stands = json.loads(roost(*trace, cwd=folder).stdout)
+    assert as_it_stands["seeds"] == [None]
+    drawn = json.loads(roost(*trace, "--seeds", "5", cwd=folder).stdout)
+    assert drawn["seeds"] == [1, 2, 3, 4, 5]
+    assert drawn["policies"][0]["reports"][3]["notes"][-1] == "hosts are in an order drawn from seed 4"
+
+
+def test_one_policy_over_seeds_is_called_by_its_file_or_settings(folder):
+    done = roost(*GENERATED, "--seeds", "3,5", "--jobs", 1, "--json", "-", cwd=folder)
+    assert [policy["name"] for policy in json.loads(done.stdout)["policies"]] == ["settings"]
+
+
+def test_a_single_replay_can_be_drawn(folder):
+    done = roost(*GENERATED, "--memory", "--plot", "plots", cwd=folder)
+    assert done.stdout.startswith("replay of generated-mixed-5x40-seed1\n")
+    assert len(list((folder / "plots").glob("*.png"))) == 5
+
+
+def test_results_are_used_again(folder):
+    words = (*of_both(*GENERATED), "--results", "kept", "--jobs", 1)
+    first = roost(*words, cwd=folder)
+    again = roost(*words, "--seeds", "1,2", cwd=folder)
+    assert "had been done before" not in first.stdout
+    assert "(2 of 4 runs had been done before)" in again.stdout
+    next((folder / "kept").iterdir()).write_text("else")
+    done = roost(*words, "--seeds", "1,2", cwd=folder)
+    assert done.returncode == 2
+    assert len(said(done)) == 1
+    assert "move it away, or name another folder" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("--jobs", 2), 2, "--jobs is of several runs: name several --config, --seeds or --results"),
+        (("--seeds", "a"), 2, "seeds must be whole numbers split on commas, or one number N for 1 to N, got 'a'"),
+        (("--seeds", "1", "--seed", "2"), 2, "name --seed or --seeds, not both"),
+        (("--config", "pack.toml", "--config", "./pack.toml"), 2, "a settings file is named twice"),
+        (("--config", "pack.toml", "--config", "absent.toml"), 3, "--config: there is no file absent.toml"),
+        (("--seeds", "1", "--results", "pack.toml"), 2, "pack.toml: cannot be written: File exists"),
+        (("--seeds", "1", "--plot", "pack.toml"), 2, "pack.toml: cannot be written: File exists"),
+        (("--seeds", "1", "--chunk", 0), 2, "a chunk must be 1 act or more, got 0"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_sentence(folder, words, code, sentence):
+    done = roost(*GENERATED, *words, cwd=folder)
+    assert done.returncode == code
+    assert len(said(done)) == 1
+    assert sentence in done.stderr
+    assert done.stdout == ""
+
+
+def test_seeds_are_a_list_or_a_number_of_them():
+    assert seeds_of("4") == (1, 2, 3, 4)
+    assert seeds_of("0,9") == (0, 9)
+    for text in ("", "0", "1,,2", "1,1", "-1", "1001", "1, 2"):
+        with pytest.raises(BadRequest):
+            seeds_of(text)
+
+
+@pytest.mark.parametrize("whom", ["the program", "all, as a terminal does"])
+def test_an_end_in_the_middle_stops_the_workers_and_keeps_what_is_finished(folder, whom):
+    words = (*of_both("replay", "--generate", "--host-count", 20, "--requests", 600, "--results", "kept"), "--seeds", 4)
+    with subprocess.Popen(
+        command(*words, "--jobs", 2), cwd=folder, env=environ(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        wait_until(lambda: list(folder.glob("kept/*.json")))
+        (os.kill if whom == "the program" else os.killpg)(process.pid, signal.SIGINT)
+        errors = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert "".join(line for line in errors.splitlines() if not line.startswith("replay: ")) == ""
+    wait_until(lambda: not is_there(process.pid))
+    finished = {path.name: path.stat().st_mtime_ns for path in folder.glob("kept/*.json")}
+    assert 1 <= len(finished) < 8
+    done = roost(*words, "--jobs", 2, cwd=folder)
+    assert f"({len(finished)} of 8 runs had been done before)" in done.stdout
+    after = {path.name: path.stat().st_mtime_ns for path in folder.glob("kept/*.json")}
+    assert len(after) == 8
+    assert {name: after[name] for name in finished} == finished
+
+
+def is_there(group):
+    """Say whether any process of a group lives."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_until(is_so, *, seconds=60):
+    """Wait for something that comes soon."""
+    ends = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < ends
+        time.sleep(0.02)

@@ -1,0 +1,40 @@
+"""Small comparisons: two policies on a trace of a few VMs, or on a generated workload."""
+
+import msgspec
+
+from roost.model.settings import Settings
+from roost.settings import read_settings
+from roost.simulator.compare import Comparison
+from roost.simulator.runs import Policy, Source
+from roost.simulator.traces.generated import Recipe
+
+SPREAD = "[filter_scheduler]\ncpu_weight_multiplier = 1.0\nram_weight_multiplier = 1.0\n"
+PACK = "[filter_scheduler]\ncpu_weight_multiplier = -1.0\nram_weight_multiplier = -1.0\n"
+
+
+def policies() -> list[Policy]:
+    """Give the two policies."""
+    return [Policy(name="spread", settings=read_settings(SPREAD)), Policy(name="pack", settings=read_settings(PACK))]
+
+
+def generated(*, hosts: int = 5, requests: int = 40) -> Source:
+    """Give a generated workload."""
+    return Source(recipe=Recipe(hosts=hosts, requests=requests, mix="few"))
+
+
+def broken_policy(module: str) -> Policy:
+    """Give a policy whose filters come from a module."""
+    chosen = msgspec.structs.replace(Settings().filter_scheduler, available_filters=(f"{module}.filters",))
+    return Policy(name="broken", settings=msgspec.structs.replace(Settings(), filter_scheduler=chosen))
+
+
+def without_durations(comparison: Comparison) -> object:
+    """Give all of a comparison that must be the same whenever it is made."""
+    plain = msgspec.to_builtins(comparison)
+    plain["figures"] = [figure for figure in plain["figures"] if figure["unit"] in ("count", "share")]
+    for policy in plain["policies"]:
+        for report in policy["reports"]:
+            for name in [name for name in report if name.startswith("decision") or name.endswith("_s")]:
+                del report[name]
+            del report["series"]["decision_us_p50"], report["series"]["decision_us_p99"]
+    return {name: value for name, value in plain.items() if name not in ("jobs", "runs_found")}

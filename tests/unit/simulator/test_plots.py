@@ -1,0 +1,96 @@
+import struct
+import sys
+import zlib
+
+import msgspec
+import pytest
+
+from roost.errors import BadFile, Unavailable
+from roost.simulator.curves import curve_of
+from roost.simulator.plots import draw, prepare
+from roost.simulator.replay import replay
+from roost.simulator.traces.formats import open_workload
+from roost.simulator.traces.generated import Recipe, generate
+from roost.simulator.world import Options
+from tests.unit.simulator.first_fit import FirstFit
+from tests.unit.simulator.test_report import REPORT
+from tests.unit.simulator.traces.files import NODES, PODS, write
+
+ALL = {"requests.png", "utilisation.png", "fragmentation.png", "latency.png", "hosts.png"}
+
+
+def size_of(path):
+    """Check every chunk of a PNG; return width and height."""
+    body = path.read_bytes()
+    assert body.startswith(b"\x89PNG\r\n\x1a\n")
+    at, kinds, size = 8, [], None
+    while at < len(body):
+        length, kind = struct.unpack(">I4s", body[at : at + 8])
+        content = body[at + 8 : at + 8 + length]
+        assert struct.unpack(">I", body[at + 8 + length : at + 12 + length]) == (zlib.crc32(kind + content),)
+        if kind == b"IHDR":
+            size = struct.unpack(">II", content[:8])
+        kinds.append(kind)
+        at += 12 + length
+    assert kinds[-1] == b"IEND"
+    return size
+
+
+def generated(seed, **recipe):
+    return replay(generate(Recipe(**{"hosts": 5, "requests": 90, "seed": seed, **recipe}), Options()), FirstFit())
+
+
+def test_every_plot_is_a_whole_picture_of_its_size(tmp_path):
+    reports = {name: [generated(seed, mix="few") for seed in (1, 2)] for name in ("spread", "pack")}
+    paths = draw(reports, tmp_path / "plots", title="generated")
+    assert {path.name for path in paths} == ALL
+    assert {path.name for path in (tmp_path / "plots").iterdir()} == ALL
+    assert {size_of(path) for path in paths} == {(1200, 800)}
+
+
+def test_one_run_alone_is_drawn_too_with_gpus_and_hosts_that_have_none(tmp_path):
+    workload = open_workload(write(tmp_path, nodes=NODES, pods=PODS), Options(has_departures=False))
+    paths = draw({"only": [replay(workload, FirstFit(), chunk=1)]}, tmp_path, title="pods")
+    assert {path.name for path in paths} == ALL
+
+
+def test_more_policies_than_colours_are_drawn(tmp_path):
+    reports = {f"policy-{number}": [generated(number, requests=20)] for number in range(9)}
+    assert {path.name for path in draw(reports, tmp_path, title="many")} == ALL
+
+
+def test_the_same_reports_give_the_same_files(tmp_path):
+    reports = {"a": [generated(1)]}
+    first, second = ([path.read_bytes() for path in draw(reports, tmp_path / each, title="t")] for each in "ab")
+    assert first == second
+
+
+def test_a_report_without_figures_along_the_way_gives_no_plot(tmp_path):
+    assert draw({"old": [REPORT]}, tmp_path, title="old") == []
+    bare = msgspec.structs.replace(generated(1), host_use=None)
+    assert "hosts.png" not in {path.name for path in draw({"a": [bare]}, tmp_path, title="bare")}
+
+
+def test_a_missing_library_is_told_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(Unavailable, match=r"^plots need matplotlib: install roost\[plot\], or leave --plot out$"):
+        prepare(tmp_path / "plots")
+    assert not (tmp_path / "plots").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_any_work(tmp_path):
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "plots"):
+        with pytest.raises(BadFile, match="cannot be written"):
+            prepare(folder)
+    prepare(tmp_path / "new" / "plots")
+    assert list((tmp_path / "new" / "plots").iterdir()) == []
+
+
+def test_a_curve_has_its_mean_and_its_spread_where_all_runs_are_known():
+    curve = curve_of([([1, 3, 5], [10.0, None, 30.0]), ([1, 2, 5, 9], [20.0, 20.0, 50.0, 0.0])])
+    assert curve.requests.tolist() == [1, 5]
+    assert (curve.mean.tolist(), curve.least.tolist(), curve.most.tolist()) == ([15, 40], [10, 30], [20, 50])
+    assert curve_of([([1, 9], [0.0, 8.0]), ([1, 5], [4.0, 4.0])]).requests.tolist() == [1]
+    assert curve_of([([1], [None])]) is None
+    assert curve_of([]) is None

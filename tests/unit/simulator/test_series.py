@@ -1,0 +1,79 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.simulator import series
+from roost.simulator.replay import replay
+from roost.simulator.traces.cospot import fleet_of
+from roost.simulator.traces.formats import open_workload
+from roost.simulator.traces.generated import Recipe, generate
+from roost.simulator.world import Options, Stay, workload_of
+from tests.unit.simulator.first_fit import FirstFit
+from tests.unit.simulator.traces.files import NODES, PODS, write
+from tests.unit.simulator.values import request
+
+
+def small():
+    stays = [
+        Stay(request("a", vcpus=6, memory_mb=4), -5.0, 3.0),
+        Stay(request("b", vcpus=1, memory_mb=8), 1.0),
+        Stay(request("c", vcpus=8, memory_mb=4), 2.0),
+        Stay(request("d", vcpus=8, memory_mb=4), 4.0),
+        Stay(request("e", vcpus=9, memory_mb=4), 5.0),
+    ]
+    return workload_of(stays, name="small", fleet=fleet_of(("3x8c/16m",)), options=Options())
+
+
+def test_figures_along_the_way_are_those_worked_out_by_hand():
+    found = replay(small(), FirstFit(), chunk=1).series
+    # a and b on host-0, c on host-1, a ends, d on host-2, e fits nowhere.
+    assert found.at_s == [-5.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert found.requests == [1, 2, 3, 3, 4, 5]
+    assert found.placed == [1, 2, 3, 3, 4, 4]
+    assert found.refused == [0, 0, 0, 0, 0, 1]
+    assert found.instances_alive == [1, 2, 3, 2, 3, 3]
+    assert found.used == {"VCPU": [6, 7, 15, 9, 17, 17], "MEMORY_MB": [4, 12, 16, 12, 16, 16]}
+    # The median piece is 8: of 18 free, 2 are in a smaller one, then 1 of 17, and so on.
+    assert found.stranded_share["VCPU"] == pytest.approx([2 / 18, 1 / 17, 1 / 9, 7 / 15, 1.0, 1.0])
+    assert found.gpu_fragmentation is None
+    # The moment of the departure saw no decision.
+    assert found.decision_us_p50 == [pytest.approx(1500)] * 3 + [None] + [pytest.approx(1500)] * 2
+
+
+def test_hosts_are_in_the_order_of_how_full_they_are():
+    use = replay(small(), FirstFit(), chunk=64).host_use
+    assert (use.hosts, use.hosts_empty, use.hosts_per_cell) == (3, 0, 1)
+    assert use.used_share == {"VCPU": [1.0, 1.0, 0.125], "MEMORY_MB": [0.25, 0.25, 0.5]}
+
+
+def test_what_children_hold_counts_for_their_host_and_what_is_not_offered_is_told(tmp_path):
+    workload = open_workload(write(tmp_path, nodes=NODES, pods=PODS), Options(has_departures=False))
+    report = replay(workload, FirstFit())
+    # 460 of two GPUs on the first host, none on the second.
+    assert report.host_use.used_share["CUSTOM_GPU_MILLI"] == [0.23, None]
+    assert report.series.gpu_fragmentation[-1] == report.gpu_fragmentation
+
+
+def test_many_hosts_share_cells(monkeypatch):
+    monkeypatch.setattr(series, "CELLS_MAX", 2)
+    use = replay(small(), FirstFit()).host_use
+    assert use.hosts_per_cell == 2
+    assert use.used_share["VCPU"] == [1.0, 0.125]
+
+
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 9))
+def test_moments_are_bounded_and_the_last_is_the_end(requests, moments, chunk):
+    workload = generate(Recipe(hosts=3, requests=requests, mix="few"), Options())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(series, "MOMENTS_MAX", moments)
+        report = replay(workload, FirstFit(), chunk=chunk)
+    found = report.series
+    columns = [found.at_s, found.requests, found.placed, found.refused, found.instances_alive, found.decision_us_p50]
+    columns += [*found.used.values(), *found.stranded_share.values(), found.decision_us_p99]
+    assert {len(column) for column in columns} == {len(found.at_s)}
+    assert 1 <= len(found.at_s) <= moments
+    assert (found.requests[-1], found.placed[-1]) == (report.requests, report.placed)
+    assert found.at_s[-1] == workload.events[-1].at_s
+    assert {name: used[-1] for name, used in found.used.items()} == {
+        use.resource_class: use.used for use in report.classes
+    }

@@ -1,0 +1,24 @@
+import pickle
+
+import pytest
+
+from roost.errors import BadFile, BadRequest, BadSettings, NotFound, NoValidHost, StoreBusy
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BadRequest("no"),
+        BadFile("pods.csv", "is empty", line=3, column="name"),
+        BadSettings("roost.toml", "is no TOML"),
+        NotFound("host", "a"),
+        NoValidHost("all are full"),
+        StoreBusy("another process serves it"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_arrives_in_another_process_as_it_was_sent(error):
+    arrived = pickle.loads(pickle.dumps(error))
+    assert type(arrived) is type(error)
+    assert str(arrived) == str(error)
+    assert vars(arrived) == vars(error)
