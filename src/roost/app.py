@@ -32,6 +32,7 @@ from roost.ports import Clock, Random, Store
 from roost.scheduler import plugins, replaying
 from roost.scheduler.select import Scheduler
 from roost.settings import data_folder, find_settings, load_settings
+from roost.store import opening
 from roost.store.audit import Finding, audit
 from roost.store.dry import DryStore
 from roost.store.memory import MemoryStore
@@ -383,6 +384,18 @@ def open_roost(
     else:
         store = open_store(data / _DATABASE, settings=settings.store)
     return Roost(store, settings)
+
+
+def open_reader(config: Path | None, data: Path | None, *, environ: Mapping[str, str]) -> Roost:
+    """Open the database that commands work on for reading, beside the processes that serve it.
+
+    What would write is refused with ``Unavailable``; dry runs and forks are not.
+
+    Raises:
+        BadSettings: a setting is unknown or wrong.
+        Unavailable: the database cannot be read; the message says why.
+    """
+    return Roost(opening.open_reader(database_of(config, data, environ)), _settings(config, environ))
 
 
 def database_of(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:

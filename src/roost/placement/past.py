@@ -24,14 +24,13 @@ def rebuilt(store: Store, decision: Decision, moment: Moment) -> State:
     past = store.past(moment.position, moment.seen)
     if past is None:
         raise StateLost(decision.uuid, "the state that it saw is no longer kept")
-    before = _before(past, decision, moment)
     state = State()
     try:
         for write in past.writes:
             apply(state, write)
         if not (is_rising(state.providers.ids) and is_rising(state.hosts.ids)):
             raise StateLost(decision.uuid, "hosts were created in an order that is not kept")
-        for write in before:
+        for write in _before(past, decision, moment):
             apply(state, write)
         settle(state)
     except (msgspec.MsgspecError, KeyError, ValueError) as error:

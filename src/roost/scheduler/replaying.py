@@ -115,8 +115,8 @@ def compared(
         stored, again: the two.
         found: how every host stood then, and stands now.
     """
-    # Races are lost against others, and there are none here.
-    again = msgspec.structs.replace(again, conflicts=stored.conflicts)
+    # Races are lost against others, and there are none here; nor is there a feed.
+    again = msgspec.structs.replace(again, conflicts=stored.conflicts, position=stored.position)
     fields = [
         name
         for name in Decision.__struct_fields__
