@@ -6,8 +6,9 @@ from collections import Counter
 import pytest
 
 from roost.app import Roost, open_reader, open_roost
-from roost.errors import NotFound, StateLost, Unavailable
+from roost.errors import BadSettings, NotFound, StateLost, Unavailable
 from roost.model.fleet import Departure
+from roost.model.host import HostFacts
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options
 from roost.store import snapshots
@@ -183,16 +184,33 @@ def test_other_settings_show_which_hosts_they_treat_otherwise():
     told = {each.node: (each.picks_then, each.picks_now) for each in found.differences}
     assert told == {"large": (1, 0), "small": (0, 1)}
     small = next(each for each in found.differences if each.node == "small")
-    assert small.now.total > small.then.total
+    assert (small.then.total, small.now.total) == (1.125, -0.125)
     assert found.stored == decision
 
 
 def test_other_filters_show_which_hosts_they_refuse():
-    roost = roost_with(joined(host("a"), host("b")))
-    decision = roost.decide(wish(force_hosts=()))
-    settings = settings_of(enabled_filters=["tests.unit.scheduler.test_plugins.Nobody"])
-    with pytest.raises(Exception, match="could not be found"):
-        roost.replayed(decision.uuid, settings)
+    roost = roost_with(
+        joined(host("a", facts=HostFacts(is_disabled=True)), host("b")), settings=settings_of(enabled_filters=[])
+    )
+    decision = roost.decide(wish())
+    assert decision.picks[0].host == "a"
+    found = roost.replayed(decision.uuid, settings_of())
+    one, two = found.differences
+    assert (one.node, one.then.refused_by, one.now.refused_by) == ("a", "", "compute")
+    assert (two.node, two.picks_then, two.picks_now) == ("b", 0, 1)
+    with pytest.raises(BadSettings, match="could not be found"):
+        roost.replayed(decision.uuid, settings_of(enabled_filters=["NobodyFilter"]))
+
+
+def test_the_settings_come_from_the_record(world):
+    packing = settings_of(options={"ram_weight_multiplier": -1.0, "cpu_weight_multiplier": -1.0})
+    with Roost(world.open(), packing) as roost:
+        roost.install(joined(host("large", VCPU=64, MEMORY_MB=64), host("small")))
+        decision = roost.decide(wish())
+        assert decision.picks[0].host == "small"
+    with Roost(world.open(), settings_of()) as roost:
+        assert roost.decide(wish()).picks[0].host == "large"
+        assert roost.replayed(decision.uuid).is_same
 
 
 def test_the_seed_the_instances_and_the_user_come_from_the_record():

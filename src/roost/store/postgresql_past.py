@@ -33,6 +33,9 @@ _OWN = """
 SELECT body FROM feed
 WHERE xid >= pg_snapshot_xmin(%(seen)s::pg_snapshot) AND token > %(last)s AND token <= %(end)s
 ORDER BY token LIMIT 1"""
+_IS_NEWEST = """
+SELECT 1 FROM snapshot
+WHERE part = 0 AND position = (SELECT coalesce(max(position), 0) FROM feed)"""
 _PART = """
 INSERT INTO snapshot (position, part, made_at_s, seen, body) VALUES (%s, %s, %s, %s, %s)
 ON CONFLICT (position, part) DO UPDATE
@@ -153,12 +156,11 @@ def write_snapshot(url: str) -> bool:
             row = writer.execute("SELECT pg_try_advisory_lock(%s)", (_WRITER_LOCK,)).fetchone()
             if row is None or not row[0]:
                 return False
+            if writer.execute(_IS_NEWEST).fetchone() is not None:
+                return False
             made_at_s = time.time()
             seen, loaded = load(url)
             head = {"position": loaded.position, "made_at_s": made_at_s, "seen": seen, "count": 0}
-            known = writer.execute("SELECT 1 FROM snapshot WHERE position = %s AND part = 0", (loaded.position,))
-            if known.fetchone() is not None:
-                return False
             for part, body in enumerate(parts_of(loaded.writes), start=1):
                 writer.execute(_PART, (loaded.position, part, made_at_s, seen, body))
                 head["count"] = part
