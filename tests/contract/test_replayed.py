@@ -13,6 +13,7 @@ from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options
 from roost.store import snapshots
 from roost.store.sqlite import SqliteStore
+from tests import postgres
 from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World
 from tests.contract.test_racing import MeddledStore, in_groups, race
 from tests.products import fleet, request, settings_for
@@ -60,11 +61,11 @@ def same(roost: Roost, uuids: list[str]) -> Counter[str]:
 
 @pytest.mark.parametrize("options", [{}, {"host_subset_size": 3, "shuffle": True, "group_max": 16}])
 def test_every_decision_replays_to_itself(world, options):
-    recipe = Recipe(hosts=30, requests=200, seed=11)
+    recipe = Recipe(hosts=20, requests=100, seed=11)
     roost, uuids = live(world, recipe, settings=settings_of(**options), draw=random.Random(4), often=0.2)
     counts = same(roost, uuids)
     assert counts.keys() == {"granted", "refused"}
-    assert counts.total() == 200
+    assert counts.total() == 100
 
 
 @pytest.fixture
@@ -109,7 +110,7 @@ def test_bytes_are_a_bound_whatever_is_lost_by_it(durable, monkeypatch):
     roost = Roost(durable.open(), settings_of())
     roost.install(hosts(5))
     uuids = [decision.uuid for decision in roost.work([wish()] * 10)]
-    for max_bytes in range(100_000, -1, -500):
+    for max_bytes in range(12_000, -1, -1_500):
         while roost._store.prune(older_than_s=0.0, max_bytes=max_bytes):
             pass
         same(roost, [decision.uuid for decision in roost.decisions(100)])  # the same, or not at all
@@ -264,7 +265,7 @@ def test_what_saw_a_claim_that_lost_its_race_is_not_guessed(postgres_url, tmp_pa
 
 @pytest.mark.parametrize(("processes", "size"), [(2, 1), (3, 16)])
 def test_decisions_of_racing_processes_replay_to_themselves_or_say_that_they_cannot(
-    postgres_url, tmp_path, processes, size, capsys
+    postgres_url, tmp_path, processes, size
 ):
     config = settings_for(postgres_url, tmp_path)
     with open_roost(config) as product:
@@ -273,8 +274,39 @@ def test_decisions_of_racing_processes_replay_to_themselves_or_say_that_they_can
     with open_reader(config, None, environ={}) as reader:
         uuids = [decision.uuid for decision in reader.decisions(1000)]
         counts = same(reader, uuids)
-    with capsys.disabled():
-        print(f"\n{processes} processes, groups of {size}: {dict(counts)}")
     assert counts.total() == processes * 60
     assert set(counts) <= {"granted", "refused", "it saw claims that then lost a race against another process"}
     assert min(counts["granted"], counts["refused"]) > 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_ten_thousand_decisions_replay_to_themselves(kind, tmp_path, request, capsys):
+    world: World = SqliteWorld(tmp_path / "roost.db")
+    if kind == "postgresql":
+        world = PostgresWorld(request.getfixturevalue("postgres_url"))
+    recipe, draw = Recipe(hosts=100, requests=10_000, seed=5), random.Random(6)
+    roost, uuids = live(world, recipe, settings=settings_of(), draw=draw, often=0.1)
+    counts = same(roost, uuids)
+    with capsys.disabled():
+        kept = len(heads(world, roost._store))
+        print(f"\n{kind}: {counts.total():,} decisions replayed from {kept} snapshots: {dict(counts)}")
+    assert counts.keys() == {"granted", "refused"}
+    assert counts.total() == 10_000
+
+
+@pytest.mark.soak
+def test_racing_processes_again_and_again(postgres_server, tmp_path, capsys):
+    counts = Counter[str]()
+    for number in range(6):
+        with postgres.fresh_database(postgres_server) as url:
+            config = settings_for(url, tmp_path)
+            with open_roost(config) as product:
+                product.install(fleet(4, vcpus=60))
+            plan = [request(vcpus) for vcpus in (1, 1, 3) * 60]
+            race(config, [in_groups(plan, random.Random(number + at).choice((1, 4, 32))) for at in range(3)])
+            with open_reader(config, None, environ={}) as reader:
+                counts += same(reader, [decision.uuid for decision in reader.decisions(1000)])
+    with capsys.disabled():
+        print(f"\n3 processes, 4 hot hosts, 6 times: {dict(counts)}")
+    assert counts.total() == 6 * 3 * 180
