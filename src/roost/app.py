@@ -312,10 +312,10 @@ class Roost:
         row = self._row(uuid)
         decision = self._unpacked(row)
         request = replaying.request_of(decision, self._store)
-        now = self.as_of(uuid, settings=settings)
-        if settings is None:
-            return replaying.compared(decision, now.decide(request))
         then = self.as_of(uuid)
+        if settings is None:
+            return replaying.compared(decision, then.decide(request))
+        now = then.fork(settings=settings)
         standings = then.scheduler.standings(request), now.scheduler.standings(request)
         return replaying.compared(decision, now.decide(request), standings)
 

@@ -6,9 +6,12 @@ from collections import Counter
 import pytest
 
 from roost.app import Roost, open_reader, open_roost
+from roost.engine.apply import apply, settle
+from roost.engine.state import State
 from roost.errors import BadSettings, NotFound, StateLost, Unavailable
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts
+from roost.placement.current import Current
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options
 from roost.store import snapshots
@@ -66,6 +69,19 @@ def test_every_decision_replays_to_itself(world, options):
     counts = same(roost, uuids)
     assert counts.keys() == {"granted", "refused"}
     assert counts.total() == 100
+
+
+def test_the_feed_from_the_first_snapshot_on_gives_what_the_tables_say(world):
+    roost, _ = live(
+        world, Recipe(hosts=20, requests=150, seed=8), settings=settings_of(), draw=random.Random(3), often=0.1
+    )
+    past = roost._store.past(roost.state.position, roost._store.seen)
+    state = State()
+    for write in past.writes:
+        apply(state, write)
+    settle(state)
+    assert past.own == []
+    assert digest(state) == digest(roost.state) == digest(Current(world.open()).state)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Snapshots are written beside the process that serves, and whatever ends them early does no harm."""
 
 import signal
+import sqlite3
 import threading
 import time
 from contextlib import closing
@@ -9,10 +10,13 @@ import psycopg
 import pytest
 
 from roost.app import Roost
-from roost.errors import RoostError
+from roost.errors import RoostError, StateLost
 from roost.store import postgresql_past, snapshots, sqlite_past
+from roost.store import upgrade as migrations
 from roost.store.audit import audit
 from roost.store.codec import encode_writes
+from roost.store.opening import upgrade
+from roost.store.sqlite import SqliteStore
 from tests.contract.stores import PostgresWorld, SqliteWorld
 from tests.products import kill, worker
 from tests.worlds import host, hosts, settings_of, wish
@@ -63,6 +67,28 @@ def decide(roost: Roost, count: int) -> list[str]:
 def test_an_empty_database_is_its_own_first_snapshot(world):
     world.open().close()
     assert rows(world, "position, part, length(body)") == [(0, 0, 0)]
+
+
+@pytest.mark.parametrize("is_used", [False, True])
+def test_a_database_that_was_used_before_waits_for_its_first_snapshot(tmp_path, is_used):
+    path = tmp_path / "roost.db"
+    migrations.upgrade_sqlite(path, to="0003")
+    if is_used:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("INSERT INTO symbol (kind, id, name) VALUES ('trait', 70000, 'CUSTOM_A')")
+            connection.execute("INSERT INTO feed (position, written_at_s, body) VALUES (1, 0, ?)", (encode_writes([]),))
+            connection.commit()
+    upgrade(path)
+    with Roost(SqliteStore(path), settings_of()) as roost:
+        roost.install(hosts(2))
+        decision = roost.decide(wish())
+        if is_used:
+            with pytest.raises(StateLost):
+                roost.replayed(decision.uuid)
+            assert roost._store.start_snapshot(every_bytes=10**12)
+            roost._store._snapshots.wait(60)
+            decision = roost.decide(wish())
+        assert roost.replayed(decision.uuid).is_same
 
 
 def test_a_snapshot_is_begun_when_so_much_was_written_and_never_two_at_once(world, monkeypatch):

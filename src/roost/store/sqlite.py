@@ -65,7 +65,7 @@ class SqliteStore:
         """
         self.path = Path(path)
         self._now_s = now_s
-        self._snapshots = Writer(str(self.path))
+        self._snapshots = Writer(str(self.path.absolute()))
         self._lock: sqlite_file.FileLock | None = None
         if is_read_only:
             self._connection = sqlite_file.open_reader(self.path)
