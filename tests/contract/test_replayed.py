@@ -118,6 +118,12 @@ def test_what_is_kept_replays_and_the_rest_is_refused_in_a_sentence(durable, mon
     assert same(roost, left).keys() == {"granted", "refused"}
     with pytest.raises(NotFound, match=f"no such decision: {uuids[0]}"):
         roost.replayed(uuids[0])
+    # It goes on from there, after a restart too.
+    roost.close()
+    roost = Roost(durable.open(), settings)
+    roost.work([Departure(instance_uuids=(pick.instance_uuid,)) for pick in roost.decision(left[0]).picks])
+    fresh = [decision.uuid for decision in roost.work([wish()] * 5) if decision is not None]
+    assert same(roost, [*fresh, *left]).total() == len(left) + 5
 
 
 def test_bytes_are_a_bound_whatever_is_lost_by_it(durable, monkeypatch):
