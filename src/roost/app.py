@@ -21,18 +21,20 @@ from roost.errors import BadRequest, NotFound, RoostError
 from roost.fleet.service import Fleet as FleetService
 from roost.model.capacity import Capacity
 from roost.model.decision import Decision
-from roost.model.evidence import checks_of, unpack
+from roost.model.evidence import checks_of, moment_of, unpack
 from roost.model.explain import Change, Explanation, Never
 from roost.model.flavor import Flavor
 from roost.model.fleet import Departure, Fleet
 from roost.model.journal import EvidenceRow
 from roost.model.names import uuid_bytes, uuid_text
+from roost.model.replayed import Replayed
 from roost.model.request import Request
 from roost.model.settings import Settings
 from roost.placement.current import Current
+from roost.placement.past import rebuilt
 from roost.placement.service import Placement
 from roost.ports import Clock, IdKind, Random, Store
-from roost.scheduler import plugins
+from roost.scheduler import plugins, replaying
 from roost.scheduler.counting import BY, LIMIT, By, Counter, Progress
 from roost.scheduler.explaining import Explainer
 from roost.scheduler.select import Scheduler
@@ -340,11 +342,14 @@ class Roost:
         Raises:
             NotFound: there is none of that uuid, or it is no longer kept.
         """
+        return self._unpacked(self._row(uuid))
+
+    def _row(self, uuid: str) -> EvidenceRow:
         body = uuid_bytes(uuid)
         rows = [] if body is None else self._store.evidence(uuid=body)
         if not rows:
             raise NotFound("decision", uuid)
-        return self._unpacked(rows[0])
+        return rows[0]
 
     def decisions(self, newest: int = 20) -> list[Decision]:
         """Return the newest stored decisions, newest first."""
@@ -356,9 +361,65 @@ class Roost:
             raise NotFound("document of the checks of decision", uuid_text(row.uuid))
         return unpack(row, checks)
 
+    def as_of(self, uuid: str, *, settings: Settings | None = None) -> "Roost":
+        """Return an independent Roost that knows what a stored decision knew, with no database behind it.
+
+        Its clock stands still at the moment of the decision, and chance gives what it gave then. The decision
+        itself is made again by ``replayed``; this one is for looking around and for other questions.
+
+        Args:
+            uuid: of the decision.
+            settings: None: those it was made under.
+
+        Raises:
+            NotFound: there is no decision of that uuid, or it is no longer kept.
+            StateLost: the decision is kept, but not what it saw.
+            BadSettings: a rule of its settings is not installed here.
+        """
+        row = self._row(uuid)
+        decision = self._unpacked(row)
+        if settings is None:
+            settings = replaying.settings_of(decision, self._store)
+        state = rebuilt(self._store, decision, moment_of(row))
+        store = DryStore(position=state.position, next_ids={})
+        return Roost(
+            store, settings, clock=replaying.StoppedClock(decision.decided_at_s), random=replaying.SameRandom(decision),
+            current=Current(store, state=state),
+        )  # fmt: skip
+
+    def replayed(self, uuid: str, settings: Settings | None = None) -> Replayed:
+        """Make a stored decision again from what it saw, and compare; nothing changes by it.
+
+        Under the settings that it was made under it comes out the same.
+
+        Args:
+            uuid: of the decision.
+            settings: those to decide under; None: those it was made under.
+
+        Raises:
+            NotFound: there is no decision of that uuid, or it is no longer kept.
+            StateLost: the decision is kept, but not what it saw.
+            BadSettings: a rule of the settings is not installed here.
+            RoostError: under other settings the request ends in an error.
+        """
+        row = self._row(uuid)
+        decision = self._unpacked(row)
+        request = replaying.request_of(decision, self._store)
+        then = self.as_of(uuid)
+        if settings is None:
+            return replaying.compared(decision, then.decide(request))
+        now = then.fork(settings=settings)
+        standings = then.scheduler.standings(request), now.scheduler.standings(request)
+        return replaying.compared(decision, now.decide(request), standings)
+
     def prune(self) -> int:
-        """Delete evidence and feed beyond the bounds of the settings, a part of it; return how many rows."""
+        """Delete evidence, feed and snapshots beyond the bounds of the settings, a part of it; return how many rows.
+
+        A snapshot is begun beside this process where one is due.
+        """
         bounds = self._settings.store
+        if bounds.snapshot_every_bytes:
+            self._store.start_snapshot(every_bytes=bounds.snapshot_every_bytes)
         oldest_s = self._clock.now_s() - bounds.evidence_keep_days * _DAY_S
         return self._store.prune(older_than_s=oldest_s, max_bytes=bounds.evidence_max_bytes)
 

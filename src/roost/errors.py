@@ -7,6 +7,7 @@
     │   └── BadFile       the same, of a file: names file, line and column
     ├── BadSettings       fix the settings
     ├── NotFound          name something that exists
+    │   └── StateLost     what a decision saw is no longer kept, or was never kept whole
     ├── Conflict          read again and retry
     ├── NoValidHost       nothing fits now
     ├── Unavailable       retry later, or mend what the message names
@@ -67,6 +68,15 @@ class NotFound(RoostError):
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
         super().__init__(f"no such {kind}: {name}")
+
+
+class StateLost(NotFound):
+    """What a decision saw cannot be rebuilt, so the decision cannot be replayed."""
+
+    def __init__(self, decision: str, problem: str) -> None:
+        super().__init__("state of decision", decision)
+        self.problem = problem
+        self.args = (f"decision {decision} cannot be replayed: {problem}",)
 
 
 class Conflict(RoostError):

@@ -1,6 +1,7 @@
 """The seams: what each part needs of its neighbours, as protocols and nothing else."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
 import msgspec
@@ -45,6 +46,13 @@ class Committed(msgspec.Struct, frozen=True):
     position: int  # of the change that holds the accepted ones
 
 
+class Past(msgspec.Struct, frozen=True):
+    """A whole database as a decision saw it, and the change that the decision's own group became."""
+
+    writes: Iterator[Write]  # in an order in which they can be applied; read it to its end, once
+    own: list[Write]  # of the next change that the same process made; none where it made no other
+
+
 class Store(Protocol):
     """The durable truth. One thread uses it at a time."""
 
@@ -78,6 +86,16 @@ class Store(Protocol):
         ``load`` comes before the first call.
         """
 
+    @property
+    def seen(self) -> str:
+        """What names exactly the changes that this process has read or made; empty: their position does."""
+
+    def ordered(self) -> AbstractContextManager[None]:
+        """Let nobody else create providers or hosts meanwhile.
+
+        So their identities rise in the order of the feed, and every process has them in the same order.
+        """
+
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
         """Return one stored decision, or the newest ones, newest first."""
 
@@ -85,11 +103,29 @@ class Store(Protocol):
         """Return the body of a stored document, or None where there is none of that number."""
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
-        """Delete decisions and feed beyond the bounds, oldest first, a bounded number a call; return how many.
+        """Delete decisions, and feed and snapshots that no other decision needs, beyond the bounds.
 
         Args:
-            older_than_s: a moment, in seconds since the epoch; what was written before it goes.
-            max_bytes: of decisions and feed together, >= 0; the oldest go until no more is left.
+            older_than_s: a moment, in seconds since the epoch; decisions that were made before it go.
+            max_bytes: of decisions, feed and snapshots together, >= 0; the oldest go until no more is left.
+
+        Returns:
+            How many decisions and changes went; a call deletes a bounded number.
+        """
+
+    def start_snapshot(self, *, every_bytes: int) -> bool:
+        """Begin to write a snapshot beside this process, where one is due; say whether.
+
+        Args:
+            every_bytes: of feed, about, from one snapshot to the next, >= 1.
+        """
+
+    def past(self, position: int, seen: str) -> Past | None:
+        """Return everything as it was when a decision was made; None: it is no longer kept.
+
+        Args:
+            position: of the newest change then.
+            seen: as the store of the deciding process gave it then.
         """
 
     def close(self) -> None:
@@ -105,6 +141,9 @@ class Journal(Protocol):
 
     def new_id(self, kind: IdKind) -> int:
         """Return an identity that nobody else will ever get."""
+
+    def creating(self, kind: IdKind, count: int) -> AbstractContextManager[int]:
+        """Give the first of fresh identities, higher than all before; nobody else creates meanwhile."""
 
     def write(self, writes: Sequence[Write]) -> None:
         """Commit writes, all or nothing."""
@@ -127,6 +166,14 @@ class Placement(Protocol):
     @property
     def staged_count(self) -> int:
         """How many items wait for the next commit."""
+
+    @property
+    def ahead(self) -> int:
+        """How many claims and releases are in the columns, and wait for the next commit."""
+
+    @property
+    def seen(self) -> str:
+        """What names the changes that are in the columns: see ``Store.seen``."""
 
     def refresh(self) -> bool:
         """Apply what others committed, before an answer; say whether there was anything."""

@@ -65,14 +65,15 @@ class Fleet:
             NotFound: a provider is not known.
             BadRequest: a provider is no root, or has a host already.
         """
-        self._check_hosts(specs, {})
-        providers = self.state.providers
-        writes = []
-        for spec in specs:
-            row = providers.row_of_uuid[uuid_form(spec.provider_uuid)]
-            facts = msgspec.Raw(msgspec.msgpack.encode(spec.facts))
-            writes.append(PutHost(self._journal.new_id("host"), providers.ids[row], spec.host, spec.node, facts, 0))
-        self._write(writes)
+        with self._journal.creating("host", len(specs)) as first:
+            self._check_hosts(specs, {})
+            providers = self.state.providers
+            writes = []
+            for number, spec in enumerate(specs, start=first):
+                row = providers.row_of_uuid[uuid_form(spec.provider_uuid)]
+                facts = msgspec.Raw(msgspec.msgpack.encode(spec.facts))
+                writes.append(PutHost(number, providers.ids[row], spec.host, spec.node, facts, 0))
+            self._write(writes)
 
     def _check_hosts(self, specs: Sequence[HostSpec], coming: Mapping[str, bool]) -> None:
         """Check hosts on providers that exist, or are to be created; of these is told whether each is a root."""

@@ -14,6 +14,16 @@ from roost.model.names import uuid_text
 
 # An allocation: the provider's uuid, and which of the record's amounts it has.
 Held = tuple[bytes, int]
+# In place of a number of writes: the record is older than this field.
+UNKNOWN = -1
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """What a decision saw: the changes that were durable, and the first writes of its own group."""
+
+    position: int  # of the newest change it saw
+    ahead: int  # claims and releases of its group that were in the columns already; ``UNKNOWN``: nobody noted it
+    seen: str  # which changes it saw, where positions do not say it: see ``Store.seen``
 
 
 class Checks(msgspec.Struct, frozen=True, array_like=True):
@@ -53,6 +63,9 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     search_s: float
     rank_s: float
     found: int = 0
+    # What the columns held: see ``Moment``.
+    ahead: int = UNKNOWN
+    seen: str = ""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -65,8 +78,8 @@ def pack_checks(checks: Checks) -> bytes:
     return _encoder.encode(checks)
 
 
-def pack(decision: Decision, *, checks_id: int) -> bytes:
-    """Return the body of the row that stores a decision."""
+def pack(decision: Decision, *, checks_id: int, ahead: int = 0, seen: str = "") -> bytes:
+    """Return the body of the row that stores a decision; ``ahead`` and ``seen`` are those of its ``Moment``."""
     amounts: list[dict[str, int]] = []
     stages = decision.stages
     return _encoder.encode(
@@ -87,7 +100,9 @@ def pack(decision: Decision, *, checks_id: int) -> bytes:
             decision.seed,
             decision.search_s,
             decision.rank_s,
-            decision.found,
+            found=decision.found,
+            ahead=ahead,
+            seen=seen,
         )
     )
 
@@ -151,6 +166,12 @@ def asked_by(row: EvidenceRow) -> tuple[int, int]:
     """Return the document of the request of a stored decision, and how many instances it asked for."""
     record = _record.decode(row.body)
     return record.request_id, record.count
+
+
+def moment_of(row: EvidenceRow) -> Moment:
+    """Return what a stored decision saw."""
+    record = _record.decode(row.body)
+    return Moment(record.position, record.ahead, record.seen)
 
 
 def _pick(chosen: Chosen, amounts: list[dict[str, int]]) -> Pick:

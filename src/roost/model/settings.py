@@ -81,16 +81,22 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     evidence_keep_days: Annotated[
         float, Meta(description="Days for which decisions and the feed of changes are kept.")
     ] = 7.0
-    evidence_max_bytes: Annotated[int, Meta(description="Bytes that decisions and the feed of changes may fill.")] = (
-        4 * 2**30
-    )
+    evidence_max_bytes: Annotated[
+        int, Meta(description="Bytes that decisions, the feed of changes and snapshots may fill.")
+    ] = 4 * 2**30
+    snapshot_every_bytes: Annotated[
+        int,
+        Meta(
+            description="Bytes of the feed, about, from one snapshot of the state to the next; 0: none is made.",
+        ),
+    ] = 64 * 2**20
 
     def __post_init__(self) -> None:
         if self.synchronous not in ("FULL", "NORMAL"):
             raise ValueError(f"synchronous must be FULL or NORMAL, got {self.synchronous!r}")
         if self.group_max < 1:
             raise ValueError(f"group_max must be 1 or more, got {self.group_max}")
-        for name in ("evidence_keep_days", "evidence_max_bytes"):
+        for name in ("evidence_keep_days", "evidence_max_bytes", "snapshot_every_bytes"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
 

@@ -1,6 +1,8 @@
 """The state in memory and the store behind it, kept equal."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 
 import msgspec
 
@@ -29,6 +31,7 @@ class Current:
         self.store = store
         self.state = State() if state is None else state
         self._staged: list[Item] = []
+        self.ahead = 0  # claims and releases in the columns that the next commit makes durable
         self._ids: dict[IdKind, tuple[int, int]] = {}
         self._is_stale = state is None
         self.refresh()
@@ -64,13 +67,39 @@ class Current:
             return False
         # An interrupt in the middle must not leave half of the changes as if they were all.
         self._is_stale = True
+        known = len(self.state.providers), len(self.state.hosts)
         for change in changes:
             for write in change.writes:
                 apply(self.state, write)
             self.state.position = max(self.state.position, change.position)
         settle(self.state)
-        self._is_stale = False
+        self._keep_order(known)
         return True
+
+    def _keep_order(self, known: tuple[int, int]) -> None:
+        """Read everything again if new rows are not in the order in which a load would bring them.
+
+        Equal hosts are told apart by the order of their rows, so it must be the same in every process, and
+        after a restart. ``creating`` sees to that; this is for databases where somebody did without.
+
+        Args:
+            known: how many providers and hosts there were before.
+        """
+        rows = self.state.providers.ids[max(known[0] - 1, 0) :], self.state.hosts.ids[max(known[1] - 1, 0) :]
+        self._is_stale = False
+        if not all(map(is_rising, rows)):
+            self._is_stale = True
+            self._reload()
+
+    @contextmanager
+    def creating(self, kind: IdKind, count: int) -> Iterator[int]:
+        """Give the first of fresh identities of providers or hosts, higher than all before.
+
+        Nobody else creates any until this ends, and what others created before is known.
+        """
+        with self.store.ordered():
+            self.refresh()
+            yield self.store.reserve(kind, count)
 
     def _reload(self) -> None:
         state = State()
@@ -104,6 +133,7 @@ class Current:
             assert isinstance(write, Claim), write
             raise_generations(self.state, write)
         self._staged.append(item)
+        self.ahead += len(item.writes)
         return len(self._staged) - 1
 
     @property
@@ -122,6 +152,7 @@ class Current:
         """Let consumers end now, durably with the next commit."""
         apply(self.state, freed)
         self._staged.append(Item(writes=(freed,)))
+        self.ahead += 1
 
     def flush(self) -> list[Refusal | None]:
         """Make durable what is staged; return one verdict an item, in the order of staging.
@@ -132,6 +163,7 @@ class Current:
             Unavailable: nothing is known to be durable, and the columns will be read again.
         """
         staged, self._staged = self._staged, []
+        self.ahead = 0
         if not staged:
             return []
         try:
@@ -150,6 +182,7 @@ class Current:
     def drop(self) -> None:
         """Forget what is staged, and what occupies the columns, after an error; they will be read again."""
         self._staged = []
+        self.ahead = 0
         self._is_stale = True
 
     def commit(self, items: Iterable[Item]) -> list[Refusal | None]:
@@ -158,6 +191,7 @@ class Current:
         if self._is_stale:
             self._reload()
         batch: Sequence[Item] = list(items)
+        known = len(self.state.providers), len(self.state.hosts)
         # Until all of it is applied: an error or an interrupt leaves columns that must be read again.
         self._is_stale = True
         committed = self.store.commit(batch)
@@ -167,7 +201,7 @@ class Current:
                     apply(self.state, write)
         self.state.position = max(self.state.position, committed.position)
         settle(self.state)
-        self._is_stale = False
+        self._keep_order(known)
         return committed.refusals
 
     def write(self, writes: Iterable[Write]) -> None:
@@ -179,3 +213,8 @@ class Current:
         refusal = self.commit([Item(writes=tuple(writes))])[0]
         if refusal is not None:
             raise Unavailable(f"another process changed the same {refusal.table or refusal.kind}; try again")
+
+
+def is_rising(numbers: Sequence[int]) -> bool:
+    """Say whether each number is higher than the one before it."""
+    return all(one < other for one, other in pairwise(numbers))

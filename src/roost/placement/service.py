@@ -107,10 +107,12 @@ class Placement:
             resource_classes={name for spec in specs for name in spec.inventories},
             traits={trait for spec in specs for trait in spec.traits},
         )
-        places: dict[str, tuple[int, int]] = {}  # uuid -> id, root id, of the new ones
-        writes = [self._creation(spec, places) for spec in specs]
-        for start in range(0, len(writes), _BATCH):
-            self._current.write([write for group in writes[start : start + _BATCH] for write in group])
+        with self._current.creating("provider", len(specs)) as first:
+            self.check_new(specs)  # Others may have been faster until now.
+            places: dict[str, tuple[int, int]] = {}  # uuid -> id, root id, of the new ones
+            writes = [self._creation(spec, number, places) for number, spec in enumerate(specs, start=first)]
+            for start in range(0, len(writes), _BATCH):
+                self._current.write([write for group in writes[start : start + _BATCH] for write in group])
 
     def check_new(self, specs: Iterable[ProviderSpec], *, aggregates: Iterable[str] = ()) -> None:
         """Check providers that are to be created, and write nothing.
@@ -145,8 +147,7 @@ class Placement:
             uuids.add(spec.uuid)
             taken.add(spec.name)
 
-    def _creation(self, spec: ProviderSpec, places: dict[str, tuple[int, int]]) -> list[Write]:
-        provider_id = self._current.new_id("provider")
+    def _creation(self, spec: ProviderSpec, provider_id: int, places: dict[str, tuple[int, int]]) -> list[Write]:
         parent_id, root_id = None, provider_id
         if spec.parent_uuid is not None:
             if spec.parent_uuid in places:
@@ -194,6 +195,16 @@ class Placement:
     def staged_count(self) -> int:
         """How many items wait for the next commit."""
         return self._current.staged_count
+
+    @property
+    def ahead(self) -> int:
+        """How many claims and releases are in the columns, and wait for the next commit."""
+        return self._current.ahead
+
+    @property
+    def seen(self) -> str:
+        """What names the changes that are in the columns: see ``Store.seen``."""
+        return self._current.store.seen
 
     @property
     def is_shared(self) -> bool:

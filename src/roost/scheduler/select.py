@@ -29,6 +29,7 @@ from roost.model.evidence import pack, pack_checks
 from roost.model.fleet import Departure
 from roost.model.journal import Claim, ConsumerRow, EvidenceRow, Item
 from roost.model.names import uuid_bytes, uuid_text
+from roost.model.replayed import Standing
 from roost.model.request import Request
 from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
@@ -45,6 +46,7 @@ from roost.scheduler.picks import (
     takes_on,
 )
 from roost.scheduler.pipeline import TABLE, Ranked, Shape
+from roost.scheduler.replaying import standings
 from roost.scheduler.rules import Rules
 from roost.scheduler.shapes import Shapes
 
@@ -178,6 +180,11 @@ class Scheduler:
         self._placement.withdraw(choice.claims)
         return not choice.is_refused
 
+    def standings(self, request: Request) -> dict[str, Standing]:
+        """Say of every host how it stands for the first instance of a request, as things are now."""
+        state = self._placement.state
+        return standings(self._shapes.of(request, state=state, now_s=self._clock.now_s()), state)
+
     def _settle(self, results: list[Decision | RoostError | None], waiting: list[_Wish]) -> None:
         """Commit what is staged, and choose again for requests that lost a race, until none has.
 
@@ -199,6 +206,8 @@ class Scheduler:
                     wish.races += 1
                     losers.append(wish)
             if not losers and not unsure:
+                if any(verdicts):  # What is gone from the columns was ended by somebody whose change was not read yet.
+                    self._refresh()
                 return
             waiting = sorted(losers + unsure, key=lambda wish: wish.at)
             if self._refresh() or losers:
@@ -398,7 +407,8 @@ class Scheduler:
         hosts = picks[0].host if len(picks) == 1 else " ".join(dict.fromkeys(pick.host for pick in picks))
         return EvidenceRow(
             self._placement.new_id("decision"), uuid, decision.decided_at_s, decision.outcome, project_id,
-            decision.settings_id, hosts[:255], decision.reason, pack(decision, checks_id=checks_id),
+            decision.settings_id, hosts[:255], decision.reason,
+            pack(decision, checks_id=checks_id, ahead=self._placement.ahead, seen=self._placement.seen),
         )  # fmt: skip
 
 

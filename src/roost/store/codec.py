@@ -26,6 +26,8 @@ from roost.store.touched import Values
 _WRITES = msgspec.msgpack.Encoder()
 _WRITES_OF = msgspec.msgpack.Decoder(list[Write])
 _AS_TUPLE = msgspec.structs.astuple
+# What one row of a snapshot holds, about: it is written in a transaction of its own, for which others wait.
+_PART_BYTES = 256 * 1024
 
 
 class Codec(NamedTuple):
@@ -40,6 +42,21 @@ class Codec(NamedTuple):
 def encode_writes(writes: list[Write]) -> bytes:
     """Return the body of a change."""
     return _WRITES.encode(writes)
+
+
+def parts_of(writes: Iterable[Write]) -> Iterator[bytes]:
+    """Pack many writes into bodies of some size each, which ``decode_writes`` reads."""
+    part: list[msgspec.Raw] = []
+    size = 0
+    for write in writes:
+        body = _WRITES.encode(write)
+        part.append(msgspec.Raw(body))
+        size += len(body)
+        if size >= _PART_BYTES:
+            yield _WRITES.encode(part)
+            part, size = [], 0
+    if part:
+        yield _WRITES.encode(part)
 
 
 def decode_writes(body: bytes) -> list[Write]:

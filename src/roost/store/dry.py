@@ -1,11 +1,12 @@
 """A store for dry runs: it takes every claim and keeps nothing."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Never
 
 from roost.errors import Unavailable
 from roost.model.journal import Change, EvidenceRow, Item
-from roost.ports import Committed, IdKind, Loaded
+from roost.ports import Committed, IdKind, Loaded, Past
 
 # Where identities start of a kind that the origin has none of in stock.
 _FIRST = 2**40
@@ -20,6 +21,7 @@ class DryStore:
     """
 
     is_shared = False
+    seen = ""
 
     def __init__(self, *, position: int, next_ids: Mapping[IdKind, int]) -> None:
         self._position = position
@@ -48,6 +50,18 @@ class DryStore:
     def changes(self) -> Sequence[Change]:
         """See ``Store.changes``."""
         return ()
+
+    def ordered(self) -> AbstractContextManager[None]:
+        """See ``Store.ordered``. Nobody else is there."""
+        return nullcontext()
+
+    def past(self, position: int, seen: str) -> Past | None:
+        """See ``Store.past``. There is none."""
+        return None
+
+    def start_snapshot(self, *, every_bytes: int) -> bool:
+        """See ``Store.start_snapshot``. There is nothing to keep."""
+        return False
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
         """See ``Store.evidence``. There is none."""

@@ -1,10 +1,11 @@
 """A store without a database, for tests and simulation."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
-from roost.ports import Committed, IdKind, Loaded
+from roost.ports import Committed, IdKind, Loaded, Past
 from roost.store.codec import CODECS, decode_writes, encode_writes
 from roost.store.schema import Table
 from roost.store.shelves import Shelves
@@ -18,7 +19,7 @@ class _World:
 
     def __init__(self) -> None:
         self.shelves = Shelves()
-        self.feed: list[tuple[int, bytes]] = []
+        self.feed: list[tuple[int, int, bytes]] = []  # position, peer, body
         self.position = 0
         self.peers = 1
         self.next_ids: dict[str, int] = {}
@@ -32,6 +33,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._world = _World()
+        self._peer = 1
         self._seen = 0
         self._own: set[int] = set()
 
@@ -40,6 +42,7 @@ class MemoryStore:
         other = MemoryStore()
         other._world = self._world  # it is the same class
         self._world.peers += 1
+        other._peer = self._world.peers
         return other
 
     @property
@@ -72,13 +75,13 @@ class MemoryStore:
         if writes:
             self._world.position += 1
             self._own.add(self._world.position)
-            self._world.feed.append((self._world.position, encode_writes(writes)))
+            self._world.feed.append((self._world.position, self._peer, encode_writes(writes)))
         return Committed(refusals, self._world.position)
 
     def changes(self) -> Sequence[Change]:
         """See ``Store.changes``."""
         found = []
-        for position, body in reversed(self._world.feed):
+        for position, _, body in reversed(self._world.feed):
             if position <= self._seen:
                 break
             if position not in self._own:
@@ -86,6 +89,28 @@ class MemoryStore:
         self._seen = self._world.position
         self._own.clear()
         return found[::-1]
+
+    @property
+    def seen(self) -> str:
+        """See ``Store.seen``: who, the newest change that was read, and the newest one that was made since."""
+        return f"{self._peer} {self._seen} {max(self._own, default=self._seen)}" if self.is_shared else ""
+
+    def past(self, position: int, seen: str) -> Past:
+        """See ``Store.past``. The feed of this store is never cut."""
+        peer, read, made = map(int, seen.split()) if seen else (0, position, position)
+        before = [body for at, by, body in self._world.feed if at <= read or (by == peer and at <= made)]
+        after = (body for at, by, body in self._world.feed if at > made and peer in (0, by))
+        own = next(after, None)
+        writes = (write for body in before for write in decode_writes(body))
+        return Past(writes, [] if own is None else decode_writes(own))
+
+    def ordered(self) -> AbstractContextManager[None]:
+        """See ``Store.ordered``. All peers are in one thread."""
+        return nullcontext()
+
+    def start_snapshot(self, *, every_bytes: int) -> bool:
+        """See ``Store.start_snapshot``. There is nothing to shorten."""
+        return False
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
         """See ``Store.evidence``."""

@@ -2,24 +2,24 @@
 
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
-import psycopg
 from psycopg import errors
 
 from roost.errors import Unavailable
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
-from roost.ports import Committed, IdKind, Loaded
-from roost.store import postgresql_link
+from roost.ports import Committed, IdKind, Loaded, Past
+from roost.store import postgresql_link, postgresql_past
 from roost.store.batch import Batch, gather
 from roost.store.codec import decode_writes, encode_writes
 from roost.store.postgresql_arrays import Array
 from roost.store.postgresql_link import Lost
 from roost.store.postgresql_rows import batch_statement, lock_and_read, write_changed
-from roost.store.pruning import choose_doomed
-from roost.store.schema import ALLOCATION, BLOCK_SIZES, DECISION, Table, select
-from roost.store.stream import writes_of
+from roost.store.pruning import Doomed, Row, choose_doomed
+from roost.store.schema import BLOCK_SIZES, DECISION, select
+from roost.store.snapshots import Writer, is_due
 from roost.store.touched import committable, touched_by
 from roost.store.verdict import judge
 
@@ -46,14 +46,27 @@ INSERT INTO sequence AS s (kind, next) VALUES (%b, 1 + %b::bigint)
 ON CONFLICT (kind) DO UPDATE SET next = s.next + %b::bigint RETURNING next"""
 _BYTES = """
 SELECT coalesce((SELECT sum(octet_length(body)) FROM decision), 0)::bigint
-     + coalesce((SELECT sum(octet_length(body)) FROM feed), 0)::bigint"""
+     + coalesce((SELECT sum(octet_length(body)) FROM feed), 0)::bigint
+     + coalesce((SELECT sum(octet_length(body)) FROM snapshot), 0)::bigint"""
+# Snapshots hold changes by their transactions, not by their numbers.
 _OLDEST = """
-SELECT * FROM (SELECT 'decision', id, decided_at_s, octet_length(body)::bigint
+SELECT * FROM (SELECT 'decision', id, decided_at_s, octet_length(body)::bigint, 0::bigint
                FROM decision ORDER BY id LIMIT %b) AS d
 UNION ALL
-SELECT * FROM (SELECT 'feed', position, extract(epoch FROM written_at)::float8, octet_length(body)::bigint
+SELECT * FROM (SELECT 'feed', position, extract(epoch FROM written_at)::float8, octet_length(body)::bigint,
+                      xid::text::bigint
                FROM feed WHERE written_at < now() - make_interval(secs => %b)
                AND position < (SELECT max(position) FROM feed) ORDER BY position LIMIT %b) AS f"""
+# What changes fill is told from the last ones: adding up all of them would take as long as reading them.
+_SINCE_SNAPSHOT = """
+WITH newest AS (SELECT position, made_at_s FROM snapshot WHERE part = 0 ORDER BY position DESC LIMIT 1),
+changes AS (SELECT coalesce((SELECT max(position) FROM feed), 0)
+                 - coalesce((SELECT position FROM newest), 0) AS count),
+last AS (SELECT octet_length(body) AS size FROM feed ORDER BY position DESC LIMIT 100)
+SELECT count::bigint, (count * coalesce((SELECT avg(size) FROM last), 0))::bigint,
+       (SELECT extract(epoch FROM clock_timestamp())::float8 - made_at_s FROM newest)
+FROM changes"""
+_ORDER_LOCK = 0x726F6F73742D6F72  # "roost-or"
 
 
 class PostgresStore:
@@ -76,40 +89,40 @@ class PostgresStore:
         self._url = url
         postgresql_link.prepare(url, may_create=may_create)
         self._link = postgresql_link.Link(url)
+        self._snapshots = Writer(url)
         self._snapshot: str | None = None
         self._own: list[int] = []  # positions of own changes that the snapshot does not show
         self._blocks: dict[str, tuple[int, int]] = {}  # next identity, first that is not ours
         self._position = 0
         self._verdicts: list[Refusal | None] = []  # of the last attempt to commit
-        self._tokens = secrets.randbits(62)
+        self._tokens = self._seen_token = secrets.randbits(62)  # of the last attempt to commit; at the snapshot
         self._kept: tuple[int, float] | None = None  # bytes, and when they were counted
 
     def load(self) -> Loaded:
         """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
-        with postgresql_link.explained():
-            connection = postgresql_link.connect(self._url)
-            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            connection.read_only = True
-            connection.autocommit = False
-            row = connection.execute("SELECT pg_current_snapshot()::text, max(position) FROM feed").fetchone()
-        assert row is not None
-        self._snapshot = row[0]
+        snapshot, loaded = postgresql_past.load(self._url)
+        self._snapshot, self._position, self._seen_token = snapshot, loaded.position, self._tokens
         self._own.clear()
-        self._position = row[1] or 0
-        return Loaded(self._position, self._writes(connection))
+        return loaded
 
-    def _writes(self, connection: postgresql_link.Connection) -> Iterator[Write]:
-        def scan(table: Table) -> Iterable[tuple[Any, ...]]:
-            columns = ("consumer_id", "inventory_id") if table is ALLOCATION else table.key
-            with connection.cursor(f"scan_{table.name}", binary=True) as cursor:
-                cursor.itersize = 5000
-                yield from cursor.execute(select(table, f"ORDER BY {', '.join(columns)}"))
+    @property
+    def seen(self) -> str:
+        """See ``Store.seen``: the snapshot, the newest own token, and how many of them are newer than the snapshot."""
+        return f"{self._snapshot} {self._tokens:x} {self._tokens - self._seen_token:x}"
 
+    def past(self, position: int, seen: str) -> Past | None:
+        """See ``Store.past``. What was seen is told by the snapshot and the tokens, not by the position."""
+        return postgresql_past.past(self._url, seen) if seen else None
+
+    @contextmanager
+    def ordered(self) -> Iterator[None]:
+        """See ``Store.ordered``. A lock of the database, which ends with the connection at the latest."""
+        self._read("SELECT pg_advisory_lock(%b::bigint) IS NULL", (_ORDER_LOCK,))
         try:
-            with postgresql_link.explained():
-                yield from writes_of(scan)
+            yield
         finally:
-            connection.close()
+            with suppress(Unavailable):
+                self._read("SELECT pg_advisory_unlock(%b::bigint)", (_ORDER_LOCK,))
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """See ``Store.reserve``. Blocks are taken from a table, in a transaction of their own."""
@@ -200,7 +213,7 @@ class PostgresStore:
         assert self._snapshot is not None, "load comes first"
         values = (self._snapshot, self._snapshot, Array("bigint", self._own))
         rows = self._read(_CHANGES, values)
-        self._snapshot = rows[0][0]
+        self._snapshot, self._seen_token = rows[0][0], self._tokens
         self._own.clear()
         changes = [Change(position, decode_writes(body)) for _, position, body in rows if position is not None]
         if changes:
@@ -225,20 +238,44 @@ class PostgresStore:
         if self._kept is None or time.monotonic() - self._kept[1] > _MEASURED_AGAIN_S:
             self._kept = (self._read(_BYTES, ())[0][0], time.monotonic())
         kept, counted_at_s = self._kept
-        oldest = self._read(_OLDEST, (_PRUNED_PER_CALL, float(_FEED_KEPT_S), _PRUNED_PER_CALL))
-        doomed, kept = choose_doomed(oldest, kept, older_than_s=older_than_s, max_bytes=max_bytes)
-        for text, numbers in (
-            ("DELETE FROM decision WHERE id = ANY (%b)", doomed["decision"]),
-            ("DELETE FROM feed WHERE position = ANY (%b)", doomed["feed"]),
-        ):
-            if numbers:
-                with self._link.watched() as connection:
-                    connection.execute(text, (Array("bigint", [number for (number,) in numbers]),))
-        self._kept = (kept, counted_at_s)
-        return len(doomed["decision"]) + len(doomed["feed"])
+        try:
+            with self._link.watched() as connection, connection.transaction():
+                postgresql_past.drop_incomplete(connection)
+                doomed = self._doomed(connection, kept, older_than_s=older_than_s, max_bytes=max_bytes)
+                if any(doomed[:3]):
+                    # Nobody completes a snapshot between the look at them and the deletion of what they make useless.
+                    connection.execute("LOCK TABLE snapshot IN EXCLUSIVE MODE")
+                    doomed = self._doomed(connection, kept, older_than_s=older_than_s, max_bytes=max_bytes)
+                for text, numbers in (
+                    ("DELETE FROM snapshot WHERE part = 0 AND position = ANY (%b)", doomed.snapshots),
+                    ("DELETE FROM decision WHERE id = ANY (%b)", doomed.decisions),
+                    ("DELETE FROM feed WHERE position = ANY (%b)", doomed.changes),
+                ):
+                    if numbers:
+                        connection.execute(text, (Array("bigint", [number for (number,) in numbers]),))
+        except Lost:
+            return 0  # The next call does it.
+        self._kept = (doomed.left_bytes, counted_at_s)
+        return len(doomed.decisions) + len(doomed.changes)
+
+    def _doomed(
+        self, connection: postgresql_link.Connection, kept: int, *, older_than_s: float, max_bytes: int
+    ) -> Doomed:
+        values = (_PRUNED_PER_CALL, float(_FEED_KEPT_S), _PRUNED_PER_CALL)
+        oldest = connection.execute(_OLDEST, values, prepare=True, binary=True).fetchall()
+        return choose_doomed(
+            [Row(*row) for row in oldest], postgresql_past.snapshots(connection), kept,
+            older_than_s=older_than_s, max_bytes=max_bytes, limit=_PRUNED_PER_CALL,
+        )  # fmt: skip
+
+    def start_snapshot(self, *, every_bytes: int) -> bool:
+        """See ``Store.start_snapshot``."""
+        changes, feed_bytes, age_s = self._read(_SINCE_SNAPSHOT, ())[0]
+        return is_due(changes, feed_bytes, age_s=age_s, every_bytes=every_bytes) and self._snapshots.start()
 
     def close(self) -> None:
         """See ``Store.close``."""
+        self._snapshots.stop()
         self._link.close()
 
     def _read(self, text: str, values: Sequence[object]) -> list[Any]:

@@ -1,12 +1,13 @@
 """A store that is read and never written, beside the processes that serve it."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Never
 
 from roost.errors import Unavailable
 from roost.model.journal import Change, EvidenceRow, Item, PutSymbol, Write
 from roost.placement.service import missing_standard_classes
-from roost.ports import Committed, IdKind, Loaded, Store
+from roost.ports import Committed, IdKind, Loaded, Past, Store
 
 # Identities that nobody will ever see start here: far from those that the database gives out.
 _FIRST = 2**40
@@ -51,6 +52,19 @@ class ReadingStore:
         """See ``Store.changes``. A SQLite file is seen as it was when it was loaded."""
         return self._store.changes()
 
+    @property
+    def seen(self) -> str:
+        """See ``Store.seen``."""
+        return self._store.seen
+
+    def past(self, position: int, seen: str) -> Past | None:
+        """See ``Store.past``."""
+        return self._store.past(position, seen)
+
+    def ordered(self) -> AbstractContextManager[None]:
+        """See ``Store.ordered``. Nothing can be created here."""
+        return nullcontext()
+
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
         """See ``Store.evidence``."""
         return self._store.evidence(uuid=uuid, newest=newest)
@@ -62,6 +76,10 @@ class ReadingStore:
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. Nothing is deleted."""
         return 0
+
+    def start_snapshot(self, *, every_bytes: int) -> bool:
+        """See ``Store.start_snapshot``. Those who serve the database write them."""
+        return False
 
     def close(self) -> None:
         """See ``Store.close``."""

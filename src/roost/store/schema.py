@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from roost.errors import StoreOutdated
 
 # The newest migration. Migrations are numbered, so that an older program can tell a newer database.
-SCHEMA_VERSION = "0003"
+SCHEMA_VERSION = "0004"
 
 ColumnType = Literal["bigint", "float8", "text", "bytea", "uuid"]
 
@@ -79,12 +79,12 @@ DECISION = _table(
 )
 
 # Identities handed out at once. Symbols go one by one: a class number has 16 bits, and a restart loses the
-# rest of a block.
+# rest of a block. So do providers and hosts: they rise in the order in which they are created, by whomever.
 BLOCK_SIZES = {
     "symbol": 1,
-    "provider": 64,
+    "provider": 1,
     "aggregate": 64,
-    "host": 64,
+    "host": 1,
     "group": 64,
     "document": 64,
     "consumer": 4096,

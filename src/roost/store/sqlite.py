@@ -1,21 +1,19 @@
 """The embedded store: one SQLite file, one serving process."""
 
-import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
 
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
-from roost.ports import Committed, IdKind, Loaded
-from roost.store import sqlite_file
+from roost.ports import Committed, IdKind, Loaded, Past
+from roost.store import sqlite_file, sqlite_past
 from roost.store.batch import Batch, gather
 from roost.store.codec import encode_writes
-from roost.store.pruning import Kept, choose_doomed
-from roost.store.schema import ALLOCATION, BLOCK_SIZES, DECISION, SEQUENCE_TABLES, Table, select
+from roost.store.pruning import Doomed, Kept, Row, choose_doomed
+from roost.store.schema import BLOCK_SIZES, DECISION, SEQUENCE_TABLES, select
+from roost.store.snapshots import Writer, is_due
 from roost.store.sqlite_rows import read_touched, write_batch, write_changed
-from roost.store.stream import writes_of
 from roost.store.touched import committable, touched_by
 from roost.store.verdict import judge
 
@@ -29,16 +27,20 @@ _COUNT = {
 }
 # The newest change is left out: its number is where the next one goes on from.
 _OLDEST = """
-SELECT * FROM (SELECT 'decision', id, decided_at_s, length(body) FROM decision ORDER BY id LIMIT ?)
+SELECT * FROM (SELECT 'decision', id, decided_at_s, length(body), 0 FROM decision ORDER BY id LIMIT ?)
 UNION ALL
-SELECT * FROM (SELECT 'feed', position, written_at_s, length(body) FROM feed
+SELECT * FROM (SELECT 'feed', position, written_at_s, length(body), position FROM feed
                WHERE position < (SELECT max(position) FROM feed) ORDER BY position LIMIT ?)"""
+_NEWEST_SNAPSHOT = "SELECT position, made_at_s FROM snapshot WHERE part = 0 ORDER BY position DESC LIMIT 1"
+# What changes fill is told from the last ones: adding up all of them would take as long as reading them.
+_MEAN_CHANGE = "SELECT avg(size) FROM (SELECT length(body) AS size FROM feed ORDER BY position DESC LIMIT 100)"
 
 
 class SqliteStore:
     """A database file. Commits run in the thread that calls, so that none waits for another's."""
 
     is_shared = False  # by the lock beside the file
+    seen = ""
 
     def __init__(
         self,
@@ -63,6 +65,7 @@ class SqliteStore:
         """
         self.path = Path(path)
         self._now_s = now_s
+        self._snapshots = Writer(str(self.path.absolute()))
         self._lock: sqlite_file.FileLock | None = None
         if is_read_only:
             self._connection = sqlite_file.open_reader(self.path)
@@ -119,24 +122,15 @@ class SqliteStore:
 
     def load(self) -> Loaded:
         """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
-        with sqlite_file.explained(self.path):
-            connection = sqlite_file.open_reader(self.path)
-            connection.execute("BEGIN")
-            row = connection.execute("SELECT max(position) FROM feed").fetchone()
-        return Loaded(row[0] or 0, self._writes(connection))
+        return sqlite_past.load(self.path)
 
-    def _writes(self, connection: sqlite3.Connection) -> Iterator[Write]:
-        def scan(table: Table) -> Iterable[tuple[Any, ...]]:
-            columns = ("consumer_id", "inventory_id") if table is ALLOCATION else table.key
-            cursor = connection.cursor()
-            cursor.arraysize = 1000
-            return cursor.execute(select(table, f"ORDER BY {', '.join(columns)}"))
+    def past(self, position: int, seen: str) -> Past | None:
+        """See ``Store.past``. One process writes, so the position says it all."""
+        return sqlite_past.past(self.path, position)
 
-        try:
-            with sqlite_file.explained(self.path):
-                yield from writes_of(scan)
-        finally:
-            connection.close()
+    def ordered(self) -> AbstractContextManager[None]:
+        """See ``Store.ordered``. Nobody else writes."""
+        return nullcontext()
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """See ``Store.reserve``. A block becomes durable with the next commit, before any identity of it is used."""
@@ -249,24 +243,50 @@ class SqliteStore:
                 if before:
                     rows, size, lowest = self._connection.execute(statement, (before, _PRUNED_PER_CALL)).fetchone()
                     self._kept.count(table, rows, size, lowest=lowest)
-            first = self._connection.execute(_OLDEST, (1, 1)).fetchall()
-            kept = self._kept.total({table: number for table, number, _, _ in first})
-            if kept <= max_bytes and all(written_at_s >= older_than_s for _, _, written_at_s, _ in first):
+            if not self._snapshots.is_writing():
+                sqlite_past.drop_incomplete(self._connection)
+            if not any(self._doomed(1, older_than_s=older_than_s, max_bytes=max_bytes)[1][:3]):
                 return 0
+            # Nobody completes a snapshot between the look at them and the deletion of what they make useless.
             self._connection.execute("BEGIN IMMEDIATE")
-            oldest = self._connection.execute(_OLDEST, (_PRUNED_PER_CALL,) * 2).fetchall()
-            doomed, _ = choose_doomed(oldest, kept, older_than_s=older_than_s, max_bytes=max_bytes)
-            self._connection.executemany("DELETE FROM decision WHERE id = ?", doomed["decision"])
-            self._connection.executemany("DELETE FROM feed WHERE position = ?", doomed["feed"])
+            oldest, doomed = self._doomed(_PRUNED_PER_CALL, older_than_s=older_than_s, max_bytes=max_bytes)
+            self._connection.executemany("DELETE FROM snapshot WHERE position = ? AND part = 0", doomed.snapshots)
+            self._connection.executemany("DELETE FROM decision WHERE id = ?", doomed.decisions)
+            self._connection.executemany("DELETE FROM feed WHERE position = ?", doomed.changes)
             self._connection.execute("COMMIT")
-        gone = {table: {number for (number,) in numbers} for table, numbers in doomed.items()}
-        for table, number, _, size in oldest:
-            if number in gone[table]:
-                self._kept.remove(table, number, size)
-        return len(doomed["decision"]) + len(doomed["feed"])
+        gone = {"decision": set(doomed.decisions), "feed": set(doomed.changes)}
+        for row in oldest:
+            if (row.number,) in gone[row.table]:
+                self._kept.remove(row.table, row.number, row.size)
+        return len(doomed.decisions) + len(doomed.changes)
+
+    def _doomed(self, limit: int, *, older_than_s: float, max_bytes: int) -> tuple[list[Row], Doomed]:
+        """Return the oldest decisions and changes, so many of each, and what of them and of snapshots is to go."""
+        oldest = [Row(*row) for row in self._connection.execute(_OLDEST, (limit, limit))]
+        snapshots = sqlite_past.snapshots(self._connection)
+        lowest: dict[str, int] = {}
+        for row in oldest:
+            lowest.setdefault(row.table, row.number)
+        kept = self._kept.total(lowest) + sum(snapshot.size for snapshot in snapshots)
+        doomed = choose_doomed(oldest, snapshots, kept, older_than_s=older_than_s, max_bytes=max_bytes, limit=limit)
+        return oldest, doomed
+
+    def start_snapshot(self, *, every_bytes: int) -> bool:
+        """See ``Store.start_snapshot``."""
+        with sqlite_file.explained(self.path):
+            newest = self._connection.execute(_NEWEST_SNAPSHOT).fetchone()
+            before, made_at_s = newest or (0, None)
+            changes = self._position - before
+            (mean,) = self._connection.execute(_MEAN_CHANGE).fetchone()
+        is_wanted = is_due(
+            changes, int(changes * (mean or 0.0)), age_s=None if made_at_s is None else self._now_s() - made_at_s,
+            every_bytes=every_bytes,
+        )  # fmt: skip
+        return is_wanted and self._snapshots.start()
 
     def close(self) -> None:
         """See ``Store.close``."""
+        self._snapshots.stop()
         self._connection.close()
         if self._lock is not None:
             self._lock.release()

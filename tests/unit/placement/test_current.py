@@ -107,6 +107,32 @@ def test_a_write_that_another_process_was_faster_with_says_try_again():
     assert "CUSTOM_B" not in current.state.trait_ids
 
 
+def test_rows_are_in_the_order_in_which_a_restart_would_bring_them():
+    store, current = stocked()
+    for number in (9, 8):
+        commit(store.peer(), item(provider(number), offer(number, cpu=4), host(number)))
+    current.refresh()
+    assert current.state.providers.ids == current.state.hosts.ids == [1, 8, 9]
+    assert current.commit([item(provider(5), host(5))]) == [None]
+    assert current.state.providers.ids == current.state.hosts.ids == [1, 5, 8, 9]
+    assert current.state.position == 4
+    assert digest(current.state) == digest(Current(store.peer()).state)
+
+
+def test_identities_of_providers_and_hosts_rise_whoever_creates_them():
+    store, current = stocked()
+    assert store.reserve("provider", 1) == 1
+    other, numbers = Current(store.peer()), []
+    for each in (current, other, current):
+        with each.creating("provider", 2) as first:
+            numbers += [first, first + 1]
+            each.write([provider(first), provider(first + 1)])
+    assert numbers == sorted(numbers)
+    current.refresh()
+    other.refresh()
+    assert current.state.providers.ids == other.state.providers.ids == [1, *numbers]
+
+
 def test_identities_are_never_given_twice_even_to_two_processes():
     store, current = stocked()
     other = Current(store.peer())

@@ -156,6 +156,8 @@ class ForkLedger:
     """A ledger over a copy of the columns, with nothing behind it: what a dry run works on."""
 
     is_shared = False
+    ahead = 0
+    seen = ""
 
     def __init__(self, state, next_id):
         self.state = state.fork()

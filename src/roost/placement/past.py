@@ -1,0 +1,60 @@
+"""What a decision saw, as columns: the feed up to its position, and what its own group had done before it."""
+
+import msgspec
+
+from roost.engine.apply import apply, settle
+from roost.engine.state import State
+from roost.errors import StateLost
+from roost.model.decision import Decision
+from roost.model.evidence import UNKNOWN, Moment
+from roost.model.journal import Claim, Release, Write
+from roost.model.names import uuid_bytes
+from roost.placement.current import is_rising
+from roost.ports import Past, Store
+
+
+def rebuilt(store: Store, decision: Decision, moment: Moment) -> State:
+    """Return the columns as a stored decision found them.
+
+    Raises:
+        StateLost: they are no longer kept, or what is kept does not tell them exactly.
+    """
+    if moment.ahead == UNKNOWN:
+        raise StateLost(decision.uuid, "it was stored by an older version, which did not note what it saw")
+    past = store.past(moment.position, moment.seen)
+    if past is None:
+        raise StateLost(decision.uuid, "the state that it saw is no longer kept")
+    state = State()
+    try:
+        for write in past.writes:
+            apply(state, write)
+        if not (is_rising(state.providers.ids) and is_rising(state.hosts.ids)):
+            raise StateLost(decision.uuid, "hosts were created in an order that is not kept")
+        for write in _before(past, decision, moment):
+            apply(state, write)
+        settle(state)
+    except (msgspec.MsgspecError, KeyError, ValueError) as error:
+        raise StateLost(decision.uuid, f"what is kept of the state cannot be understood: {error!r}") from error
+    state.position = moment.position
+    return state
+
+
+def _before(past: Past, decision: Decision, moment: Moment) -> list[Write]:
+    """Return what the decision's own group had done before it; in its change it comes before the claim.
+
+    A claim of the group that lost a race is in no change, but it was in the columns: then another number of
+    writes comes before.
+    """
+    if not moment.ahead:
+        return []
+    count = moment.ahead
+    own = [write for write in past.own if isinstance(write, Claim | Release)]
+    mine = own[count] if len(own) > count else None
+    # A refusal is only stored once all that it saw is durable.
+    is_whole = len(own) >= count
+    if decision.is_granted:
+        first = uuid_bytes(decision.picks[0].instance_uuid)
+        is_whole = isinstance(mine, Claim) and mine.consumers[0].uuid == first
+    if not is_whole:
+        raise StateLost(decision.uuid, "it saw claims that then lost a race against another process")
+    return list(own[:count])

@@ -1,0 +1,181 @@
+"""A PostgreSQL database read whole, as it is and as it was, and the snapshots in it."""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import psycopg
+
+from roost.model.journal import Write
+from roost.ports import Loaded, Past
+from roost.store.codec import decode_writes, parts_of
+from roost.store.postgresql_link import Connection, connect, explained
+from roost.store.pruning import Snapshot
+from roost.store.schema import ALLOCATION, Table, select
+from roost.store.stream import writes_of
+
+_DROPPED_PER_CALL = 8
+# Who holds it writes a snapshot.
+_WRITER_LOCK = 0x726F6F73742D736E  # "roost-sn"
+# Attempts to commit that a process may make between a decision and the commit of its group, far too many.
+_ATTEMPTS_MAX = 2**20
+# Everything that the snapshot holds must have been seen: all transactions before its end were over.
+_BASE = """
+SELECT position, seen FROM snapshot
+WHERE part = 0 AND pg_snapshot_xmax(seen::pg_snapshot) <= pg_snapshot_xmin(%s::pg_snapshot)
+ORDER BY position DESC LIMIT 1"""
+_CHANGES = """
+SELECT body FROM feed
+WHERE xid >= pg_snapshot_xmin(%(base)s::pg_snapshot) AND NOT pg_visible_in_snapshot(xid, %(base)s::pg_snapshot)
+  AND (pg_visible_in_snapshot(xid, %(seen)s::pg_snapshot) OR (token > %(first)s AND token <= %(last)s))
+ORDER BY position"""
+_OWN = """
+SELECT body FROM feed
+WHERE xid >= pg_snapshot_xmin(%(seen)s::pg_snapshot) AND token > %(last)s AND token <= %(end)s
+ORDER BY token LIMIT 1"""
+_IS_NEWEST = """
+SELECT 1 FROM snapshot
+WHERE part = 0 AND position = (SELECT coalesce(max(position), 0) FROM feed)"""
+_PART = """
+INSERT INTO snapshot (position, part, made_at_s, seen, body) VALUES (%s, %s, %s, %s, %s)
+ON CONFLICT (position, part) DO UPDATE
+SET made_at_s = excluded.made_at_s, seen = excluded.seen, body = excluded.body"""
+# Whatever happened to the other parts meanwhile, a snapshot that lacks one is none.
+_HEAD = """
+INSERT INTO snapshot (position, part, made_at_s, seen, body)
+SELECT %(position)s, 0, %(made_at_s)s, %(seen)s, ''
+WHERE (SELECT count(*) FROM snapshot WHERE position = %(position)s AND part > 0 AND seen = %(seen)s) = %(count)s"""
+# A change whose transaction is older than all that were running is certain to be in it.
+_SNAPSHOTS = """
+SELECT position, max(pg_snapshot_xmin(seen::pg_snapshot)::text::bigint) - 1, max(made_at_s),
+       sum(octet_length(body))::bigint, min(part) = 0
+FROM snapshot GROUP BY position ORDER BY position"""
+_DROP = """
+DELETE FROM snapshot WHERE (position, part) IN (
+    SELECT position, part FROM snapshot s
+    WHERE NOT EXISTS (SELECT 1 FROM snapshot h WHERE h.position = s.position AND h.part = 0) LIMIT %s)"""
+
+
+class _Seen(NamedTuple):
+    """What ``PostgresStore.seen`` says."""
+
+    snapshot: str
+    last: int  # token of the last own attempt to commit
+    first: int  # the same when the snapshot was taken
+
+
+def _read_seen(text: str) -> _Seen:
+    snapshot, token, since = text.split(" ")
+    return _Seen(snapshot, int(token, 16), int(token, 16) - int(since, 16))
+
+
+def load(url: str) -> tuple[str, Loaded]:
+    """Return the present snapshot, and everything as it shows it; see ``Store.load``.
+
+    Reads on a connection of its own, so commits may go on meanwhile.
+    """
+    with explained():
+        connection = _reader(url)
+        row = connection.execute("SELECT pg_current_snapshot()::text, max(position) FROM feed").fetchone()
+    assert row is not None
+    return row[0], Loaded(row[1] or 0, _closing(connection, writes_of(_scan_of(connection))))
+
+
+def past(url: str, text: str) -> Past | None:
+    """See ``Store.past``."""
+    seen = _read_seen(text)
+    with explained():
+        connection = _reader(url)
+        try:
+            base = connection.execute(_BASE, (seen.snapshot,)).fetchone()
+            if base is None:
+                connection.close()
+                return None
+            values = {"seen": seen.snapshot, "last": seen.last, "end": seen.last + _ATTEMPTS_MAX}
+            own = connection.execute(_OWN, values).fetchone()
+        except BaseException:
+            connection.close()
+            raise
+    return Past(
+        _closing(connection, _writes_between(connection, base, seen)), [] if own is None else decode_writes(own[0])
+    )
+
+
+def _writes_between(connection: Connection, base: tuple[int, str], seen: _Seen) -> Iterator[Write]:
+    position, snapshot = base
+    parts = "SELECT body FROM snapshot WHERE position = %s AND part > 0 ORDER BY part"
+    for body in _bodies(connection, parts, (position,), at_once=8):
+        yield from decode_writes(body)
+    values = {"base": snapshot, "seen": seen.snapshot, "first": seen.first, "last": seen.last}
+    for body in _bodies(connection, _CHANGES, values, at_once=1000):
+        yield from decode_writes(body)
+
+
+def _bodies(connection: Connection, text: str, values: Any, *, at_once: int) -> Iterator[bytes]:
+    with connection.cursor("bodies", binary=True) as cursor:
+        cursor.itersize = at_once
+        for (body,) in cursor.execute(text.encode(), values):
+            yield body
+
+
+def _reader(url: str) -> Connection:
+    connection = connect(url)
+    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    connection.read_only = True
+    connection.autocommit = False
+    return connection
+
+
+def _closing(connection: Connection, writes: Iterator[Write]) -> Iterator[Write]:
+    try:
+        with explained():
+            yield from writes
+    finally:
+        connection.close()
+
+
+def _scan_of(connection: Connection) -> Any:
+    def scan(table: Table) -> Iterable[tuple[Any, ...]]:
+        columns = ("consumer_id", "inventory_id") if table is ALLOCATION else table.key
+        with connection.cursor(f"scan_{table.name}", binary=True) as cursor:
+            cursor.itersize = 5000
+            yield from cursor.execute(select(table, f"ORDER BY {', '.join(columns)}"))
+
+    return scan
+
+
+def write_snapshot(url: str) -> bool:
+    """Write a snapshot of a database, beside the processes that serve it, unless another process is writing one.
+
+    Each part is a transaction of its own. Killed at any moment it leaves parts without a head, which are no
+    snapshot.
+    """
+    writer = connect(url)
+    try:
+        with explained():
+            row = writer.execute("SELECT pg_try_advisory_lock(%s)", (_WRITER_LOCK,)).fetchone()
+            if row is None or not row[0]:
+                return False
+            if writer.execute(_IS_NEWEST).fetchone() is not None:
+                return False
+            made_at_s = time.time()
+            seen, loaded = load(url)
+            head = {"position": loaded.position, "made_at_s": made_at_s, "seen": seen, "count": 0}
+            for part, body in enumerate(parts_of(loaded.writes), start=1):
+                writer.execute(_PART, (loaded.position, part, made_at_s, seen, body))
+                head["count"] = part
+            return writer.execute(_HEAD, head).rowcount == 1
+    finally:
+        writer.close()
+
+
+def snapshots(connection: Connection) -> list[Snapshot]:
+    """Return all snapshots, complete or not."""
+    return [Snapshot(*row) for row in connection.execute(_SNAPSHOTS, prepare=True, binary=True).fetchall()]
+
+
+def drop_incomplete(connection: Connection) -> None:
+    """Delete some parts of snapshots without a head, in the running transaction, if nobody is writing one."""
+    row = connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (_WRITER_LOCK,)).fetchone()
+    if row is not None and row[0]:
+        connection.execute(_DROP, (_DROPPED_PER_CALL,))

@@ -1,0 +1,135 @@
+"""A SQLite file read whole, as it is and as it was, and the snapshots in it."""
+
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from roost.model.journal import Write
+from roost.ports import Loaded, Past
+from roost.store.codec import decode_writes, parts_of
+from roost.store.pruning import Snapshot
+from roost.store.schema import ALLOCATION, Table, select
+from roost.store.sqlite_file import explained, open_reader, open_writer
+from roost.store.stream import writes_of
+
+# The server waits for a part, not for a snapshot; and a part waits for the server's commits.
+_BUSY_MS = 60_000
+# Parts that one call deletes: some milliseconds.
+_DROPPED_PER_CALL = 8
+_PART = "INSERT OR REPLACE INTO snapshot (position, part, made_at_s, seen, body) VALUES (?, ?, ?, '', ?)"
+# Whatever happened to the other parts meanwhile, a snapshot that lacks one is none.
+_HEAD = """
+INSERT INTO snapshot (position, part, made_at_s, seen, body) SELECT ?1, 0, ?2, '', x''
+WHERE (SELECT count(*) FROM snapshot WHERE position = ?1 AND part > 0) = ?3"""
+_SNAPSHOTS = """
+SELECT position, position, max(made_at_s), sum(length(body)), min(part) = 0 FROM snapshot
+GROUP BY position ORDER BY position"""
+_DROP = "DELETE FROM snapshot WHERE rowid IN (SELECT rowid FROM snapshot WHERE position = ? LIMIT ?)"
+
+
+def load(path: Path) -> Loaded:
+    """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
+    with explained(path):
+        connection = open_reader(path)
+        connection.execute("BEGIN")
+        return Loaded(_position(connection), _closing(connection, path, writes_of(_scan_of(connection))))
+
+
+def past(path: Path, position: int) -> Past | None:
+    """See ``Store.past``."""
+    with explained(path):
+        connection = open_reader(path)
+        try:
+            connection.execute("BEGIN")
+            (base,) = connection.execute(
+                "SELECT max(position) FROM snapshot WHERE part = 0 AND position <= ?", (position,)
+            ).fetchone()
+            between = (base, position)
+            (changes,) = connection.execute(
+                "SELECT count(*) FROM feed WHERE position > ? AND position <= ?", between
+            ).fetchone()
+            if base is None or changes != position - base:
+                connection.close()
+                return None
+            own = connection.execute("SELECT body FROM feed WHERE position = ?", (position + 1,)).fetchone()
+        except BaseException:
+            connection.close()
+            raise
+    writes = _closing(connection, path, _writes_between(connection, *between))
+    return Past(writes, [] if own is None else decode_writes(own[0]))
+
+
+def _writes_between(connection: sqlite3.Connection, base: int, position: int) -> Iterator[Write]:
+    for (body,) in connection.execute(
+        "SELECT body FROM snapshot WHERE position = ? AND part > 0 ORDER BY part", (base,)
+    ):
+        yield from decode_writes(body)
+    statement = "SELECT body FROM feed WHERE position > ? AND position <= ? ORDER BY position"
+    for (body,) in connection.execute(statement, (base, position)):
+        yield from decode_writes(body)
+
+
+def _closing(connection: sqlite3.Connection, path: Path, writes: Iterator[Write]) -> Iterator[Write]:
+    try:
+        with explained(path):
+            yield from writes
+    finally:
+        connection.close()
+
+
+def _position(connection: sqlite3.Connection) -> int:
+    (position,) = connection.execute("SELECT coalesce(max(position), 0) FROM feed").fetchone()
+    return int(position)
+
+
+def _scan_of(connection: sqlite3.Connection) -> Any:
+    def scan(table: Table) -> Iterable[tuple[Any, ...]]:
+        columns = ("consumer_id", "inventory_id") if table is ALLOCATION else table.key
+        cursor = connection.cursor()
+        cursor.arraysize = 1000
+        return cursor.execute(select(table, f"ORDER BY {', '.join(columns)}"))
+
+    return scan
+
+
+def write_snapshot(path: Path) -> bool:
+    """Write a snapshot of a file, beside the process that serves it; say whether there was anything to write.
+
+    Each part is a transaction of its own, so the server never waits for longer than one of its own commits takes.
+    Killed at any moment it leaves parts without a head, which are no snapshot.
+    """
+    with (
+        explained(path),
+        closing(open_reader(path)) as reader,
+        closing(open_writer(path, synchronous="NORMAL")) as writer,
+    ):
+        reader.execute("BEGIN")
+        position, made_at_s = _position(reader), time.time()
+        writer.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+        if writer.execute("SELECT 1 FROM snapshot WHERE position = ? AND part = 0", (position,)).fetchone():
+            return False
+        count = 0
+        for count, body in enumerate(parts_of(writes_of(_scan_of(reader))), start=1):
+            writer.execute(_PART, (position, count, made_at_s, body))
+        reader.execute("ROLLBACK")
+        # With the head all parts before it in the log become durable.
+        writer.execute("PRAGMA synchronous = FULL")
+        is_whole = writer.execute(_HEAD, (position, made_at_s, count)).rowcount == 1
+        # The log has grown by a snapshot: better here than in the midst of the server's next commit.
+        writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        return is_whole
+
+
+def snapshots(connection: sqlite3.Connection) -> list[Snapshot]:
+    """Return all snapshots, complete or not."""
+    return [Snapshot(*row) for row in connection.execute(_SNAPSHOTS)]
+
+
+def drop_incomplete(connection: sqlite3.Connection) -> None:
+    """Delete some parts of snapshots without a head, which nobody is writing any more."""
+    incomplete = [snapshot.position for snapshot in snapshots(connection) if not snapshot.is_complete]
+    if incomplete:
+        connection.execute(_DROP, (incomplete[0], _DROPPED_PER_CALL))

@@ -1,0 +1,334 @@
+"""Every stored decision comes out again from what it saw, across restarts, snapshots and pruning."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from roost.app import Roost, open_reader, open_roost
+from roost.engine.apply import apply, settle
+from roost.engine.state import State
+from roost.errors import BadSettings, NotFound, StateLost, Unavailable
+from roost.model.fleet import Departure
+from roost.model.host import HostFacts
+from roost.placement.current import Current
+from roost.simulator.traces.generated import Recipe, generate
+from roost.simulator.world import Options
+from roost.store import snapshots
+from roost.store.sqlite import SqliteStore
+from tests import postgres
+from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World
+from tests.contract.test_racing import MeddledStore, in_groups, race
+from tests.products import fleet, request, settings_for
+from tests.worlds import digest, host, hosts, joined, roost_on, roost_with, settings_of, uuid_named, wish
+
+
+def snapshot(world: World) -> None:
+    """Write a snapshot now, where the store has any."""
+    if not isinstance(world, MemoryWorld):
+        snapshots.write_snapshot(str(world.path) if isinstance(world, SqliteWorld) else world.url)
+
+
+def live(world: World, recipe: Recipe, *, settings, draw: random.Random, often: float) -> tuple[Roost, list[str]]:
+    """Run a workload in groups of all sizes, with restarts and snapshots in between; return the uuids decided."""
+    workload, uuids = generate(recipe, Options()), []
+    roost = Roost(world.open(), settings)
+    roost.install(workload.fleet)
+    acts = [event.act for event in workload.events]
+    while acts:
+        size = draw.choice((1, 2, 7, 40, 150))
+        uuids += [decision.uuid for decision in roost.work(acts[:size]) if decision is not None]
+        acts = acts[size:]
+        if draw.random() < often:
+            snapshot(world)
+        if draw.random() < often:
+            roost.close()
+            roost = Roost(world.open(), settings)
+    return roost, uuids
+
+
+def same(roost: Roost, uuids: list[str]) -> Counter[str]:
+    """Replay decisions; every one must be the stored one. Count outcomes, and those whose state is lost."""
+    counts = Counter[str]()
+    for uuid in uuids:
+        try:
+            found = roost.replayed(uuid)
+        except StateLost as error:
+            counts[error.problem] += 1
+            continue
+        assert found.is_same, (found.fields, found.stored, found.again)
+        assert found.differences == []
+        counts[found.stored.outcome] += 1
+    return counts
+
+
+@pytest.mark.parametrize("options", [{}, {"host_subset_size": 3, "shuffle": True, "group_max": 16}])
+def test_every_decision_replays_to_itself(world, options):
+    recipe = Recipe(hosts=20, requests=100, seed=11)
+    roost, uuids = live(world, recipe, settings=settings_of(**options), draw=random.Random(4), often=0.2)
+    counts = same(roost, uuids)
+    assert counts.keys() == {"granted", "refused"}
+    assert counts.total() == 100
+
+
+def test_the_feed_from_the_first_snapshot_on_gives_what_the_tables_say(world):
+    roost, _ = live(
+        world, Recipe(hosts=20, requests=150, seed=8), settings=settings_of(), draw=random.Random(3), often=0.1
+    )
+    past = roost._store.past(roost.state.position, roost._store.seen)
+    state = State()
+    for write in past.writes:
+        apply(state, write)
+    settle(state)
+    assert past.own == []
+    assert digest(state) == digest(roost.state) == digest(Current(world.open()).state)
+
+
+@pytest.fixture
+def durable(world):
+    """Give a world that keeps snapshots."""
+    if isinstance(world, MemoryWorld):
+        pytest.skip("nothing is durable")
+    return world
+
+
+def heads(world: SqliteWorld | PostgresWorld, store) -> list[int]:
+    if isinstance(world, SqliteWorld):
+        return [row[0] for row in store._connection.execute("SELECT position FROM snapshot WHERE part = 0 ORDER BY 1")]
+    return [row[0] for row in store._read("SELECT position FROM snapshot WHERE part = 0 ORDER BY 1", ())]
+
+
+def test_what_is_kept_replays_and_the_rest_is_refused_in_a_sentence(durable, monkeypatch):
+    monkeypatch.setattr("roost.store.postgresql._FEED_KEPT_S", 0)
+    draw, settings = random.Random(1), settings_of()
+    roost, uuids = live(durable, Recipe(hosts=20, requests=240, seed=2), settings=settings, draw=draw, often=0.5)
+    store = roost._store
+    before = heads(durable, store)
+    assert before[0] == 0
+    assert len(before) > 3
+    kept = [decision.uuid for decision in roost.decisions(1000)]
+    rows = store.evidence(newest=1000)[::-1]
+    oldest_s = rows[len(rows) // 2].decided_at_s
+    while store.prune(older_than_s=oldest_s, max_bytes=10**12):
+        pass
+    left = [decision.uuid for decision in roost.decisions(1000)]
+    assert 0 < len(left) < len(kept) == len(uuids)
+    # Feed and snapshots that no kept decision needs are gone, and no others.
+    assert 0 < heads(durable, store)[0] < before[-1]
+    assert same(roost, left).keys() == {"granted", "refused"}
+    with pytest.raises(NotFound, match=f"no such decision: {uuids[0]}"):
+        roost.replayed(uuids[0])
+    # It goes on from there, after a restart too.
+    roost.close()
+    roost = Roost(durable.open(), settings)
+    roost.work([Departure(instance_uuids=(pick.instance_uuid,)) for pick in roost.decision(left[0]).picks])
+    fresh = [decision.uuid for decision in roost.work([wish()] * 5) if decision is not None]
+    assert same(roost, [*fresh, *left]).total() == len(left) + 5
+
+
+def test_bytes_are_a_bound_whatever_is_lost_by_it(durable, monkeypatch):
+    monkeypatch.setattr("roost.store.postgresql._FEED_KEPT_S", 0)
+    monkeypatch.setattr("roost.store.postgresql._MEASURED_AGAIN_S", -1.0)
+    roost = Roost(durable.open(), settings_of())
+    roost.install(hosts(5))
+    uuids = [decision.uuid for decision in roost.work([wish()] * 10)]
+    for max_bytes in range(12_000, -1, -1_500):
+        while roost._store.prune(older_than_s=0.0, max_bytes=max_bytes):
+            pass
+        same(roost, [decision.uuid for decision in roost.decisions(100)])  # the same, or not at all
+    assert roost.decisions(100) == []
+    # The next snapshot starts anew.
+    snapshot(durable)
+    uuids = [roost.decide(wish()).uuid for _ in range(3)]
+    assert same(roost, uuids) == {"granted": 3}
+
+
+def test_without_a_snapshot_the_state_is_no_longer_kept(durable):
+    roost = Roost(durable.open(), settings_of())
+    roost.install(hosts(3))
+    decision = roost.decide(wish())
+    statement = "DELETE FROM snapshot"
+    if isinstance(durable, SqliteWorld):
+        roost._store._connection.execute(statement)
+    else:
+        roost._store._link.connection.execute(statement)
+    expected = f"decision {decision.uuid} cannot be replayed: the state that it saw is no longer kept"
+    with pytest.raises(StateLost, match=expected) as told:
+        roost.replayed(decision.uuid)
+    assert told.value.exit_code == 4
+
+
+def test_a_gap_in_the_feed_is_noticed(tmp_path):
+    with Roost(SqliteStore(tmp_path / "roost.db"), settings_of()) as roost:
+        roost.install(hosts(3))
+        uuids = [roost.decide(wish()).uuid for _ in range(3)]
+        roost._store._connection.execute("DELETE FROM feed WHERE position = 2")
+        assert same(roost, uuids) == {"the state that it saw is no longer kept": 3}
+
+
+def test_a_reader_replays_beside_the_server(tmp_path, postgres_url):
+    for config, data in ((None, tmp_path), (settings_for(postgres_url, tmp_path), None)):
+        with open_roost(config, data) as server:
+            server.install(fleet(3, vcpus=8))
+            decision = server.decide(request())
+            with open_reader(config, data, environ={}) as reader:
+                assert reader.replayed(decision.uuid).is_same
+                server.work([request()] * 5)
+                assert reader.replayed(server.decisions(1)[0].uuid).is_same
+                with pytest.raises(Unavailable, match="for reading only"):
+                    reader.decide(request())
+                with pytest.raises(NotFound):
+                    reader.replayed("00000000-0000-0000-0000-000000000000")
+                assert not reader._store.start_snapshot(every_bytes=1)
+
+
+def test_what_a_decision_knew_can_be_looked_at():
+    roost = roost_with(hosts(2))
+    first = roost.decide(wish(vcpus=3))
+    before = roost.fork()
+    second = roost.decide(wish(vcpus=2))
+    roost.decide(wish(vcpus=8))
+    past = roost.as_of(second.uuid)
+    assert digest(past.state) == digest(before.state)
+    assert past.state.holders.keys() == {bytes.fromhex(first.picks[0].instance_uuid.replace("-", ""))}
+    assert past.decide(wish(vcpus=8)).is_granted
+    assert past.decisions() == []
+
+
+def test_other_settings_show_which_hosts_they_treat_otherwise():
+    large = host("large", VCPU=64, MEMORY_MB=64)
+    roost = roost_with(joined(host("small", VCPU=8, MEMORY_MB=64), large, host("full", VCPU=1, MEMORY_MB=1)))
+    decision = roost.decide(wish(vcpus=2))
+    assert decision.picks[0].host == "large"
+    pack = settings_of(options={"cpu_weight_multiplier": -1.0, "ram_weight_multiplier": 0.0})
+    found = roost.replayed(decision.uuid, pack)
+    assert not found.is_same
+    assert {"picks", "scales", "best"} <= set(found.fields)
+    told = {each.node: (each.picks_then, each.picks_now) for each in found.differences}
+    assert told == {"large": (1, 0), "small": (0, 1)}
+    small = next(each for each in found.differences if each.node == "small")
+    assert (small.then.total, small.now.total) == (1.125, -0.125)
+    assert found.stored == decision
+
+
+def test_other_filters_show_which_hosts_they_refuse():
+    roost = roost_with(
+        joined(host("a", facts=HostFacts(is_disabled=True)), host("b")), settings=settings_of(enabled_filters=[])
+    )
+    decision = roost.decide(wish())
+    assert decision.picks[0].host == "a"
+    found = roost.replayed(decision.uuid, settings_of())
+    one, two = found.differences
+    assert (one.node, one.then.refused_by, one.now.refused_by) == ("a", "", "compute")
+    assert (two.node, two.picks_then, two.picks_now) == ("b", 0, 1)
+    with pytest.raises(BadSettings, match="could not be found"):
+        roost.replayed(decision.uuid, settings_of(enabled_filters=["NobodyFilter"]))
+
+
+def test_the_settings_come_from_the_record(world):
+    packing = settings_of(options={"ram_weight_multiplier": -1.0, "cpu_weight_multiplier": -1.0})
+    with Roost(world.open(), packing) as roost:
+        roost.install(joined(host("large", VCPU=64, MEMORY_MB=64), host("small")))
+        decision = roost.decide(wish())
+        assert decision.picks[0].host == "small"
+    with Roost(world.open(), settings_of()) as roost:
+        assert roost.decide(wish()).picks[0].host == "large"
+        assert roost.replayed(decision.uuid).is_same
+
+
+def test_the_seed_the_instances_and_the_user_come_from_the_record():
+    roost = roost_with(hosts(6), settings=settings_of(host_subset_size=4))
+    named = tuple(uuid_named(name) for name in ("one", "two", "three"))
+    decisions = roost.work([wish(count=3, instance_uuids=named, user_id="u", project_id="p"), wish(count=50)])
+    assert [decision.is_granted for decision in decisions] == [True, False]
+    for decision in decisions:
+        found = roost.replayed(decision.uuid)
+        assert found.is_same
+        assert found.again.seed == decision.seed
+        assert [pick.instance_uuid for pick in found.again.picks] == list(named if decision.is_granted else ())
+
+
+def test_a_group_sees_releases_and_claims_before_each_decision(world):
+    roost = roost_on(world.open(), settings=settings_of(group_max=100))
+    roost.install(hosts(1, VCPU=2, MEMORY_MB=100))
+    held = roost.work([wish(vcpus=2)])[0].picks[0].instance_uuid
+    acts = [wish(vcpus=2), Departure(instance_uuids=(held,)), wish(), wish(), wish()]
+    decisions = [decision for decision in roost.work(acts) if decision is not None]
+    assert [decision.is_granted for decision in decisions] == [False, True, True, False]
+    assert len({decision.position for decision in decisions}) == 1
+    assert same(roost, [decision.uuid for decision in decisions]) == {"granted": 2, "refused": 2}
+
+
+def test_evidence_of_an_older_version_says_so(monkeypatch):
+    roost = roost_with(hosts(1))
+    monkeypatch.setattr("roost.placement.service.Placement.ahead", -1)
+    decision = roost.decide(wish())
+    with pytest.raises(StateLost, match="stored by an older version"):
+        roost.replayed(decision.uuid)
+
+
+# --- several processes -----------------------------------------------------------------------------------------------
+
+
+def test_what_saw_a_claim_that_lost_its_race_is_not_guessed(postgres_url, tmp_path):
+    config = settings_for(postgres_url, tmp_path)
+    store = MeddledStore(postgres_url)
+    with Roost(store, settings_of()) as first, open_roost(config) as second:
+        first.install(fleet(2, vcpus=4))
+        store.before = lambda: second.decide(request(4, force_hosts=("host-0",)))
+        lost, saw = first.work([request(4), request(1, force_hosts=("host-1",))])
+        assert lost.conflicts == ["host-0"]
+        assert saw.is_granted
+        # Host 0 was free for one of them, and is not in any state that ever was.
+        counts = same(first, [lost.uuid, saw.uuid, *(decision.uuid for decision in second.decisions(1))])
+        assert counts["it saw claims that then lost a race against another process"] == 1
+        assert counts.total() == 3
+
+
+@pytest.mark.parametrize(("processes", "size"), [(2, 1), (3, 16)])
+def test_decisions_of_racing_processes_replay_to_themselves_or_say_that_they_cannot(
+    postgres_url, tmp_path, processes, size
+):
+    config = settings_for(postgres_url, tmp_path)
+    with open_roost(config) as product:
+        product.install(fleet(4, vcpus=24))
+    race(config, [in_groups([request(draw) for draw in (1, 1, 3) * 20], size)] * processes)
+    with open_reader(config, None, environ={}) as reader:
+        uuids = [decision.uuid for decision in reader.decisions(1000)]
+        counts = same(reader, uuids)
+    assert counts.total() == processes * 60
+    assert set(counts) <= {"granted", "refused", "it saw claims that then lost a race against another process"}
+    assert min(counts["granted"], counts["refused"]) > 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_ten_thousand_decisions_replay_to_themselves(kind, tmp_path, request, capsys):
+    world: World = SqliteWorld(tmp_path / "roost.db")
+    if kind == "postgresql":
+        world = PostgresWorld(request.getfixturevalue("postgres_url"))
+    recipe, draw = Recipe(hosts=100, requests=10_000, seed=5), random.Random(6)
+    roost, uuids = live(world, recipe, settings=settings_of(), draw=draw, often=0.1)
+    counts = same(roost, uuids)
+    with capsys.disabled():
+        kept = len(heads(world, roost._store))
+        print(f"\n{kind}: {counts.total():,} decisions replayed from {kept} snapshots: {dict(counts)}")
+    assert counts.keys() == {"granted", "refused"}
+    assert counts.total() == 10_000
+
+
+@pytest.mark.soak
+def test_racing_processes_again_and_again(postgres_server, tmp_path, capsys):
+    counts = Counter[str]()
+    for number in range(6):
+        with postgres.fresh_database(postgres_server) as url:
+            config = settings_for(url, tmp_path)
+            with open_roost(config) as product:
+                product.install(fleet(4, vcpus=60))
+            plan = [request(vcpus) for vcpus in (1, 1, 3) * 60]
+            race(config, [in_groups(plan, random.Random(number + at).choice((1, 4, 32))) for at in range(3)])
+            with open_reader(config, None, environ={}) as reader:
+                counts += same(reader, [decision.uuid for decision in reader.decisions(1000)])
+    with capsys.disabled():
+        print(f"\n3 processes, 4 hot hosts, 6 times: {dict(counts)}")
+    assert counts.total() == 6 * 3 * 180

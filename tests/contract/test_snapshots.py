@@ -1,0 +1,236 @@
+"""Snapshots are written beside the process that serves, and whatever ends them early does no harm."""
+
+import signal
+import sqlite3
+import threading
+import time
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from roost.app import Roost
+from roost.errors import RoostError, StateLost
+from roost.store import postgresql_past, snapshots, sqlite_past
+from roost.store import upgrade as migrations
+from roost.store.audit import audit
+from roost.store.codec import encode_writes
+from roost.store.opening import upgrade
+from roost.store.sqlite import SqliteStore
+from tests.contract.stores import PostgresWorld, SqliteWorld
+from tests.products import kill, worker
+from tests.worlds import host, hosts, settings_of, wish
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def world(request, tmp_path):
+    """Give a new, empty database that lasts."""
+    if request.param == "sqlite":
+        made = SqliteWorld(tmp_path / "roost.db")
+    else:
+        made = PostgresWorld(request.getfixturevalue("postgres_url"))
+    yield made
+    made.close()
+
+
+def url_of(world) -> str:
+    return str(world.path) if isinstance(world, SqliteWorld) else world.url
+
+
+def rows(world, what="position, part") -> list[tuple[int, ...]]:
+    """Read the table as it is."""
+    text = f"SELECT {what} FROM snapshot ORDER BY position, part"
+    if isinstance(world, SqliteWorld):
+        with closing(sqlite_past.open_reader(world.path)) as connection:
+            return connection.execute(text).fetchall()
+    with psycopg.connect(world.url) as connection:
+        return connection.execute(text.encode()).fetchall()
+
+
+def write_slowly(url: str) -> None:
+    """Write a snapshot of small parts; say so after each, and wait to be told to go on."""
+    for module in (sqlite_past, postgresql_past):
+        module.parts_of = lambda writes: (_said(encode_writes([write])) for write in writes)
+    print("done", snapshots.write_snapshot(url), flush=True)
+
+
+def _said(body: bytes) -> bytes:
+    print("part", flush=True)
+    input()
+    return body
+
+
+def decide(roost: Roost, count: int) -> list[str]:
+    return [decision.uuid for decision in roost.work([wish()] * count)]
+
+
+def test_an_empty_database_is_its_own_first_snapshot(world):
+    world.open().close()
+    assert rows(world, "position, part, length(body)") == [(0, 0, 0)]
+
+
+@pytest.mark.parametrize("is_used", [False, True])
+def test_a_database_that_was_used_before_waits_for_its_first_snapshot(tmp_path, is_used):
+    path = tmp_path / "roost.db"
+    migrations.upgrade_sqlite(path, to="0003")
+    if is_used:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("INSERT INTO symbol (kind, id, name) VALUES ('trait', 70000, 'CUSTOM_A')")
+            connection.execute("INSERT INTO feed (position, written_at_s, body) VALUES (1, 0, ?)", (encode_writes([]),))
+            connection.commit()
+    upgrade(path)
+    with Roost(SqliteStore(path), settings_of()) as roost:
+        roost.install(hosts(2))
+        decision = roost.decide(wish())
+        if is_used:
+            with pytest.raises(StateLost):
+                roost.replayed(decision.uuid)
+            assert roost._store.start_snapshot(every_bytes=10**12)
+            roost._store._snapshots.wait(60)
+            decision = roost.decide(wish())
+        assert roost.replayed(decision.uuid).is_same
+
+
+def test_a_snapshot_is_begun_when_so_much_was_written_and_never_two_at_once(world, monkeypatch):
+    monkeypatch.setattr("roost.app._PRUNE_EVERY", 10)
+    settings = settings_of()
+    settings = type(settings)(store=type(settings.store)(snapshot_every_bytes=1))
+    with Roost(world.open(), settings) as roost:
+        roost.install(hosts(5))
+        writer = roost._store._snapshots
+        uuids = decide(roost, 10)
+        assert writer._process is not None
+        assert not roost._store.start_snapshot(every_bytes=1)
+        writer.wait(60)
+        assert writer._process.returncode == 0
+        assert (roost.decision(uuids[0]).position + 1, 0) in rows(world)
+        # A moment ago one was written: the next one waits.
+        uuids += decide(roost, 10)
+        assert not roost._store.start_snapshot(every_bytes=1)
+        monkeypatch.setattr("roost.store.snapshots._PAUSE_S", 0.0)
+        assert not roost._store.start_snapshot(every_bytes=10**9)
+        assert roost._store.start_snapshot(every_bytes=1)
+        writer.wait(60)
+        uuids += decide(roost, 5)
+        assert [part for _, part in rows(world)].count(0) == 3
+        assert all(roost.replayed(uuid).is_same for uuid in uuids)
+    assert audit(url_of(world)) == []
+
+
+def test_nothing_new_needs_no_snapshot(world):
+    with Roost(world.open(), settings_of()) as roost:
+        roost.install(hosts(1))
+        assert snapshots.write_snapshot(url_of(world))
+        before = rows(world)
+        assert not snapshots.write_snapshot(url_of(world))
+        assert not roost._store.start_snapshot(every_bytes=1)
+        assert rows(world) == before
+
+
+def test_one_that_is_killed_is_none_and_its_parts_are_deleted_later(world):
+    roost = Roost(world.open(), settings_of())
+    roost.install(hosts(20))
+    uuids = decide(roost, 30)
+    child = worker("tests.contract.test_snapshots:write_slowly", url_of(world))
+    try:
+        for _ in range(12):
+            assert child.stdout.readline() == "part\n"
+            child.stdin.write("\n")
+        while len(rows(world)) < 6:
+            time.sleep(0.01)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    finally:
+        kill(child)
+    parts = [part for position, part in rows(world) if position]
+    assert parts
+    assert 0 not in parts
+    uuids += decide(roost, 5)
+    assert all(roost.replayed(uuid).is_same for uuid in uuids)
+    while any(position for position, _ in rows(world)):
+        before = len(rows(world))
+        assert roost.prune() == 0
+        assert len(rows(world)) < before
+    assert snapshots.write_snapshot(url_of(world))
+    uuids += decide(roost, 5)
+    assert all(roost.replayed(uuid).is_same for uuid in uuids)
+    roost.close()
+
+
+def test_one_whose_server_died_does_a_new_server_no_harm(world):
+    first = Roost(world.open(), settings_of())
+    first.install(hosts(20))
+    uuids = decide(first, 30)
+    orphan = worker("tests.contract.test_snapshots:write_slowly", url_of(world))
+    try:
+        for _ in range(5):
+            assert orphan.stdout.readline() == "part\n"
+            orphan.stdin.write("\n")
+        first.close()
+        second = Roost(world.open(), settings_of())
+        uuids += decide(second, 10)
+        # The new server takes what it finds for leftovers, where it can, and writes a snapshot of its own.
+        second.prune()
+        snapshots.write_snapshot(url_of(world))
+        uuids += decide(second, 10)
+        orphan.stdin.write("\n" * 10_000)
+        answers = [line for line in orphan.stdout if line != "part\n"]
+        assert orphan.wait(60) == 0
+        assert answers in (["done True\n"], ["done False\n"])
+        uuids += decide(second, 10)
+        assert all(second.replayed(uuid).is_same for uuid in uuids)
+        second.close()
+    finally:
+        kill(orphan)
+
+
+def test_a_snapshot_that_cannot_be_made_is_no_failure_of_serving(world, monkeypatch):
+    monkeypatch.setattr("roost.store.snapshots.sys.executable", "/nowhere/python")
+    with Roost(world.open(), settings_of()) as roost:
+        roost.install(hosts(2))
+        assert not roost._store.start_snapshot(every_bytes=1)
+        assert roost.decide(wish()).is_granted
+
+
+def test_the_address_of_a_database_is_on_no_command_line(world):
+    with Roost(world.open(), settings_of()) as roost:
+        roost.install(hosts(2))
+        assert roost._store.start_snapshot(every_bytes=1)
+        words = roost._store._snapshots._process.args
+        assert not any(url_of(world) in word for word in words)
+
+
+def test_processes_that_create_hosts_at_the_same_time_have_them_in_one_order(postgres_url):
+    world = PostgresWorld(postgres_url)
+    watcher = Roost(world.open(), settings_of())
+    creators = [Roost(world.open(), settings_of()) for _ in range(3)]
+    errors = []
+
+    def create(number: int) -> None:
+        try:
+            for at in range(15):
+                creators[number].install(host(f"h{number}-{at}"))
+        except RoostError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    # All hosts are alike, so the first of them is chosen as long as it has room.
+    uuids = []
+    while any(thread.is_alive() for thread in threads):
+        if watcher.state.hosts.ids:
+            uuids += [decision.uuid for decision in watcher.work([wish(vcpus=8)])]
+        else:
+            watcher._current.refresh()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    uuids += decide(watcher, 3)
+    fresh = Roost(world.open(), settings_of())
+    for roost in (watcher, *creators):
+        roost._current.refresh()
+        assert roost.state.hosts.nodes == fresh.state.hosts.nodes
+        assert roost.state.providers.ids == fresh.state.providers.ids == sorted(fresh.state.providers.ids)
+    assert all(fresh.replayed(uuid).is_same for uuid in uuids)
+    world.close()
