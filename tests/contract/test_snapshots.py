@@ -11,6 +11,8 @@ import pytest
 
 from roost.app import Roost
 from roost.errors import RoostError, StateLost
+from roost.model.settings import Settings
+from roost.model.settings import Store as StoreSettings
 from roost.store import postgresql_past, snapshots, sqlite_past
 from roost.store import upgrade as migrations
 from roost.store.audit import audit
@@ -93,8 +95,7 @@ def test_a_database_that_was_used_before_waits_for_its_first_snapshot(tmp_path, 
 
 def test_a_snapshot_is_begun_when_so_much_was_written_and_never_two_at_once(world, monkeypatch):
     monkeypatch.setattr("roost.app._PRUNE_EVERY", 10)
-    settings = settings_of()
-    settings = type(settings)(store=type(settings.store)(snapshot_every_bytes=1))
+    settings = Settings(store=StoreSettings(snapshot_every_bytes=1))
     with Roost(world.open(), settings) as roost:
         roost.install(hosts(5))
         writer = roost._store._snapshots
