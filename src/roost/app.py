@@ -30,6 +30,7 @@ from roost.ports import Clock, Random, Store
 from roost.scheduler import plugins
 from roost.scheduler.select import Scheduler
 from roost.settings import data_folder, find_settings, load_settings
+from roost.store import opening
 from roost.store.audit import Finding, audit
 from roost.store.dry import DryStore
 from roost.store.memory import MemoryStore
@@ -121,10 +122,11 @@ class Roost:
         self._current = Current(store) if current is None else current
         self.placement = Placement(self._current)
         self.fleet = FleetService(self._current)
+        self.rules = plugins.build(settings, adapt=adapt)
         self.scheduler = Scheduler(
             placement=self.placement,
             documents=self.fleet,
-            rules=plugins.build(settings, adapt=adapt),
+            rules=self.rules,
             settings=settings.scheduler,
             filter_settings=settings.filter_scheduler,
             default_zone=settings.default.default_availability_zone,
@@ -150,6 +152,11 @@ class Roost:
     def close(self) -> None:
         """Let go of the database."""
         self._store.close()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self._settings
 
     @property
     def state(self) -> State:
@@ -322,6 +329,33 @@ def open_roost(
     else:
         store = open_store(data / _DATABASE, settings=settings.store)
     return Roost(store, settings)
+
+
+def open_reader(config: Path | None, data: Path | None, *, environ: Mapping[str, str]) -> Roost:
+    """Open the database that commands work on for reading, beside the processes that serve it.
+
+    What would write is refused with ``Unavailable``; dry runs and forks are not.
+
+    Raises:
+        BadSettings: a setting is unknown or wrong.
+        Unavailable: the database cannot be read; the message says why.
+    """
+    return Roost(opening.open_reader(database_of(config, data, environ)), _settings(config, environ))
+
+
+def read_settings(config: Path | None, environ: Mapping[str, str]) -> Settings:
+    """Return the settings that commands work with.
+
+    Raises:
+        BadSettings: a setting is unknown or wrong.
+    """
+    return _settings(config, environ)
+
+
+def unstored(settings: Settings, *, clock: Clock, random: Random) -> Roost:
+    """Return a Roost on an empty state, with no database behind it: nothing of it is stored anywhere."""
+    store = DryStore(position=0, next_ids={})
+    return Roost(store, settings, clock=clock, random=random, current=Current(store, state=State()))
 
 
 def database_of(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:

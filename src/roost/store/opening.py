@@ -7,6 +7,7 @@ from pathlib import Path
 from roost.errors import BadSettings
 from roost.model import settings as model_settings
 from roost.ports import Store
+from roost.store.reading import ReadingStore
 from roost.store.sqlite import SqliteStore
 from roost.store.sqlite_file import upgrade_file
 
@@ -32,6 +33,22 @@ def open_store(url_or_path: str | Path, *, settings: model_settings.Store) -> St
             from roost.store.postgresql import PostgresStore
         return PostgresStore(url)
     return SqliteStore(sqlite_path(url), synchronous=settings.synchronous)
+
+
+def open_reader(url_or_path: str | Path) -> Store:
+    """Open a database for reading beside the processes that serve it; it must be there.
+
+    Raises:
+        StoreOutdated: run the command that the message names.
+        StoreBroken: it does not exist, is corrupt, or is not a database of ours.
+        Unavailable: PostgreSQL does not answer.
+    """
+    url = str(url_or_path)
+    if is_postgresql(url):
+        with needs_extra():
+            from roost.store.postgresql import PostgresStore
+        return ReadingStore(PostgresStore(url, may_create=False))
+    return ReadingStore(SqliteStore.open_reader(sqlite_path(url)))
 
 
 def upgrade(url_or_path: str | Path) -> None:

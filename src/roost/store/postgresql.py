@@ -61,18 +61,20 @@ class PostgresStore:
 
     is_shared = True
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, may_create: bool = True) -> None:
         """Open a database; an empty one gets its tables.
 
         Args:
             url: as libpq takes it.
+            may_create: whether it does; else an empty one is refused.
 
         Raises:
             Unavailable: the server does not answer.
+            StoreBroken: it is empty, and may not get its tables.
             StoreOutdated: the schema is older or newer than ours.
         """
         self._url = url
-        postgresql_link.prepare(url)
+        postgresql_link.prepare(url, may_create=may_create)
         self._link = postgresql_link.Link(url)
         self._snapshot: str | None = None
         self._own: list[int] = []  # positions of own changes that the snapshot does not show

@@ -117,12 +117,14 @@ def connect(url: str, *, application_name: str = "roost") -> Connection:
     return connection
 
 
-def prepare(url: str) -> None:
-    """Give an empty database its tables, and refuse one of another schema."""
+def prepare(url: str, *, may_create: bool = True) -> None:
+    """Give an empty database its tables, or refuse it too, and refuse one of another schema."""
     connection = connect(url)
     try:
         version = _version(connection)
         if version is None:
+            if not may_create:
+                raise StoreBroken("the PostgreSQL database is not one of roost")
             from roost.store.upgrade import upgrade_postgresql  # slow to import
 
             with explained():
