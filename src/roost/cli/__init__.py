@@ -28,7 +28,9 @@ class _Lazy(click.Group):
         "audit": "roost.cli.audit",
         "completion": "roost.cli.completion",
         "db": "roost.cli.db",
+        "decide": "roost.cli.decide",
         "demo": "roost.cli.demo",
+        "fleet": "roost.cli.fleet",
         "replay": "roost.cli.replay",
     }
 

@@ -92,7 +92,7 @@ class Shape:
         self._later: list[tuple[Filter | None, Mask | None]] = [] if named is None else [(None, named[1])]
         self._later.extend(filters)
         head = [] if named is None else [("requested_hosts", named[0])]
-        checks = [("search", reason) for reason in fit.reasons] + head
+        checks = [("search" if fit.is_searched else "requested_aggregates", reason) for reason in fit.reasons] + head
         self._checks = checks + [(rule.name, rule.reason(spec)) for rule, _ in filters]
         self._weighing = weighing
         self._is_local = weighing.is_local and all(mask is not None for _, mask in self._later)
@@ -143,7 +143,12 @@ class Shape:
         elsewhere, and where the pool can prove no more, the list is empty or shorter.
         """
         pool, amounts = self._pool, self.fit.flat_amounts
-        if pool is None or amounts is None or self._position != self._state.changes.position:
+        if (
+            pool is None
+            or amounts is None
+            or not self.fit.is_searched
+            or self._position != self._state.changes.position
+        ):
             return []
         changes = self._weighing.changes(amounts)
         return [] if changes is None else pool.draw(count, changes=changes, room=self._room)
@@ -192,10 +197,10 @@ class Shape:
         """Return the evidence of weighing: how raw weights became contributions."""
         return self._weighing.scales(ranked.scales)
 
-    def table(self, ranked: Ranked) -> list[HostScore]:
+    def table(self, ranked: Ranked, *, most: int = TABLE) -> list[HostScore]:
         """Return the evidence of weighing: the best hosts with their raw weights."""
         names = self._state.hosts.names
-        return self._weighing.table(names, ranked.rows[:TABLE], raws=ranked.raws, totals=ranked.totals)
+        return self._weighing.table(names, ranked.rows[:most], raws=ranked.raws, totals=ranked.totals)
 
     def _touched(self) -> list[int] | None:
         """Return the hosts touched since the last look, or None if that is not known."""

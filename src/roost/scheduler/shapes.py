@@ -10,7 +10,7 @@ import numpy as np
 
 from roost.engine.feasible import Feasibility
 from roost.engine.query import UnknownName, compile_query
-from roost.engine.query_checks import feasibility, hopeless
+from roost.engine.query_checks import feasibility, hopeless, unsearched
 from roost.engine.state import State
 from roost.engine.types import Mask
 from roost.errors import BadRequest, NotFound
@@ -25,7 +25,7 @@ from roost.scheduler.hosts import HostView
 from roost.scheduler.pipeline import Scratch, Shape
 from roost.scheduler.rules import Filter, NoOptions, Rules, Shared, Timed
 from roost.scheduler.spec import Spec
-from roost.scheduler.translate import translate
+from roost.scheduler.translate import translate, translate_aggregates
 from roost.scheduler.weighing import Weighing
 
 # Shapes kept at once; the one not used for longest goes first. One takes about 40 bytes a host.
@@ -97,7 +97,7 @@ class Shapes:
             if group is None:
                 raise NotFound("server group", request.group)
         spec = Spec(request, group=group, now_s=now_s)
-        translated = translate(request, state, default_zone=self._default_zone)
+        fit, warnings = self._asked(request)
         named = _named_hosts(state, request)
         is_forced = bool(request.force_hosts or request.force_nodes) and not spec.hint_list("_nova_check_type")
         filters = [
@@ -110,14 +110,28 @@ class Shapes:
         shape = Shape(
             state,
             spec,
-            fit=self._fit(translated.query),
+            fit=fit,
             named=named,
             filters=[(rule, verdict.mask) for rule, verdict in zip(filters, verdicts, strict=True)],
             weighing=self._weighing(spec),
             scratch=self._scratch,
         )
-        shape.warnings = list(translated.warnings)
+        shape.warnings = list(warnings)
         return shape, min((verdict.holds_until_s for verdict in verdicts), default=math.inf)
+
+    def _asked(self, request: Request) -> tuple[Feasibility, tuple[str, ...]]:
+        """Return what hosts must have for a request, and what was passed over in finding that out."""
+        state = self._state
+        if not state.hosts.are_told:
+            translated = translate(request, state, default_zone=self._default_zone)
+            return self._fit(translated.query), translated.warnings
+        told = translate_aggregates(request, state, default_zone=self._default_zone)
+        flavor = request.flavor
+        disk_gb = flavor.root_gb + flavor.ephemeral_gb
+        # What Nova's host states count of an instance, whatever else its flavor asks of Placement.
+        amounts = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": disk_gb}
+        taken = {name: amount for name, amount in amounts.items() if amount}
+        return unsearched(state, told.group, taken), told.warnings
 
     @staticmethod
     def _guards(spec: Spec, enabled: set[str]) -> list[Filter]:
