@@ -41,6 +41,10 @@ class ServiceEntry(
     ] = None
 
 
+# What is left out when it is written must be this very value.
+UP = ServiceEntry()
+
+
 class HostEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A host: one node of a service."""
 
@@ -53,7 +57,7 @@ class HostEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     cell_uuid: Annotated[str | None, Meta(description="The cell it is in.")] = None
     rack: Annotated[str, Meta(description="The rack it stands in; empty: not known.")] = ""
     host_ip: Annotated[str | None, Meta(description="Its address.")] = None
-    service: Annotated[ServiceEntry, Meta(description="The service on it.")] = ServiceEntry()
+    service: Annotated[ServiceEntry, Meta(description="The service on it.")] = UP
     hypervisor_type: Annotated[str | None, Meta(description="Such as QEMU.")] = None
     hypervisor_version: Annotated[
         Annotated[int, Meta(ge=0, le=_EXACT_MAX)] | None, Meta(description="1002003 is 1.2.3.")
@@ -123,13 +127,16 @@ class GroupRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = 1
 
 
+ONE_EACH = GroupRules()
+
+
 class ServerGroupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A server group."""
 
     name: Annotated[Annotated[str, Meta(max_length=255)], Meta(description="Its name.")] = ""
     uuid: Annotated[UUID | None, Meta(description="null: one made of the name.")] = None
     policy: Annotated[GroupPolicy, Meta(description="How members want to be to each other.")]
-    rules: Annotated[GroupRules, Meta(description="Bounds of the policy.")] = GroupRules()
+    rules: Annotated[GroupRules, Meta(description="Bounds of the policy.")] = ONE_EACH
     members: Annotated[
         dict[Name, Annotated[int, Meta(ge=1, le=1_000_000)] | tuple[UUID, ...]],
         Meta(description="By nodename, host or uuid of a host: how many members it has, or which instances they are."),

@@ -5,6 +5,8 @@ from uuid import UUID
 from roost.engine.capacity import ClassColumns
 from roost.engine.state import Group, State
 from roost.model.fleet_document import (
+    ONE_EACH,
+    UP,
     AggregateEntry,
     FaultDomainEntry,
     FleetDocument,
@@ -15,6 +17,7 @@ from roost.model.fleet_document import (
     ServerGroupEntry,
     ServiceEntry,
 )
+from roost.model.host import HostFacts
 from roost.model.names import standard_resource_classes
 from roost.offline.names import Directory
 from roost.scheduler.hosts import HostView
@@ -83,10 +86,7 @@ class _Export:
             cell_uuid=facts.cell or None,
             rack=facts.rack,
             host_ip=facts.host_ip or None,
-            service=ServiceEntry(
-                disabled=facts.is_disabled, disabled_reason=facts.disabled_reason, forced_down=facts.is_forced_down,
-                last_seen_up=facts.reported_at_s,
-            ),
+            service=_service(facts),
             hypervisor_type=facts.hypervisor_type or None,
             hypervisor_version=facts.hypervisor_version or None,
             supported_instances=facts.supported_instances,
@@ -125,7 +125,7 @@ class _Export:
             name=group.name,
             uuid=UUID(group.uuid),
             policy=group.policy,  # type: ignore[arg-type]  # checked when stored
-            rules=GroupRules(max_server_per_host=group.limit),
+            rules=ONE_EACH if group.limit == 1 else GroupRules(max_server_per_host=group.limit),
             members={self._name(row): tuple(uuids) for row, uuids in self._members.get(group.id, {}).items()},
             fault_domains=tuple(
                 FaultDomainEntry(
@@ -154,6 +154,14 @@ class _Export:
             traits=tuple(sorted(state.trait_ids.name_of(trait) for trait in state.traits.labels_of(row))),
             aggregates=tuple(state.aggregates.name_of(label) for label in labels),
         )
+
+
+def _service(facts: HostFacts) -> ServiceEntry:
+    service = ServiceEntry(
+        disabled=facts.is_disabled, disabled_reason=facts.disabled_reason, forced_down=facts.is_forced_down,
+        last_seen_up=facts.reported_at_s,
+    )  # fmt: skip
+    return UP if service == UP else service
 
 
 def _inventory(columns: ClassColumns, row: int) -> InventoryEntry:

@@ -42,7 +42,8 @@ class Directory(Generic[_Part]):
         for rank, name in enumerate(names):
             if rank == len(self._by_name):
                 self._by_name.append({})
-            self._by_name[rank].setdefault(name, []).append(part)
+            if name:
+                self._by_name[rank].setdefault(name, []).append(part)
 
     def find(self, name: str, *, at: str, file: str | None = None) -> _Part:
         """Return the part that a name, or a uuid, means.

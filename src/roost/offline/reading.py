@@ -54,6 +54,7 @@ def parse_document(body: bytes, kind: type[_Document], *, name: str) -> _Documen
         found = _BYTE.search(problem)
         if found is not None:
             problem, at = problem[: found.start()], int(found[1])
+            at -= problem == "trailing characters"  # There the one behind the first is named.
         elif problem == "Input data was truncated":
             problem = "it ends too early"
         raise _broken(body, at, name=name, problem=f"is no JSON: {problem}") from None

@@ -37,12 +37,9 @@ def shortfall(state: State, check: Label | Amount | Family | None, row: int) -> 
     if isinstance(check, Amount):
         return _of_amount(state, check, row)
     if isinstance(check, Family):
-        providers = "1 group" if check.wanted == 1 else f"{check.wanted:,} groups"
-        return (
-            f"has providers for {check.count(row):,} of {providers}"
-            if check.wanted > 1
-            else _of_family(state, check, row)
-        )
+        if check.wanted > 1:
+            return f"has room for {check.count(row):,} of {check.wanted:,} groups"
+        return _of_family(state, check, row)
     return ""
 
 

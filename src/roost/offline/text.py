@@ -17,7 +17,7 @@ def to_text(answer: Answer) -> str:
         parts += _refused(stage)
     if answer.ranking:
         parts += ["", *_ranking(answer)]
-    parts += ["", f"seed {answer.seed}, now {answer.now:g}, roost {answer.roost}"]
+    parts += ["", f"seed {answer.seed}, now {answer.now:.15g}, roost {answer.roost}"]
     return "\n".join(line.rstrip() for line in parts) + "\n"
 
 
@@ -78,8 +78,10 @@ def _ranking(answer: Answer) -> list[str]:
     rows = []
     for host in answer.ranking[:_ROWS]:
         cells = {cell.weigher: cell for cell in host.weights}
-        shares = [f"{cells[name].contribution:.4f} ({cells[name].raw:g})" for name in telling]
+        shares = [f"{cells[name].contribution:.4f} ({cells[name].raw:,.12g})" for name in telling]
         rows.append([_plain(host.host, host.nodename), f"{host.total:.4f}", *shares])
+    if not answer.ranking[0].weights:
+        return [f"ranking: only {rows[0][0]} is left, so nothing is weighed"]
     lines = ["ranking: what each weigher adds, and its raw weight", *_aligned(header, rows)]
     left = len(answer.ranking) - _ROWS
     if left > 0:
