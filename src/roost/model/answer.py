@@ -35,7 +35,9 @@ class RefusedHost(msgspec.Struct, frozen=True, kw_only=True):
 
     host: Annotated[str, Meta(description="Name of the service.")]
     nodename: Annotated[str, Meta(description="Name of the node.")]
-    reason: Annotated[str, Meta(description="What it has of an amount, or else the reason of the stage.")]
+    reason: Annotated[
+        str, Meta(description="What it has or is, where the rule can tell; else the reason of the stage.")
+    ]
 
 
 class AnswerStage(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,13 +17,14 @@ def stages_of(state: State, shape: Shape) -> tuple[AnswerStage, ...]:
     for at, (mask, (rule, reason)) in enumerate(zip(shape.verdicts(), shape.checks.rules, strict=True)):
         check = shape.fit.checks[at] if at < len(shape.fit.checks) else None
         before = int(np.count_nonzero(left))
+        rows = np.flatnonzero(left & ~mask)
         refused = tuple(
             RefusedHost(
                 host=hosts.names[row],
                 nodename=hosts.nodes[row],
-                reason=shortfall(state, check, row) or reason,
+                reason=shortfall(state, check, row) or told or reason,
             )
-            for row in np.flatnonzero(left & ~mask).tolist()
+            for row, told in zip(rows.tolist(), shape.tell(at, rows), strict=True)
         )
         left &= mask
         stages.append(

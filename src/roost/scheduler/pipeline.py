@@ -18,7 +18,7 @@ from roost.engine.types import Mask, Rows
 from roost.model.decision import HostScore, Scale, Stage
 from roost.model.evidence import Checks
 from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import Filter
+from roost.scheduler.rules import Filter, Telling
 from roost.scheduler.spec import Spec
 from roost.scheduler.weighing import Weighing
 
@@ -175,6 +175,16 @@ class Shape:
         """
         self._searched.clear()
         return self._judge([np.empty(len(self._state.hosts), dtype=np.bool_) for _ in range(len(self.fit))])
+
+    def tell(self, at: int, rows: Rows) -> list[str]:
+        """Say of hosts that a filter refuses why it refuses each; empty where it can say no more than its reason.
+
+        Args:
+            at: of the filter among ``checks``.
+            rows: intp, shape (refused,).
+        """
+        rule = self._later[at - len(self.fit)][0] if at >= len(self.fit) else None
+        return rule.tell(HostView(self._state, rows), self.spec) if isinstance(rule, Telling) else [""] * len(rows)
 
     def stages(self, ranked: Ranked) -> list[Stage]:
         """Return the evidence of filtering: one stage a check, in order."""

@@ -61,6 +61,14 @@ class Shared(Protocol):
         """Return that part: requests equal in it share a verdict while no facts change."""
 
 
+@runtime_checkable
+class Telling(Protocol):
+    """What a filter adds that can say of each host why it refuses it."""
+
+    def tell(self, hosts: HostView, spec: Spec) -> list[str]:
+        """Say of hosts that it refuses what each is or has, without a subject; empty where it cannot."""
+
+
 class Weigher(Protocol):
     """A rule that orders hosts. Pure, like a filter."""
 

@@ -232,3 +232,29 @@ def test_a_request_without_a_flavor_is_refused():
 
 def test_all_hosts_of_a_document_are_there():
     assert {host.host for host in answer(fleet()).ranking} == {host["host"] for host in ABC}
+
+
+def test_filters_tell_what_a_host_is_or_has():
+    told = fleet(
+        hosts=[
+            {"host": "a", "service": {"disabled": True, "disabled_reason": "new disk"}},
+            {"host": "b", "service": {"forced_down": True}},
+            {"host": "c", "service": {"last_seen_up": 900}},
+            {"host": "d", "free_ram_mb": 5, "stats": {"tier": "gold"}},
+            {"host": "e", "free_ram_mb": 2000},
+            {"host": "f", "free_ram_mb": 2000, "stats": {"tier": "tin"}},
+            {"host": "g", "free_ram_mb": 2000, "stats": {"tier": "gold"}},
+        ],
+        now=1000,
+    )
+    wishes = {"capabilities:free_ram_mb": ">= 2000", "capabilities:stats:tier": "gold"}
+    found = answer(told, flavor={"vcpus": 1, "extra_specs": wishes})
+    assert chosen(found) == ["g"]
+    assert {host: reason for host, (_, reason) in refused(found).items()} == {
+        "a": "is disabled: new disk",
+        "b": "is forced down",
+        "c": "is down: its last report was 100 s ago",
+        "d": "has 5 for free_ram_mb, wanted is >= 2000",
+        "e": "has nothing for stats:tier, wanted is gold",
+        "f": "has tin for stats:tier, wanted is gold",
+    }
