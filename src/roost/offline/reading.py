@@ -19,7 +19,7 @@ _MISSING = re.compile(r"Object missing required field `(.*)`")
 _WRONG = re.compile(r"Expected `([^`]*)`(.*)", re.DOTALL)
 _KINDS = {
     "int": "a whole number", "float": "a number", "str": "text", "bool": "true or false", "array": "a list",
-    "object": "an object", "null": "null",
+    "object": "an object", "null": "null", "uuid": "a uuid",
 }  # fmt: skip
 
 
