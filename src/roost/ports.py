@@ -99,6 +99,9 @@ class Store(Protocol):
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
         """Return one stored decision, or the newest ones, newest first."""
 
+    def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
+        """Return refused decisions made at a moment or later, newest first, so many at most."""
+
     def document(self, number: int) -> bytes | None:
         """Return the body of a stored document, or None where there is none of that number."""
 

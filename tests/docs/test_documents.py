@@ -26,6 +26,11 @@ def commands(text: str) -> list[list[str]]:
     return [shlex.split(line[2:]) for line in lines if line.startswith("$ roost")]
 
 
+def files(text: str) -> dict[str, str]:
+    """Give the files that a document shows, by name: blocks of JSON whose info string goes on with a name."""
+    return {found[1]: found[2] for found in re.finditer(r"^```json (\S+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)}
+
+
 def with_any(info: str) -> list[Path]:
     """Give the documents that hold at least one such block."""
     return [path for path in DOCUMENTS if any(blocks(path.read_text(encoding="utf-8"), info))]
@@ -56,8 +61,10 @@ def test_the_commands_of_a_document_run_in_order(path, tmp_path, monkeypatch):
     # A reader has the command on the path and starts in an empty folder; so does the test, home included.
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
-    roost = program()
-    for command in commands(path.read_text(encoding="utf-8")):
+    roost, text = program(), path.read_text(encoding="utf-8")
+    for shown, body in files(text).items():
+        (tmp_path / shown).write_text(body, encoding="utf-8")
+    for command in commands(text):
         run = subprocess.run(
             [*roost, *command[1:]], cwd=tmp_path, capture_output=True, text=True, timeout=COMMAND_S_MAX, check=False
         )
@@ -73,6 +80,8 @@ def test_the_links_of_a_document_lead_somewhere(path):
 
 
 def test_blocks_and_commands_are_found_by_their_marks():
-    text = "a\n```python\nx = 1\n```\n```console\n$ roost no\n```\n```console runnable\n$ roost up --port 1\nok\n```\n"
-    assert list(blocks(text, "python")) == [(2, "x = 1\n")]
+    text = "a\n```json f.json\n{}\n```\n```python\nx = 1\n```\n```console\n$ roost no\n```\n"
+    text += "```console runnable\n$ roost up --port 1\nok\n```\n"
+    assert list(blocks(text, "python")) == [(5, "x = 1\n")]
+    assert files(text) == {"f.json": "{}\n"}
     assert commands(text) == [["roost", "up", "--port", "1"]]

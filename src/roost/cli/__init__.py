@@ -29,8 +29,11 @@ class _Lazy(click.Group):
         "capacity": "roost.cli.capacity",
         "completion": "roost.cli.completion",
         "db": "roost.cli.db",
+        "decide": "roost.cli.decide",
         "demo": "roost.cli.demo",
+        "fleet": "roost.cli.fleet",
         "replay": "roost.cli.replay",
+        "why": "roost.cli.why",
     }
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -7,9 +7,12 @@ from roost.cli.tables import Table, aligned
 from roost.model.decision import Decision
 from roost.model.explain import Explanation, Shortfall, Why
 from roost.model.names import amount_text
+from roost.model.replayed import Replayed, Standing
 from roost.model.request import Request
+from roost.model.summary import Summary, Wanted
 
 _TIED = 1e-9
+_REQUESTS_SHOWN = 3
 
 
 def to_text(why: Why) -> str:
@@ -24,8 +27,7 @@ def to_text(why: Why) -> str:
 
 
 def _heading(decision: Decision) -> Iterator[str]:
-    moment = datetime.fromtimestamp(decision.decided_at_s, tz=UTC).isoformat(sep=" ", timespec="seconds")
-    yield f"decision {decision.uuid}: {decision.outcome} at {moment}"
+    yield f"decision {decision.uuid}: {decision.outcome} at {_moment(decision.decided_at_s)}"
 
 
 def _request(request: Request, decision: Decision) -> Iterator[str]:
@@ -134,3 +136,68 @@ def _ranking(told: Explanation) -> Iterator[str]:
 
 def _tipping(multiplier: float, tipping: float) -> str:
     return "any other" if abs(tipping - multiplier) < _TIED else f"{tipping:.4g}"
+
+
+def replayed_text(replayed: Replayed, *, top: int) -> str:
+    """Return what came of a decision made again."""
+    stored, again = replayed.stored, replayed.again
+    lines = list(_heading(stored))
+    if replayed.is_same:
+        lines.append("made again from what it saw, it comes out the same, to the last bit")
+        return "\n".join(lines) + "\n"
+    lines.append(f"made again it differs in: {', '.join(replayed.fields)}")
+    for label, decision in (("then", stored), ("now", again)):
+        lines += [f"{label:5} {line}" for line in _answer(decision)]
+    if replayed.differences:
+        lines += ["", f"{len(replayed.differences):,} hosts stand otherwise:"]
+        table: Table = [("host", "then", "now")]
+        table += [
+            (each.node, _standing(each.then, each.picks_then), _standing(each.now, each.picks_now))
+            for each in replayed.differences[:top]
+        ]
+        lines += aligned(table)
+        if len(replayed.differences) > top:
+            lines.append(f"  … and {len(replayed.differences) - top:,} more: --top")
+    return "\n".join(lines) + "\n"
+
+
+def _standing(standing: Standing, picks: int) -> str:
+    chosen = f"chosen {picks:,} times, " if picks > 1 else "chosen, " if picks else ""
+    if standing.refused_by:
+        return f"{chosen}refused by {standing.refused_by}"
+    return f"{chosen}scored {standing.total or 0.0:.4f}"
+
+
+def summary_text(summary: Summary, *, top: int) -> str:
+    """Return the refusals of a time, most frequent reason first."""
+    since = f" since {_moment(summary.since_s)}" if summary.since_s else ""
+    lines = [f"{summary.refusals:,} requests were refused{since}"]
+    if not summary.is_complete:
+        lines.append("(only the newest are counted; name a later --since)")
+    if summary.reasons:
+        table: Table = [("refused", "instances", "projects", "last", "hosts", "most often asked for")]
+        table += [
+            (
+                f"{each.refusals:,}", f"{each.instances:,}", f"{each.projects:,}", _moment(each.last_at_s), each.reason,
+                _wanted(each.requests),
+            )
+            for each in summary.reasons[:top]
+        ]  # fmt: skip
+        lines += ["", *aligned(table)]
+        if len(summary.reasons) > top:
+            lines.append(f"  … and {len(summary.reasons) - top:,} more reasons: --top")
+        lines += ["", f"`roost why {summary.reasons[0].newest}` explains the newest of the first row"]
+    return "\n".join(lines) + "\n"
+
+
+def _wanted(requests: list[Wanted]) -> str:
+    parts = [
+        f"{each.flavor or 'a flavor no longer kept'}{f' in {each.zone}' if each.zone else ''} ({each.refusals:,})"
+        for each in requests[:_REQUESTS_SHOWN]
+    ]
+    more = len(requests) - _REQUESTS_SHOWN
+    return ", ".join(parts) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, tz=UTC).isoformat(sep=" ", timespec="seconds").removesuffix("+00:00") + "Z"

@@ -150,7 +150,7 @@ class _Table:
 _OTHERS: Mapping[str, Callable[[HostView], list[Any]]] = {
     "aggregates": lambda hosts: list(hosts.aggregates()),
     "instances": lambda hosts: [dict.fromkeys(uuids) for uuids in hosts.instances()],
-    "metrics": lambda hosts: [{} for _ in range(len(hosts))],
+    "metrics": lambda hosts: [dict(facts.metrics) for facts in hosts.all_facts()],
     "allocation_candidates": lambda hosts: [[] for _ in range(len(hosts))],
     "service": lambda hosts: [
         {"disabled": facts.is_disabled, "forced_down": facts.is_forced_down, "last_seen_up": facts.reported_at_s}

@@ -1,6 +1,7 @@
 """The one way in which a state changes: writes, whether decided here, loaded, or read from the feed."""
 
 import uuid
+from collections.abc import Mapping
 
 import msgspec
 
@@ -49,7 +50,7 @@ def apply(state: State, write: journal.Write) -> None:
         case journal.PutGroup():
             group = Group(
                 group_id=write.id, uuid=str(uuid.UUID(bytes=write.uuid)), policy=write.policy,
-                limit=write.max_server_per_host,
+                limit=write.max_server_per_host, name=write.name,
             )  # fmt: skip
             state.groups[group.id] = group
             state.groups_by_uuid[group.uuid] = group
@@ -314,6 +315,26 @@ def settle(state: State) -> None:
             disk_gb=used.get("DISK_GB", 0),
         )
     state.stale_hosts.clear()
+
+
+def tell(state: State, host_row: int, columns: Mapping[str, float], *, ratios: Mapping[str, float]) -> None:
+    """Let a host have what somebody says of it, whatever inventories and instances say, until it is counted again.
+
+    Args:
+        columns: values by the names of host columns; ``free_vcpus`` follows from them.
+        ratios: overcommit of the root provider by resource class, as rules see it; capacities stay.
+    """
+    told = state.hosts.columns
+    for name, value in columns.items():
+        told[name].each[host_row] = value
+    free = told["vcpus_total"].each[host_row] * told["cpu_allocation_ratio"].each[host_row]
+    told["free_vcpus"].each[host_row] = free - told["vcpus_used"].each[host_row]
+    root = state.hosts.provider_row.each[host_row]
+    for resource_class, ratio in ratios.items():
+        class_id = state.class_ids.id_of(resource_class)
+        assert class_id is not None, resource_class
+        state.inventory(class_id).ratio.each[root] = ratio
+    state.changes.touch_all()
 
 
 def _is_newest(state: State, kind: str, row: int, *, expected: int) -> bool:

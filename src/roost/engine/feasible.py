@@ -104,6 +104,15 @@ class Family:
         found: list[int] = self.rows[self.starts.item(at) : end].tolist()
         return found
 
+    def count(self, state: State, host: int) -> int:
+        """Return how many of the groups the providers of one host could serve, each by itself."""
+        classes = state.classes
+        fits = [
+            min(classes[class_id].free.each[row] // amount for class_id, amount in self.amounts)
+            for row in self.rows_on(host)
+        ]
+        return sum(max(min(each, 1) if self.is_isolated else each, 0) for each in fits)
+
     def one(self, state: State, host: int) -> bool:
         """Judge one host."""
         wanted, classes = self.wanted, state.classes
@@ -124,7 +133,8 @@ class Feasibility:
     """
 
     __slots__ = (
-        "checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "lender_hosts", "reasons", "shares",
+        "checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "is_searched", "lender_hosts", "reasons",
+        "shares",
         "undecided",
     )  # fmt: skip
 
@@ -145,6 +155,7 @@ class Feasibility:
         # Where a tree is its root alone, the root holds everything: class id and amount, and the same by name.
         self.flat_amounts: list[tuple[int, int]] | None = None
         self.flat_resources: dict[str, int] = {}
+        self.is_searched = True  # False: no provider is known, and the checks are of aggregates alone
 
     def __len__(self) -> int:
         return len(self.reasons)

@@ -23,7 +23,7 @@ class Hosts:
     """
 
     __slots__ = (
-        "alive", "cell", "cells", "columns", "derived", "facts", "facts_version", "ids", "names", "nodes",
+        "alive", "are_told", "cell", "cells", "columns", "derived", "facts", "facts_version", "ids", "names", "nodes",
         "provider_row", "rack", "racks", "row_of_id", "row_of_root", "rows_of_name", "versions",
     )  # fmt: skip
 
@@ -43,6 +43,7 @@ class Hosts:
         self.cells = {"": 0}  # name -> number
         self.racks = {"": 0}
         self.columns: dict[str, Column] = {name: Column(np.float64) for name in USED + FIXED + DERIVED}
+        self.are_told = False  # no provider is known: what hosts have is what they say, and nothing is searched
         self.facts_version = 0
         self.derived: dict[object, Mask] = {}  # verdicts that follow from facts alone, until facts change
 
@@ -123,4 +124,5 @@ class Hosts:
             setattr(copy, name, getattr(self, name).fork())
         copy.columns = {name: column.fork() for name, column in self.columns.items()}
         copy.facts_version = self.facts_version
+        copy.are_told = self.are_told
         return copy

@@ -6,6 +6,8 @@ to judge. Checks are made once and judged often, tell which of them refuses a ho
 behind them are exact. Which providers the labels of a group allow is said there for both.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from roost.engine.anchors import permitted_by_labels
@@ -15,6 +17,9 @@ from roost.engine.state import State
 from roost.engine.types import Mask, Rows
 from roost.model.names import amount_text
 from roost.model.request import CandidateQuery, ResourceGroup
+
+_NO_MEMBERS = "are not in the aggregates asked for"
+_FORBIDDEN_MEMBERS = "are in a forbidden aggregate"
 
 
 def feasibility(state: State, query: CandidateQuery, compiled: Compiled) -> Feasibility:
@@ -46,6 +51,34 @@ def hopeless(state: State, unknown: UnknownName) -> Feasibility:
     return Feasibility(state, checks=checks)
 
 
+def unsearched(state: State, group: ResourceGroup, amounts: Mapping[str, int]) -> Feasibility:
+    """Return what can be asked of hosts whose providers nobody knows: the aggregates of a group.
+
+    Args:
+        state: its hosts are told.
+        group: whose ``member_of`` and ``forbidden_aggregates`` count.
+        amounts: what an instance is to take on its host unasked, by resource class.
+    """
+    roots = state.hosts.provider_row.view
+    checks: list[Label | Amount | Family] = [
+        Label(about="aggregate", reason=_NO_MEMBERS, mask=_members(state, wanted)[roots]) for wanted in group.member_of
+    ]
+    if group.forbidden_aggregates:
+        mask = ~_members(state, group.forbidden_aggregates)[roots]
+        checks.append(Label(about="aggregate", reason=_FORBIDDEN_MEMBERS, mask=mask))
+    fit = Feasibility(state, checks=checks)
+    fit.is_searched = False
+    ids = {name: state.class_ids.id_of(name) for name in amounts}
+    fit.flat_amounts = [(class_id, amounts[name]) for name, class_id in ids.items() if class_id is not None]
+    return fit
+
+
+def _members(state: State, uuids: frozenset[str]) -> Mask:
+    """Return the providers in any of some aggregates: bool, shape (providers,)."""
+    known = [each for name in sorted(uuids) if (each := state.aggregates.id_of(name)) is not None]
+    return state.membership.wearing_any(known)
+
+
 class _Builder:
     """Turns a query into checks, and says which hosts they cannot decide."""
 
@@ -71,10 +104,6 @@ class _Builder:
     def _trait_masks(self, names: frozenset[str]) -> Mask:
         known = [trait for name in sorted(names) if (trait := self.state.trait_ids.id_of(name)) is not None]
         return self.state.traits.wearing_any(known)
-
-    def _aggregate_masks(self, uuids: frozenset[str]) -> Mask:
-        known = [each for name in sorted(uuids) if (each := self.state.aggregates.id_of(name)) is not None]
-        return self.state.membership.wearing_any(known)
 
     def _any_in_tree(self, providers: Mask) -> Mask:
         """Return the hosts with at least one of these providers in their tree: bool, shape (hosts,)."""
@@ -152,18 +181,16 @@ class _Builder:
 
     def _labels_of_unsuffixed(self, group: ResourceGroup, root_decides: Mask) -> None:
         for wanted in group.member_of:
-            member = self._aggregate_masks(wanted)
+            member = _members(self.state, wanted)
             on_root = member[self.roots]
             somewhere = self._any_in_tree(member) | self._lent_by(member)
             self.undecided |= somewhere & ~on_root | (on_root & self._lent_by(~member))
-            self.checks.append(
-                Label(about="aggregate", reason="are not in the aggregates asked for", mask=somewhere | on_root)
-            )
+            self.checks.append(Label(about="aggregate", reason=_NO_MEMBERS, mask=somewhere | on_root))
         if group.forbidden_aggregates:
-            member = self._aggregate_masks(group.forbidden_aggregates)
+            member = _members(self.state, group.forbidden_aggregates)
             on_root = member[self.roots]
             self.undecided |= ~on_root & (self._any_in_tree(member) | self._lent_by(member))
-            self.checks.append(Label(about="aggregate", reason="are in a forbidden aggregate", mask=~on_root))
+            self.checks.append(Label(about="aggregate", reason=_FORBIDDEN_MEMBERS, mask=~on_root))
         for names in group.required:
             worn = self._trait_masks(names)
             on_root, somewhere = worn[self.roots], self._any_in_tree(worn) | self._lent_by(worn)

@@ -35,11 +35,12 @@ class Holder:
 class Group:
     """A server group: its rule, its places, and how many members each host has."""
 
-    __slots__ = ("id", "limit", "members", "places", "policy", "uuid")
+    __slots__ = ("id", "limit", "members", "name", "places", "policy", "uuid")
 
-    def __init__(self, *, group_id: int, uuid: str, policy: str, limit: int) -> None:
+    def __init__(self, *, group_id: int, uuid: str, policy: str, limit: int, name: str = "") -> None:
         self.id = group_id
         self.uuid = uuid
+        self.name = name
         self.policy = policy
         self.limit = limit  # max_server_per_host
         self.places: dict[int, tuple[int, int]] = {}  # scope -> holder, members
@@ -47,7 +48,7 @@ class Group:
 
     def fork(self) -> "Group":
         """Return an independent copy."""
-        copy = Group(group_id=self.id, uuid=self.uuid, policy=self.policy, limit=self.limit)
+        copy = Group(group_id=self.id, uuid=self.uuid, policy=self.policy, limit=self.limit, name=self.name)
         copy.places = dict(self.places)
         copy.members = dict(self.members)
         return copy

@@ -1,8 +1,10 @@
 """A decision: the chosen hosts, the alternates, and the evidence for both."""
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 
 class Stage(msgspec.Struct, frozen=True, array_like=True):
@@ -49,11 +51,13 @@ class HostScore(msgspec.Struct, frozen=True, array_like=True):
 class Contribution(msgspec.Struct, frozen=True, kw_only=True):
     """One cell of a score table."""
 
-    weigher: str
-    raw: float
-    normalised: float
-    multiplier: float
-    contribution: float
+    weigher: Annotated[str, Meta(description="Its name.")]
+    raw: Annotated[
+        float, Meta(description="What it says of the host, in the unit of what is weighed and within its bounds.")
+    ]
+    normalised: Annotated[float, Meta(description="The same on the scale of all hosts that passed.")]
+    multiplier: Annotated[float, Meta(description="Its share in the sum; of this host, where an aggregate sets one.")]
+    contribution: Annotated[float, Meta(description="normalised * multiplier.")]
 
 
 class Pick(msgspec.Struct, frozen=True, array_like=True):
@@ -100,18 +104,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     def table(self) -> dict[str, list[Contribution]]:
         """Return the score table of the best hosts: host -> one cell a weigher."""
-        return {
-            score.host: [
-                _cell(scale, raw, multiplier)
-                for scale, raw, multiplier in zip(
-                    self.scales,
-                    self.raws(score),
-                    score.multipliers or [scale.multiplier for scale in self.scales],
-                    strict=True,
-                )
-            ]
-            for score in self.best
-        }
+        return {score.host: cells(self.scales, score) for score in self.best}
+
+
+def cells(scales: Sequence[Scale], score: HostScore) -> list[Contribution]:
+    """Return the score table of one host: one cell a weigher, in the order of ``scales``."""
+    raws = score.raw + [scale.low for scale in scales[len(score.raw) :]]
+    multipliers = score.multipliers or [scale.multiplier for scale in scales]
+    return [_cell(*each) for each in zip(scales, raws, multipliers, strict=True)]
 
 
 def _cell(scale: Scale, raw: float, multiplier: float) -> Contribution:

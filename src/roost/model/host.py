@@ -18,6 +18,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     supported_instances: tuple[tuple[str, str, str], ...] = ()  # (architecture, hypervisor type, vm mode)
     cpu_info: dict[str, object] = {}
     stats: dict[str, str] = {}
+    metrics: dict[str, float] = {}
     num_io_ops: int = 0
     failed_builds: int = 0
     host_ip: str = ""

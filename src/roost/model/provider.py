@@ -1,8 +1,10 @@
 """Providers and what they offer."""
 
 import math
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from roost.model.names import AMOUNT_MAX, RATIO_MAX
 
@@ -10,12 +12,12 @@ from roost.model.names import AMOUNT_MAX, RATIO_MAX
 class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider offers of one resource class."""
 
-    total: int  # in the unit of the class, 1..AMOUNT_MAX
-    reserved: int = 0  # same unit, 0..total
-    min_unit: int = 1  # least amount of one allocation
-    max_unit: int = AMOUNT_MAX  # largest amount of one allocation
-    step_size: int = 1  # every allocation is a multiple of it
-    allocation_ratio: float = 1.0  # overcommit, >= 0
+    total: Annotated[int, Meta(description=f"What there is, in the unit of the class, 1..{AMOUNT_MAX}.")]
+    reserved: Annotated[int, Meta(description="Of it nobody may take this, same unit, 0..total.")] = 0
+    min_unit: Annotated[int, Meta(description="Least amount of one allocation.")] = 1
+    max_unit: Annotated[int, Meta(description="Largest amount of one allocation.")] = AMOUNT_MAX
+    step_size: Annotated[int, Meta(description="Every allocation is a multiple of it.")] = 1
+    allocation_ratio: Annotated[float, Meta(description="Overcommit, >= 0.")] = 1.0
 
     def __post_init__(self) -> None:
         for name in ("total", "reserved", "min_unit", "max_unit", "step_size"):

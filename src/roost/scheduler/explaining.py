@@ -113,7 +113,10 @@ class Explainer:
 
     def _changes(self, request: Request, matrix: Matrix) -> list[Change]:
         """Return the smallest change of each kind by which the request fits, those that open most hosts first."""
-        found, query = [], matrix.shape.query
+        found: list[Change] = []
+        query = matrix.shape.query
+        if query is None:
+            return found
         for asked in edits.asked_amounts(query):
             change = self._less(request, asked, matrix)
             if change is not None:

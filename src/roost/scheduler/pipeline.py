@@ -18,10 +18,10 @@ from roost.engine.state import State
 from roost.engine.types import Mask, Rows
 from roost.model.decision import HostScore, Scale, Stage
 from roost.model.evidence import Checks
+from roost.model.request import CandidateQuery
 from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import Filter
+from roost.scheduler.rules import Filter, Telling
 from roost.scheduler.spec import Spec
-from roost.scheduler.translate import Translated
 from roost.scheduler.weighing import Shares, Weighing
 
 # Up to so many touched hosts are judged one by one, more of them together; beyond, a pass over all is faster.
@@ -66,7 +66,8 @@ class Shape:
     Args:
         state: the columns; the same state at every call.
         spec: a request of this shape.
-        translated: what it asks of Placement, and what was passed over in making that.
+        query: what it asks of Placement; None: hosts are told without providers, and nothing is searched.
+        warnings: what was passed over in making that.
         fit: what hosts can hold it.
         named: hosts that the request allows by name (forced, ignored, destination) with the reason of the
             others; or none.
@@ -77,14 +78,15 @@ class Shape:
     """
 
     def __init__(
-        self, state: State, spec: Spec, *, translated: Translated, fit: Feasibility, named: tuple[str, Mask] | None,
-        filters: Sequence[tuple[Filter, Mask | None]], weighing: Weighing, scratch: Scratch,
+        self, state: State, spec: Spec, *, query: CandidateQuery | None, warnings: Sequence[str], fit: Feasibility,
+        named: tuple[str, Mask] | None, filters: Sequence[tuple[Filter, Mask | None]], weighing: Weighing,
+        scratch: Scratch,
     ) -> None:  # fmt: skip
         self._state = state
         self.spec = spec
         self.fit = fit
-        self.query = translated.query
-        self.warnings = list(translated.warnings)
+        self.query = query
+        self.warnings = list(warnings)
         self.request_body = msgspec.json.encode(
             msgspec.structs.replace(spec.request, instance_uuids=(), count=1, user_id=""), order="sorted"
         )
@@ -98,7 +100,7 @@ class Shape:
         self._later: list[tuple[Filter | None, Mask | None]] = [] if named is None else [(None, named[1])]
         self._later.extend(filters)
         head = [] if named is None else [("requested_hosts", named[0])]
-        checks = [("search", reason) for reason in fit.reasons] + head
+        checks = [("search" if fit.is_searched else "requested_aggregates", reason) for reason in fit.reasons] + head
         self._checks = checks + [(rule.name, rule.reason(spec)) for rule, _ in filters]
         self._weighing = weighing
         self._is_local = weighing.is_local and all(mask is not None for _, mask in self._later)
@@ -149,7 +151,12 @@ class Shape:
         elsewhere, and where the pool can prove no more, the list is empty or shorter.
         """
         pool, amounts = self._pool, self.fit.flat_amounts
-        if pool is None or amounts is None or self._position != self._state.changes.position:
+        if (
+            pool is None
+            or amounts is None
+            or not self.fit.is_searched
+            or self._position != self._state.changes.position
+        ):
             return []
         changes = self._weighing.changes(amounts)
         return [] if changes is None else pool.draw(count, changes=changes, room=self._room)
@@ -212,6 +219,16 @@ class Shape:
         asked = enumerate(self._later, start=len(self.fit))
         return [(at, rule) for at, (rule, mask) in asked if mask is None and rule is not None]
 
+    def tell(self, at: int, rows: Rows) -> list[str]:
+        """Say of hosts that a filter refuses why it refuses each; empty where it can say no more than its reason.
+
+        Args:
+            at: of the filter among ``checks``.
+            rows: intp, shape (refused,).
+        """
+        rule = self._later[at - len(self.fit)][0] if at >= len(self.fit) else None
+        return rule.tell(HostView(self._state, rows), self.spec) if isinstance(rule, Telling) else [""] * len(rows)
+
     def stages(self, ranked: Ranked) -> list[Stage]:
         """Return the evidence of filtering: one stage a check, in order."""
         if self._told[0] == (ranked.left, ranked.rejects):
@@ -233,10 +250,10 @@ class Shape:
         """Return the evidence of weighing: how raw weights became contributions."""
         return self._weighing.scales(ranked.scales)
 
-    def table(self, ranked: Ranked) -> list[HostScore]:
+    def table(self, ranked: Ranked, *, most: int = TABLE) -> list[HostScore]:
         """Return the evidence of weighing: the best hosts with their raw weights."""
         names = self._state.hosts.names
-        return self._weighing.table(names, ranked.rows[:TABLE], raws=ranked.raws, totals=ranked.totals)
+        return self._weighing.table(names, ranked.rows[:most], raws=ranked.raws, totals=ranked.totals)
 
     def _touched(self) -> list[int] | None:
         """Return the hosts touched since the last look, or None if that is not known."""

@@ -72,6 +72,14 @@ class Counted(Protocol):
         """Say whether an instance on one host changes its verdicts on no other."""
 
 
+@runtime_checkable
+class Telling(Protocol):
+    """What a filter adds that can say of each host why it refuses it."""
+
+    def tell(self, hosts: HostView, spec: Spec) -> list[str]:
+        """Say of hosts that it refuses what each is or has, without a subject; empty where it cannot."""
+
+
 class Weigher(Protocol):
     """A rule that orders hosts. Pure, like a filter."""
 

@@ -98,6 +98,8 @@ class Scheduler:
         self._shapes = Shapes(rules, default_zone=default_zone)
         self._depth = max(TABLE, settings.max_attempts, filter_settings.host_subset_size)
         self._is_fresh = False  # nothing was claimed or given back here since the last refresh
+        # Is shown each shape whose ranking becomes evidence, while the columns are as that ranking saw them.
+        self.witness: Callable[[Shape], None] | None = None
 
     def work(self, acts: Sequence[Request | Departure]) -> list[Decision | RoostError | None]:
         """Do acts in order, each seeing those before it; durable on return.
@@ -278,6 +280,8 @@ class Scheduler:
         choice = _Choice()
         ranked = shape.rank(self._depth, is_series=request.count >= _SERIES_MIN)
         choice.see(shape, ranked)
+        if self.witness is not None:
+            self.witness(shape)
         while ranked.rows and len(choice.rows) < request.count:
             left = request.count - len(choice.rows)
             rows = shape.series(left) if left >= _SERIES_MIN and not self._draws and shape.spec.group is None else []
@@ -290,6 +294,8 @@ class Scheduler:
                 ranked = shape.rank(self._depth if self._draws else 1, is_series=left >= _SERIES_MIN)
         if len(choice.rows) < request.count:
             choice.refuse(shape, ranked)
+            if self.witness is not None:
+                self.witness(shape)
             self._placement.withdraw(choice.claims)
             choice.claims = []
             return choice

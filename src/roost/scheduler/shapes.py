@@ -10,7 +10,7 @@ import numpy as np
 
 from roost.engine.feasible import Feasibility
 from roost.engine.query import UnknownName, compile_query
-from roost.engine.query_checks import feasibility, hopeless
+from roost.engine.query_checks import feasibility, hopeless, unsearched
 from roost.engine.state import State
 from roost.engine.types import Mask
 from roost.errors import BadRequest, NotFound
@@ -25,7 +25,7 @@ from roost.scheduler.hosts import HostView
 from roost.scheduler.pipeline import Scratch, Shape
 from roost.scheduler.rules import Filter, NoOptions, Rules, Shared, Timed
 from roost.scheduler.spec import Spec
-from roost.scheduler.translate import translate
+from roost.scheduler.translate import translate, translate_aggregates
 from roost.scheduler.weighing import Weighing
 
 # Shapes kept at once; the one not used for longest goes first. One takes about 40 bytes a host.
@@ -118,7 +118,7 @@ class Shapes:
             if group is None:
                 raise NotFound("server group", request.group)
         spec = Spec(request, group=group, now_s=now_s)
-        translated = translate(request, state, default_zone=self._default_zone)
+        query, fit, warnings = self._asked(request)
         named = _named_hosts(state, request)
         if among is not None:
             named = ("are not among the hosts allowed", among if named is None else named[1] & among)
@@ -133,14 +133,29 @@ class Shapes:
         shape = Shape(
             state,
             spec,
-            translated=translated,
-            fit=self._fit(translated.query),
+            query=query,
+            warnings=warnings,
+            fit=fit,
             named=named,
             filters=[(rule, verdict.mask) for rule, verdict in zip(filters, verdicts, strict=True)],
             weighing=self._weighing(spec),
             scratch=self._scratch,
         )
         return shape, min((verdict.holds_until_s for verdict in verdicts), default=math.inf)
+
+    def _asked(self, request: Request) -> tuple[CandidateQuery | None, Feasibility, tuple[str, ...]]:
+        """Return what is asked of Placement, what hosts must have for it, and what was passed over."""
+        state = self._state
+        if not state.hosts.are_told:
+            translated = translate(request, state, default_zone=self._default_zone)
+            return translated.query, self._fit(translated.query), translated.warnings
+        told = translate_aggregates(request, state, default_zone=self._default_zone)
+        flavor = request.flavor
+        disk_gb = flavor.root_gb + flavor.ephemeral_gb
+        # What Nova's host states count of an instance, whatever else its flavor asks of Placement.
+        amounts = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": disk_gb}
+        taken = {name: amount for name, amount in amounts.items() if amount}
+        return None, unsearched(state, told.group, taken), told.warnings
 
     @staticmethod
     def _guards(spec: Spec, enabled: set[str]) -> list[Filter]:

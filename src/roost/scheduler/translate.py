@@ -25,6 +25,13 @@ class Translated(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()  # one sentence each
 
 
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What is left of a query where no provider is known, and what was passed over."""
+
+    group: ResourceGroup  # aggregates alone
+    warnings: tuple[str, ...] = ()  # one sentence each
+
+
 def translate(request: Request, state: State, *, default_zone: str = "nova") -> Translated:
     """Return what a request asks of Placement.
 
@@ -66,6 +73,29 @@ def translate(request: Request, state: State, *, default_zone: str = "nova") -> 
     except ValueError as error:
         raise BadRequest(f"the request cannot be asked of Placement: {error}") from None
     return Translated(query=query, warnings=tuple(warnings))
+
+
+def translate_aggregates(request: Request, state: State, *, default_zone: str = "nova") -> Told:
+    """Return what a request asks of hosts whose providers nobody knows: the aggregates they must be in.
+
+    Args:
+        request, state, default_zone: as for ``translate``.
+
+    Raises:
+        BadRequest: a zone does not exist.
+    """
+    warnings: list[str] = []
+    main = _Draft()
+    _add_destination(main, request, state)
+    _add_zones(main, parts(request.availability_zone or ""), state, default_zone=default_zone, warnings=warnings)
+    asked = [key for key in request.flavor.extra_specs if _KEY.fullmatch(key)]
+    if request.image is not None:
+        names = request.image.properties
+        asked += [name for name in names if name == "traits_required" or name.startswith("trait:")]
+    asked += [f"resource group {group.suffix!r}" for group in request.groups]
+    if asked:
+        warnings.append(f"providers are not known, so these are passed over: {', '.join(asked)}")
+    return Told(group=main.group(""), warnings=tuple(warnings))
 
 
 class _Draft:

@@ -67,6 +67,10 @@ class DryStore:
         """See ``Store.evidence``. There is none."""
         return []
 
+    def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
+        """See ``Store.refusals``. There are none."""
+        return []
+
     def document(self, number: int) -> bytes | None:
         """See ``Store.document``. There is none."""
         return None

@@ -119,6 +119,12 @@ class MemoryStore:
             return [row for row in rows.values() if row.uuid == uuid]
         return [rows[number] for number in sorted(rows, reverse=True)[:newest]]
 
+    def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
+        """See ``Store.refusals``."""
+        rows = self._world.shelves.decisions.rows
+        found = (rows[number] for number in sorted(rows, reverse=True))
+        return [row for row in found if row.outcome == "refused" and row.decided_at_s >= since_s][:newest]
+
     def document(self, number: int) -> bytes | None:
         """See ``Store.document``."""
         found = self._world.shelves.documents.get(number)

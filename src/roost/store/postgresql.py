@@ -228,6 +228,11 @@ class PostgresStore:
             rows = self._read(select(DECISION, "WHERE uuid = ANY (%b)"), (Array("uuid", [uuid]),))
         return [EvidenceRow(*row) for row in rows]
 
+    def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
+        """See ``Store.refusals``."""
+        where = "WHERE outcome = 'refused' AND decided_at_s >= %b ORDER BY id DESC LIMIT %b"
+        return [EvidenceRow(*row) for row in self._read(select(DECISION, where), (since_s, newest))]
+
     def document(self, number: int) -> bytes | None:
         """See ``Store.document``."""
         rows = self._read("SELECT body FROM document WHERE id = %b", (number,))

@@ -69,6 +69,10 @@ class ReadingStore:
         """See ``Store.evidence``."""
         return self._store.evidence(uuid=uuid, newest=newest)
 
+    def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
+        """See ``Store.refusals``."""
+        return self._store.refusals(since_s=since_s, newest=newest)
+
     def document(self, number: int) -> bytes | None:
         """See ``Store.document``."""
         return self._store.document(number)

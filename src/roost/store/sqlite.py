@@ -229,6 +229,12 @@ class SqliteStore:
                 rows = self._connection.execute(select(DECISION, "WHERE uuid = ?"), (uuid,))
             return [EvidenceRow(*row) for row in rows]
 
+    def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
+        """See ``Store.refusals``."""
+        with sqlite_file.explained(self.path):
+            where = "WHERE outcome = 'refused' AND decided_at_s >= ? ORDER BY id DESC LIMIT ?"
+            return [EvidenceRow(*row) for row in self._connection.execute(select(DECISION, where), (since_s, newest))]
+
     def document(self, number: int) -> bytes | None:
         """See ``Store.document``."""
         with sqlite_file.explained(self.path):

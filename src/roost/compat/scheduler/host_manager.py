@@ -135,6 +135,7 @@ def _host_state(state: State, row: int, instances: dict[str, Any]) -> HostState:
         num_io_ops=number["num_io_ops"],
         failed_builds=number["failed_builds"],
         stats=dict(facts.stats),
+        metrics=dict(facts.metrics),
         service={
             "disabled": facts.is_disabled,
             "forced_down": facts.is_forced_down,

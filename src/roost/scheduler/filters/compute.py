@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from roost.engine.types import Mask
+from roost.model.host import HostFacts
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import Reads
 from roost.scheduler.spec import Spec
@@ -65,6 +66,10 @@ class Compute:
             dtype=np.bool_,
         )
 
+    def tell(self, hosts: HostView, spec: Spec) -> list[str]:
+        """Say which of the three it is."""
+        return [_told(facts, spec.now_s) for facts in hosts.all_facts()]
+
     def holds_until_s(self, hosts: HostView, spec: Spec) -> float:
         """Return the last moment before some host comes up, or goes down, by time alone."""
         reports = [facts.reported_at_s for facts in hosts.all_facts() if facts.reported_at_s is not None]
@@ -79,3 +84,13 @@ class Compute:
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts are."""
         return "are disabled or down"
+
+
+def _told(facts: HostFacts, now_s: float) -> str:
+    if facts.is_disabled:
+        return f"is disabled: {facts.disabled_reason}" if facts.disabled_reason else "is disabled"
+    if facts.is_forced_down:
+        return "is forced down"
+    return (
+        "" if facts.reported_at_s is None else f"is down: its last report was {now_s - facts.reported_at_s:,.0f} s ago"
+    )

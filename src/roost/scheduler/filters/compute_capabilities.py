@@ -61,6 +61,17 @@ class ComputeCapabilities:
                 break
         return kept
 
+    def tell(self, hosts: HostView, spec: Spec) -> list[str]:
+        """Say what each host has of the first wish that it does not match."""
+        found = [""] * len(hosts)
+        for path, wanted, is_scoped in _wishes(spec.flavor):
+            refused = ~_judge(hosts, path, wanted=wanted, is_scoped=is_scoped)
+            values = _values(hosts, path)
+            for at in np.flatnonzero(refused).tolist():
+                has = "nothing" if values[at] is None else str(values[at])
+                found[at] = found[at] or f"has {has} for {':'.join(path)}, wanted is {wanted}"
+        return found
+
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""
         wishes = "; ".join(f"{':'.join(path)} {wanted}" for path, wanted, _ in _wishes(spec.flavor))
@@ -94,6 +105,18 @@ def _judge(hosts: HostView, path: list[str], *, wanted: str, is_scoped: bool) ->
     # Facts are judged host by host, which is too slow to be done again at each claim.
     key = (ComputeCapabilities.name, *path, wanted, is_scoped)
     return hosts.remembered(key, lambda everyone: _told_match(everyone, path, wanted=wanted, is_scoped=is_scoped))
+
+
+def _values(hosts: HostView, path: list[str]) -> list[object]:
+    """Return what each host has at the end of a path, None where that ends early."""
+    name = path[0]
+    for table, are_whole in ((USED, True), (WHOLE, True), (RATIOS, False)):
+        if name in table:
+            numbers = table[name](hosts).tolist() if len(path) == 1 else [None] * len(hosts)
+            return [int(each) if are_whole and each is not None else each for each in numbers]
+    if name in NAMES:
+        return [_below(value, path[1:]) for value in NAMES[name](hosts)]
+    return [_below(_told(facts, name), path[1:]) for facts in hosts.all_facts()]
 
 
 def _told_match(hosts: HostView, path: list[str], *, wanted: str, is_scoped: bool) -> Mask:

@@ -1,0 +1,65 @@
+"""``roost decide``: a decision from documents, without a database."""
+
+import os
+from pathlib import Path
+
+import click
+import msgspec
+
+from roost.errors import BadRequest, NoValidHost
+
+_SEED_MAX = 2**62 - 1
+_HELP = """Decide about a request on a fleet, both in JSON documents, and show all that led to it.
+
+Nothing is read or stored but the documents and the settings; equal documents, settings and seeds give equal answers.
+FILE may be - for standard input. Exit code 6 if no host is found.
+"""
+
+
+@click.command("decide", help=_HELP, short_help="Decide about a request on a fleet, both in documents.")
+@click.option("--fleet", metavar="FILE", help="The fleet: hosts, aggregates, zones, server groups, maybe providers.")
+@click.option("--request", metavar="FILE", help="The request: flavor, image, hints, count.")
+@click.option("--config", type=click.Path(path_type=Path, readable=False), help="Settings, a TOML file.")
+@click.option(
+    "--format", "form", default="text", show_default=True, type=click.Choice(["text", "json"]), help="Output."
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, _SEED_MAX), help="Seed of the draw.")
+@click.option("--now", "now_s", type=float, help="The moment, in seconds since the epoch, if not the fleet's.")
+@click.option(
+    "--schema", type=click.Choice(["fleet", "request", "answer"]), help="Print the JSON Schema of a document instead."
+)
+def decide(
+    *, fleet: str | None, request: str | None, config: Path | None, form: str, seed: int, now_s: float | None,
+    schema: str | None,
+) -> None:  # fmt: skip
+    """Run ``roost decide``."""
+    if schema is not None:
+        from roost.offline.schemas import schema_of
+
+        click.echo(_indented(msgspec.json.encode(schema_of(schema))))
+        return
+    if fleet is None or request is None:
+        raise click.UsageError("name --fleet and --request, or --schema")
+    if fleet == request == "-":
+        raise click.UsageError("only one of --fleet and --request can be standard input")
+    if now_s is not None and not abs(now_s) < _SEED_MAX:
+        raise BadRequest(f"--now must be a number of seconds, got {now_s}")
+    from roost.app import settings_of
+    from roost.model.fleet_document import FleetDocument
+    from roost.model.request_document import RequestDocument
+    from roost.offline.deciding import decide as decide_on
+    from roost.offline.reading import read_document, shown
+    from roost.offline.text import to_text
+
+    settings = settings_of(config, os.environ)
+    answer = decide_on(
+        read_document(fleet, FleetDocument), read_document(request, RequestDocument), settings, seed=seed, now_s=now_s,
+        fleet_name=shown(fleet), request_name=shown(request),
+    )  # fmt: skip
+    click.echo(_indented(msgspec.json.encode(answer)) if form == "json" else to_text(answer).rstrip("\n"))
+    if answer.outcome == "refused":
+        raise NoValidHost(answer.reason)
+
+
+def _indented(body: bytes) -> str:
+    return msgspec.json.format(body, indent=2).decode()

@@ -1,0 +1,39 @@
+"""``roost fleet``: what there is."""
+
+import os
+import time
+from pathlib import Path
+
+import click
+import msgspec
+
+from roost.errors import BadFile
+
+
+@click.group("fleet", short_help="Look at the fleet.")
+def fleet() -> None:
+    """Look at the fleet."""
+
+
+@fleet.command("export")
+@click.option("--config", type=click.Path(path_type=Path, readable=False), help="Settings, a TOML file.")
+@click.option("--data", type=click.Path(path_type=Path, readable=False), help="Folder of the database.")
+@click.option("-o", "--output", metavar="FILE", help="Where to write it; without it, or with -, standard output.")
+def export(*, config: Path | None, data: Path | None, output: str | None) -> None:
+    """Write the document of the fleet, on which `roost decide` decides as the live one does now.
+
+    The database is only read, beside a server that runs.
+    """
+    from roost.app import open_reader
+    from roost.offline.exporting import document_of
+
+    with open_reader(config, data, environ=os.environ) as roost:
+        document = document_of(roost.state, now_s=time.time())
+    body = msgspec.json.format(msgspec.json.encode(document), indent=1)
+    if output is None or output == "-":
+        click.echo(body)
+        return
+    try:
+        Path(output).write_bytes(body + b"\n")
+    except (OSError, ValueError) as error:
+        raise BadFile(output, f"cannot be written: {getattr(error, 'strerror', None) or error}") from None

@@ -1,0 +1,93 @@
+"""A request in one document, as ``roost decide`` reads it. Names and units are Nova's."""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from roost.model.names import AMOUNT_MAX
+
+Size = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Text = Annotated[str, Meta(max_length=255)]
+
+
+class FlavorEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The size of the instances."""
+
+    name: Annotated[str, Meta(description="Its name.")] = ""
+    vcpus: Annotated[Size, Meta(description="Virtual CPUs.")] = 0
+    memory_mb: Annotated[Size, Meta(description="Memory in MiB.")] = 0
+    root_gb: Annotated[Size, Meta(description="Root disk in GiB.")] = 0
+    ephemeral_gb: Annotated[Size, Meta(description="Further disk in GiB.")] = 0
+    swap: Annotated[Size, Meta(description="Swap in MiB.")] = 0
+    extra_specs: Annotated[
+        dict[str, str], Meta(description="Such as trait:NAME, resources:CLASS, capabilities:NAME, group_policy.")
+    ] = {}
+
+
+class ImageEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the instances boot from."""
+
+    id: Annotated[str | None, Meta(description="Its id.")] = None
+    disk_format: Annotated[str | None, Meta(description="Such as qcow2.")] = None
+    properties: Annotated[dict[str, str], Meta(description="Such as hw_architecture, img_hv_type.")] = {}
+
+
+class ResourceGroupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Amounts with the labels that their providers must have."""
+
+    suffix: Annotated[
+        str, Meta(description="Empty: the amounts may be spread over a tree; else one provider serves them all.")
+    ] = ""
+    resources: Annotated[
+        dict[str, Annotated[int, Meta(ge=1, le=AMOUNT_MAX)]], Meta(description="Amount of each resource class.")
+    ] = {}
+    required: Annotated[tuple[frozenset[str], ...], Meta(description="Of every set at least one trait.")] = ()
+    forbidden: Annotated[frozenset[str], Meta(description="None of these traits.")] = frozenset()
+    member_of: Annotated[tuple[frozenset[str], ...], Meta(description="Of every set at least one aggregate.")] = ()
+    forbidden_aggregates: Annotated[frozenset[str], Meta(description="None of these aggregates.")] = frozenset()
+    in_tree: Annotated[str | None, Meta(description="Uuid of any provider of the wanted tree.")] = None
+
+
+class DestinationEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the instances must go."""
+
+    host: Annotated[str | None, Meta(description="This service.")] = None
+    node: Annotated[str | None, Meta(description="This node.")] = None
+    cell: Annotated[str | None, Meta(description="This cell.")] = None
+    aggregates: Annotated[
+        tuple[frozenset[str], ...], Meta(description="Of every set at least one aggregate, by uuid or name.")
+    ] = ()
+    forbidden_aggregates: Annotated[frozenset[str], Meta(description="None of these aggregates, by uuid or name.")] = (
+        frozenset()
+    )
+    allow_cross_cell_move: Annotated[bool, Meta(description="Whether the cell is a wish only.")] = False
+
+
+class RequestDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request for equal instances."""
+
+    version: Annotated[Literal[1], Meta(description="Of this kind of document.")] = 1
+    flavor: Annotated[FlavorEntry, Meta(description="The size of the instances.")]
+    image: Annotated[ImageEntry | None, Meta(description="What they boot from.")] = None
+    hints: Annotated[dict[str, str | list[str]], Meta(description="Scheduler hints.")] = {}
+    group: Annotated[str | None, Meta(description="The server group they join, by uuid or name.")] = None
+    count: Annotated[
+        Annotated[int, Meta(ge=1, le=100_000)], Meta(description="How many instances: all of them, or none.")
+    ] = 1
+    instance_uuids: Annotated[
+        tuple[UUID, ...], Meta(description="Of the instances, one each; empty: they have none yet.")
+    ] = ()
+    project_id: Annotated[Text, Meta(description="Whose they are.")] = ""
+    user_id: Annotated[Text, Meta(description="Who asks.")] = ""
+    availability_zone: Annotated[
+        str | None, Meta(description="The zone to go to; of several, split by commas, any.")
+    ] = None
+    ignore_hosts: Annotated[tuple[str, ...], Meta(description="Services to keep away from.")] = ()
+    force_hosts: Annotated[tuple[str, ...], Meta(description="Only these services; filters are not asked.")] = ()
+    force_nodes: Annotated[tuple[str, ...], Meta(description="Only these nodes; filters are not asked.")] = ()
+    destination: Annotated[DestinationEntry | None, Meta(description="Where they must go.")] = None
+    resource_groups: Annotated[
+        tuple[ResourceGroupEntry, ...], Meta(description="Resource groups beside those that the flavor gives.")
+    ] = ()

@@ -1,0 +1,80 @@
+"""What the parts of a fleet document are called in it, and which part a name means."""
+
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Generic, TypeVar
+
+from roost.errors import BadFile
+from roost.model.names import uuid_form
+
+_NAMESPACE = uuid.UUID("0c6f4a0e-7d0b-5a43-9b53-0b6b0a3c8f5e")
+_Part = TypeVar("_Part")
+
+
+def uuid_for(*names: str) -> uuid.UUID:
+    """Return the uuid of a part that has none: the same for the same names."""
+    return uuid.uuid5(_NAMESPACE, "\x1f".join(names))
+
+
+class Directory(Generic[_Part]):
+    """Parts of one kind by their uuids and names.
+
+    Args:
+        kind: what they are called in errors.
+        file: the document's name there.
+    """
+
+    def __init__(self, kind: str, *, file: str) -> None:
+        self._kind = kind
+        self._file = file
+        self._by_uuid: dict[str, _Part] = {}
+        self._by_name: list[dict[str, list[_Part]]] = []
+
+    def add(self, part: _Part, uuid_text: str, names: Sequence[str], *, at: str) -> None:
+        """Add a part under its uuid and its names, those that go before others first.
+
+        Raises:
+            BadFile: its uuid is another's.
+        """
+        if uuid_text in self._by_uuid:
+            raise BadFile(self._file, f"{at}: there are two {self._kind}s of uuid {uuid_text}")
+        self._by_uuid[uuid_text] = part
+        for rank, name in enumerate(names):
+            if rank == len(self._by_name):
+                self._by_name.append({})
+            if name:
+                self._by_name[rank].setdefault(name, []).append(part)
+
+    def find(self, name: str, *, at: str, file: str | None = None) -> _Part:
+        """Return the part that a name, or a uuid, means.
+
+        Args:
+            name: as it is written.
+            at: where that is.
+            file: in which document; None: that of the parts.
+
+        Raises:
+            BadFile: there is none, or more than one.
+        """
+        file = self._file if file is None else file
+        found = self._by_uuid.get(uuid_form(name))
+        if found is not None:
+            return found
+        for named in self._by_name:
+            parts = named.get(name, ())
+            if len(parts) == 1:
+                return parts[0]
+            if parts:
+                problem = f"{len(parts)} {self._kind}s are called {name[:70]!r}; say which by its uuid"
+                raise BadFile(file, f"{at}: {problem}")
+        raise BadFile(file, f"{at}: there is no {self._kind} {name[:70]!r}")
+
+    def name_of(self, uuid_text: str, names: Iterable[str]) -> str:
+        """Return the first of a part's names that means it alone, or its uuid."""
+        part = self._by_uuid[uuid_text]
+        for name in names:
+            if name and uuid_form(name) not in self._by_uuid:
+                ranks = [named[name] for named in self._by_name if name in named]
+                if ranks and len(ranks[0]) == 1 and ranks[0][0] is part:
+                    return name
+        return uuid_text

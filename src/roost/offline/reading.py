@@ -1,0 +1,126 @@
+"""Reading documents: JSON files whose every error names the file and the place in it."""
+
+import difflib
+import re
+import sys
+from typing import TypeVar
+
+import msgspec
+
+from roost.errors import BadFile
+
+# A fleet of 100,000 hosts with their providers is about a tenth of it.
+BYTES_MAX = 2**30
+STDIN = "-"
+_Document = TypeVar("_Document")
+_BYTE = re.compile(r" \(byte (\d+)\)$")
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`")
+_WRONG = re.compile(r"Expected `([^`]*)`(.*)", re.DOTALL)
+_KINDS = {
+    "int": "a whole number", "float": "a number", "str": "text", "bool": "true or false", "array": "a list",
+    "object": "an object", "null": "null", "uuid": "a uuid",
+}  # fmt: skip
+
+
+def read_document(path: str, kind: type[_Document], *, bytes_max: int = BYTES_MAX) -> _Document:
+    """Read a document of one kind.
+
+    Args:
+        path: of a JSON file; ``-`` is standard input.
+        kind: a struct that says what may be in it.
+        bytes_max: a longer one is refused.
+
+    Raises:
+        BadFile: it cannot be read, is no JSON, or says what it may not; with line and column, or the path inside.
+    """
+    name = shown(path)
+    return parse_document(_bytes_of(path, name, bytes_max), kind, name=name)
+
+
+def shown(path: str) -> str:
+    """Return what a document is called in errors."""
+    return "standard input" if path == STDIN else path
+
+
+def parse_document(body: bytes, kind: type[_Document], *, name: str) -> _Document:
+    """Make a document of its JSON; ``name`` stands for it in errors."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        raise BadFile(name, _told(str(error), kind)) from None
+    except msgspec.DecodeError as error:
+        problem, at = str(error).removeprefix("JSON is malformed: "), len(body)
+        found = _BYTE.search(problem)
+        if found is not None:
+            problem, at = problem[: found.start()], int(found[1])
+            at -= problem == "trailing characters"  # There the one behind the first is named.
+        elif problem == "Input data was truncated":
+            problem = "it ends too early"
+        raise _broken(body, at, name=name, problem=f"is no JSON: {problem}") from None
+    except UnicodeDecodeError:
+        raise _not_utf8(body, name) from None
+    except RecursionError:
+        raise BadFile(name, "lists and objects in it are nested too deep") from None
+
+
+def _bytes_of(path: str, name: str, bytes_max: int) -> bytes:
+    try:
+        if path == STDIN:
+            body = b"" if sys.stdin is None else sys.stdin.buffer.read(bytes_max + 1)
+        else:
+            with open(path, "rb") as file:  # noqa: PTH123  # also names that no path can have
+                body = file.read(bytes_max + 1)
+    except OSError as error:
+        raise BadFile(name, f"cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a NUL in the name
+        raise BadFile(name, f"cannot be read: {error}") from None
+    if len(body) > bytes_max:
+        raise BadFile(name, f"is longer than {bytes_max:,} bytes")
+    return body
+
+
+def _broken(body: bytes, at: int, *, name: str, problem: str) -> BadFile:
+    line = body.count(b"\n", 0, at) + 1
+    start = body.rfind(b"\n", 0, at) + 1
+    column = len(body[start:at].decode("utf-8", "replace")) + 1
+    return BadFile(name, problem, line=line, column=str(column))
+
+
+def _not_utf8(body: bytes, name: str) -> BadFile:
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return _broken(body, error.start, name=name, problem="is not UTF-8 text")
+    return BadFile(name, "holds half a character")
+
+
+def _told(text: str, kind: type) -> str:
+    """Return an error of decoding as path and problem: ``$.hosts[3].free_ram_mb: must be a whole number, got text``."""
+    problem, _, place = text.partition(" - at `")
+    place = place.removesuffix("`") or "$"
+    unknown, missing, wrong = _UNKNOWN.match(problem), _MISSING.match(problem), _WRONG.match(problem)
+    if unknown is not None:
+        return f"{place}: there is no key {unknown[1][:70]!r}{_nearest(unknown[1], kind)}"
+    if missing is not None:
+        return f"{place}: the key {missing[1]!r} is missing"
+    if wrong is not None:
+        return f"{place}: must be {_kinds(wrong[1])}{_but(wrong[2])}"
+    return f"{place}: {problem[:1].lower()}{problem[1:]}"
+
+
+def _kinds(text: str) -> str:
+    return " or ".join(_KINDS.get(part, part) for part in text.split(" | "))
+
+
+def _but(text: str) -> str:
+    got = re.fullmatch(r", got `(\w+)`", text)
+    return text if got is None else f", got {_KINDS.get(got[1], got[1])}"
+
+
+def _nearest(name: str, kind: type) -> str:
+    """Name a key of any part of the document that is spelt nearly the same."""
+    schema = msgspec.json.schema(kind)
+    known = {key for part in schema["$defs"].values() for key in part.get("properties", ())}
+    close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.8)
+    return f"; there is {close[0]!r}" if close and close[0] != name else ""

@@ -1,0 +1,104 @@
+"""An answer as text for people."""
+
+from collections.abc import Iterable, Sequence
+
+from roost.model.answer import Answer, AnswerPick, AnswerStage
+
+# So many hosts fit on a screen; JSON has all of them.
+_ROWS = 10
+
+
+def to_text(answer: Answer) -> str:
+    """Return an answer as text, ended by a newline."""
+    parts = [*_outcome(answer), "", answer.scope]
+    parts += [f"warning: {warning}" for warning in answer.warnings]
+    parts += ["", "stages", *_stages(answer.stages)]
+    for stage in answer.stages:
+        parts += _refused(stage)
+    if answer.ranking:
+        parts += ["", *_ranking(answer)]
+    parts += ["", f"seed {answer.seed}, now {answer.now:.15g}, roost {answer.roost}"]
+    return "\n".join(line.rstrip() for line in parts) + "\n"
+
+
+def _outcome(answer: Answer) -> list[str]:
+    if answer.outcome == "refused":
+        return [f"refused: {answer.reason}"]
+    if len(answer.picks) == 1:
+        lines = [f"granted: {_named(answer.picks[0])}"]
+    else:
+        counts: dict[str, int] = {}
+        for pick in answer.picks:
+            counts[_named(pick)] = counts.get(_named(pick), 0) + 1
+        lines = [
+            f"granted: {len(answer.picks):,} instances on {len(counts):,} {'host' if len(counts) == 1 else 'hosts'}"
+        ]
+        lines += _cut([f"  {count:>6,}  {name}" for name, count in counts.items()], "hosts")
+    for pick in answer.picks[:1]:
+        lines += [
+            f"  takes {', '.join(f'{amount:,} {name}' for name, amount in share.resources.items())} of {share.provider}"
+            for share in pick.allocations
+        ]
+    for cell, picks in answer.alternates.items():
+        where = f" in cell {cell}" if cell else ""
+        lines.append(f"  alternates{where}: {', '.join(_named(pick) for pick in picks)}")
+    return lines
+
+
+def _named(pick: AnswerPick) -> str:
+    return pick.host if pick.nodename == pick.host else f"{pick.host} ({pick.nodename})"
+
+
+def _stages(stages: Iterable[AnswerStage]) -> list[str]:
+    lines = [f"  {stage.rule:30} {stage.before:>9,} -> {stage.after:>7,}  {stage.reason}" for stage in stages]
+    return lines or ["  none: nothing refuses a host"]
+
+
+def _refused(stage: AnswerStage) -> list[str]:
+    """Return the refused hosts of a stage whose reasons are their own; those of one reason are in the stage."""
+    own = [host for host in stage.refused if host.reason != stage.reason]
+    if not own:
+        return []
+    hosts = [f"  {_plain(host.host, host.nodename):30} {host.reason}" for host in own]
+    return ["", f"refused by {stage.rule}, since they {stage.reason}", *_cut(hosts, "hosts")]
+
+
+def _plain(host: str, node: str) -> str:
+    return host if host == node else f"{host} ({node})"
+
+
+def _ranking(answer: Answer) -> list[str]:
+    """Return the best hosts, one line each, and of every weigher that tells hosts apart what it adds."""
+    telling = [
+        cell.weigher
+        for at, cell in enumerate(answer.ranking[0].weights)
+        if any(host.weights[at].contribution for host in answer.ranking)
+    ]
+    header = ["host", "total", *telling]
+    rows = []
+    for host in answer.ranking[:_ROWS]:
+        cells = {cell.weigher: cell for cell in host.weights}
+        shares = [f"{cells[name].contribution:.4f} ({cells[name].raw:,.12g})" for name in telling]
+        rows.append([_plain(host.host, host.nodename), f"{host.total:.4f}", *shares])
+    if not answer.ranking[0].weights:
+        return [f"ranking: only {rows[0][0]} is left, so nothing is weighed"]
+    lines = ["ranking: what each weigher adds, and its raw weight", *_aligned(header, rows)]
+    left = len(answer.ranking) - _ROWS
+    if left > 0:
+        lines.append(f"  … and {left:,} hosts more; --format json has all")
+    return lines
+
+
+def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[at]) for row in (header, *rows)) for at in range(len(header))]
+    return [
+        "  "
+        + row[0].ljust(widths[0])
+        + "".join(f"  {cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
+        for row in (header, *rows)
+    ]
+
+
+def _cut(lines: list[str], of: str) -> list[str]:
+    left = len(lines) - _ROWS
+    return lines if left <= 0 else [*lines[:_ROWS], f"  … and {left:,} {of} more; --format json has all"]

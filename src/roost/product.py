@@ -1,0 +1,427 @@
+"""The whole product in one object."""
+
+import gc
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+import msgspec
+import numpy as np
+
+from roost.compat.adapter import adapt
+from roost.engine.emptied import emptied
+from roost.engine.state import State
+from roost.engine.types import Amounts
+from roost.errors import BadRequest, NotFound, RoostError, StateLost
+from roost.fleet.service import Fleet as FleetService
+from roost.machine import SystemClock, SystemRandom
+from roost.model.capacity import Capacity
+from roost.model.decision import Decision
+from roost.model.evidence import checks_of, moment_of, unpack
+from roost.model.explain import Change, Explanation, Never, Why
+from roost.model.flavor import Flavor
+from roost.model.fleet import Departure, Fleet
+from roost.model.journal import EvidenceRow
+from roost.model.names import uuid_bytes, uuid_text
+from roost.model.replayed import Replayed
+from roost.model.request import Request
+from roost.model.settings import Settings
+from roost.model.summary import Summary
+from roost.placement.current import Current
+from roost.placement.past import rebuilt
+from roost.placement.service import Placement
+from roost.ports import Clock, IdKind, Random, Store
+from roost.scheduler import plugins, replaying
+from roost.scheduler.counting import BY, LIMIT, By, Counter, Progress
+from roost.scheduler.explaining import Explainer
+from roost.scheduler.select import Scheduler
+from roost.scheduler.summary import summarise
+from roost.store.dry import DryStore
+
+# Old evidence is looked for after so many acts: fewer than the rows that one look may delete, so it keeps up.
+_PRUNE_EVERY = 1024
+_DAY_S = 86_400.0
+# Refusals that are summed up at once: some seconds' work.
+_SUMMED_UP_MAX = 200_000
+
+
+class Roost:
+    """The whole product: placement, fleet and scheduler over one store.
+
+    One thread uses it at a time.
+    """
+
+    def __init__(
+        self, store: Store, settings: Settings, *, clock: Clock | None = None, random: Random | None = None,
+        current: Current | None = None,
+    ) -> None:  # fmt: skip
+        """Serve a store.
+
+        Args:
+            store: the database.
+            settings: rules, options and bounds.
+            clock, random: the machine's, if none are given.
+            current: what is known of the store already; None: it is loaded.
+        """
+        self._clock = clock or SystemClock()
+        self._random = random or SystemRandom()
+        self._settings = settings
+        self._store = store
+        self._current = Current(store) if current is None else current
+        self.placement = Placement(self._current)
+        self.fleet = FleetService(self._current)
+        self.rules = plugins.build(settings, adapt=adapt)
+        self.scheduler = Scheduler(
+            placement=self.placement,
+            documents=self.fleet,
+            rules=self.rules,
+            settings=settings.scheduler,
+            filter_settings=settings.filter_scheduler,
+            default_zone=settings.default.default_availability_zone,
+            settings_body=settings.body(),
+            group_max=settings.store.group_max,
+            clock=self._clock,
+            random=self._random,
+        )
+        self.explainer = Explainer(placement=self.placement, scheduler=self.scheduler)
+        self._acts = 0  # since old evidence was looked for
+        if current is None:
+            # What was loaded lives as long as the process: let the collector not walk it again and again.
+            gc.collect()
+            gc.freeze()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._store.close()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self._settings
+
+    @property
+    def state(self) -> State:
+        """The columns, as of the last act."""
+        return self._current.state
+
+    def install(self, fleet: Fleet) -> None:
+        """Create a fleet: aggregates, providers, hosts and server groups, in commits of 1,000.
+
+        Raises:
+            BadRequest: something in it is malformed, or there already.
+            NotFound: something names what is not there.
+        """
+        # All of it is looked at before any of it is written.
+        self.fleet.check_new(fleet)
+        self.placement.check_new(fleet.providers, aggregates=[aggregate.uuid for aggregate in fleet.aggregates])
+        self.fleet.create_aggregates(fleet.aggregates)
+        self.placement.create_providers(fleet.providers)
+        self.fleet.register_hosts(fleet.hosts)
+        self.fleet.create_groups(fleet.groups)
+        gc.collect()
+        gc.freeze()
+
+    def fork(
+        self, *, settings: Settings | None = None, clock: Clock | None = None, random: Random | None = None
+    ) -> "Roost":
+        """Return an independent Roost on a copy of the columns as they are now, with no database behind it.
+
+        It decides, claims and releases as this one would, and nothing of it is stored anywhere.
+
+        Args:
+            settings, clock, random: where they are to be others than here.
+        """
+        self._current.refresh()
+        return self._forked(None, settings=settings, clock=clock, random=random)
+
+    def emptied(self) -> "Roost":
+        """Return the same with nobody on it: every consumer has left."""
+        self._current.refresh()
+        return self._forked(emptied(self.state))
+
+    def _forked(
+        self, state: State | None, *, settings: Settings | None = None, clock: Clock | None = None,
+        random: Random | None = None,
+    ) -> "Roost":  # fmt: skip
+        def store_of(position: int, next_ids: Mapping[IdKind, int]) -> Store:
+            return DryStore(position=position, next_ids=next_ids)
+
+        current = self._current.fork(store_of, state=state)
+        return Roost(
+            current.store, settings or self._settings, clock=clock or self._clock, random=random or self._random,
+            current=current,
+        )  # fmt: skip
+
+    def explain(self, request: Request) -> Explanation:
+        """Explain what a request meets as things are now; nothing changes by it.
+
+        Of several instances it is the first one that is explained, or the one that finds no host.
+
+        Raises:
+            BadRequest: the request cannot be meant.
+            NotFound: it names what is not there.
+            Unavailable: the store failed.
+        """
+        self._current.refresh()
+        one = msgspec.structs.replace(request, count=1, instance_uuids=())
+        if request.count == 1:
+            return self.explainer.explain(one)
+        rehearsed = self.fork().decide(request)
+        if rehearsed.is_granted:
+            return self.explainer.explain(one)
+        changes = self.explainer.changes(request)
+        crowded = self.fork()
+        if rehearsed.found:
+            fewer = msgspec.structs.replace(one, count=rehearsed.found)
+            crowded.decide(fewer)
+            text = f"{rehearsed.found:,} instances instead of {request.count:,}"
+            hosts = self.explainer.explain(one).left
+            changes.append(Change(kind="count", text=text, hosts=hosts, request=fewer))
+        empty = self.emptied().decide(msgspec.structs.replace(request, instance_uuids=()))
+        never = Never(could_fit=empty.is_granted, reason=empty.reason)
+        return crowded.explainer.explain(one, changes=changes, never=never)
+
+    def decide(self, request: Request, *, dry_run: bool = False) -> Decision:
+        """Choose hosts for a request and claim them; durable on return, whether granted or refused.
+
+        Args:
+            request: what is asked for.
+            dry_run: only say what would be decided; nothing is claimed or stored.
+
+        Raises:
+            BadRequest: the request cannot be meant.
+            NotFound: it names what is not there.
+            Conflict: an instance of it exists, or it lost too many races.
+            Unavailable: the store failed; nothing is known to be durable.
+        """
+        decision = self.work([request], dry_run=dry_run)[0]
+        assert decision is not None
+        return decision
+
+    def work(self, acts: Sequence[Request | Departure], *, dry_run: bool = False) -> list[Decision | None]:
+        """Do acts in order, each seeing those before it; durable on return.
+
+        Args:
+            acts: requests and departures.
+            dry_run: only say what would come of them; nothing is claimed, released or stored.
+
+        Returns:
+            One entry an act: its decision, or None for a departure.
+
+        Raises:
+            RoostError: the first act that could not be done; the others are done all the same.
+        """
+        found: list[Decision | None] = []
+        for result in self.outcomes(acts, dry_run=dry_run):
+            if isinstance(result, RoostError):
+                raise result
+            found.append(result)
+        return found
+
+    def outcomes(
+        self, acts: Sequence[Request | Departure], *, dry_run: bool = False
+    ) -> list[Decision | RoostError | None]:
+        """Do the same, and return the error of an act in its place instead of raising it."""
+        if dry_run:
+            return self.fork().outcomes(acts)
+        results = self.scheduler.work(acts)
+        self._acts += len(acts)
+        if self._acts >= _PRUNE_EVERY:
+            self._acts = 0
+            self.prune()
+        return results
+
+    def capacity(
+        self, request: Request, *, by: Collection[By] = BY, limit: int = LIMIT, progress: Progress | None = None
+    ) -> Capacity:
+        """Say how many more instances of a request would be placed one after the other; nothing is claimed.
+
+        Args:
+            request: what is asked for; its count and uuids do not matter.
+            by: which parts of the fleet are counted too.
+            limit: where counting stops, >= 1.
+            progress: told now and then how many steps of how many, at most, are done.
+
+        Raises:
+            BadRequest: the request cannot be meant, or the limit is less than 1.
+            NotFound: it names what is not there.
+        """
+        return next(self.capacities([request], by=by, limit=limit, progress=progress))
+
+    def capacities(
+        self, requests: Sequence[Request], *, by: Collection[By] = BY, limit: int = LIMIT,
+        progress: Progress | None = None,
+    ) -> Iterator[Capacity]:  # fmt: skip
+        """Say the same of several requests, each as if it were the only one; ``progress`` starts anew for each."""
+        if not 1 <= limit <= LIMIT:
+            raise BadRequest(f"the limit must be 1..{LIMIT:,} instances, got {limit}")
+        fork = self.fork()
+        counter = Counter(
+            placement=fork.placement,
+            scheduler=fork.scheduler,
+            random=self._random,
+            default_zone=self._settings.default.default_availability_zone,
+            limit=limit,
+            progress=progress,
+        )
+        for request in requests:
+            yield counter.count(request, by=by)
+
+    def flavors(self) -> list[Flavor]:
+        """Return every flavor that stored decisions were made for, by name."""
+        numbers = [number for (kind, _), number in self.state.documents.items() if kind == "flavor"]
+        bodies = [body for number in numbers if (body := self._store.document(number)) is not None]
+        return sorted((msgspec.json.decode(body, type=Flavor) for body in bodies), key=lambda flavor: flavor.name)
+
+    def decision(self, uuid: str) -> Decision:
+        """Return a stored decision with its evidence.
+
+        Raises:
+            NotFound: there is none of that uuid, or it is no longer kept.
+        """
+        return self._unpacked(self._row(uuid))
+
+    def _row(self, uuid: str) -> EvidenceRow:
+        body = uuid_bytes(uuid)
+        rows = [] if body is None else self._store.evidence(uuid=body)
+        if not rows:
+            raise NotFound("decision", uuid)
+        return rows[0]
+
+    def decisions(self, newest: int = 20) -> list[Decision]:
+        """Return the newest stored decisions, newest first."""
+        return [self._unpacked(row) for row in self._store.evidence(newest=newest)]
+
+    def refusals(self, newest: int = 20) -> list[Decision]:
+        """Return the newest refused decisions, newest first."""
+        return [self._unpacked(row) for row in self._store.refusals(since_s=0.0, newest=newest)]
+
+    def _unpacked(self, row: EvidenceRow) -> Decision:
+        checks = self._store.document(checks_of(row))
+        if checks is None:
+            raise NotFound("document of the checks of decision", uuid_text(row.uuid))
+        return unpack(row, checks)
+
+    def why(self, uuid: str) -> Why:
+        """Return a stored decision with what it was asked, explained as of the moment at which it was made.
+
+        Where what it saw is no longer kept, a note says so in place of the explanation.
+
+        Raises:
+            NotFound: there is no decision of that uuid, or it is no longer kept.
+            BadSettings: a rule of its settings is not installed here.
+        """
+        decision = self.decision(uuid)
+        request = replaying.request_of(decision, self._store)
+        try:
+            explanation = self.as_of(uuid).explain(request)
+        except StateLost as error:
+            return Why(decision=decision, request=request, explanation=None, note=str(error))
+        return Why(decision=decision, request=request, explanation=explanation)
+
+    def summary(self, *, since_s: float = 0.0, newest: int = _SUMMED_UP_MAX) -> Summary:
+        """Sum up refusals by reason, and by what was asked.
+
+        Args:
+            since_s: the moment from which on they count, in seconds since the epoch.
+            newest: so many at most are looked at, >= 1.
+        """
+        rows = self._store.refusals(since_s=since_s, newest=newest)
+        return summarise(rows, since_s=since_s, is_complete=len(rows) < newest, document=self._store.document)
+
+    def as_of(self, uuid: str, *, settings: Settings | None = None) -> "Roost":
+        """Return an independent Roost that knows what a stored decision knew, with no database behind it.
+
+        Its clock stands still at the moment of the decision, and chance gives what it gave then. The decision
+        itself is made again by ``replayed``; this one is for looking around and for other questions.
+
+        Args:
+            uuid: of the decision.
+            settings: None: those it was made under.
+
+        Raises:
+            NotFound: there is no decision of that uuid, or it is no longer kept.
+            StateLost: the decision is kept, but not what it saw.
+            BadSettings: a rule of its settings is not installed here.
+        """
+        row = self._row(uuid)
+        decision = self._unpacked(row)
+        if settings is None:
+            settings = replaying.settings_of(decision, self._store)
+        state = rebuilt(self._store, decision, moment_of(row))
+        store = DryStore(position=state.position, next_ids={})
+        return Roost(
+            store, settings, clock=replaying.StoppedClock(decision.decided_at_s), random=replaying.SameRandom(decision),
+            current=Current(store, state=state),
+        )  # fmt: skip
+
+    def replayed(self, uuid: str, settings: Settings | None = None) -> Replayed:
+        """Make a stored decision again from what it saw, and compare; nothing changes by it.
+
+        Under the settings that it was made under it comes out the same.
+
+        Args:
+            uuid: of the decision.
+            settings: those to decide under; None: those it was made under.
+
+        Raises:
+            NotFound: there is no decision of that uuid, or it is no longer kept.
+            StateLost: the decision is kept, but not what it saw.
+            BadSettings: a rule of the settings is not installed here.
+            RoostError: under other settings the request ends in an error.
+        """
+        row = self._row(uuid)
+        decision = self._unpacked(row)
+        request = replaying.request_of(decision, self._store)
+        then = self.as_of(uuid)
+        if settings is None:
+            return replaying.compared(decision, then.decide(request))
+        now = then.fork(settings=settings)
+        standings = then.scheduler.standings(request), now.scheduler.standings(request)
+        return replaying.compared(decision, now.decide(request), standings)
+
+    def prune(self) -> int:
+        """Delete evidence, feed and snapshots beyond the bounds of the settings, a part of it; return how many rows.
+
+        A snapshot is begun beside this process where one is due.
+        """
+        bounds = self._settings.store
+        if bounds.snapshot_every_bytes:
+            self._store.start_snapshot(every_bytes=bounds.snapshot_every_bytes)
+        oldest_s = self._clock.now_s() - bounds.evidence_keep_days * _DAY_S
+        return self._store.prune(older_than_s=oldest_s, max_bytes=bounds.evidence_max_bytes)
+
+    def utilisation(self) -> dict[str, tuple[int, int]]:
+        """Return used amount and capacity of each resource class over the fleet, by name."""
+        state = self.state
+        found = {}
+        for class_id, columns in state.classes.items():
+            if columns.holders:
+                used, capacity = int(columns.used.view.sum()), int(columns.capacity.view.sum())
+                found[state.class_ids.name_of(class_id)] = (used, capacity)
+        return dict(sorted(found.items()))
+
+    def free_by_provider(self, resource_class: str) -> Amounts:
+        """Return what is free of a class.
+
+        Returns:
+            int64, shape (providers that offer the class,), in the order in which they were created; below 0
+            where a capacity shrank under its use.
+
+        Raises:
+            BadRequest: nobody offers the class.
+        """
+        class_id = self.state.class_ids.id_of(resource_class)
+        columns = None if class_id is None else self.state.classes.get(class_id)
+        if columns is None:
+            raise BadRequest(f"no provider offers {resource_class!r}")
+        free: Amounts = columns.free.view[np.array(sorted(columns.holders), dtype=np.intp)]
+        return free

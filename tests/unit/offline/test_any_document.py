@@ -1,0 +1,117 @@
+"""Whatever a document says, there is an answer, or one sentence that names the file."""
+
+import copy
+import json
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.errors import BadFile
+from roost.model.answer import Answer
+from roost.model.fleet_document import FleetDocument
+from roost.model.request_document import RequestDocument
+from roost.offline.deciding import decide
+from roost.offline.reading import parse_document
+from tests.unit.offline.documents import provider
+from tests.worlds import settings_of
+
+ONE, TWO = (f"00000000-0000-4000-8000-00000000000{n}" for n in (1, 2))
+FLEET = {
+    "version": 1, "now": 1000.0,
+    "hosts": [
+        {"host": "a", "nodename": "n-a", "cell_uuid": "c", "rack": "r", "instances": [ONE], "stats": {"x": "1"},
+         "service": {"disabled": False, "last_seen_up": 990.0}, "free_ram_mb": 7, "cpu_info": "{}",
+         "supported_instances": [["x86_64", "kvm", "hvm"]], "vcpus_total": 3, "cpu_allocation_ratio": 1.5},
+        {"host": "b", "rack": "r2", "supported_instances": [["x86_64", "kvm", "hvm"]]},
+    ],
+    "aggregates": [{"name": "fast", "metadata": {"ram_weight_multiplier": "2"}, "hosts": ["a", "b"]}],
+    "zones": {"east": ["b"]},
+    "server_groups": [
+        {"name": "g", "policy": "fault-domain", "members": {"a": [ONE], "b": 2}, "rules": {"max_server_per_host": 2},
+         "fault_domains": [{"rack": "r", "domain": "d", "members": 1}, {"rack": "r2", "domain": "d"}]},
+    ],
+    "providers": [
+        provider("n-a", traits=["HW_CPU_X86_AVX2"]), provider("b", aggregates=["fast"]),
+        provider("b-gpu", parent="b", traits=["HW_CPU_X86_AVX2"],
+                 inventories={"PGPU": {"total": 4, "used": 1, "max_unit": 1}}),
+    ],
+    "resource_classes": ["CUSTOM_X"], "traits": ["CUSTOM_T"],
+}  # fmt: skip
+REQUEST = {
+    "flavor": {"name": "f", "vcpus": 1, "memory_mb": 1, "root_gb": 0, "extra_specs": {"trait:CUSTOM_T": "forbidden"}},
+    "image": {"id": "i", "properties": {"hw_architecture": "x86_64"}}, "hints": {"fault_domain": ["d"]}, "group": "g",
+    "count": 2, "availability_zone": "east,nova", "project_id": "p", "ignore_hosts": ["a"], "force_nodes": [],
+    "destination": {"host": "b", "cell": "", "aggregates": [["fast"]], "allow_cross_cell_move": True},
+    "resource_groups": [{"suffix": "_1", "resources": {"PGPU": 1}, "required": [["CUSTOM_T", "HW_CPU_X86_AVX2"]]}],
+}  # fmt: skip
+ODD = (
+    None, True, 0, -1, 1, 2**31, 2**53, -(2**53), 2**70, 0.5, -0.0, 1e308, "", "a", "b", "n-a", "g", "east", ONE, TWO,
+    "ä\n\0", "nova", ",", "<in>", ">= x", "required", [], {}, ["a"], [[]], [["a"]], {"a": 1}, {"": ""}, [ONE, ONE],
+    "x" * 300,
+)  # fmt: skip
+
+
+def places(document, path=()):
+    """Yield the path of everything in a document."""
+    inside = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
+    for key, value in inside:
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+def spoilt(random: Random, document: dict) -> dict:
+    """Give a document of which a few places are otherwise, gone, doubled or renamed."""
+    made = copy.deepcopy(document)
+    for _ in range(random.choice((1, 1, 2, 4))):
+        path = random.choice(list(places(made)))
+        above = made
+        for key in path[:-1]:
+            above = above[key]
+        key, act = path[-1], random.choice(("change", "change", "drop", "rename", "double"))
+        if act == "drop":
+            del above[key]
+        elif act == "rename" and isinstance(above, dict):
+            above[random.choice(("x", "host", "name", "uuid", "PGPU", "b"))] = above.pop(key)
+        elif act == "double" and isinstance(above, list):
+            above.append(copy.deepcopy(above[key]))
+        else:
+            above[key] = copy.deepcopy(random.choice(ODD))
+    return made
+
+
+def decided(fleet: dict, request: dict) -> Answer | BadFile:
+    """Give the answer, or the error in its place."""
+    try:
+        return decide(
+            parse_document(json.dumps(fleet).encode(), FleetDocument, name="fleet.json"),
+            parse_document(json.dumps(request).encode(), RequestDocument, name="request.json"),
+            settings_of(), fleet_name="fleet.json", request_name="request.json",
+        )  # fmt: skip
+    except BadFile as error:
+        return error
+
+
+@given(st.integers(0, 2**32))
+def test_any_document_is_answered_or_refused_in_one_sentence(seed):
+    random = Random(seed)
+    fleet, request = copy.deepcopy(FLEET), copy.deepcopy(REQUEST)
+    if random.random() < 0.5:
+        del fleet["providers"]
+    which = random.choice(("fleet", "request", "both"))
+    found = decided(
+        fleet if which == "request" else spoilt(random, fleet), request if which == "fleet" else spoilt(random, request)
+    )
+    if isinstance(found, BadFile):
+        # A request may name what is gone from the fleet; a fleet names nothing of a request.
+        assert found.path == "request.json" or (found.path == "fleet.json" and which != "request")
+        assert len(str(found)) < 1000
+    else:
+        assert found.outcome == "refused" or len(found.picks) == found.count
+
+
+def test_what_is_spoilt_is_granted_as_it_is():
+    for fleet in (FLEET, {key: value for key, value in FLEET.items() if key != "providers"}):
+        assert [pick.host for pick in decided(fleet, REQUEST).picks] == ["b", "b"]

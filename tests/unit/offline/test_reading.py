@@ -1,0 +1,191 @@
+"""What is wrong with a document is told in one sentence, with the file and the place in it."""
+
+import io
+import json
+
+import pytest
+
+from roost.errors import BadFile
+from roost.model.fleet_document import FleetDocument
+from roost.model.request_document import RequestDocument
+from roost.offline.reading import parse_document, read_document
+from tests.unit.offline.documents import answer, fleet, provider
+
+ONE = "00000000-0000-4000-8000-000000000001"
+
+
+def said(body: bytes, kind: type = FleetDocument) -> str:
+    """Give what is said of a document that is wrong."""
+    with pytest.raises(BadFile) as found:
+        parse_document(body, kind, name="f.json")
+    assert found.value.exit_code == 2
+    assert "\n" not in str(found.value)
+    return str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b'{"hosts": [{"host": "a"},\n  {"host": "b",}]}', ":2: column 16: is no JSON: trailing comma in object"),
+        ('{"hosts":\n[{"host": "ä",}]}'.encode(), ":2: column 15: is no JSON: trailing comma in object"),
+        (b'{"hosts": [', ":1: column 12: is no JSON: it ends too early"),
+        (b"", ":1: column 1: is no JSON: it ends too early"),
+        (b'{"hosts": [{"host": "a"}]} x', ":1: column 28: is no JSON: trailing characters"),
+        (b'{"hosts": [{"host": "\xff"}]}', ":1: column 22: is not UTF-8 text"),
+        (b'{"now": NaN, "hosts": []}', ":1: column 9: is no JSON: invalid character"),
+        (b"[]", ": $: must be an object, got a list"),
+        (b'{"version": 2, "hosts": []}', ": $.version: invalid enum value 2"),
+        (b'{"hosts": [{"host": "a", "stats": {"x": 1}}]}', ": $.hosts[0].stats[...]: must be text, got a whole number"),
+        (
+            b'{"hosts": [{"host": "a", "cpu_info": {"a": ' + b"[" * 100_000 + b"}]}",
+            ": lists and objects in it are nested too deep",
+        ),
+    ],
+)
+def test_what_is_no_document_is_told_with_its_place(body, error):
+    found = said(body)
+    assert found == f"f.json{error}"
+
+
+@pytest.mark.parametrize(
+    ("host", "error"),
+    [
+        ({"free_ram_mb": "1"}, ".free_ram_mb: must be a whole number or null, got text"),
+        ({"free_ram_mb": 1.5}, ".free_ram_mb: must be a whole number or null, got a number"),
+        ({"free_ram_mb": -(2**60)}, ".free_ram_mb: must be a whole number >= -9007199254740992"),
+        ({"vcpus_total": -1}, ".vcpus_total: must be a whole number >= 0"),
+        ({"vcpus_total": 2**40}, ".vcpus_total: must be a whole number <= 2147483647"),
+        ({"cpu_allocation_ratio": -0.5}, ".cpu_allocation_ratio: must be a number >= 0.0"),
+        ({"supported_instances": [["x86_64"]]}, ".supported_instances[0]: must be a list of length 3"),
+        ({"free_ram": 1}, ": there is no key 'free_ram'; there is 'free_ram_mb'"),
+        ({"zzz": 1}, ": there is no key 'zzz'"),
+        ({"service": {"disabled": 1}}, ".service.disabled: must be true or false, got a whole number"),
+        ({"uuid": "1"}, ".uuid: invalid UUID"),
+        ({"host": ""}, ".host: must be text of length >= 1"),
+        ({"host": None}, ".host: must be text, got null"),
+    ],
+)
+def test_a_host_that_cannot_be_meant_is_told_with_its_place(host, error):
+    body = json.dumps({"hosts": [{"host": "fine"}, {"host": "a"} | host]}).encode()
+    assert said(body) == f"f.json: $.hosts[1]{error}"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"hosts": [{"host": "a"}, {"host": "a"}]}, "$.hosts[1]: the host 'a' with the node 'a' is there already"),
+        (
+            {"hosts": [{"host": "a", "uuid": ONE}, {"host": "b", "uuid": ONE}]},
+            f"$.hosts[1]: there are two hosts of uuid {ONE}",
+        ),
+        ({"hosts": [{"host": "a", "nodename": "x", "hypervisor_hostname": "y"}]}, "$.hosts[0]: its nodename and its"),
+        ({"hosts": [{"host": "a", "cpu_info": "[]"}]}, "$.hosts[0].cpu_info: its text is no JSON object"),
+        (
+            {"hosts": [{"host": "a", "instances": [ONE]}, {"host": "b", "instances": [ONE]}]},
+            f"$.hosts[1].instances[0]: the instance {ONE} is there already, as $.hosts[0].instances[0]",
+        ),
+        ({"aggregates": [{"name": "x", "hosts": ["a", "nope"]}]}, "$.aggregates[0].hosts[1]: there is no host 'nope'"),
+        ({"aggregates": [{"hosts": []}]}, "$.aggregates[0]: it has neither a name nor a uuid"),
+        ({"aggregates": [{"name": "x", "hosts": []}] * 2}, "$.aggregates[1]: there are two aggregates of uuid"),
+        ({"zones": {"z": ["nope"]}}, "$.zones.z[0]: there is no host 'nope'"),
+        (
+            {"hosts": [{"host": "s", "nodename": "1"}, {"host": "s", "nodename": "2"}], "zones": {"z": ["s"]}},
+            "$.zones.z[0]: 2 hosts are called 's'; say which by its uuid",
+        ),
+        ({"server_groups": [{"policy": "affinity"}]}, "$.server_groups[0]: it has neither a name nor a uuid"),
+        (
+            {"server_groups": [{"name": "g", "policy": "affinity", "members": {"nope": 1}}]},
+            "$.server_groups[0].members.nope: there is no host 'nope'",
+        ),
+        (
+            {"server_groups": [{"name": "g", "policy": "affinity", "members": {"a": [ONE], "b": [ONE]}}]},
+            "$.server_groups[0].members.b[0]: the instance is a member already",
+        ),
+        (
+            {
+                "hosts": [{"host": "a", "instances": [ONE]}, {"host": "b"}],
+                "server_groups": [{"name": "g", "policy": "affinity", "members": {"b": [ONE]}}],
+            },
+            "$.server_groups[0].members.b[0]: the instance is on another host, by $.hosts[0].instances[0]",
+        ),
+        (
+            {"server_groups": [{"name": "g", "policy": "affinity", "fault_domains": [{"rack": "r", "domain": "d"}]}]},
+            "$.server_groups[0].fault_domains: they go with policy fault-domain, not with affinity",
+        ),
+        ({"providers": []}, "$.hosts[0]: there is no provider 'a'"),
+        ({"providers": [provider("a"), provider("a")]}, "$.providers[1]: there are two providers of uuid"),
+        (
+            {"hosts": [{"host": "a"}], "providers": [provider("a", parent="nope")]},
+            "$.hosts[0]: its provider 'a' is not the root of a tree",
+        ),
+        (
+            {"hosts": [{"host": "a"}], "providers": [provider("a"), provider("x", parent="nope")]},
+            "$.providers[1].parent: there is no provider 'nope'",
+        ),
+        (
+            {
+                "hosts": [{"host": "a"}],
+                "providers": [provider("a"), provider("x", parent="y"), provider("y", parent="x")],
+            },
+            "$.providers[1].parent: the provider 'x' is above itself",
+        ),
+        (
+            {"hosts": [{"host": "a"}], "providers": [provider("a", aggregates=["nope"])]},
+            "$.providers[0].aggregates[0]: there is no aggregate 'nope'",
+        ),
+        (
+            {"hosts": [{"host": "a"}], "providers": [provider("a", inventories={"CPU": {"total": 1}})]},
+            "$.providers[0].inventories: 'CPU' is neither a standard resource class",
+        ),
+        (
+            {"hosts": [{"host": "a"}], "providers": [provider("a", traits=["fast"])]},
+            "$.providers[0].traits: 'fast' is neither a standard trait",
+        ),
+        ({"resource_classes": ["x"]}, "$.resource_classes: 'x' is neither a standard resource class"),
+    ],
+)  # fmt: skip
+def test_a_fleet_that_cannot_be_meant_is_told_with_its_place(wrong, error):
+    with pytest.raises(BadFile) as found:
+        answer(fleet(**wrong))
+    assert str(found.value).startswith(f"fleet.json: {error}")
+    assert "\n" not in str(found.value)
+
+
+def test_bounds_of_an_inventory_are_kept():
+    body = {"hosts": [{"host": "a"}], "providers": [provider("a", inventories={"VCPU": {"total": 1, "reserved": 2}})]}
+    assert said(json.dumps(body).encode()) == "f.json: $.providers[0].inventories[...]: reserved must be 0..1, got 2"
+    body["providers"] = [provider("a", inventories={"VCPU": {"total": 1, "used": -1}})]
+    assert (
+        said(json.dumps(body).encode()) == "f.json: $.providers[0].inventories[...].used: must be a whole number >= 0"
+    )
+
+
+def test_an_empty_fleet_is_refused():
+    assert said(b'{"hosts": []}') == "f.json: $.hosts: must be a list of length >= 1"
+    assert said(b"{}") == "f.json: $: the key 'hosts' is missing"
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path):
+    for path, problem in (
+        (tmp_path / "absent", "cannot be read: No such file or directory"),
+        (tmp_path, "cannot be read: Is a directory"),
+        ("a\0b", "cannot be read: embedded null byte"),
+    ):
+        with pytest.raises(BadFile, match=problem):
+            read_document(str(path), FleetDocument)
+
+
+def test_a_file_that_is_too_long_is_refused(tmp_path):
+    path = tmp_path / "f.json"
+    path.write_bytes(b'{"flavor": {}}')
+    assert read_document(str(path), RequestDocument, bytes_max=14).count == 1
+    with pytest.raises(BadFile, match=r"f\.json: is longer than 13 bytes"):
+        read_document(str(path), RequestDocument, bytes_max=13)
+
+
+def test_a_dash_is_standard_input(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"flavor": {"vcpus": 3}}')))
+    assert read_document("-", RequestDocument).flavor.vcpus == 3
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"{")))
+    with pytest.raises(BadFile, match="standard input:1: column 2"):
+        read_document("-", RequestDocument)

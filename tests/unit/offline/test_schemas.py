@@ -1,0 +1,91 @@
+"""The JSON Schemas accept what the program reads and writes, and nothing else."""
+
+import msgspec
+import pytest
+from jsonschema import Draft202012Validator
+
+from roost.offline.exporting import document_of
+from roost.offline.schemas import DOCUMENTS, schema_of
+from roost.simulator.traces.generated import Recipe, generate
+from roost.simulator.world import Options
+from tests.unit.offline.documents import answer, fleet, provider, request
+from tests.worlds import roost_on
+
+
+def validator(document: str) -> Draft202012Validator:
+    """Give what judges a document."""
+    return Draft202012Validator(schema_of(document))
+
+
+def as_json(document: object) -> object:
+    """Give a document as a reader of its JSON has it."""
+    return msgspec.json.decode(msgspec.json.encode(document))
+
+
+def objects(schema: dict) -> list[tuple[str, str, dict]]:
+    """Give every key of every object in a schema."""
+    return [
+        (name, key, said) for name, part in schema["$defs"].items() for key, said in part.get("properties", {}).items()
+    ]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_a_schema_is_one_and_describes_every_key(document):
+    schema = schema_of(document)
+    Draft202012Validator.check_schema(schema)
+    assert [(name, key) for name, key, said in objects(schema) if not said.get("description", "").endswith(".")] == []
+
+
+@pytest.mark.parametrize("document", ["fleet", "request"])
+def test_every_object_of_a_document_refuses_unknown_keys(document):
+    parts = schema_of(document)["$defs"]
+    assert [name for name, part in parts.items() if part.get("additionalProperties") is not False] == []
+
+
+def test_what_is_exported_and_answered_is_as_the_schemas_say():
+    workload = generate(Recipe(hosts=20, requests=60, seed=2), Options())
+    roost = roost_on()
+    roost.install(workload.fleet)
+    roost.outcomes([event.act for event in workload.events])
+    exported = document_of(roost.state, now_s=1.0)
+    validator("fleet").validate(as_json(exported))
+    for said in ({}, {"count": 3}, {"flavor": {"vcpus": 999}}):
+        validator("request").validate(as_json(request(**said)))
+        validator("answer").validate(as_json(answer(exported, **said)))
+        validator("answer").validate(as_json(answer(fleet(), **said)))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"hosts": []},
+        {"hosts": [{"host": "a", "free_ram": 1}]},
+        {"hosts": [{"host": "a", "free_ram_mb": "1"}]},
+        {"hosts": [{"host": "a", "vcpus_total": -1}]},
+        {"hosts": [{"host": "a"}], "aggregates": [{"name": "x"}]},
+        {"hosts": [{"host": "a"}], "server_groups": [{"name": "x", "policy": "nice"}]},
+        {"hosts": [{"host": "a"}], "providers": [provider("a", inventories={"VCPU": {}})]},
+        {"hosts": [{"host": "a"}], "version": 2},
+    ],
+)
+def test_what_the_program_refuses_the_schema_refuses(said):
+    assert not validator("fleet").is_valid(said)
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(said, DOCUMENTS["fleet"])
+
+
+def test_what_is_left_out_is_what_the_schema_says():
+    kinds = {kind.__name__: kind for kind in map(type, (fleet(), fleet().hosts[0], request(), request().flavor))}
+    for document in ("fleet", "request"):
+        for name, part in schema_of(document)["$defs"].items():
+            if name in kinds:
+                defaults = {
+                    field.encode_name: msgspec.to_builtins(
+                        field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+                    )
+                    for field in msgspec.structs.fields(kinds[name])
+                    if not field.required
+                }
+                told = {key: said["default"] for key, said in part["properties"].items() if "default" in said}
+                assert told == defaults
