@@ -4,10 +4,9 @@ import msgspec
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """Refused requests that were alike but for user and count."""
+    """Refused requests for one flavor in one zone."""
 
-    request_id: int  # document
-    flavor: str
+    flavor: str  # empty: the request is no longer kept
     zone: str  # empty: any
     refusals: int
     instances: int  # asked for in all

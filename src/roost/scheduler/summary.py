@@ -73,17 +73,15 @@ def summarise(
 
 
 def _wanted(tally: _Tally, document: Callable[[int], bytes | None]) -> list[Wanted]:
-    found = []
-    for request_id, part in sorted(tally.requests.items(), key=lambda entry: -entry[1].refusals):
+    found: dict[tuple[str, str], list[int]] = {}  # flavor, zone -> refusals, instances
+    for request_id, part in tally.requests.items():
         body = document(request_id)
         request = None if body is None else _request.decode(body)
-        found.append(
-            Wanted(
-                request_id=request_id,
-                flavor="" if request is None else request.flavor.name,
-                zone="" if request is None else request.availability_zone or "",
-                refusals=part.refusals,
-                instances=part.instances,
-            )
-        )
-    return found
+        key = ("", "") if request is None else (request.flavor.name, request.availability_zone or "")
+        counts = found.setdefault(key, [0, 0])
+        counts[0] += part.refusals
+        counts[1] += part.instances
+    return [
+        Wanted(flavor=flavor, zone=zone, refusals=refusals, instances=instances)
+        for (flavor, zone), (refusals, instances) in sorted(found.items(), key=lambda entry: -entry[1][0])
+    ]

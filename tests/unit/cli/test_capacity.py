@@ -1,9 +1,9 @@
 import json
+from functools import partial
 
 import msgspec
 import pytest
 
-from roost import cli
 from roost.app import open_roost
 from roost.model.flavor import Flavor
 from roost.model.request import Request
@@ -12,17 +12,9 @@ from tests.worlds import aggregate, host, joined
 
 
 @pytest.fixture
-def run(capsys, monkeypatch):
-    """Run the command in this process; give its exit code, its output and its error."""
-    monkeypatch.setattr(cli.interrupt, "watch", lambda: None)  # The signals of the tests stay theirs.
-
-    def run(*words):
-        monkeypatch.setattr("sys.argv", ["roost", "capacity", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        return end.value.code, *capsys.readouterr()
-
-    return run
+def run(run):
+    """Run this command."""
+    return partial(run, "capacity")
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from roost.scheduler.rules import NoOptions, Reads
 from roost.scheduler.spec import Spec
 
 _ADDRESS_BITS = "hw:maxphysaddr_bits"
+_GROUP_POLICY = "group_policy"  # Placement's; no host has anything of that name.
 _Known = TypeVar("_Known")
 
 
@@ -84,6 +85,8 @@ def _wishes(flavor: Flavor) -> Iterator[tuple[list[str], str, bool]]:
     An unscoped wish is one only for hosts that know of it, because other rules read unscoped extra specs too.
     """
     for key, wanted in flavor.extra_specs.items():
+        if key == _GROUP_POLICY:
+            continue
         if key == _ADDRESS_BITS:
             yield ["cpu_info", "maxphysaddr", "bits"], f">= {wanted}", True
             continue

@@ -1,0 +1,136 @@
+import json
+import sqlite3
+import time
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from roost.app import open_roost
+from roost.model.explain import Why
+from roost.model.flavor import Flavor
+from roost.model.request import Request
+from roost.model.summary import Summary
+from tests.products import fleet, request
+
+LARGE = Request(flavor=Flavor(name="large", vcpus=12, memory_mb=64), project_id="p")
+
+
+@pytest.fixture
+def served(tmp_path):
+    """Give the folder of a database that is served meanwhile: three hosts of 8 VCPU, two refusals, one granted."""
+    with open_roost(data=tmp_path) as roost:
+        roost.install(fleet(3, vcpus=8))
+        roost.decide(LARGE)
+        roost.decide(msgspec.structs.replace(LARGE, count=2))
+        roost.decide(request(2))
+        yield tmp_path
+
+
+def newest(run, served, which):
+    code, output, _ = run("why", which, "--data", served, "--format", "json")
+    assert code == 0
+    return msgspec.json.decode(output, type=Why)
+
+
+def test_a_refusal_is_told_with_what_was_nearest_and_what_would_have_fitted(run, served):
+    told = newest(run, served, "last-refused")
+    assert told.decision.count == 2
+    code, output, error = run("why", told.decision.uuid, "--data", served)
+    assert (code, error) == (0, "")
+    lines = output.splitlines()
+    assert lines[0].startswith(f"decision {told.decision.uuid}: refused at 20")
+    assert "refused: 0 of 3 hosts: 3 lack 12 VCPU or more; room for 0 of 2 instances" in lines
+    assert "  host-0  4 VCPU (has 8 of 12)" in lines
+    assert ["8", "VCPU", "instead", "of", "12", "3"] in [line.split() for line in lines]
+    assert lines[-1].startswith("it could never fit on this fleet, even with nobody there: 0 of 3 hosts")
+
+
+def test_a_granted_one_is_told_with_the_ranking_as_it_was_then(run, served):
+    told = newest(run, served, "last")
+    assert [line.host for line in told.explanation.ranking] == ["host-0", "host-1", "host-2"]
+    output = run("why", "last", "--data", served)[1]
+    assert "granted: host-0" in output.splitlines()
+    assert "alternates: host-1, host-2" in output.splitlines()
+    # As of then all three were empty; now one of them is not.
+    assert len({line.total for line in told.explanation.ranking}) == 1
+
+
+def test_a_decision_replays_to_itself(run, served):
+    for which in ("last", "last-refused"):
+        code, output, _ = run("why", which, "--replay", "--data", served)
+        assert code == 0
+        assert output.splitlines()[-1] == "made again from what it saw, it comes out the same, to the last bit"
+
+
+def test_other_settings_are_compared_host_by_host(run, served, tmp_path):
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[filter_scheduler]\nenabled_filters = ["ComputeFilter"]\nmax_attempts = 1\n')
+    code, _, error = run("why", "last", "--replay", "--config", policy, "--data", served)
+    assert code != 0
+    assert "max_attempts" in error
+    policy.write_text("[scheduler]\nmax_attempts = 1\n")
+    code, output, _ = run("why", "last", "--replay", "--config", policy, "--data", served, "--format", "json")
+    assert code == 0
+    assert json.loads(output)["fields"] == ["alternates"]
+    assert "made again it differs in: alternates" in run(
+        "why", "last", "--replay", "--config", policy, "--data", served
+    )[1]  # fmt: skip
+
+
+def test_refusals_are_summed_up(run, served):
+    code, output, _ = run("why", "--summary", "--data", served, "--format", "json")
+    summary = msgspec.json.decode(output, type=Summary)
+    assert (code, summary.refusals, summary.is_complete) == (0, 2, True)
+    (reason,) = summary.reasons
+    assert (reason.reason, reason.refusals, reason.instances, reason.projects) == ("lack 12 VCPU or more", 2, 3, 1)
+    assert [(wanted.flavor, wanted.refusals) for wanted in reason.requests] == [("large", 2)]
+    lines = run("why", "--summary", "--data", served)[1].splitlines()
+    assert lines[0] == "2 requests were refused"
+    assert lines[3].split()[:3] == ["2", "3", "1"]
+    assert lines[3].endswith("lack 12 VCPU or more  large (2)")
+    tomorrow = datetime.fromtimestamp(time.time() + 86_400, tz=UTC).date()
+    assert run("why", "--summary", "--since", tomorrow, "--data", served)[1].startswith("0 requests were refused since")
+    assert run("why", "--summary", "--since", "1h", "--data", served)[1].startswith("2 requests were refused since")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error"),
+    [
+        ((), 2, "name a decision, or --summary alone"),
+        (("last", "--summary"), 2, "name a decision, or --summary alone"),
+        (("last", "--since", "1h"), 2, "--since goes with --summary"),
+        (("--summary", "--since", "yesterday"), 2, "--since must be like 90m, 12h, 7d or 2026-01-31T12:00"),
+        (("nonsense",), 4, "no such decision: nonsense"),
+        (("00000000-0000-0000-0000-000000000000",), 4, "no such decision"),
+        (("last", "--replay", "--config", "nowhere.toml"), 3, "nowhere.toml"),
+    ],
+)
+def test_bad_words_are_one_sentence(run, served, words, code, error):
+    found, output, said = run("why", *words, "--data", served)
+    assert (found, output) == (code, "")
+    assert said.startswith("roost: ")
+    assert error in said
+    assert said.count("\n") == 1
+
+
+def test_where_nothing_was_decided_there_is_nothing_to_explain(run, tmp_path):
+    with open_roost(data=tmp_path):
+        pass
+    assert run("why", "last", "--data", tmp_path)[0] == 4
+    assert run("why", "--summary", "--data", tmp_path)[1] == "0 requests were refused\n"
+
+
+def test_what_is_no_longer_kept_is_said(run, tmp_path):
+    with open_roost(data=tmp_path) as roost:
+        roost.install(fleet(3, vcpus=8))
+        decision = roost.decide(LARGE)
+    database = sqlite3.connect(tmp_path / "roost.db")
+    database.execute("DELETE FROM feed WHERE position < (SELECT max(position) FROM feed)")
+    database.commit()
+    database.close()
+    code, output, _ = run("why", decision.uuid, "--data", tmp_path)
+    assert code == 0
+    assert "refused: 0 of 3 hosts: 3 lack 12 VCPU or more" in output
+    assert "cannot be replayed" in output
+    assert run("why", decision.uuid, "--replay", "--data", tmp_path)[0] == 4
