@@ -34,6 +34,7 @@ from roost.ports import Clock, IdKind, Random, Store
 from roost.scheduler import plugins, replaying
 from roost.scheduler.counting import BY, LIMIT, By, Counter, Progress
 from roost.scheduler.explaining import Explainer
+from roost.scheduler.rules import Rules
 from roost.scheduler.select import Scheduler
 from roost.scheduler.summary import summarise
 from roost.store.dry import DryStore
@@ -53,7 +54,7 @@ class Roost:
 
     def __init__(
         self, store: Store, settings: Settings, *, clock: Clock | None = None, random: Random | None = None,
-        current: Current | None = None,
+        current: Current | None = None, rules: Rules | None = None,
     ) -> None:  # fmt: skip
         """Serve a store.
 
@@ -62,6 +63,7 @@ class Roost:
             settings: rules, options and bounds.
             clock, random: the machine's, if none are given.
             current: what is known of the store already; None: it is loaded.
+            rules: those of the settings, where they are made already.
         """
         self._clock = clock or SystemClock()
         self._random = random or SystemRandom()
@@ -70,7 +72,7 @@ class Roost:
         self._current = Current(store) if current is None else current
         self.placement = Placement(self._current)
         self.fleet = FleetService(self._current)
-        self.rules = plugins.build(settings, adapt=adapt)
+        self.rules = rules or plugins.build(settings, adapt=adapt)
         self.scheduler = Scheduler(
             placement=self.placement,
             documents=self.fleet,
@@ -142,10 +144,10 @@ class Roost:
         self._current.refresh()
         return self._forked(None, settings=settings, clock=clock, random=random)
 
-    def emptied(self) -> "Roost":
+    def emptied(self, *, random: Random | None = None) -> "Roost":
         """Return the same with nobody on it: every consumer has left."""
         self._current.refresh()
-        return self._forked(emptied(self.state))
+        return self._forked(emptied(self.state), random=random)
 
     def _forked(
         self, state: State | None, *, settings: Settings | None = None, clock: Clock | None = None,
@@ -157,7 +159,7 @@ class Roost:
         current = self._current.fork(store_of, state=state)
         return Roost(
             current.store, settings or self._settings, clock=clock or self._clock, random=random or self._random,
-            current=current,
+            current=current, rules=self.rules if settings is None else None,
         )  # fmt: skip
 
     def explain(self, request: Request) -> Explanation:
@@ -174,18 +176,20 @@ class Roost:
         one = msgspec.structs.replace(request, count=1, instance_uuids=())
         if request.count == 1:
             return self.explainer.explain(one)
-        rehearsed = self.fork().decide(request)
+        # Where chance has a say, everything is asked of one and the same.
+        chance = replaying.SameRandom(self._random.seed())
+        rehearsed = self.fork(random=chance).decide(request)
         if rehearsed.is_granted:
             return self.explainer.explain(one)
-        changes = self.explainer.changes(request)
-        crowded = self.fork()
+        changes = self.explainer.changes(request, seed=chance.seed())
+        crowded = self.fork(random=chance)
         if rehearsed.found:
             fewer = msgspec.structs.replace(one, count=rehearsed.found)
             crowded.decide(fewer)
             text = f"{rehearsed.found:,} instances instead of {request.count:,}"
             hosts = self.explainer.explain(one).left
             changes.append(Change(kind="count", text=text, hosts=hosts, request=fewer))
-        empty = self.emptied().decide(msgspec.structs.replace(request, instance_uuids=()))
+        empty = self.emptied(random=chance).decide(msgspec.structs.replace(request, instance_uuids=()))
         never = Never(could_fit=empty.is_granted, reason=empty.reason)
         return crowded.explainer.explain(one, changes=changes, never=never)
 
@@ -359,8 +363,8 @@ class Roost:
         state = rebuilt(self._store, decision, moment_of(row))
         store = DryStore(position=state.position, next_ids={})
         return Roost(
-            store, settings, clock=replaying.StoppedClock(decision.decided_at_s), random=replaying.SameRandom(decision),
-            current=Current(store, state=state),
+            store, settings, clock=replaying.StoppedClock(decision.decided_at_s),
+            random=replaying.SameRandom(decision.seed, uuid=decision.uuid), current=Current(store, state=state),
         )  # fmt: skip
 
     def replayed(self, uuid: str, settings: Settings | None = None) -> Replayed:

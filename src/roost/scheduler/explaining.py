@@ -49,6 +49,7 @@ class Explainer:
     def __init__(self, *, placement: Placement, scheduler: Scheduler) -> None:
         self._placement = placement
         self._scheduler = scheduler
+        self._seed = 0
         self._empty: tuple[State, int, State] | None = None  # columns, their epoch, and the same without use
 
     @property
@@ -94,8 +95,14 @@ class Explainer:
             never=self._never(shape) if never is None else never,
         )
 
-    def changes(self, request: Request) -> list[Change]:
-        """Return the smallest change of each kind by which all instances find a host, the widest open first."""
+    def changes(self, request: Request, *, seed: int) -> list[Change]:
+        """Return the smallest change of each kind by which all instances find a host, the widest open first.
+
+        Args:
+            request: for several instances.
+            seed: of the draws among best hosts, where settings ask for them.
+        """
+        self._seed = seed
         one = msgspec.structs.replace(request, count=1, instance_uuids=())
         return self._changes(request, Matrix(self._scheduler.unkept_shape(one), self._state))
 
@@ -142,7 +149,7 @@ class Explainer:
         except (BadRequest, NotFound):  # It asks nothing any more, or what is left of it makes no sense.
             return 0
         hosts = len(Matrix(shape, self._state).passing())
-        return hosts if hosts and (request.count == 1 or self._scheduler.could(request)) else 0
+        return hosts if hosts and (request.count == 1 or self._scheduler.could(request, seed=self._seed)) else 0
 
     def _less(self, request: Request, asked: Asked, matrix: Matrix) -> Change | None:
         """Return the change to the largest amount of a class that fits when nothing else is other."""

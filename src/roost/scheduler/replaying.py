@@ -38,11 +38,16 @@ class StoppedClock:
 
 
 class SameRandom:
-    """The chance that a decision had: its seed, and first of all its uuid."""
+    """The same chance whenever it is asked: one seed, and uuids that nobody has.
 
-    def __init__(self, decision: Decision) -> None:
-        self._seed = decision.seed
-        self._first = uuid_bytes(decision.uuid)
+    Args:
+        seed: the seed.
+        uuid: the first uuid, of the decision that is made again; empty: none.
+    """
+
+    def __init__(self, seed: int, *, uuid: str = "") -> None:
+        self._seed = seed
+        self._first = uuid_bytes(uuid)
         self._made = 0
 
     def seed(self) -> int:

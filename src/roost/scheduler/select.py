@@ -176,9 +176,9 @@ class Scheduler:
         """Return the pipeline for a request that nobody made."""
         return self._shapes.unkept(request, state=self._placement.state, now_s=self._clock.now_s())
 
-    def could(self, request: Request) -> bool:
+    def could(self, request: Request, *, seed: int) -> bool:
         """Say whether all instances of a request that nobody made would find a host now; all are taken back."""
-        choice = self._pick_all(self.unkept_shape(request), request, self._random.uuids(request.count), seed=0)
+        choice = self._pick_all(self.unkept_shape(request), request, self._random.uuids(request.count), seed=seed)
         self._placement.withdraw(choice.claims)
         return not choice.is_refused
 
