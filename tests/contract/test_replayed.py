@@ -313,6 +313,7 @@ def test_ten_thousand_decisions_replay_to_themselves(kind, tmp_path, request, ca
     with capsys.disabled():
         kept = len(heads(world, roost._store))
         print(f"\n{kind}: {counts.total():,} decisions replayed from {kept} snapshots: {dict(counts)}")
+    world.close()
     assert counts.keys() == {"granted", "refused"}
     assert counts.total() == 10_000
 
