@@ -147,7 +147,7 @@ class Counter:
         return len(claims), refusal
 
     def _place_among(self, request: Request, mask: Mask) -> int:
-        return self._place(request, self._scheduler.shape(request, among=mask))[0]
+        return self._place(request, self._scheduler.unkept_shape(request, among=mask))[0]
 
     def _place(self, request: Request, shape: Shape) -> tuple[int, Amounts]:
         """Place instances where decisions would until one is refused; return how many, and what refuses each host."""

@@ -83,8 +83,9 @@ def json_file(path: str | None) -> Iterator[Callable[[msgspec.Struct], None]]:
     beside = target
 
     def write(report: msgspec.Struct) -> None:
+        body = to_json(report)
         with writable(path):
-            beside.write_bytes(to_json(report))
+            beside.write_bytes(body)
             beside.replace(target)
 
     with writable(path):
@@ -109,5 +110,5 @@ def writable(path: str) -> Iterator[None]:
     """Turn what keeps a file from being written into a ``BadFile`` that names it."""
     try:
         yield
-    except OSError as error:
-        raise BadFile(path, f"cannot be written: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:  # The latter where no file can have that name.
+        raise BadFile(path, f"cannot be written: {getattr(error, 'strerror', None) or error}") from None
