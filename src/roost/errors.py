@@ -114,7 +114,7 @@ class StoreBroken(Unavailable):
 
 
 class AuditFailed(RoostError):
-    """The database breaks a rule that it must keep."""
+    """The database breaks a rule that it must keep, or does not answer as it did."""
 
     exit_code = 8
 

@@ -15,7 +15,7 @@ from roost.engine.types import Amounts
 from roost.errors import BadRequest, NotFound, RoostError, StateLost
 from roost.fleet.service import Fleet as FleetService
 from roost.machine import SystemClock, SystemRandom
-from roost.model.capacity import Capacity
+from roost.model.capacity import LIMIT, Capacity
 from roost.model.decision import Decision
 from roost.model.evidence import checks_of, moment_of, unpack
 from roost.model.explain import Change, Explanation, Never, Why
@@ -32,8 +32,9 @@ from roost.placement.past import rebuilt
 from roost.placement.service import Placement
 from roost.ports import Clock, IdKind, Random, Store
 from roost.scheduler import plugins, replaying
-from roost.scheduler.counting import BY, LIMIT, By, Counter, Progress
+from roost.scheduler.counting import BY, By, Counter, Progress
 from roost.scheduler.explaining import Explainer
+from roost.scheduler.fixed import FixedClock, FixedRandom
 from roost.scheduler.rules import Rules
 from roost.scheduler.select import Scheduler
 from roost.scheduler.summary import summarise
@@ -177,7 +178,7 @@ class Roost:
         if request.count == 1:
             return self.explainer.explain(one)
         # Where chance has a say, everything is asked of one and the same.
-        chance = replaying.SameRandom(self._random.seed())
+        chance = FixedRandom(self._random.seed())
         rehearsed = self.fork(random=chance).decide(request)
         if rehearsed.is_granted:
             return self.explainer.explain(one)
@@ -363,8 +364,8 @@ class Roost:
         state = rebuilt(self._store, decision, moment_of(row))
         store = DryStore(position=state.position, next_ids={})
         return Roost(
-            store, settings, clock=replaying.StoppedClock(decision.decided_at_s),
-            random=replaying.SameRandom(decision.seed, uuid=decision.uuid), current=Current(store, state=state),
+            store, settings, clock=FixedClock(decision.decided_at_s),
+            random=FixedRandom(decision.seed, first=uuid_bytes(decision.uuid)), current=Current(store, state=state),
         )  # fmt: skip
 
     def replayed(self, uuid: str, settings: Settings | None = None) -> Replayed:

@@ -78,7 +78,11 @@ def compare_nearest(roost: Roost, shape, told: Explanation, refusals: list[set[i
     def part(at: int, row: int) -> float:
         check = shape.fit.checks[at] if at < len(shape.fit.checks) else None
         if hasattr(check, "amount"):
-            return max(check.amount - max(int(state.best_free(check.class_id)[row]), 0), 0) / check.amount
+            rows = state.providers.rows_of_tree(state.hosts.provider_row.each[row])
+            rows = rows + [lender for lender, served in check.lenders if served[row]]
+            columns = state.inventory(check.class_id)
+            most = max((columns.free.each[each] for each in rows if each in columns.holders), default=0)
+            return max(check.amount - max(most, 0), 0) / check.amount
         if hasattr(check, "wanted"):
             served = 0
             for provider in check.rows_on(row):

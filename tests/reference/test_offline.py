@@ -13,9 +13,10 @@ from roost.compat.scheduler.host_manager import HostAggregate, HostManager, Host
 from roost.model.fleet_document import FleetDocument
 from roost.model.request import Request
 from roost.model.request_document import RequestDocument
-from roost.offline.deciding import SeedRandom, decide
+from roost.offline.deciding import decide
 from roost.offline.exporting import document_of
 from roost.offline.reading import parse_document
+from roost.scheduler.fixed import FixedRandom
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options
 from tests.reference.test_scheduler import FILTERS, fleet_of, random_wish, random_world, request_of
@@ -68,7 +69,7 @@ def check_like_live(roost, request: Request, settings, *, seed: int) -> str:
     """Compare a decision on the exported document with a dry run; return the outcome."""
     body = msgspec.json.encode(document_of(roost.state, now_s=1000.0))
     fleet = parse_document(body, FleetDocument, name="fleet")
-    live = roost.fork(random=SeedRandom(seed)).decide(request)
+    live = roost.fork(random=FixedRandom(seed)).decide(request)
     answer = decide(fleet, document_of_request(request), settings, seed=seed)
     assert answered(answer) == told(live)
     check_evidence(answer)

@@ -1,7 +1,6 @@
 """What capacity is asked of: flavors by name, in a file or written out, and requests in files."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -9,6 +8,9 @@ import msgspec
 from roost.errors import BadFile, BadRequest, NotFound, first_line
 from roost.model.flavor import Flavor
 from roost.model.request import Request
+from roost.offline.reading import bytes_of, parse_document, shown
+
+_ANYTHING: Any = Any
 
 
 def request_in(path: str) -> Request:
@@ -80,27 +82,20 @@ def _in_file(path: str) -> list[Flavor]:
 
 def _decoded(path: str, kind: Any) -> Any:
     """Decode a JSON file, unknown keys refused."""
-    try:
-        body = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        problem = error.strerror if isinstance(error, OSError) else error
-        raise BadFile(path, f"cannot be read: {problem}") from None
-    try:
-        found = msgspec.json.decode(body, type=kind)
-        _check_keys(msgspec.json.decode(body), found, "$")
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise BadFile(path, first_line(error)) from None
+    body, name = bytes_of(path), shown(path)
+    found = parse_document(body, kind, name=name)
+    _check_keys(parse_document(body, _ANYTHING, name=name), found, place="$", name=name)
     return found
 
 
-def _check_keys(raw: Any, found: Any, path: str) -> None:
+def _check_keys(raw: Any, found: Any, *, place: str, name: str) -> None:
     """Refuse what the file says and nobody read: a misspelt key would change the answer unseen."""
     if isinstance(found, msgspec.Struct):
         fields = {field.encode_name: field.name for field in msgspec.structs.fields(found)}
         for key, value in raw.items():
             if key not in fields:
-                raise ValueError(f"unknown key {key!r} - at `{path}`")
-            _check_keys(value, getattr(found, fields[key]), f"{path}.{key}")
+                raise BadFile(name, f"{place}: there is no key {key[:70]!r}")
+            _check_keys(value, getattr(found, fields[key]), place=f"{place}.{key}", name=name)
     elif isinstance(found, (list, tuple)):
         for at, (value, each) in enumerate(zip(raw, found, strict=True)):
-            _check_keys(value, each, f"{path}[{at}]")
+            _check_keys(value, each, place=f"{place}[{at}]", name=name)

@@ -10,14 +10,13 @@ import msgspec
 from roost.cli.progress import progress_bar
 from roost.cli.tables import Table, aligned
 from roost.errors import BadRequest
-from roost.model.capacity import Capacity, ScopeCapacity, Shortage
+from roost.model.capacity import LIMIT, Capacity, ScopeCapacity, Shortage
 
 if TYPE_CHECKING:
     from roost.scheduler.counting import By
 
 _PATH = click.Path(path_type=Path, readable=False)  # What cannot be read is told where it is opened.
 _ZONES_SHOWN = 6  # columns of a table, so that it fits a screen
-_LIMIT_DEFAULT = 10_000_000
 
 
 @click.command("capacity", short_help="Say how many more of a flavor fit, and what runs out first.")
@@ -30,7 +29,7 @@ _LIMIT_DEFAULT = 10_000_000
 @click.option("--by", type=click.Choice(["zone", "aggregate", "host"]), default="zone", show_default=True,
               help="Parts of the fleet to count too.")  # fmt: skip
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Most parts shown as text.")
-@click.option("--limit", default=_LIMIT_DEFAULT, show_default=True, help="Where counting stops.")
+@click.option("--limit", default=LIMIT, show_default=True, help="Where counting stops.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="For people, or for programs.")  # fmt: skip
 @click.option("--config", type=_PATH, help="Settings, a TOML file.")

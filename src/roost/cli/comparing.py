@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 import msgspec
 
+from roost.cli.comparing_text import to_text
 from roost.cli.progress import progress_bar
 from roost.errors import BadRequest
-from roost.simulator.compare import compare, policy_names, to_text
+from roost.simulator.compare import compare, policy_names
 from roost.simulator.report import ReplayReport, json_file, to_json
 from roost.simulator.runs import Policy, Source
 

@@ -45,11 +45,11 @@ def decide(
     if now_s is not None and not abs(now_s) < _SEED_MAX:
         raise BadRequest(f"--now must be a number of seconds, got {now_s}")
     from roost.app import settings_of
+    from roost.cli.decide_text import to_text
     from roost.model.fleet_document import FleetDocument
     from roost.model.request_document import RequestDocument
     from roost.offline.deciding import decide as decide_on
     from roost.offline.reading import read_document, shown
-    from roost.offline.text import to_text
 
     settings = settings_of(config, os.environ)
     answer = decide_on(

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import click
 
+from roost.cli.decide_text import stage_lines
 from roost.cli.progress import progress_bar
+from roost.cli.replay_text import to_text
+from roost.cli.tables import Table, aligned
 from roost.engine.types import Amounts
 from roost.model.decision import Decision
 from roost.model.fleet import Departure, Fleet
 from roost.model.request import Request
 from roost.simulator.replay import Scheduling
 from roost.simulator.replay import replay as run_replay
-from roost.simulator.report import to_text
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options
 
@@ -88,17 +90,14 @@ class _Watched:
 
 
 def _granted_text(decision: Decision) -> str:
-    lines = [f"  {decision.uuid}: {decision.picks[0].host}"]
-    lines.append(f"  {'host':16} {'total':>8}  " + "  ".join(f"{scale.weigher:>12}" for scale in decision.scales))
+    table: Table = [("host", "total", *(scale.weigher for scale in decision.scales))]
+    cells = decision.table()
     for score in decision.best:
-        cells = decision.table()[score.host]
-        lines.append(
-            f"  {score.host:16} {score.total:8.4f}  " + "  ".join(f"{cell.contribution:12.4f}" for cell in cells)
-        )
-    return "\n".join(lines)
+        parts = (f"{cell.contribution:.4f}" for cell in cells[score.host])
+        table.append((score.host, f"{score.total:.4f}", *parts))
+    return "\n".join([f"  {decision.uuid}: {decision.picks[0].host}", *aligned(table)])
 
 
 def _refused_text(decision: Decision) -> str:
-    lines = [f"  {decision.uuid}: {decision.reason}"]
-    lines += [f"  {stage.rule:30} {stage.before:>9,} -> {stage.after:>7,}  {stage.reason}" for stage in decision.stages]
+    lines = [f"  {decision.uuid}: {decision.reason}", *stage_lines(decision.stages)]
     return "\n".join(line.rstrip() for line in lines)

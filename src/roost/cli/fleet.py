@@ -7,8 +7,6 @@ from pathlib import Path
 import click
 import msgspec
 
-from roost.errors import BadFile
-
 
 @click.group("fleet", short_help="Look at the fleet.")
 def fleet() -> None:
@@ -26,6 +24,7 @@ def export(*, config: Path | None, data: Path | None, output: str | None) -> Non
     """
     from roost.app import open_reader
     from roost.offline.exporting import document_of
+    from roost.simulator.report import writable
 
     with open_reader(config, data, environ=os.environ) as roost:
         document = document_of(roost.state, now_s=time.time())
@@ -33,7 +32,5 @@ def export(*, config: Path | None, data: Path | None, output: str | None) -> Non
     if output is None or output == "-":
         click.echo(body)
         return
-    try:
+    with writable(output):
         Path(output).write_bytes(body + b"\n")
-    except (OSError, ValueError) as error:
-        raise BadFile(output, f"cannot be written: {getattr(error, 'strerror', None) or error}") from None

@@ -11,9 +11,10 @@ from click.core import ParameterSource
 
 from roost.cli.comparing import Comparing, check_plots, draw_plots, run_comparison, seeds_of
 from roost.cli.progress import progress_bar
+from roost.cli.replay_text import to_text
 from roost.simulator.replay import CHUNK, Scheduling
 from roost.simulator.replay import replay as run_replay
-from roost.simulator.report import json_file, to_json, to_text
+from roost.simulator.report import json_file, to_json
 from roost.simulator.runs import Source, trace_source
 from roost.simulator.traces.cospot import HOSTS_SYNTAX
 from roost.simulator.traces.formats import known_formats, open_workload

@@ -65,10 +65,8 @@ def _answer(decision: Decision) -> Iterator[str]:
     elif len(decision.picks) == 1:
         yield f"granted: {decision.picks[0].node}"
     else:
-        counts: dict[str, int] = {}
-        for pick in decision.picks:
-            counts[pick.node] = counts.get(pick.node, 0) + 1
-        yield f"granted: {len(decision.picks):,} instances on {len(counts):,} hosts"
+        count = len({pick.node for pick in decision.picks})
+        yield f"granted: {len(decision.picks):,} instances on {count:,} {'host' if count == 1 else 'hosts'}"
     for cell, picks in decision.alternates.items():
         yield f"alternates{f' in {cell}' if cell else ''}: {', '.join(pick.node for pick in picks)}"
     if decision.conflicts:

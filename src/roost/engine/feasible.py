@@ -64,6 +64,17 @@ class Amount:
         columns = state.classes[self.class_id] if self.lenders else None
         return any(columns.can_take(row, self.amount) and served[host] for row, served in self.lenders if columns)
 
+    def most(self, state: State) -> Amounts:
+        """Return the largest free amount on any one provider that may serve each host.
+
+        Returns:
+            int64, shape (hosts,), in the unit of the class; ``NOTHING`` where none offers it.
+        """
+        found = state.best_free(self.class_id).copy()
+        for row, served in self.lenders:
+            np.maximum(found, state.classes[self.class_id].free.each[row], out=found, where=served)
+        return found
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Family:
@@ -104,14 +115,12 @@ class Family:
         found: list[int] = self.rows[self.starts.item(at) : end].tolist()
         return found
 
-    def count(self, state: State, host: int) -> int:
-        """Return how many of the groups the providers of one host could serve, each by itself."""
-        classes = state.classes
-        fits = [
-            min(classes[class_id].free.each[row] // amount for class_id, amount in self.amounts)
-            for row in self.rows_on(host)
-        ]
-        return sum(max(min(each, 1) if self.is_isolated else each, 0) for each in fits)
+    def count(self, state: State) -> Amounts:
+        """Return how many of the groups each host can serve: int64, shape (hosts,)."""
+        found: Amounts = np.zeros(len(state.hosts), dtype=np.int64)
+        if len(self.rows):
+            found[self.hosts] = self.served(state)
+        return found
 
     def one(self, state: State, host: int) -> bool:
         """Judge one host."""

@@ -215,11 +215,7 @@ class _Builder:
         state, isolate = self.state, self.query.group_policy == "isolate"
         families: dict[tuple[object, ...], list[ResourceGroup]] = {}
         for group in groups:
-            key = (
-                tuple(sorted(group.resources.items())), group.required, group.forbidden, group.member_of,
-                group.forbidden_aggregates, group.in_tree,
-            )  # fmt: skip
-            families.setdefault(key, []).append(group)
+            families.setdefault(group.ask, []).append(group)
         seen_providers: Mask = np.zeros(len(state.providers), dtype=np.bool_)
         sharing = state.sharing_rows()
         seen_classes = {name for group in plain for name in group.resources}

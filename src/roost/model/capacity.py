@@ -2,6 +2,8 @@
 
 import msgspec
 
+LIMIT = 10_000_000  # Counting stops there at the latest.
+
 
 class Shortage(msgspec.Struct, frozen=True, kw_only=True):
     """The first rule that refuses one more instance, and how many hosts it stops."""

@@ -26,6 +26,14 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
     forbidden_aggregates: frozenset[str] = frozenset()
     in_tree: str | None = None  # uuid of any provider of the wanted tree
 
+    @property
+    def ask(self) -> tuple[object, ...]:
+        """All that it asks, as a key: the same of groups that differ in their suffix alone."""
+        return (
+            tuple(sorted(self.resources.items())), self.required, self.forbidden, self.member_of,
+            self.forbidden_aggregates, self.in_tree,
+        )  # fmt: skip
+
 
 class CandidateQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A question to Placement: which ways are there to hold all of this?"""

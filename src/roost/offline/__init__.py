@@ -1,1 +1,1 @@
-"""Decisions from documents, without a database: read, load, decide, say; and the document of a live fleet."""
+"""Decisions from documents, without a database: read, load, decide; and the document of a live fleet."""

@@ -1,7 +1,5 @@
 """Deciding on documents: the scheduler's own code, on columns that nobody stores."""
 
-import hashlib
-
 import numpy as np
 
 from roost import __version__
@@ -16,6 +14,7 @@ from roost.model.settings import Settings
 from roost.offline.asking import request_of
 from roost.offline.loading import World
 from roost.offline.refusals import stages_of
+from roost.scheduler.fixed import FixedClock, FixedRandom
 from roost.scheduler.hosts import HostView
 from roost.scheduler.pipeline import Ranked, Shape
 
@@ -26,41 +25,6 @@ _UNSEARCHED = (
     "No candidates were searched, since the fleet has no providers: nothing was asked of inventories and traits, and "
     "filters and weighers alone judged the hosts by what they say of themselves."
 )
-
-
-class StillClock:
-    """Time that stands still."""
-
-    def __init__(self, now_s: float) -> None:
-        self._now_s = now_s
-
-    def now_s(self) -> float:
-        """Return seconds since the epoch."""
-        return self._now_s
-
-    def elapsed_s(self) -> float:
-        """Return the same."""
-        return self._now_s
-
-
-class SeedRandom:
-    """A seed that is told, and uuids that follow from it."""
-
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self._made = 0
-
-    def seed(self) -> int:
-        """Return the seed."""
-        return self._seed
-
-    def uuids(self, count: int) -> list[bytes]:
-        """Return uuids that nobody else in this decision has."""
-        first, self._made = self._made, self._made + count
-        return [
-            hashlib.blake2b(f"{self._seed}/{number}".encode(), digest_size=16).digest()
-            for number in range(first, self._made)
-        ]
 
 
 def moment_of(fleet: FleetDocument) -> float:
@@ -88,7 +52,7 @@ def decide(
         BadFile: a document names what is not there, or twice, or asks what cannot be meant.
     """
     moment = moment_of(fleet) if now_s is None else now_s
-    world = World(fleet, file=fleet_name, settings=settings, clock=StillClock(moment), random=SeedRandom(seed))
+    world = World(fleet, file=fleet_name, settings=settings, clock=FixedClock(moment), random=FixedRandom(seed))
     asked = request_of(request, world, file=request_name)
     evidence = _Evidence(world.roost)
     try:

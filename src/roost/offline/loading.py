@@ -19,8 +19,7 @@ from roost.model.settings import Settings
 from roost.offline.names import Directory, uuid_for
 from roost.ports import Clock, Random
 from roost.scheduler.places import place_number, place_of
-
-_ZONE = "availability_zone"
+from roost.scheduler.scopes import ZONE
 
 
 class World:
@@ -124,7 +123,7 @@ class World:
             (f"$.aggregates[{at}]", each, "aggregate") for at, each in enumerate(self._document.aggregates)
         ]
         for zone, hosts in self._document.zones.items():
-            entry = AggregateEntry(name=zone, metadata={_ZONE: zone}, hosts=hosts)
+            entry = AggregateEntry(name=zone, metadata={ZONE: zone}, hosts=hosts)
             entries.append((f"$.zones.{zone}", entry, "zone"))
         made = []
         joined: dict[str, set[str]] = {}

@@ -35,12 +35,34 @@ def read_document(path: str, kind: type[_Document], *, bytes_max: int = BYTES_MA
         BadFile: it cannot be read, is no JSON, or says what it may not; with line and column, or the path inside.
     """
     name = shown(path)
-    return parse_document(_bytes_of(path, name, bytes_max), kind, name=name)
+    return parse_document(bytes_of(path, bytes_max=bytes_max), kind, name=name)
 
 
 def shown(path: str) -> str:
     """Return what a document is called in errors."""
     return "standard input" if path == STDIN else path
+
+
+def bytes_of(path: str, *, bytes_max: int = BYTES_MAX) -> bytes:
+    """Return what is in a file, or comes from standard input.
+
+    Raises:
+        BadFile: it cannot be read, or is longer.
+    """
+    name = shown(path)
+    try:
+        if path == STDIN:
+            body = b"" if sys.stdin is None else sys.stdin.buffer.read(bytes_max + 1)
+        else:
+            with open(path, "rb") as file:  # noqa: PTH123  # also names that no path can have
+                body = file.read(bytes_max + 1)
+    except OSError as error:
+        raise BadFile(name, f"cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a NUL in the name
+        raise BadFile(name, f"cannot be read: {error}") from None
+    if len(body) > bytes_max:
+        raise BadFile(name, f"is longer than {bytes_max:,} bytes")
+    return body
 
 
 def parse_document(body: bytes, kind: type[_Document], *, name: str) -> _Document:
@@ -62,22 +84,6 @@ def parse_document(body: bytes, kind: type[_Document], *, name: str) -> _Documen
         raise _not_utf8(body, name) from None
     except RecursionError:
         raise BadFile(name, "lists and objects in it are nested too deep") from None
-
-
-def _bytes_of(path: str, name: str, bytes_max: int) -> bytes:
-    try:
-        if path == STDIN:
-            body = b"" if sys.stdin is None else sys.stdin.buffer.read(bytes_max + 1)
-        else:
-            with open(path, "rb") as file:  # noqa: PTH123  # also names that no path can have
-                body = file.read(bytes_max + 1)
-    except OSError as error:
-        raise BadFile(name, f"cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # a NUL in the name
-        raise BadFile(name, f"cannot be read: {error}") from None
-    if len(body) > bytes_max:
-        raise BadFile(name, f"is longer than {bytes_max:,} bytes")
-    return body
 
 
 def _broken(body: bytes, at: int, *, name: str, problem: str) -> BadFile:

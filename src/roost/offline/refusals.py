@@ -4,6 +4,7 @@ import numpy as np
 
 from roost.engine.feasible import Amount, Family, Label
 from roost.engine.state import State
+from roost.engine.types import NOTHING, Rows
 from roost.model.answer import AnswerStage, RefusedHost
 from roost.model.names import amount_text
 from roost.scheduler.pipeline import Shape
@@ -19,12 +20,10 @@ def stages_of(state: State, shape: Shape) -> tuple[AnswerStage, ...]:
         before = int(np.count_nonzero(left))
         rows = np.flatnonzero(left & ~mask)
         refused = tuple(
-            RefusedHost(
-                host=hosts.names[row],
-                nodename=hosts.nodes[row],
-                reason=shortfall(state, check, row) or told or reason,
+            RefusedHost(host=hosts.names[row], nodename=hosts.nodes[row], reason=short or told or reason)
+            for row, short, told in zip(
+                rows.tolist(), _shortfalls(state, check, rows), shape.tell(at, rows), strict=True
             )
-            for row, told in zip(rows.tolist(), shape.tell(at, rows), strict=True)
         )
         left &= mask
         stages.append(
@@ -33,39 +32,26 @@ def stages_of(state: State, shape: Shape) -> tuple[AnswerStage, ...]:
     return tuple(stages)
 
 
-def shortfall(state: State, check: Label | Amount | Family | None, row: int) -> str:
-    """Say how much a refused host has of what a check wants, without a subject; nothing where that is no amount."""
+def _shortfalls(state: State, check: Label | Amount | Family | None, rows: Rows) -> list[str]:
+    """Say how much refused hosts have of what a check wants, without a subject; nothing where that is no amount."""
+    name_of = state.class_ids.name_of
     if isinstance(check, Amount):
-        return _of_amount(state, check, row)
-    if isinstance(check, Family):
-        if check.wanted > 1:
-            return f"has room for {check.count(state, row):,} of {check.wanted:,} groups"
-        return _of_family(state, check, row)
-    return ""
+        return [_has(name_of(check.class_id), most, check.amount) for most in check.most(state)[rows].tolist()]
+    if isinstance(check, Family) and check.wanted > 1:
+        counts = check.count(state)[rows].tolist()
+        return [f"has room for {count:,} of {check.wanted:,} groups" for count in counts]
+    if isinstance(check, Family) and len(check.amounts) == 1:
+        ((class_id, amount),) = check.amounts
+        free = state.inventory(class_id).free.each
+        found = [max((free[each] for each in check.rows_on(row)), default=NOTHING) for row in rows.tolist()]
+        return [_has(name_of(class_id), most, amount) for most in found]
+    return [""] * len(rows)
 
 
-def _of_amount(state: State, check: Amount, row: int) -> str:
-    name = state.class_ids.name_of(check.class_id)
-    columns = state.inventory(check.class_id)
-    rows = state.providers.rows_of_tree(state.hosts.provider_row.each[row])
-    rows = rows + [lender for lender, served in check.lenders if served[row]]
-    free = [columns.free.each[each] for each in rows if each in columns.holders]
-    return _has(name, free, check.amount)
-
-
-def _of_family(state: State, check: Family, row: int) -> str:
-    if len(check.amounts) > 1:
-        return ""
-    class_id, amount = check.amounts[0]
-    columns = state.inventory(class_id)
-    return _has(state.class_ids.name_of(class_id), [columns.free.each[each] for each in check.rows_on(row)], amount)
-
-
-def _has(name: str, free: list[int], amount: int) -> str:
-    """Say what is free on the best provider of some."""
-    if not free:
+def _has(name: str, most: int, amount: int) -> str:
+    """Say what is free on the best provider of a host; ``NOTHING``: none offers the class."""
+    if most == NOTHING:
         return f"offers no {name}"
-    most = max(free)
     wanted = amount_text(name, amount)
     if most >= amount:
         return f"has {most:,} of {wanted}, but its unit bounds do not allow that amount"

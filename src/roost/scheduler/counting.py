@@ -32,7 +32,6 @@ from roost.scheduler.select import Scheduler
 
 By = Literal["zone", "aggregate", "host"]
 BY: tuple[By, ...] = ("zone", "aggregate", "host")
-LIMIT = 10_000_000
 Progress = Callable[[int, int], None]  # steps done, steps in all at most
 
 _STEPS_A_REPORT = 64
@@ -80,7 +79,7 @@ class Counter:
         """
         one = msgspec.structs.replace(request, count=1, instance_uuids=())
         shape, state = self._scheduler.shape(one), self._state
-        refused, alive = _refusals(shape), state.hosts.alive.view
+        refused, alive = shape.refusals(), state.hosts.alive.view
         takers: Mask = alive & (refused == len(shape.checks.rules))
         adds_up = not shape.fit.shares and all(_leaves_others(rule, shape) for _, rule in shape.asked_later)
         zones = scopes.zones(state, default_zone=self._default_zone) if "zone" in by else []
@@ -148,7 +147,7 @@ class Counter:
         return len(claims), refusal
 
     def _place_among(self, request: Request, mask: Mask) -> int:
-        return self._place(request, self._scheduler.shape(request, among=mask))[0]
+        return self._place(request, self._scheduler.unkept_shape(request, among=mask))[0]
 
     def _place(self, request: Request, shape: Shape) -> tuple[int, Amounts]:
         """Place instances where decisions would until one is refused; return how many, and what refuses each host."""
@@ -160,7 +159,7 @@ class Counter:
                     break
                 claims.append(self._occupy(shape, row))
                 self._step()
-            return len(claims), _refusals(shape)
+            return len(claims), shape.refusals()
         finally:
             self._placement.withdraw(claims)
 
@@ -192,15 +191,6 @@ class Counter:
         self._done += 1
         if self._progress is not None and self._done % _STEPS_A_REPORT == 0:
             self._progress(min(self._done, self._total), self._total)
-
-
-def _refusals(shape: Shape) -> Amounts:
-    """Return the first check that refuses each host now, or how many checks there are: int64, shape (hosts,)."""
-    verdicts = shape.verdicts()
-    found: Amounts = np.full(len(verdicts[0]), len(verdicts), dtype=np.int64)
-    for at, mask in reversed(list(enumerate(verdicts))):
-        found[~mask] = at
-    return found
 
 
 def _leaves_others(rule: Filter, shape: Shape) -> bool:

@@ -11,9 +11,9 @@ from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.names import amount_text
 from roost.model.request import CandidateQuery, Request, ResourceGroup
+from roost.scheduler.scopes import aggregates_by_zone, parts
 
 _replace = msgspec.structs.replace
-_ZONE = "availability_zone"
 _ZONES_MAX = 32
 
 
@@ -39,8 +39,7 @@ def asked_amounts(query: CandidateQuery) -> list[Asked]:
     """Return the amounts of a query; groups that ask the same count as one."""
     found: dict[tuple[object, ...], list[str]] = {}
     for group in query.groups:
-        key = (tuple(sorted(group.resources.items())), group.required, group.forbidden, group.member_of)
-        found.setdefault((*key, group.suffix == ""), []).append(group.suffix)
+        found.setdefault((*group.ask, group.suffix == ""), []).append(group.suffix)
     by_suffix = {group.suffix: group for group in query.groups}
     return [
         Asked(resource_class=name, amount=amount, suffixes=tuple(suffixes))
@@ -87,8 +86,7 @@ def fewer_groups(request: Request, query: CandidateQuery) -> Iterator[Edit]:
     families: dict[tuple[object, ...], list[str]] = {}
     for group in query.groups:
         if group.suffix:
-            key = (tuple(sorted(group.resources.items())), group.required, group.forbidden, group.member_of)
-            families.setdefault(key, []).append(group.suffix)
+            families.setdefault(group.ask, []).append(group.suffix)
     for suffixes in families.values():
         resources = next(group.resources for group in query.groups if group.suffix == suffixes[0])
         asked = " and ".join(amount_text(name, amount) for name, amount in sorted(resources.items())) or "no resources"
@@ -169,11 +167,8 @@ def other_zones(request: Request, state: State) -> Iterator[Edit]:
     """Give requests for every other zone, and for any."""
     if not request.availability_zone:
         return
-    asked = {part.strip() for part in request.availability_zone.split(",")}
-    zones = {
-        part.strip() for metadata in state.metadata.values() for part in metadata.get(_ZONE, "").split(",")
-    } - asked
-    for zone in sorted(zones - {""})[:_ZONES_MAX]:
+    zones = aggregates_by_zone(state).keys() - set(parts(request.availability_zone))
+    for zone in sorted(zones)[:_ZONES_MAX]:
         text = f"zone {zone} instead of {request.availability_zone}"
         yield Edit(kind="zone", text=text, request=_replace(request, availability_zone=zone))
     text = f"any zone instead of {request.availability_zone}"

@@ -115,13 +115,10 @@ def _lack(matrix: Matrix, at: int, rows: Rows) -> _Lack | None:
     checks = matrix.shape.fit.checks
     check = checks[at] if at < len(checks) else None
     if isinstance(check, Amount):
-        has = np.maximum(matrix.state.best_free(check.class_id)[rows], 0)
+        has = np.maximum(check.most(matrix.state)[rows], 0)
         return _Lack(matrix.state.class_ids.name_of(check.class_id), has, check.amount)
     if isinstance(check, Family):
-        served = np.zeros(len(matrix.alive), dtype=np.int64)
-        if len(check.rows):
-            served[check.hosts] = check.served(matrix.state)
-        return _Lack("", served[rows], check.wanted)
+        return _Lack("", check.count(matrix.state)[rows], check.wanted)
     return None
 
 

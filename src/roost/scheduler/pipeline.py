@@ -15,7 +15,7 @@ from roost.engine import ranking
 from roost.engine.feasible import Feasibility, Label
 from roost.engine.pool import SIZE, SIZE_MAX, Pool
 from roost.engine.state import State
-from roost.engine.types import Mask, Rows
+from roost.engine.types import Amounts, Mask, Rows
 from roost.model.decision import HostScore, Scale, Stage
 from roost.model.evidence import Checks
 from roost.model.request import CandidateQuery
@@ -199,6 +199,14 @@ class Shape:
     def shares(self, rows: Rows) -> Shares:
         """Weigh hosts that passed, and tell every weigher's part: intp, shape (hosts,), two at least."""
         return self._weighing.shares(rows, self.spec)
+
+    def refusals(self) -> Amounts:
+        """Return the first check that refuses each host now, or how many checks there are: int64, shape (hosts,)."""
+        verdicts = self.verdicts()
+        found: Amounts = np.full(len(self._state.hosts), len(verdicts), dtype=np.int64)
+        for at, mask in reversed(list(enumerate(verdicts))):
+            found[~mask] = at
+        return found
 
     def refusal(self, row: int) -> int:
         """Return the first check that refuses a host by itself now, or how many checks there are."""

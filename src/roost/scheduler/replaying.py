@@ -1,4 +1,4 @@
-"""What making a stored decision again takes, beside the columns: its request, settings, time and chance."""
+"""Making a stored decision again: its request and settings, and how the two are compared."""
 
 from collections import Counter
 from typing import TypeVar
@@ -9,7 +9,6 @@ import numpy as np
 from roost.engine.state import State
 from roost.errors import StateLost
 from roost.model.decision import Decision
-from roost.model.names import uuid_bytes
 from roost.model.replayed import HostDifference, Replayed, Standing
 from roost.model.request import Request
 from roost.model.settings import Settings
@@ -20,49 +19,6 @@ from roost.scheduler.pipeline import Shape
 _OWN = {"search_s": 0.0, "rank_s": 0.0, "request_id": 0, "settings_id": 0}
 
 _Document = TypeVar("_Document")
-
-
-class StoppedClock:
-    """A clock that stands still."""
-
-    def __init__(self, now_s: float) -> None:
-        self._now_s = now_s
-
-    def now_s(self) -> float:
-        """Return seconds since the epoch."""
-        return self._now_s
-
-    def elapsed_s(self) -> float:
-        """Return 0: nothing takes any time."""
-        return 0.0
-
-
-class SameRandom:
-    """The same chance whenever it is asked: one seed, and uuids that nobody has.
-
-    Args:
-        seed: the seed.
-        uuid: the first uuid, of the decision that is made again; empty: none.
-    """
-
-    def __init__(self, seed: int, *, uuid: str = "") -> None:
-        self._seed = seed
-        self._first = uuid_bytes(uuid)
-        self._made = 0
-
-    def seed(self) -> int:
-        """Return the seed."""
-        return self._seed
-
-    def uuids(self, count: int) -> list[bytes]:
-        """Return uuids that nobody has: the decision's own, then made up ones."""
-        found = []
-        if self._first is not None:
-            found, self._first = [self._first], None
-        while len(found) < count:
-            self._made += 1
-            found.append(b"\xff" * 8 + self._made.to_bytes(8, "big"))
-        return found
 
 
 def request_of(decision: Decision, store: Store) -> Request:
@@ -97,9 +53,7 @@ def _read(decision: Decision, body: bytes | None, kind: type[_Document]) -> _Doc
 def standings(shape: Shape, state: State) -> dict[str, Standing]:
     """Say of every living host, by its node, how it stands for one instance of a shape."""
     rules = [rule for rule, _ in shape.checks.rules]
-    refused = np.full(len(state.hosts), len(rules))
-    for at, mask in reversed(list(enumerate(shape.verdicts()))):
-        refused[~mask] = at
+    refused = shape.refusals()
     nodes = state.hosts.nodes
     found = {
         nodes[row]: Standing(refused_by=rules[refused[row]])

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from roost.engine.state import State
 from roost.engine.types import Mask
 
-_ZONE = "availability_zone"
+ZONE = "availability_zone"  # key in the metadata of an aggregate: the zones it makes up
 
 
 class Scope(NamedTuple):
@@ -29,7 +29,7 @@ def aggregates_by_zone(state: State) -> dict[str, set[int]]:
     """Return which aggregates make up each zone, by their numbers in ``state.aggregates``."""
     found: dict[str, set[int]] = {}
     for aggregate, metadata in state.metadata.items():
-        for zone in parts(metadata.get(_ZONE, "")):
+        for zone in parts(metadata.get(ZONE, "")):
             found.setdefault(zone, set()).add(aggregate)
     return found
 

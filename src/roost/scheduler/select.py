@@ -160,21 +160,18 @@ class Scheduler:
         assert result is not None
         return result
 
-    def shape(self, request: Request, *, among: Mask | None = None) -> Shape:
-        """Return the pipeline for a request as of now, over some hosts or all; see ``Shapes.of``."""
-        now_s, state = self._clock.now_s(), self._placement.state
-        if among is None:
-            return self._shapes.of(request, state=state, now_s=now_s)
-        return self._shapes.unkept(request, state=state, now_s=now_s, among=among)
+    def shape(self, request: Request) -> Shape:
+        """Return the pipeline for a request as of now; see ``Shapes.of``."""
+        return self._shapes.of(request, state=self._placement.state, now_s=self._clock.now_s())
+
+    def unkept_shape(self, request: Request, *, among: Mask | None = None) -> Shape:
+        """Return the pipeline for a request that nobody made, over some hosts or all; see ``Shapes.unkept``."""
+        return self._shapes.unkept(request, state=self._placement.state, now_s=self._clock.now_s(), among=among)
 
     def next_host(self, shape: Shape) -> int | None:
         """Return the host that one more instance of a shape would go to, None if none is left."""
         ranked = shape.rank(self._depth)
         return self._draw(shape, ranked, seed=self._random.seed()) if ranked.rows else None
-
-    def unkept_shape(self, request: Request) -> Shape:
-        """Return the pipeline for a request that nobody made."""
-        return self._shapes.unkept(request, state=self._placement.state, now_s=self._clock.now_s())
 
     def could(self, request: Request, *, seed: int) -> bool:
         """Say whether all instances of a request that nobody made would find a host now; all are taken back."""
@@ -184,8 +181,7 @@ class Scheduler:
 
     def standings(self, request: Request) -> dict[str, Standing]:
         """Say of every host how it stands for the first instance of a request, as things are now."""
-        state = self._placement.state
-        return standings(self._shapes.of(request, state=state, now_s=self._clock.now_s()), state)
+        return standings(self.shape(request), self._placement.state)
 
     def _settle(self, results: list[Decision | RoostError | None], waiting: list[_Wish]) -> None:
         """Commit what is staged, and choose again for requests that lost a race, until none has.

@@ -41,7 +41,7 @@ def summarise(
 
     Args:
         rows: refused decisions, newest first.
-        since_s: the moment after which they were made, in seconds since the epoch.
+        since_s: the moment from which on they were made, in seconds since the epoch.
         is_complete: whether these are all.
         document: gives the body of a stored request.
     """

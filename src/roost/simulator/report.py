@@ -1,4 +1,4 @@
-"""What a replay found, as a value and as text for people."""
+"""What a replay found, as a value and as JSON."""
 
 import errno
 import os
@@ -14,7 +14,6 @@ from roost.simulator.series import HostUse, Series
 
 # Raised when a field changes its meaning or goes; new fields alone do not raise it.
 REPORT_VERSION = 1
-_REASONS_SHOWN = 10
 # Of numbers and nulls: hundreds of lines that nobody reads.
 _LONG_LIST = re.compile(rb"\[[\s0-9.,eEnul+-]+\]")
 
@@ -68,31 +67,6 @@ def to_json(report: msgspec.Struct) -> bytes:
     return _LONG_LIST.sub(_one_line, msgspec.json.format(msgspec.json.encode(report), indent=2)) + b"\n"
 
 
-def to_text(report: ReplayReport) -> str:
-    """Return the report as text for people, ended by a newline."""
-    rows: list[tuple[str, ...]] = [
-        ("hosts", f"{report.hosts:,}", f"{report.providers:,} providers, installed in {report.install_s:.2f} s"),
-        ("requests", f"{report.requests:,}", ""),
-        ("placed", f"{report.placed:,}", f"{_percent(report.placed, report.requests)}"),
-        ("refused", f"{report.refused:,}", f"{_percent(report.refused, report.requests)}"),
-        ("instances placed", f"{report.instances_placed:,}", f"{report.instances_alive:,} alive at the end"),
-        ("decision p50", f"{report.decision_us_p50:,.0f} µs", "search and rank, before the commit"),
-        ("decision p99", f"{report.decision_us_p99:,.0f} µs", ""),
-        ("decisions a second", f"{report.decisions_per_s:,.0f}", f"durable, {report.work_s:.2f} s in all"),
-    ]
-    if report.gpu_fragmentation is not None:
-        share = f"{report.gpu_fragmentation:.1%}"
-        rows.append(("GPU fragmentation", share, "of all GPUs, free but expected to be of no use"))
-    parts = [f"replay of {report.workload}"]
-    parts += [f"  ({note})" for note in report.notes]
-    parts += ["", *aligned(rows, right={1})]
-    if report.refused_reasons:
-        parts += ["", "refused", *_reasons(report.refused_reasons)]
-    if report.classes:
-        parts += ["", *_classes(report.classes)]
-    return "\n".join(parts) + "\n"
-
-
 @contextmanager
 def json_file(path: str | None) -> Iterator[Callable[[msgspec.Struct], None]]:
     """Give a function that writes a report to a file as JSON; None: nowhere.
@@ -109,8 +83,9 @@ def json_file(path: str | None) -> Iterator[Callable[[msgspec.Struct], None]]:
     beside = target
 
     def write(report: msgspec.Struct) -> None:
+        body = to_json(report)
         with writable(path):
-            beside.write_bytes(to_json(report))
+            beside.write_bytes(body)
             beside.replace(target)
 
     with writable(path):
@@ -135,52 +110,5 @@ def writable(path: str) -> Iterator[None]:
     """Turn what keeps a file from being written into a ``BadFile`` that names it."""
     try:
         yield
-    except OSError as error:
-        raise BadFile(path, f"cannot be written: {error.strerror or error}") from None
-
-
-def _reasons(reasons: list[RefusedReason]) -> list[str]:
-    rows: list[tuple[str, ...]] = [(f"{entry.count:,}", entry.reason) for entry in reasons[:_REASONS_SHOWN]]
-    rest = reasons[_REASONS_SHOWN:]
-    if rest:
-        rows.append(
-            (
-                f"{sum(entry.count for entry in rest):,}",
-                f"for {len(rest):,} other reason{'' if len(rest) == 1 else 's'}",
-            )
-        )
-    return aligned(rows, right={0})
-
-
-def _classes(classes: list[ClassUse]) -> list[str]:
-    rows: list[tuple[str, ...]] = [("class", "capacity", "used at the end", "", "peak", "", "free, stranded", "below")]
-    for use in classes:
-        stranded = "-" if use.stranded_share is None else f"{use.stranded_share:.1%}"
-        rows.append((
-            use.resource_class,
-            f"{use.capacity:,}",
-            f"{use.used:,}",
-            _percent(use.used, use.capacity),
-            f"{use.peak:,}",
-            _percent(use.peak, use.capacity),
-            stranded,
-            "-" if use.typical is None else f"{use.typical:,}",
-        ))  # fmt: skip
-    return aligned(rows, right=set(range(1, 8)))
-
-
-def _percent(part: int, whole: int) -> str:
-    return f"{part / whole:.1%}" if whole else "-"
-
-
-def aligned(rows: list[tuple[str, ...]], *, right: set[int]) -> list[str]:
-    """Return rows as indented lines whose columns stand below each other, those in ``right`` to the right."""
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return [
-        "  "
-        + "  ".join(
-            cell.rjust(width) if place in right else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    except (OSError, ValueError) as error:  # The latter where no file can have that name.
+        raise BadFile(path, f"cannot be written: {getattr(error, 'strerror', None) or error}") from None

@@ -11,7 +11,7 @@ from roost.cli.decide import decide
 from roost.cli.fleet import fleet
 from roost.errors import BadFile, BadRequest, NoValidHost, Unavailable
 from roost.model.request import Request
-from roost.offline.deciding import SeedRandom
+from roost.scheduler.fixed import FixedRandom
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options
 from tests.products import roost, settings_for
@@ -130,7 +130,7 @@ def check_export(run, served, request, *words):
     asked = {"flavor": {name: getattr(request.flavor, name) for name in request.flavor.__struct_fields__}, "count": 3}
     Path("asked.json").write_text(json.dumps(asked))
     answer = json.loads(run(decide, "--fleet", "live.json", "--request", "asked.json", "--format", "json").stdout)
-    live = served.fork(random=SeedRandom(0)).decide(request)
+    live = served.fork(random=FixedRandom(0)).decide(request)
     assert [pick["host"] for pick in answer["picks"]] == [pick.host for pick in live.picks]
     assert answer["reason"] == live.reason
     assert (served.state.position, len(served.decisions(1000))) == before

@@ -4,9 +4,10 @@ import msgspec
 
 from roost.model.settings import Settings
 from roost.settings import read_settings
-from roost.simulator.compare import Comparison
+from roost.simulator.compare import Comparison, PolicyRuns
 from roost.simulator.runs import Policy, Source
 from roost.simulator.traces.generated import Recipe
+from tests.unit.simulator.reports import REPORT
 
 SPREAD = "[filter_scheduler]\ncpu_weight_multiplier = 1.0\nram_weight_multiplier = 1.0\n"
 PACK = "[filter_scheduler]\ncpu_weight_multiplier = -1.0\nram_weight_multiplier = -1.0\n"
@@ -26,6 +27,14 @@ def broken_policy(module: str) -> Policy:
     """Give a policy whose filters come from a module."""
     chosen = msgspec.structs.replace(Settings().filter_scheduler, available_filters=(f"{module}.filters",))
     return Policy(name="broken", settings=msgspec.structs.replace(Settings(), filter_scheduler=chosen))
+
+
+def with_figures(*placed: int, name: str = "a", **changes: object) -> PolicyRuns:
+    """Give a policy whose runs placed so many, and refused the rest."""
+    reports = [
+        msgspec.structs.replace(REPORT, placed=each, refused=REPORT.requests - each, **changes) for each in placed
+    ]
+    return PolicyRuns(name=name, settings="", reports=reports)
 
 
 def without_durations(comparison: Comparison) -> object:

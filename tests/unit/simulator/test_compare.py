@@ -5,20 +5,11 @@ import pytest
 
 from roost.errors import BadFile, BadRequest, RoostError
 from roost.simulator import workers
-from roost.simulator.compare import PolicyRuns, compare, figures_of, policy_names, to_text
+from roost.simulator.compare import compare, figures_of, policy_names
 from roost.simulator.runs import carry_out, trace_source
 from roost.simulator.world import Options
-from tests.unit.simulator.comparisons import broken_policy, generated, policies, without_durations
-from tests.unit.simulator.test_report import REPORT
+from tests.unit.simulator.comparisons import broken_policy, generated, policies, with_figures, without_durations
 from tests.unit.simulator.traces.files import VMS, write
-
-
-def with_figures(*placed, name="a", **changes):
-    """Give a policy whose runs placed so many, and refused the rest."""
-    reports = [
-        msgspec.structs.replace(REPORT, placed=each, refused=REPORT.requests - each, **changes) for each in placed
-    ]
-    return PolicyRuns(name=name, settings="", reports=reports)
 
 
 def figure(name, *kept, is_alone=True):
@@ -184,27 +175,3 @@ def test_progress_ends_with_all_acts():
         told = []
         compare(generated(), policies(), seeds=(1,), jobs=jobs, progress=lambda *each, told=told: told.append(each))
         assert told[-1][0] == told[-1][1] >= 80
-
-
-def test_the_text_has_a_column_a_policy_and_says_how_to_read_it():
-    compared = compare(generated(), policies(), seeds=(1, 2))
-    kept = [with_figures(8_000, 8_001), with_figures(7_000, 7_001, name="b")]
-    text = to_text(
-        msgspec.structs.replace(
-            compared, workload="pods", notes=("a note",), jobs=2, runs_found=3, policies=kept,
-            figures=figures_of(kept, is_alone=False)[:3],
-        )
-    )  # fmt: skip
-    assert text == (
-        "comparison of pods\n"
-        "  (a note)\n"
-        "  (mean and least..most of 2 seeds: 1, 2)\n"
-        "  (* is better than the others, whatever the seed)\n"
-        "  (up to 2 runs at a time, which disturb each other's durations)\n"
-        "  (3 of 4 runs had been done before)\n"
-        "\n"
-        "                                 a                         b\n"
-        "  requests                   8,152                     8,152\n"
-        "  placed    8,000.5 (8,000..8,001) *  7,000.5 (7,000..7,001)\n"
-        "  refused         151.5 (151..152) *  1,151.5 (1,151..1,152)\n"
-    )

@@ -1,8 +1,11 @@
 """An answer as text for people."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable
 
-from roost.model.answer import Answer, AnswerPick, AnswerStage
+from roost.cli.tables import Table, aligned
+from roost.model.answer import Answer, AnswerPick, AnswerStage, RankedHost, RefusedHost
+from roost.model.decision import Stage
 
 # So many hosts fit on a screen; JSON has all of them.
 _ROWS = 10
@@ -12,7 +15,7 @@ def to_text(answer: Answer) -> str:
     """Return an answer as text, ended by a newline."""
     parts = [*_outcome(answer), "", answer.scope]
     parts += [f"warning: {warning}" for warning in answer.warnings]
-    parts += ["", "stages", *_stages(answer.stages)]
+    parts += ["", "stages", *(stage_lines(answer.stages) or ["  none: nothing refuses a host"])]
     for stage in answer.stages:
         parts += _refused(stage)
     if answer.ranking:
@@ -27,9 +30,7 @@ def _outcome(answer: Answer) -> list[str]:
     if len(answer.picks) == 1:
         lines = [f"granted: {_named(answer.picks[0])}"]
     else:
-        counts: dict[str, int] = {}
-        for pick in answer.picks:
-            counts[_named(pick)] = counts.get(_named(pick), 0) + 1
+        counts = Counter(_named(pick) for pick in answer.picks)
         lines = [
             f"granted: {len(answer.picks):,} instances on {len(counts):,} {'host' if len(counts) == 1 else 'hosts'}"
         ]
@@ -45,13 +46,9 @@ def _outcome(answer: Answer) -> list[str]:
     return lines
 
 
-def _named(pick: AnswerPick) -> str:
-    return pick.host if pick.nodename == pick.host else f"{pick.host} ({pick.nodename})"
-
-
-def _stages(stages: Iterable[AnswerStage]) -> list[str]:
-    lines = [f"  {stage.rule:30} {stage.before:>9,} -> {stage.after:>7,}  {stage.reason}" for stage in stages]
-    return lines or ["  none: nothing refuses a host"]
+def stage_lines(stages: Iterable[AnswerStage] | Iterable[Stage]) -> list[str]:
+    """Return a line a stage."""
+    return [f"  {stage.rule:30} {stage.before:>9,} -> {stage.after:>7,}  {stage.reason}" for stage in stages]
 
 
 def _refused(stage: AnswerStage) -> list[str]:
@@ -59,12 +56,12 @@ def _refused(stage: AnswerStage) -> list[str]:
     own = [host for host in stage.refused if host.reason != stage.reason]
     if not own:
         return []
-    hosts = [f"  {_plain(host.host, host.nodename):30} {host.reason}" for host in own]
+    hosts = [f"  {_named(host):30} {host.reason}" for host in own]
     return ["", f"refused by {stage.rule}, since they {stage.reason}", *_cut(hosts, "hosts")]
 
 
-def _plain(host: str, node: str) -> str:
-    return host if host == node else f"{host} ({node})"
+def _named(told: AnswerPick | RefusedHost | RankedHost) -> str:
+    return told.host if told.nodename == told.host else f"{told.host} ({told.nodename})"
 
 
 def _ranking(answer: Answer) -> list[str]:
@@ -74,29 +71,19 @@ def _ranking(answer: Answer) -> list[str]:
         for at, cell in enumerate(answer.ranking[0].weights)
         if any(host.weights[at].contribution for host in answer.ranking)
     ]
-    header = ["host", "total", *telling]
-    rows = []
+    rows: Table = [("host", "total", *telling)]
     for host in answer.ranking[:_ROWS]:
         cells = {cell.weigher: cell for cell in host.weights}
         shares = [f"{cells[name].contribution:.4f} ({cells[name].raw:,.12g})" for name in telling]
-        rows.append([_plain(host.host, host.nodename), f"{host.total:.4f}", *shares])
+        rows.append((_named(host), f"{host.total:.4f}", *shares))
     if not answer.ranking[0].weights:
-        return [f"ranking: only {rows[0][0]} is left, so nothing is weighed"]
-    lines = ["ranking: what each weigher adds, and its raw weight", *_aligned(header, rows)]
+        return [f"ranking: only {rows[1][0]} is left, so nothing is weighed"]
+    right = range(1, len(rows[0]))
+    lines = ["ranking: what each weigher adds, and its raw weight", *aligned(rows, right=right)]
     left = len(answer.ranking) - _ROWS
     if left > 0:
         lines.append(f"  … and {left:,} hosts more; --format json has all")
     return lines
-
-
-def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[at]) for row in (header, *rows)) for at in range(len(header))]
-    return [
-        "  "
-        + row[0].ljust(widths[0])
-        + "".join(f"  {cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
-        for row in (header, *rows)
-    ]
 
 
 def _cut(lines: list[str], of: str) -> list[str]:

@@ -1,0 +1,29 @@
+import msgspec
+
+from roost.cli.comparing_text import to_text
+from roost.simulator.compare import compare, figures_of
+from tests.unit.simulator.comparisons import generated, policies, with_figures
+
+
+def test_the_text_has_a_column_a_policy_and_says_how_to_read_it():
+    compared = compare(generated(), policies(), seeds=(1, 2))
+    kept = [with_figures(8_000, 8_001), with_figures(7_000, 7_001, name="b")]
+    text = to_text(
+        msgspec.structs.replace(
+            compared, workload="pods", notes=("a note",), jobs=2, runs_found=3, policies=kept,
+            figures=figures_of(kept, is_alone=False)[:3],
+        )
+    )  # fmt: skip
+    assert text == (
+        "comparison of pods\n"
+        "  (a note)\n"
+        "  (mean and least..most of 2 seeds: 1, 2)\n"
+        "  (* is better than the others, whatever the seed)\n"
+        "  (up to 2 runs at a time, which disturb each other's durations)\n"
+        "  (3 of 4 runs had been done before)\n"
+        "\n"
+        "                                 a                         b\n"
+        "  requests                   8,152                     8,152\n"
+        "  placed    8,000.5 (8,000..8,001) *  7,000.5 (7,000..7,001)\n"
+        "  refused         151.5 (151..152) *  1,151.5 (1,151..1,152)\n"
+    )

@@ -1,0 +1,21 @@
+import msgspec
+
+from roost.model.explain import Shortfall
+from roost.model.flavor import Flavor
+from roost.model.request import Request
+from roost.store.memory import MemoryStore
+from tests.worlds import aggregate, host, joined, roost_on
+
+
+def test_what_a_host_is_short_of_counts_what_its_neighbours_lend():
+    roost = roost_on(MemoryStore())
+    pool = host("pool", aggregates=["a"], DISK_GB=10).providers[0]
+    pool = msgspec.structs.replace(pool, traits=frozenset({"MISC_SHARES_VIA_AGGREGATE"}))
+    hosts = joined(aggregate("a"), host("h1", aggregates=["a"], VCPU=8), host("h2", VCPU=8, DISK_GB=4))
+    roost.install(msgspec.structs.replace(hosts, providers=[*hosts.providers, pool]))
+    told = roost.explain(Request(flavor=Flavor(name="f", vcpus=1, root_gb=12)))
+    lack = "lack 12 GiB disk or more"
+    assert {miss.host: miss.shortfalls for miss in told.nearest} == {
+        "h1": [Shortfall(reason=lack, resource_class="DISK_GB", has=10, wanted=12)],
+        "h2": [Shortfall(reason=lack, resource_class="DISK_GB", has=4, wanted=12)],
+    }
