@@ -5,9 +5,6 @@ import time
 from pathlib import Path
 
 import click
-import msgspec
-
-from roost.errors import BadFile
 
 
 @click.group("fleet", short_help="Look at the fleet.")
@@ -26,14 +23,11 @@ def export(*, config: Path | None, data: Path | None, output: str | None) -> Non
     """
     from roost.app import open_reader
     from roost.offline.exporting import document_of
+    from roost.simulator.report import json_file, to_json
 
-    with open_reader(config, data, environ=os.environ) as roost:
-        document = document_of(roost.state, now_s=time.time())
-    body = msgspec.json.format(msgspec.json.encode(document), indent=1)
+    with json_file(None if output == "-" else output) as write:
+        with open_reader(config, data, environ=os.environ) as roost:
+            document = document_of(roost.state, now_s=time.time())
+        write(document)
     if output is None or output == "-":
-        click.echo(body)
-        return
-    try:
-        Path(output).write_bytes(body + b"\n")
-    except (OSError, ValueError) as error:
-        raise BadFile(output, f"cannot be written: {getattr(error, 'strerror', None) or error}") from None
+        click.echo(to_json(document), nl=False)

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from roost.cli.plain import shown
+
 Table = list[tuple[str, ...]]
 
 
@@ -9,6 +11,7 @@ def aligned(table: Sequence[tuple[str, ...]], *, indent: int = 2) -> list[str]:
     """Return the lines of a table whose first row is its head; columns of numbers stand to the right."""
     if not table:
         return []
+    table = [tuple(map(shown, row)) for row in table]
     columns = list(zip(*table, strict=True))
     widths = [max(len(cell) for cell in column) for column in columns]
     to_right = [at > 0 and all(_is_number(cell) for cell in column[1:]) for at, column in enumerate(columns)]
