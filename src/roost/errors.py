@@ -17,7 +17,10 @@
     └── AuditFailed       do not trust the database until it is known why
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
 
 
 def first_line(error: BaseException) -> str:
@@ -117,6 +120,19 @@ class AuditFailed(RoostError):
     """The database breaks a rule that it must keep, or does not answer as it did."""
 
     exit_code = 8
+
+
+@contextmanager
+def understood(subject: str) -> Iterator[None]:
+    """Say that the database is corrupt where what it holds of a subject makes no sense.
+
+    Raises:
+        StoreBroken: it cannot be decoded, or its parts do not fit together.
+    """
+    try:
+        yield
+    except (msgspec.MsgspecError, LookupError, TypeError, ValueError) as error:
+        raise StoreBroken(f"the database is corrupt: {subject} cannot be understood: {first_line(error)}") from error
 
 
 def _arrived(kind: type[RoostError], args: tuple[object, ...], fields: dict[str, object]) -> RoostError:

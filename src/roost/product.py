@@ -12,7 +12,7 @@ from roost.compat.adapter import adapt
 from roost.engine.emptied import emptied
 from roost.engine.state import State
 from roost.engine.types import Amounts
-from roost.errors import BadRequest, NotFound, RoostError, StateLost
+from roost.errors import BadRequest, BadSettings, NotFound, RoostError, StateLost, understood
 from roost.fleet.service import Fleet as FleetService
 from roost.machine import SystemClock, SystemRandom
 from roost.model.capacity import LIMIT, Capacity
@@ -283,8 +283,9 @@ class Roost:
     def flavors(self) -> list[Flavor]:
         """Return every flavor that stored decisions were made for, by name."""
         numbers = [number for (kind, _), number in self.state.documents.items() if kind == "flavor"]
-        bodies = [body for number in numbers if (body := self._store.document(number)) is not None]
-        return sorted((msgspec.json.decode(body, type=Flavor) for body in bodies), key=lambda flavor: flavor.name)
+        with understood("a flavor"):
+            bodies = [body for number in numbers if (body := self._store.document(number)) is not None]
+            return sorted((msgspec.json.decode(body, type=Flavor) for body in bodies), key=lambda flavor: flavor.name)
 
     def decision(self, uuid: str) -> Decision:
         """Return a stored decision with its evidence.
@@ -310,25 +311,27 @@ class Roost:
         return [self._unpacked(row) for row in self._store.refusals(since_s=0.0, newest=newest)]
 
     def _unpacked(self, row: EvidenceRow) -> Decision:
-        checks = self._store.document(checks_of(row))
-        if checks is None:
-            raise NotFound("document of the checks of decision", uuid_text(row.uuid))
-        return unpack(row, checks)
+        uuid = uuid_text(row.uuid)
+        with understood(f"decision {uuid}"):
+            checks = self._store.document(checks_of(row))
+            if checks is None:
+                raise NotFound("document of the checks of decision", uuid)
+            return unpack(row, checks)
 
     def why(self, uuid: str) -> Why:
         """Return a stored decision with what it was asked, explained as of the moment at which it was made.
 
-        Where what it saw is no longer kept, a note says so in place of the explanation.
+        Where what it saw is no longer kept, or a rule of its settings is not installed here, a note says so in
+        place of the explanation.
 
         Raises:
             NotFound: there is no decision of that uuid, or it is no longer kept.
-            BadSettings: a rule of its settings is not installed here.
         """
         decision = self.decision(uuid)
         request = replaying.request_of(decision, self._store)
         try:
             explanation = self.as_of(uuid).explain(request)
-        except StateLost as error:
+        except (StateLost, BadSettings) as error:
             return Why(decision=decision, request=request, explanation=None, note=str(error))
         return Why(decision=decision, request=request, explanation=explanation)
 
@@ -359,14 +362,20 @@ class Roost:
         """
         row = self._row(uuid)
         decision = self._unpacked(row)
-        if settings is None:
-            settings = replaying.settings_of(decision, self._store)
         state = rebuilt(self._store, decision, moment_of(row))
         store = DryStore(position=state.position, next_ids={})
-        return Roost(
-            store, settings, clock=FixedClock(decision.decided_at_s),
-            random=FixedRandom(decision.seed, first=uuid_bytes(decision.uuid)), current=Current(store, state=state),
-        )  # fmt: skip
+        try:
+            return Roost(
+                store, settings or replaying.settings_of(decision, self._store),
+                clock=FixedClock(decision.decided_at_s),
+                random=FixedRandom(decision.seed, first=uuid_bytes(decision.uuid)),
+                current=Current(store, state=state),
+            )  # fmt: skip
+        except BadSettings as error:
+            if settings is not None:
+                raise
+            # Else it would be looked for in the settings of today.
+            raise BadSettings(f"the settings of decision {decision.uuid}", str(error)) from None
 
     def replayed(self, uuid: str, settings: Settings | None = None) -> Replayed:
         """Make a stored decision again from what it saw, and compare; nothing changes by it.

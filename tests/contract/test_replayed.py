@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 
+import msgspec
 import pytest
 
 from roost.app import Roost, open_reader, open_roost
@@ -333,3 +334,25 @@ def test_racing_processes_again_and_again(postgres_server, tmp_path, capsys):
     with capsys.disabled():
         print(f"\n3 processes, 4 hot hosts, 6 times: {dict(counts)}")
     assert counts.total() == 6 * 3 * 180
+
+
+def test_the_order_in_which_a_request_was_written_decides_nothing(world):
+    specs = {
+        "resources2:CUSTOM_B": "9",
+        "resources1:CUSTOM_A": "1",
+        "resources:DISK_GB": "x",
+        "resources:CUSTOM_A": "x",
+    }
+    asked = wish()
+    written = [
+        msgspec.structs.replace(asked, flavor=msgspec.structs.replace(asked.flavor, extra_specs=dict(pairs)))
+        for pairs in (specs.items(), reversed(specs.items()))
+    ]
+    with Roost(world.open(), settings_of()) as roost:
+        roost.install(host("a", VCPU=8, MEMORY_MB=8, CUSTOM_A=1, CUSTOM_B=1))
+        decisions = [roost.decide(request) for request in written]
+        assert decisions[0].warnings == decisions[1].warnings
+        assert decisions[0].stages == decisions[1].stages
+        assert same(roost, [decision.uuid for decision in decisions]) == {"refused": 2}
+    with Roost(world.open(), settings_of()) as roost:
+        assert roost.decide(written[1]).stages == decisions[0].stages

@@ -11,6 +11,7 @@ import click
 
 from roost import __version__
 from roost.cli import interrupt
+from roost.cli.plain import shown
 from roost.errors import RoostError
 
 # What the shell sees where no error says otherwise; those of errors are beside them in ``roost.errors``.
@@ -118,5 +119,4 @@ def _complain(error: click.ClickException) -> None:
 
 def _say(sentence: str) -> None:
     """Write one line to standard error, whatever the names in it hold."""
-    shown = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in sentence)
-    click.echo(f"roost: {shown}", err=True)
+    click.echo(f"roost: {shown(sentence)}", err=True)

@@ -60,9 +60,13 @@ def _only(name: str, flavors: list[Flavor]) -> Flavor:
 
 def _written_out(text: str) -> Flavor:
     amounts: dict[str, object] = {"name": text}
+    seen: set[str] = set()
     for part in text.split(","):
-        key, _, value = part.partition("=")
-        amounts[key.strip()] = value.strip()
+        key, _, value = (word.strip() for word in part.partition("="))
+        if key in seen:
+            raise BadRequest(f"flavor {text!r}: {key} is there twice")
+        seen.add(key)
+        amounts[key] = value
     unknown = sorted(amounts.keys() - {field.name for field in msgspec.structs.fields(Flavor)})
     if unknown:
         raise BadRequest(f"flavor {text!r}: there is no {unknown[0]!r}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from roost.cli.plain import shown
 from roost.cli.progress import progress_bar
 from roost.cli.tables import Table, aligned
 from roost.errors import BadRequest
@@ -93,7 +94,7 @@ def _one_text(found: Capacity, *, by: str, top: int) -> str:
         lines += ["", *aligned(table[: top + 1]), *([f"  … and {rest:,} more: --top"] if rest > 0 else [])]
         if not found.adds_up:
             lines.append("each is counted by itself: together they may hold fewer than the sum")
-    return "\n".join(lines)
+    return "\n".join(map(shown, lines))
 
 
 def _by_scope(found: Capacity, *, by: str) -> Table:

@@ -5,7 +5,6 @@ import time
 from pathlib import Path
 
 import click
-import msgspec
 
 
 @click.group("fleet", short_help="Look at the fleet.")
@@ -24,13 +23,11 @@ def export(*, config: Path | None, data: Path | None, output: str | None) -> Non
     """
     from roost.app import open_reader
     from roost.offline.exporting import document_of
-    from roost.simulator.report import writable
+    from roost.simulator.report import json_file, to_json
 
-    with open_reader(config, data, environ=os.environ) as roost:
-        document = document_of(roost.state, now_s=time.time())
-    body = msgspec.json.format(msgspec.json.encode(document), indent=1)
+    with json_file(None if output == "-" else output) as write:
+        with open_reader(config, data, environ=os.environ) as roost:
+            document = document_of(roost.state, now_s=time.time())
+        write(document)
     if output is None or output == "-":
-        click.echo(body)
-        return
-    with writable(output):
-        Path(output).write_bytes(body + b"\n")
+        click.echo(to_json(document), nl=False)

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
+from roost.cli.plain import shown
+
 Table = list[tuple[str, ...]]
 
 
@@ -16,6 +18,7 @@ def aligned(table: Sequence[tuple[str, ...]], *, indent: int = 2, right: Collect
     """
     if not table:
         return []
+    table = [tuple(map(shown, row)) for row in table]
     columns = list(zip(*table, strict=True))
     widths = [max(len(cell) for cell in column) for column in columns]
     if right is None:

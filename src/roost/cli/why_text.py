@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from roost.cli.plain import paragraph
 from roost.cli.tables import Table, aligned
 from roost.model.decision import Decision
 from roost.model.explain import Explanation, Shortfall, Why
@@ -23,7 +24,7 @@ def to_text(why: Why) -> str:
         lines += ["", why.note]
     else:
         lines += explanation_lines(why.explanation)
-    return "\n".join(lines) + "\n"
+    return paragraph(lines)
 
 
 def _heading(decision: Decision) -> Iterator[str]:
@@ -86,22 +87,22 @@ def explanation_lines(told: Explanation) -> Iterator[str]:
 
 def _refusal(told: Explanation) -> Iterator[str]:
     if told.nearest:
-        yield "\nnearest:"
+        yield from ("", "nearest:")
         table: Table = [("host", "short of")]
         table += [(miss.host, "; ".join(_shortfall(each) for each in miss.shortfalls)) for miss in told.nearest]
         yield from aligned(table)
     if told.changes:
-        yield "\nany one of these would have fitted:"
+        yield from ("", "any one of these would have fitted:")
         changes: Table = [("change", "hosts it opens")]
         changes += [(change.text, f"{change.hosts:,}") for change in told.changes]
         yield from aligned(changes)
     else:
-        yield "\nno single change of the request would have fitted"
+        yield from ("", "no single change of the request would have fitted")
     if told.never is not None:
         if told.never.could_fit:
-            yield "\nit fits on this fleet when nobody else is there"
+            yield from ("", "it fits on this fleet when nobody else is there")
         else:
-            yield f"\nit could never fit on this fleet, even with nobody there: {told.never.reason}"
+            yield from ("", f"it could never fit on this fleet, even with nobody there: {told.never.reason}")
 
 
 def _shortfall(short: Shortfall) -> str:
@@ -117,14 +118,14 @@ def _ranking(told: Explanation) -> Iterator[str]:
     if not told.ranking:
         return
     weighers = list(told.ranking[0].shares)
-    yield f"\nbest of {told.left:,} hosts:"
+    yield from ("", f"best of {told.left:,} hosts:")
     table: Table = [("host", "total", *weighers)]
     table += [
         (line.host, f"{line.total:.4f}", *(f"{line.shares[name]:.4f}" for name in weighers)) for line in told.ranking
     ]
     yield from aligned(table)
     if told.tips:
-        yield "\nwhat would have tipped it:"
+        yield from ("", "what would have tipped it:")
         tips: Table = [("multiplier of", "from", "to", "lets draw level")]
         tips += [
             (tip.weigher, f"{tip.multiplier:g}", _tipping(tip.multiplier, tip.tipping), tip.host) for tip in told.tips
@@ -142,7 +143,7 @@ def replayed_text(replayed: Replayed, *, top: int) -> str:
     lines = list(_heading(stored))
     if replayed.is_same:
         lines.append("made again from what it saw, it comes out the same, to the last bit")
-        return "\n".join(lines) + "\n"
+        return paragraph(lines)
     lines.append(f"made again it differs in: {', '.join(replayed.fields)}")
     for label, decision in (("then", stored), ("now", again)):
         lines += [f"{label:5} {line}" for line in _answer(decision)]
@@ -156,7 +157,7 @@ def replayed_text(replayed: Replayed, *, top: int) -> str:
         lines += aligned(table)
         if len(replayed.differences) > top:
             lines.append(f"  … and {len(replayed.differences) - top:,} more: --top")
-    return "\n".join(lines) + "\n"
+    return paragraph(lines)
 
 
 def _standing(standing: Standing, picks: int) -> str:
@@ -185,7 +186,7 @@ def summary_text(summary: Summary, *, top: int) -> str:
         if len(summary.reasons) > top:
             lines.append(f"  … and {len(summary.reasons) - top:,} more reasons: --top")
         lines += ["", f"`roost why {summary.reasons[0].newest}` explains the newest of the first row"]
-    return "\n".join(lines) + "\n"
+    return paragraph(lines)
 
 
 def _wanted(requests: list[Wanted]) -> str:
@@ -198,4 +199,8 @@ def _wanted(requests: list[Wanted]) -> str:
 
 
 def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, tz=UTC).isoformat(sep=" ", timespec="seconds").removesuffix("+00:00") + "Z"
+    try:
+        moment = datetime.fromtimestamp(seconds, tz=UTC)
+    except (OverflowError, ValueError):  # Clocks may say anything, and no calendar goes on for ever.
+        return f"{seconds:,.0f} s after 1970"
+    return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00") + "Z"

@@ -110,6 +110,8 @@ class Current:
             settle(state)
         except (msgspec.MsgspecError, ValueError) as error:
             raise StoreBroken(f"the database is corrupt: a row cannot be understood: {error}") from error
+        except KeyError as error:
+            raise StoreBroken(f"the database is corrupt: a row names number {error}, which is not there") from error
         state.position = loaded.position
         self.state = state
         self._is_stale = False

@@ -21,11 +21,11 @@ def rebuilt(store: Store, decision: Decision, moment: Moment) -> State:
     """
     if moment.ahead == UNKNOWN:
         raise StateLost(decision.uuid, "it was stored by an older version, which did not note what it saw")
-    past = store.past(moment.position, moment.seen)
-    if past is None:
-        raise StateLost(decision.uuid, "the state that it saw is no longer kept")
     state = State()
     try:
+        past = store.past(moment.position, moment.seen)
+        if past is None:
+            raise StateLost(decision.uuid, "the state that it saw is no longer kept")
         for write in past.writes:
             apply(state, write)
         if not (is_rising(state.providers.ids) and is_rising(state.hosts.ids)):

@@ -78,8 +78,7 @@ class Shapes:
         if known is not None and now_s <= known[1]:
             self._shapes.move_to_end(key)
             return known[0]
-        _check_kinds(key)
-        shape, holds_until_s = self._make(request, now_s)
+        shape, holds_until_s = self._make(_as_kept(request, key), now_s)
         self._shapes[key] = (shape, holds_until_s)
         if len(self._shapes) > _KEPT:
             self._shapes.popitem(last=False)
@@ -97,8 +96,7 @@ class Shapes:
         known = self._shapes.get(key)
         if known is not None and among is None and now_s <= known[1]:
             return known[0]
-        _check_kinds(key)
-        return self._make(request, now_s, among=among)[0]
+        return self._make(_as_kept(request, key), now_s, among=among)[0]
 
     def _see(self, state: State) -> None:
         """Forget what was made for another state, or before something static changed in this one."""
@@ -238,16 +236,22 @@ _KEY = msgspec.msgpack.Decoder(
 )  # fmt: skip
 
 
-def _check_kinds(key: bytes) -> None:
-    """Refuse values of the wrong kind, which Python lets anybody put anywhere and no process could read again.
+def _as_kept(request: Request, key: bytes) -> Request:
+    """Return a request as it is read from a database: what has names is in their order.
+
+    The order in which somebody wrote extra specs must decide nothing, since no record and no key of a shape has it.
 
     Raises:
-        BadRequest: a number is no whole one, or something else is no text.
+        BadRequest: a value is of the wrong kind, which Python lets anybody put anywhere: a number is no whole
+            one, or something else is no text.
     """
     try:
-        _KEY.decode(key)
+        flavor, image, hints, *_, destination, groups = _KEY.decode(key)
     except msgspec.ValidationError as error:
         raise BadRequest(f"the request cannot be kept: {error}") from None
+    return msgspec.structs.replace(
+        request, flavor=flavor, image=image, hints=hints, destination=destination, groups=groups
+    )
 
 
 def _without(query: CandidateQuery, traits: frozenset[str]) -> CandidateQuery:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from roost.errors import understood
 from roost.model.evidence import asked_by
 from roost.model.journal import EvidenceRow
 from roost.model.names import uuid_text
@@ -47,7 +48,8 @@ def summarise(
     """
     reasons: dict[str, _Tally] = {}
     for row in rows:
-        request_id, count = asked_by(row)
+        with understood(f"decision {uuid_text(row.uuid)}"):
+            request_id, count = asked_by(row)
         tally = reasons.setdefault(bare_reason(row.reason), _Tally())
         tally.add(row, count)
         tally.requests.setdefault(request_id, _Tally()).add(row, count)
@@ -75,8 +77,9 @@ def summarise(
 def _wanted(tally: _Tally, document: Callable[[int], bytes | None]) -> list[Wanted]:
     found: dict[tuple[str, str], list[int]] = {}  # flavor, zone -> refusals, instances
     for request_id, part in tally.requests.items():
-        body = document(request_id)
-        request = None if body is None else _request.decode(body)
+        with understood("the request of a decision"):
+            body = document(request_id)
+            request = None if body is None else _request.decode(body)
         key = ("", "") if request is None else (request.flavor.name, request.availability_zone or "")
         counts = found.setdefault(key, [0, 0])
         counts[0] += part.refusals

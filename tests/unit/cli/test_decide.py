@@ -166,3 +166,11 @@ def test_a_file_that_cannot_be_written_is_told(run, tmp_path):
     assert isinstance(done.exception, BadFile)
     assert str(done.exception) == "no/such/folder: cannot be written: No such file or directory"
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_an_export_that_fails_leaves_the_file_that_was_there(run, tmp_path):
+    (tmp_path / "live.json").write_text("yesterday")
+    done = run(fleet, "export", "--data", "absent", "-o", "live.json")
+    assert isinstance(done.exception, Unavailable)
+    assert (tmp_path / "live.json").read_text() == "yesterday"
+    assert [path.name for path in tmp_path.iterdir()] == ["live.json"]

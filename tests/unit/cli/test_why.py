@@ -134,3 +134,72 @@ def test_what_is_no_longer_kept_is_said(run, tmp_path):
     assert "refused: 0 of 3 hosts: 3 lack 12 VCPU or more" in output
     assert "cannot be replayed" in output
     assert run("why", decision.uuid, "--replay", "--data", tmp_path)[0] == 4
+
+
+def spoil(folder, statement, *values):
+    database = sqlite3.connect(folder / "roost.db")
+    database.execute(statement, values)
+    database.commit()
+    database.close()
+
+
+@pytest.mark.parametrize("body", [b"", b"\x00", b"\x90", b"\x92\x90\x90", "text"])
+@pytest.mark.parametrize("table", ["decision", "document"])
+@pytest.mark.parametrize("words", [("last",), ("last-refused", "--replay"), ("--summary",)])
+def test_evidence_that_makes_no_sense_is_one_sentence(run, served, table, body, words):
+    spoil(served, f"UPDATE {table} SET body = ?", body)
+    code, output, error = run("why", *words, "--data", served)
+    assert (code, output) == (7, "")
+    assert error.startswith("roost: the database is corrupt: ")
+    assert error.count("\n") == 1
+
+
+def test_a_decision_whose_feed_makes_no_sense_is_told_without_explanation(run, served):
+    spoil(served, "UPDATE feed SET body = x'00'")
+    code, output, _ = run("why", "last-refused", "--data", served)
+    assert code == 0
+    assert "what is kept of the state cannot be understood" in output
+    assert run("why", "last-refused", "--replay", "--data", served)[0] == 4
+
+
+def test_a_row_that_names_what_is_not_there_is_one_sentence(run, served):
+    spoil(served, "DELETE FROM provider")
+    code, _, error = run("why", "last", "--data", served)
+    assert code == 7
+    assert "a row names number 1, which is not there" in error
+
+
+def test_a_decision_by_a_rule_that_is_not_installed_is_told_without_explanation(run, tmp_path):
+    with open_roost(data=tmp_path) as roost:
+        roost.install(fleet(3, vcpus=8))
+        decision = roost.decide(LARGE)
+    settings = msgspec.json.decode(roost.settings.body())
+    settings["filter_scheduler"]["enabled_filters"] = ["gone"]
+    spoil(tmp_path, "UPDATE document SET body = ? WHERE id = ?", msgspec.json.encode(settings), decision.settings_id)
+    code, output, _ = run("why", "last", "--data", tmp_path)
+    assert code == 0
+    assert "refused: 0 of 3 hosts: 3 lack 12 VCPU or more" in output
+    assert output.splitlines()[-1].startswith(f"the settings of decision {decision.uuid}: ")
+    code, _, error = run("why", "last", "--replay", "--data", tmp_path)
+    assert code == 3
+    assert error.startswith(f"roost: the settings of decision {decision.uuid}: ")
+
+
+@pytest.mark.parametrize("moment", ["999999999w", "0001-01-01T00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_moments_beyond_the_calendar_are_moments(run, served, moment):
+    code, output, _ = run("why", "--summary", "--since", moment, "--data", served)
+    assert code == 0
+    assert output.splitlines()[0].endswith("s after 1970")
+
+
+def test_no_name_forges_a_line(run, tmp_path):
+    name = "x\x1b[2J\ngranted: everything"
+    with open_roost(data=tmp_path) as roost:
+        roost.install(fleet(3, vcpus=8))
+        roost.decide(Request(flavor=Flavor(name=name, vcpus=12, memory_mb=64), project_id=name))
+    for words in (("last",), ("--summary",)):
+        output = run("why", *words, "--data", tmp_path)[1]
+        assert "x\\x1b[2J\\ngranted: everything" in output
+        assert "\x1b" not in output
+        assert "\ngranted" not in output
+    assert "\x1b" not in run("capacity", "--known-flavors", "--data", tmp_path)[1]
