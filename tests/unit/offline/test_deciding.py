@@ -51,7 +51,7 @@ def test_without_providers_what_is_asked_of_them_is_passed_over_with_a_warning()
     )
     assert found.outcome == "granted"
     (warning,) = found.warnings
-    assert "trait:CUSTOM_A, resources:PGPU, resource group '_1'" in warning
+    assert "resources:PGPU, trait:CUSTOM_A, resource group '_1'" in warning
 
 
 def test_a_flavor_of_nothing_is_decided_by_filters_alone():
