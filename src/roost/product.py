@@ -166,7 +166,8 @@ class Roost:
     def explain(self, request: Request) -> Explanation:
         """Explain what a request meets as things are now; nothing changes by it.
 
-        Of several instances it is the first one that is explained, or the one that finds no host.
+        Of several instances it is the first one that is explained, or the one that finds no host. Uuids of
+        instances do not matter.
 
         Raises:
             BadRequest: the request cannot be meant.
@@ -174,7 +175,8 @@ class Roost:
             Unavailable: the store failed.
         """
         self._current.refresh()
-        one = msgspec.structs.replace(request, count=1, instance_uuids=())
+        request = msgspec.structs.replace(request, instance_uuids=())
+        one = msgspec.structs.replace(request, count=1)
         if request.count == 1:
             return self.explainer.explain(one)
         # Where chance has a say, everything is asked of one and the same.
@@ -190,7 +192,7 @@ class Roost:
             text = f"{rehearsed.found:,} instances instead of {request.count:,}"
             hosts = self.explainer.explain(one).left
             changes.append(Change(kind="count", text=text, hosts=hosts, request=fewer))
-        empty = self.emptied(random=chance).decide(msgspec.structs.replace(request, instance_uuids=()))
+        empty = self.emptied(random=chance).decide(request)
         never = Never(could_fit=empty.is_granted, reason=empty.reason)
         return crowded.explainer.explain(one, changes=changes, never=never)
 

@@ -9,7 +9,7 @@ from roost.model.request import Request
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options
 from roost.store.dry import DryStore
-from tests.worlds import SeededRandom, roost_on, settings_of
+from tests.worlds import SeededRandom, hosts, roost_on, roost_with, settings_of, uuid_named, wish
 
 
 def timeless(decision):
@@ -69,3 +69,11 @@ def test_errors_are_those_of_reality():
 def test_there_is_nothing_to_load_again():
     with pytest.raises(Unavailable, match="start it again"):
         DryStore(position=0, next_ids={}).load()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_explanation_does_not_mind_who_exists_already(count):
+    uuids = tuple(uuid_named(f"i{number}") for number in range(count))
+    roost = roost_with(hosts(2))
+    roost.decide(wish(count=count, instance_uuids=uuids))
+    assert roost.explain(wish(count=count, instance_uuids=uuids)) == roost.explain(wish(count=count))

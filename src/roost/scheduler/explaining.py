@@ -35,6 +35,8 @@ _EDITS: tuple[tuple[Callable[[Request, State], Iterable[Edit]], frozenset[Subjec
     (edits.other_images, frozenset({"rule"})),
     (edits.without_capabilities, frozenset({"rule"})),
 )
+# Edits of one kind that are tried, so that a request with hundreds of groups or traits is explained in time.
+_EDITS_MAX = 64
 # Amounts that are tried where only a search can tell which one fits.
 _TRIES_MAX = 64
 
@@ -124,7 +126,7 @@ class Explainer:
         query = matrix.shape.query
         if query is None:
             return found
-        for asked in edits.asked_amounts(query):
+        for asked in edits.asked_amounts(query)[:_EDITS_MAX]:
             change = self._less(request, asked, matrix)
             if change is not None:
                 found.append(change)
@@ -137,7 +139,7 @@ class Explainer:
         return sorted(found, key=lambda change: -change.hosts)
 
     def _fitting(self, tried: Iterable[Edit]) -> Iterator[Change]:
-        for edit in tried:
+        for edit in islice(tried, _EDITS_MAX):
             hosts = self._opened(edit.request)
             if hosts:
                 yield Change(kind=edit.kind, text=edit.text, hosts=hosts, request=edit.request)
