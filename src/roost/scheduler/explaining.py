@@ -193,16 +193,19 @@ class Explainer:
             step = int(columns.step_size.view[offering].min(initial=asked.amount))
             return range(step, asked.amount, step)
         hosts = self._short_of(class_id, asked, matrix)
+        if not hosts.any():
+            return ()
         host_of, _ = state.host_trees()
         near = host_of >= 0
         near[near] = hosts[host_of[near]]
-        near[state.sharing_rows()] = hosts.any()
+        near[state.sharing_rows()] = True
         rows = np.flatnonzero(near & offering)
+        if columns.plain_units:
+            most_free = int(columns.free.view[rows].max(initial=0))
+            return range(1, min(most_free, asked.amount - 1) + 1)
         most = np.minimum(np.minimum(columns.free.view[rows], columns.max_unit.view[rows]), asked.amount - 1)
         most -= most % columns.step_size.view[rows]
         most = most[most >= np.maximum(columns.min_unit.view[rows], 1)]
-        if columns.plain_units:
-            return range(1, int(most.max(initial=0)) + 1)
         found: list[int] = np.unique(most).tolist()
         return found
 

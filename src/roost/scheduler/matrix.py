@@ -1,7 +1,8 @@
 """Every check against every host: what each refuses alone, and which hosts were refused by least."""
 
-from collections.abc import Container, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from functools import cached_property
+from typing import NamedTuple, get_args
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from roost.model.decision import Stage
 from roost.model.explain import NearMiss, RuleVerdict, Shortfall
 from roost.scheduler.pipeline import Shape, Subject
 from roost.scheduler.spec import Spec
+
+_BIT = {subject: np.int16(1 << at) for at, subject in enumerate(get_args(Subject))}
 
 
 class Matrix:
@@ -29,21 +32,35 @@ class Matrix:
         self.checks = shape.checks.rules  # name and reason
         self.masks = shape.verdicts(state, spec)  # one a check; True: it passes the host
         self.alive: Mask = state.hosts.alive.view
-        self.failures = np.zeros(len(self.alive), dtype=np.int16)  # checks that refuse each host
+
+    @cached_property
+    def failures(self) -> Amounts:
+        """How many checks refuse each host: int16, shape (hosts,)."""
+        failures = np.zeros(len(self.alive), dtype=np.int16)
         for mask in self.masks:
-            self.failures += ~mask
+            failures += ~mask
+        return failures
+
+    @cached_property
+    def _refusing(self) -> list[int]:
+        """The combinations of subjects, as bits, by which any host is refused; 0: by none."""
+        bits = np.zeros(len(self.alive), dtype=np.int16)
+        for subject, mask in zip(self.shape.subjects(), self.masks, strict=True):
+            bits |= ~mask * _BIT[subject]
+        combinations: list[int] = np.flatnonzero(np.bincount(bits[self.alive])).tolist()
+        return combinations
 
     def passing(self) -> Rows:
         """Return the hosts that every check passes: intp, in row order."""
-        return np.flatnonzero(self.alive & (self.failures == 0))
+        passing = self.alive.copy()
+        for mask in self.masks:
+            passing &= mask
+        return np.flatnonzero(passing)
 
-    def could_open(self, subjects: Container[Subject]) -> bool:
+    def could_open(self, subjects: Collection[Subject]) -> bool:
         """Say whether any host is refused by nothing but checks of these subjects."""
-        others = self.failures.copy()
-        for subject, mask in zip(self.shape.subjects(), self.masks, strict=True):
-            if subject in subjects:
-                others -= ~mask
-        return bool((self.alive & (others == 0)).any())
+        others = ~sum(int(_BIT[subject]) for subject in subjects)
+        return any(not combination & others for combination in self._refusing)
 
     def only(self, check: int) -> Mask:
         """Return the hosts that this check refuses and no other: bool, shape (hosts,)."""
@@ -89,15 +106,21 @@ def nearest(matrix: Matrix, count: int) -> list[NearMiss]:
     """Return the hosts that were refused by least: by the fewest checks, and of these by the smallest parts."""
     if not matrix.alive.any():
         return []
-    failures = np.where(matrix.alive, matrix.failures, np.iinfo(np.int16).max)
-    reach = np.partition(failures, min(count, len(failures)) - 1)[min(count, len(failures)) - 1]
-    rows = np.flatnonzero(matrix.alive & (failures <= reach))
+    # Those refused by fewer checks than ``reach`` are among the nearest; of those refused by so many the first are.
+    reach = int(np.searchsorted(np.bincount(matrix.failures[matrix.alive]).cumsum(), count))
+    rows = np.flatnonzero(matrix.alive & (matrix.failures <= reach))
     lacks = [_lack(matrix, at, rows) for at in range(len(matrix.masks))]
     parts = np.zeros(len(rows))
     for mask, lack in zip(matrix.masks, lacks, strict=True):
         part = 1.0 if lack is None else np.maximum(lack.wanted - lack.has, 0) / lack.wanted
         parts += np.where(mask[rows], 0.0, part)
-    order = np.lexsort((rows, parts, failures[rows]))[:count]
+    failures = matrix.failures[rows]
+    last = np.flatnonzero(failures == reach)
+    if len(last) > count:
+        worst = np.partition(parts[last], count - 1)[count - 1]
+        last = np.concatenate((last[parts[last] < worst], last[parts[last] == worst][:count]))
+    some = np.concatenate((np.flatnonzero(failures < reach), last))
+    order = some[np.lexsort((some, parts[some], failures[some]))[:count]]
     return [
         NearMiss(
             host=matrix.state.hosts.names[int(rows[position])],
