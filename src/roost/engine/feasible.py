@@ -81,7 +81,8 @@ class Family:
     """Equal groups with a suffix: enough providers of the tree can serve one each, or several."""
 
     reason: str
-    wanted: int
+    suffixes: tuple[str, ...]  # of the groups
+    wanted: int  # how many they are
     is_isolated: bool
     amounts: tuple[tuple[int, int], ...]  # class id, amount
     rows: Rows  # provider rows whose labels and units allow it, by host

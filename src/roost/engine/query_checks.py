@@ -273,7 +273,7 @@ class _Builder:
         where = "one provider" if len(members) == 1 else f"{len(members)} providers"
         return Family(
             reason=f"lack {asked} or more on {where}{labels}",
-            wanted=len(members), is_isolated=is_isolated,
+            suffixes=tuple(member.suffix for member in members), wanted=len(members), is_isolated=is_isolated,
             amounts=tuple(amounts),
             rows=rows, starts=starts, hosts=hosts,
         )  # fmt: skip

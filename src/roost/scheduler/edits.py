@@ -1,6 +1,6 @@
 """What could be asked instead: single changes of a request, none of which asks for more."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -81,8 +81,16 @@ def _smaller(flavor: Flavor, resource_class: str, amount: int) -> Flavor:
     )
 
 
-def fewer_groups(request: Request, query: CandidateQuery) -> Iterator[Edit]:
-    """Give requests that leave out one, two, … of several equal groups, down to one."""
+def fewer_groups(
+    request: Request, query: CandidateQuery, most: Mapping[tuple[str, ...], int] | None = None
+) -> Iterator[Edit]:
+    """Give requests that leave out one, two, … of several equal groups, down to one.
+
+    Args:
+        request: what is asked for.
+        query: what it asks of Placement.
+        most: how many of some equal groups any host could serve, by their suffixes.
+    """
     families: dict[tuple[object, ...], list[str]] = {}
     for group in query.groups:
         if group.suffix:
@@ -91,7 +99,10 @@ def fewer_groups(request: Request, query: CandidateQuery) -> Iterator[Edit]:
         resources = next(group.resources for group in query.groups if group.suffix == suffixes[0])
         asked = " and ".join(amount_text(name, amount) for name, amount in sorted(resources.items())) or "no resources"
         edited = request
-        for kept in range(len(suffixes) - 1, 0, -1):
+        first = min(len(suffixes) - 1, (most or {}).get(tuple(suffixes), len(suffixes)))
+        for suffix in suffixes[first + 1 :]:
+            edited = _without_group(edited, suffix)
+        for kept in range(first, 0, -1):
             edited = _without_group(edited, suffixes[kept])
             yield Edit(kind="groups", text=f"{kept} instead of {len(suffixes)} groups of {asked}", request=edited)
 

@@ -131,12 +131,21 @@ class Explainer:
             if change is not None:
                 found.append(change)
         if request.count > 1 or matrix.could_open(("amount", "group", "class", "search", "rule")):
-            found.extend(islice(self._fitting(edits.fewer_groups(request, query)), 1))
+            most = {} if request.count > 1 else self._most_groups(matrix)
+            found.extend(islice(self._fitting(edits.fewer_groups(request, query, most)), 1))
         for tried, subjects in _EDITS:
             # One of several instances may need what this one does not.
             if request.count > 1 or matrix.could_open(subjects):
                 found.extend(self._fitting(tried(request, self._state)))
         return sorted(found, key=lambda change: -change.hosts)
+
+    def _most_groups(self, matrix: Matrix) -> dict[tuple[str, ...], int]:
+        """Return how many of some equal groups any host could serve that lacks nothing else, by their suffixes."""
+        return {
+            check.suffixes: int(check.count(self._state)[matrix.only(at)].max(initial=0))
+            for at, check in enumerate(matrix.shape.fit.checks)
+            if isinstance(check, Family) and matrix.shape.fit.is_exact
+        }
 
     def _fitting(self, tried: Iterable[Edit]) -> Iterator[Change]:
         for edit in islice(tried, _EDITS_MAX):

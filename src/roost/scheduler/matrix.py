@@ -35,8 +35,8 @@ class Matrix:
 
     @cached_property
     def failures(self) -> Amounts:
-        """How many checks refuse each host: int16, shape (hosts,)."""
-        failures = np.zeros(len(self.alive), dtype=np.int16)
+        """How many checks refuse each host: int64, shape (hosts,)."""
+        failures: Amounts = np.zeros(len(self.alive), dtype=np.int64)
         for mask in self.masks:
             failures += ~mask
         return failures
