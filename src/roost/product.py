@@ -33,7 +33,7 @@ from roost.placement.service import Placement
 from roost.ports import Clock, IdKind, Random, Store
 from roost.scheduler import plugins, replaying
 from roost.scheduler.counting import BY, By, Counter, Progress
-from roost.scheduler.explaining import Explainer
+from roost.scheduler.explain import Explainer
 from roost.scheduler.fixed import FixedClock, FixedRandom
 from roost.scheduler.rules import Rules
 from roost.scheduler.select import Scheduler

@@ -34,7 +34,6 @@ from roost.model.request import Request
 from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
 from roost.ports import Clock, Documents, Placement, Random
-from roost.scheduler.explain import refusal_text
 from roost.scheduler.picks import (
     Allocations,
     Takes,
@@ -46,6 +45,7 @@ from roost.scheduler.picks import (
     takes_on,
 )
 from roost.scheduler.pipeline import TABLE, Ranked, Shape
+from roost.scheduler.reasons import refusal_text
 from roost.scheduler.replaying import standings
 from roost.scheduler.rules import Rules
 from roost.scheduler.shapes import Shapes

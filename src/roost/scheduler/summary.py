@@ -10,7 +10,7 @@ from roost.model.journal import EvidenceRow
 from roost.model.names import uuid_text
 from roost.model.request import Request
 from roost.model.summary import RefusedFor, Summary, Wanted
-from roost.scheduler.explain import bare_reason
+from roost.scheduler.reasons import bare_reason
 
 _request = msgspec.json.Decoder(Request)
 

@@ -1,0 +1,43 @@
+"""Reasons in words: the line of a refusal, and what it says without its numbers."""
+
+import re
+from collections.abc import Sequence
+
+from roost.model.decision import Stage
+
+_HOSTS_ASKED = re.compile(r"\A[0-9,]+ of [0-9,]+ hosts?(: |\Z)")
+_HOSTS_COUNTED = re.compile(r"\A[0-9,]+ (?=\D)")
+_ROOM = re.compile(r"; room for [0-9,]+ of [0-9,]+ instances\Z")
+# A part may hold commas of its own: the next one starts with its number of hosts.
+_PART_END = re.compile(r", (?=[0-9,]+ \D)")
+
+
+def refusal_text(stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) -> str:
+    """Say in one line what the hosts lack, counted per reason, most common first.
+
+    Args:
+        stages: one a check, in order.
+        found: instances that had their host before the one that found none.
+        wanted: instances asked for.
+
+    >>> refusal_text([Stage("search", 10, 4, "lack 2,048 MiB memory or more"), Stage("compute", 4, 0, "are down")])
+    '0 of 10 hosts: 6 lack 2,048 MiB memory or more, 4 are down'
+    """
+    hosts = stages[0].before if stages else 0
+    refusing = sorted(
+        (stage for stage in stages if stage.before > stage.after), key=lambda stage: stage.after - stage.before
+    )
+    counted = ", ".join(f"{stage.before - stage.after:,} {stage.reason}" for stage in refusing)
+    left = stages[-1].after if stages else 0
+    text = f"{left:,} of {hosts:,} hosts" + (f": {counted}" if counted else "")
+    return text if wanted == 1 else f"{text}; room for {found:,} of {wanted:,} instances"
+
+
+def bare_reason(line: str) -> str:
+    """Return the line of a refusal without its numbers of hosts and instances, its parts in alphabetical order.
+
+    >>> bare_reason("0 of 10,000 hosts: 6,120 lack 2,048 MiB memory or more, 3,880 lack trait CUSTOM_A")
+    'lack 2,048 MiB memory or more, lack trait CUSTOM_A'
+    """
+    parts = _PART_END.split(_HOSTS_ASKED.sub("", _ROOM.sub("", line.strip())))
+    return ", ".join(sorted({_HOSTS_COUNTED.sub("", part) for part in parts})) or "no reason given"
