@@ -59,7 +59,7 @@ def open_roost(
         store = MemoryStore()
     else:
         store = open_store(data / _DATABASE, settings=settings.store)
-    return Roost(store, settings)
+    return _served(store, settings)
 
 
 def open_reader(config: Path | None, data: Path | None, *, environ: Mapping[str, str]) -> Roost:
@@ -71,7 +71,8 @@ def open_reader(config: Path | None, data: Path | None, *, environ: Mapping[str,
         BadSettings: a setting is unknown or wrong.
         Unavailable: the database cannot be read; the message says why.
     """
-    return Roost(opening.open_reader(database_of(config, data, environ)), settings_of(config, environ))
+    settings = settings_of(config, environ)
+    return _served(opening.open_reader(database_of(config, data, environ)), settings)
 
 
 def open_scratch(settings: Settings, data: Path | None, *, random: Random) -> Roost:
@@ -82,7 +83,16 @@ def open_scratch(settings: Settings, data: Path | None, *, random: Random) -> Ro
     """
     lend_names()
     store: Store = MemoryStore() if data is None else open_store(data / _DATABASE, settings=settings.store)
-    return Roost(store, settings, random=random)
+    return _served(store, settings, random=random)
+
+
+def _served(store: Store, settings: Settings, *, random: Random | None = None) -> Roost:
+    """Return a Roost on a store; where that fails, the store is closed again."""
+    try:
+        return Roost(store, settings, random=random)
+    except BaseException:
+        store.close()
+        raise
 
 
 def unstored(settings: Settings, *, clock: Clock, random: Random) -> Roost:

@@ -92,13 +92,12 @@ def past(url: str, text: str) -> Past | None:
                 connection.close()
                 return None
             values = {"seen": seen.snapshot, "last": seen.last, "end": seen.last + _ATTEMPTS_MAX}
-            own = connection.execute(_OWN, values).fetchone()
+            row = connection.execute(_OWN, values).fetchone()
+            own = [] if row is None else decode_writes(row[0])
         except BaseException:
             connection.close()
             raise
-    return Past(
-        _closing(connection, _writes_between(connection, base, seen)), [] if own is None else decode_writes(own[0])
-    )
+    return Past(_closing(connection, _writes_between(connection, base, seen)), own)
 
 
 def _writes_between(connection: Connection, base: tuple[int, str], seen: _Seen) -> Iterator[Write]:

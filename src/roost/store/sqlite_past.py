@@ -22,8 +22,8 @@ _DROPPED_PER_CALL = 8
 _PART = "INSERT OR REPLACE INTO snapshot (position, part, made_at_s, seen, body) VALUES (?, ?, ?, '', ?)"
 # Whatever happened to the other parts meanwhile, a snapshot that lacks one is none.
 _HEAD = """
-INSERT INTO snapshot (position, part, made_at_s, seen, body) SELECT ?1, 0, ?2, '', x''
-WHERE (SELECT count(*) FROM snapshot WHERE position = ?1 AND part > 0) = ?3"""
+INSERT INTO snapshot (position, part, made_at_s, seen, body) SELECT ?, 0, ?, '', x''
+WHERE (SELECT count(*) FROM snapshot WHERE position = ? AND part > 0) = ?"""
 _SNAPSHOTS = """
 SELECT position, position, max(made_at_s), sum(length(body)), min(part) = 0 FROM snapshot
 GROUP BY position ORDER BY position"""
@@ -34,8 +34,13 @@ def load(path: Path) -> Loaded:
     """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
     with explained(path):
         connection = open_reader(path)
-        connection.execute("BEGIN")
-        return Loaded(_position(connection), _closing(connection, path, writes_of(_scan_of(connection))))
+        try:
+            connection.execute("BEGIN")
+            position = _position(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return Loaded(position, _closing(connection, path, writes_of(_scan_of(connection))))
 
 
 def past(path: Path, position: int) -> Past | None:
@@ -54,12 +59,13 @@ def past(path: Path, position: int) -> Past | None:
             if base is None or changes != position - base:
                 connection.close()
                 return None
-            own = connection.execute("SELECT body FROM feed WHERE position = ?", (position + 1,)).fetchone()
+            row = connection.execute("SELECT body FROM feed WHERE position = ?", (position + 1,)).fetchone()
+            own = [] if row is None else decode_writes(row[0])
         except BaseException:
             connection.close()
             raise
     writes = _closing(connection, path, _writes_between(connection, *between))
-    return Past(writes, [] if own is None else decode_writes(own[0]))
+    return Past(writes, own)
 
 
 def _writes_between(connection: sqlite3.Connection, base: int, position: int) -> Iterator[Write]:
@@ -117,7 +123,7 @@ def write_snapshot(path: Path) -> bool:
         reader.execute("ROLLBACK")
         # With the head all parts before it in the log become durable.
         writer.execute("PRAGMA synchronous = FULL")
-        is_whole = writer.execute(_HEAD, (position, made_at_s, count)).rowcount == 1
+        is_whole = writer.execute(_HEAD, (position, made_at_s, position, count)).rowcount == 1
         # The log has grown by a snapshot: better here than in the midst of the server's next commit.
         writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
         return is_whole
