@@ -14,9 +14,19 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     """Give a new, empty database."""
     if request.param == "memory":
         yield MemoryWorld()
-        return
+    else:
+        yield from _lasting(request, tmp_path)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def durable(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqliteWorld | PostgresWorld]:
+    """Give a new, empty database that lasts, and keeps snapshots."""
+    yield from _lasting(request, tmp_path)
+
+
+def _lasting(request: pytest.FixtureRequest, folder: Path) -> Iterator[SqliteWorld | PostgresWorld]:
     if request.param == "sqlite":
-        made: SqliteWorld | PostgresWorld = SqliteWorld(tmp_path / "roost.db")
+        made: SqliteWorld | PostgresWorld = SqliteWorld(folder / "roost.db")
     else:
         made = PostgresWorld(request.getfixturevalue("postgres_url"))
     yield made

@@ -85,14 +85,6 @@ def test_the_feed_from_the_first_snapshot_on_gives_what_the_tables_say(world):
     assert digest(state) == digest(roost.state) == digest(Current(world.open()).state)
 
 
-@pytest.fixture
-def durable(world):
-    """Give a world that keeps snapshots."""
-    if isinstance(world, MemoryWorld):
-        pytest.skip("nothing is durable")
-    return world
-
-
 def heads(world: SqliteWorld | PostgresWorld, store) -> list[int]:
     if isinstance(world, SqliteWorld):
         return [row[0] for row in store._connection.execute("SELECT position FROM snapshot WHERE part = 0 ORDER BY 1")]

@@ -24,15 +24,10 @@ from tests.products import kill, worker
 from tests.worlds import host, hosts, settings_of, wish
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def world(request, tmp_path):
+@pytest.fixture
+def world(durable):
     """Give a new, empty database that lasts."""
-    if request.param == "sqlite":
-        made = SqliteWorld(tmp_path / "roost.db")
-    else:
-        made = PostgresWorld(request.getfixturevalue("postgres_url"))
-    yield made
-    made.close()
+    return durable
 
 
 def url_of(world) -> str:

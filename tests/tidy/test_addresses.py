@@ -35,6 +35,7 @@ def test_a_lock_file_holds_names_and_versions_only(path):
 
 def test_paths_of_machines_are_told_from_routes():
     home, desk = "/home" + "/me/file", "/work" + "/desk/file"
+    take, host, answer = (f"/work{rest}" for rest in ("/take", "/{host}", "/answer"))
     assert MACHINE_PATH.search(f"see {home}")
     assert MACHINE_PATH.search(f'"{desk}"')
-    assert not MACHINE_PATH.search("POST /v1/work/take or /work/{host} or /work/answer")
+    assert not MACHINE_PATH.search(f"POST /v1{take} or {host} or {answer}")
