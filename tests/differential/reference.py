@@ -20,6 +20,7 @@ auth_strategy = noauth2
 [placement_database]
 connection = sqlite:///{folder}/placement.sqlite
 sync_on_startup = True
+sqlite_synchronous = False
 """
 
 
@@ -42,7 +43,8 @@ class Reference:
         self.folder = Path(tempfile.mkdtemp(prefix="roost-reference-"))
         (self.folder / "placement.conf").write_text(SETTINGS.format(folder=self.folder))
         self._process = subprocess.Popen(
-            [program, Path(__file__).with_name("serving.py"), self.folder],
+            # Isolated, so that the modules beside the script do not stand in for libraries of the same name.
+            [program, "-I", Path(__file__).with_name("serving.py"), self.folder],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.address = ""

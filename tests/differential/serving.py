@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -141,6 +142,7 @@ def begin(folder: Path, listening: socket.socket) -> int:
             os.close(waiting)
             serve(folder, listening, ready)
         finally:
+            traceback.print_exc()
             os._exit(1)
     os.close(ready)
     is_ready = os.read(waiting, 1)
