@@ -20,7 +20,7 @@ def ladder() -> Act:
         for route in ROUTES:
             yield from _ask(scene, route, minor)
     for route in ROUTES:
-        yield _latest(scene, route)
+        yield _latest(route)
 
 
 def _world(scene: Scene) -> Act:
@@ -66,7 +66,9 @@ def _ask(scene: Scene, route: Route, minor: int) -> Act:
             path = f"/resource_providers/{(yield from _stocked(scene, victim))}/inventories/VCPU"
         case "PUT /resource_providers/{provider}/aggregates":
             generation = yield from _generation(scene, HOST)
-            body = [AGGREGATE] if minor < 19 else {"aggregates": [AGGREGATE], "resource_provider_generation": generation}
+            body = (
+                [AGGREGATE] if minor < 19 else {"aggregates": [AGGREGATE], "resource_provider_generation": generation}
+            )
         case "PUT /resource_providers/{provider}/traits":
             generation = yield from _generation(scene, HOST)
             body = {"traits": ["COMPUTE_NODE"][: minor % 2], "resource_provider_generation": generation}
@@ -118,7 +120,7 @@ def _reshape(scene: Scene, minor: int) -> Act:
     yield scene.request("POST", "/reshaper", minor, body=body, headers=SERVICE)
 
 
-def _latest(scene: Scene, route: Route) -> Request:
+def _latest(route: Route) -> Request:
     path = route.path.format(provider=HOST, consumer=CONSUMERS[0], **{"class": "VCPU", "trait": "HW_CPU_X86_AVX"})
     headers = (("x-auth-token", "admin"), ("openstack-api-version", "placement latest"))
     return Request(method=route.method if route.method == "GET" else "GET", path=path, headers=headers)

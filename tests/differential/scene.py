@@ -31,21 +31,23 @@ class Scene:
         """Draw a minor version, the newest more often than each other."""
         return until if self.chance(0.4) else self.draw.randint(since, until)
 
-    def request(self, method: str, path: str, minor: int, *, body: object = None, raw: bytes | None = None,
-                query: list[tuple[str, str]] | None = None, token: str | None = "admin", headers: tuple[tuple[str, str], ...] = (),
+    def request(self, method: str, path: str, minor: int, *, body: object = None,
+                query: list[tuple[str, str]] | None = None, headers: tuple[tuple[str, str], ...] = (),
                 marks: frozenset[str] = frozenset(), generates: str | None = None) -> Request:  # fmt: skip
-        """Word a request: its version header, its token, its body as JSON."""
-        own: list[tuple[str, str]] = [] if token is None else [("x-auth-token", token)]
+        """Word a request: as an administrator, its body as JSON."""
+        own = [("x-auth-token", "admin")]
         if minor == MINOR_MAX and self.chance(0.2):
             own.append((VERSION, "placement latest"))
         elif minor > 0 or self.chance(0.5):
             own.append((VERSION, f"placement 1.{minor}"))
-        content = raw if raw is not None else None if body is None else json.dumps(body).encode()
+        content = None if body is None else json.dumps(body).encode()
         if content is not None:
             own.append(JSON)
         if query:
             path += "?" + "&".join(f"{quote(key)}={quote(value, safe=':,!')}" for key, value in query)
-        return Request(method=method, path=path, headers=(*own, *headers), body=content, marks=marks, generates=generates)
+        return Request(
+            method=method, path=path, headers=(*own, *headers), body=content, marks=marks, generates=generates
+        )
 
     def generation(self, provider: Provider) -> Generator[Request, Answer, int]:
         """Return a provider's generation, looked up where it is not known; now and then a wrong one."""

@@ -23,8 +23,10 @@ from urllib.parse import unquote_to_bytes
 Application = Callable[[dict[str, Any], Callable[..., object]], Iterable[bytes]]
 
 # What the application imports on its way up; imported once, before the processes part.
-HEAVY = ("sqlalchemy.orm", "alembic.command", "oslo_db.sqlalchemy.enginefacade", "oslo_middleware", "oslo_policy.policy",
-         "keystonemiddleware.auth_token", "webob", "routes", "jsonschema", "os_traits", "os_resource_classes")  # fmt: skip
+HEAVY = (
+    "sqlalchemy.orm", "alembic.command", "oslo_db.sqlalchemy.enginefacade", "oslo_middleware", "oslo_policy.policy",
+    "keystonemiddleware.auth_token", "webob", "routes", "jsonschema", "os_traits", "os_resource_classes",
+)  # fmt: skip
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -73,9 +73,9 @@ class World:
     def new_name(self) -> str:
         """Return the name of a new provider: mostly plain."""
         self.named += 1
-        return self.draw.choice(("host-{}", "host-{}", "host-{}", "Gäste {}", "机 {}", "a&b=<{}>", "\U0001f426{}")).format(
-            self.named
-        )
+        return self.draw.choice(
+            ("host-{}", "host-{}", "host-{}", "Gäste {}", "机 {}", "a&b=<{}>", "\U0001f426{}")
+        ).format(self.named)
 
     def any_provider(self, *, stranger: float = 0.04) -> Provider:
         """Return a provider, now and then one that does not exist."""

@@ -23,14 +23,16 @@ def draw_allocations(scene: Scene) -> Allocations:
             amount = _amount(scene, provider.inventories[name], left)
             if amount or scene.chance(0.05):
                 chosen.setdefault(provider.uuid, {})[name] = amount or 1
-    return chosen or {stocked[0].uuid: {sorted(stocked[0].inventories)[0]: 1}}
+    return chosen or {stocked[0].uuid: {min(stocked[0].inventories): 1}}
 
 
 def body_of(scene: Scene, minor: int, allocations: Allocations, generation: int | None) -> dict[str, Any]:
     """Word the allocations of one consumer as a version wants them."""
     draw = scene.draw
     if minor < 12:
-        words: list[Any] = [{"resource_provider": {"uuid": uuid}, "resources": held} for uuid, held in allocations.items()]
+        words: list[Any] = [
+            {"resource_provider": {"uuid": uuid}, "resources": held} for uuid, held in allocations.items()
+        ]
         body: dict[str, Any] = {"allocations": words}
     else:
         body = {"allocations": {uuid: {"resources": held} for uuid, held in allocations.items()}}

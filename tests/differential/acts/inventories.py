@@ -37,7 +37,11 @@ def replace(scene: Scene) -> Act:
     """Write all inventories of a provider."""
     world, draw = scene.world, scene.draw
     provider = world.any_provider()
-    kept = {name: each for name, each in provider.inventories.items() if world.used(provider.uuid, name) or scene.chance(0.5)}
+    kept = {
+        name: each
+        for name, each in provider.inventories.items()
+        if world.used(provider.uuid, name) or scene.chance(0.5)
+    }
     if scene.chance(0.05):
         kept = {}
     new = {world.any_class(): record(scene) for _ in range(draw.choice((0, 1, 2, 3)))}

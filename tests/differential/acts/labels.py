@@ -10,7 +10,9 @@ def aggregate(scene: Scene) -> Act:
     provider, minor = world.any_provider(), scene.minor(1)
     chosen = draw.sample(world.aggregates, draw.choice((0, 1, 1, 2, 3)))
     if scene.chance(0.04):
-        chosen.append(draw.choice((world.new_uuid(), chosen[0] if chosen else "x", "no-uuid", world.new_uuid().upper())))
+        chosen.append(
+            draw.choice((world.new_uuid(), chosen[0] if chosen else "x", "no-uuid", world.new_uuid().upper()))
+        )
     body: object = chosen
     if (minor >= 19) != scene.chance(0.02):
         generation = yield from scene.generation(provider)
@@ -58,7 +60,16 @@ def unlabel(scene: Scene) -> Act:
 def list_traits(scene: Scene) -> Act:
     """List traits by some filters."""
     one, other = scene.world.any_trait(), scene.world.any_trait()
-    names = (f"in:{one},{other}", f"in:{one}", "startswith:CUSTOM_", "startswith:HW_CPU", one, "has:x", "in:", "startswith:")
+    names = (
+        f"in:{one},{other}",
+        f"in:{one}",
+        "startswith:CUSTOM_",
+        "startswith:HW_CPU",
+        one,
+        "has:x",
+        "in:",
+        "startswith:",
+    )
     query = [("name", scene.draw.choice(names))] if scene.chance(0.7) else []
     if scene.chance(0.5):
         query.append(("associated", scene.draw.choice(("true", "True", "false", "FALSE", "true", "false", "yes"))))

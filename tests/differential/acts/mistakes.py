@@ -8,23 +8,27 @@ from tests.differential.exchange import Request
 from tests.differential.scene import JSON, VERSION, Act, ActOf, Scene
 
 MALFORMED = (
-    b"{", b"", b" ", b"}", b"[", b"{'a': 1}", b'{"a": }', b'{"a" 1}', b'{"a": 1,}', b'{"a": 1} x', b"{a: 1}", b"\xff\xfe",
+    b"{", b"", b" ", b"}", b"[", b"{'a': 1}", b'{"a": }', b'{"a" 1}', b'{"a": 1,}', b'{"a": 1} x', b"{a: 1}",
+    b"\xff\xfe",
     b'{"a": "\xff"}', b'\xef\xbb\xbf{"a": 1}', b'{"a": "b\nc"}', b'{"a": "\\q"}', b'{"a": NaN}', b"nul", b"01", b"-",
     b'"abc', b"null", b"[]", b'"x"', b"1", b"true", b'{"a":1,"a":2}', b"// c\n{}", b"\x00", b"[1,", b'{"a": [}',
 )  # fmt: skip
 VERSIONS = (
-    "placement 1.40", "placement 2.0", "placement 0.9", "placement 1", "placement 1.2.3", "placement pony.horse", "placement",
+    "placement 1.40", "placement 2.0", "placement 0.9", "placement 1", "placement 1.2.3", "placement pony.horse",
+    "placement",
     "compute 2.1", "compute 2.1, placement 1.4", "placement 1.4, placement 1.5", "placement 1.x", "1.10", "latest", ",",
 )  # fmt: skip
 ACCEPTS = (
-    "text/html", "text/plain", "application/xml", "*/*", "application/json", "application/*", "text/html, application/json",
+    "text/html", "text/plain", "application/xml", "*/*", "application/json", "application/*",
+    "text/html, application/json",
     "application/json;q=0", "text/plain;q=0.5, */*;q=0.1", "text/*",
 )  # fmt: skip
 TYPES = ("text/plain", "application/json; charset=utf-8", "APPLICATION/JSON", "application/xml", "json", "")
 TOKENS = ("admin", "admin:p1", "bob", "bob:p1", ":", "a:b:c", "ADMIN")
 ROLES = ("admin", "service", "reader", "member,admin", "Admin", "")
 VALUES: tuple[Any, ...] = (
-    None, "", "x", -1, 0, 1.5, 2.0, True, [], {}, [1], {"a": 1}, 10**30, "x" * 300, "\u00e9\U0001f600", 2_147_483_648, "no uuid",
+    None, "", "x", -1, 0, 1.5, 2.0, True, [], {}, [1], {"a": 1}, 10**30, "x" * 300, "\u00e9\U0001f600", 2_147_483_648,
+    "no uuid",
 )  # fmt: skip
 
 
@@ -79,7 +83,9 @@ def _value(scene: Scene, request: Request) -> Request:
 def _key(scene: Scene, request: Request) -> Request:
     """Add something to the query."""
     draw = scene.draw
-    added = draw.choice(("bogus=1", "bogus", "=", "limit=1", "name=%C3%A4", "uuid=1", "project_id=p1", "&&", "x%5B%5D=1", "name=a;b"))
+    added = draw.choice(
+        ("bogus=1", "bogus", "=", "limit=1", "name=%C3%A4", "uuid=1", "project_id=p1", "&&", "x%5B%5D=1", "name=a;b")
+    )
     return replace(request, path=f"{request.path}{'&' if '?' in request.path else '?'}{added}")
 
 
@@ -93,7 +99,9 @@ def _path(scene: Scene, request: Request) -> Request:
 
 
 def _method(scene: Scene, request: Request) -> Request:
-    return replace(request, method=scene.draw.choice(("PATCH", "OPTIONS", "HEAD", "POST", "PUT", "DELETE", "GET", "BREW")))
+    return replace(
+        request, method=scene.draw.choice(("PATCH", "OPTIONS", "HEAD", "POST", "PUT", "DELETE", "GET", "BREW"))
+    )
 
 
 def _version(scene: Scene, request: Request) -> Request:
@@ -144,12 +152,15 @@ def _with(request: Request, name: str, value: str) -> Request:
 
 
 def _places(document: Any) -> Any:
-    pairs = document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    pairs = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
     for key, value in pairs:
         yield document, key
         yield from _places(value)
 
 
 WAYS = (
-    _malformed, _value, _value, _value, _value, _key, _path, _method, _version, _accept, _content_type, _token, _length, _two,
+    _malformed, _value, _value, _value, _value, _key, _path, _method, _version, _accept, _content_type, _token, _length,
+    _two,
 )  # fmt: skip

@@ -1,5 +1,6 @@
 """Reshapes: inventory moves from a provider to its children, and takes its allocations along."""
 
+from collections.abc import Generator
 from dataclasses import asdict
 from typing import Any
 
@@ -7,7 +8,6 @@ from tests.differential.acts import allocations, inventories
 from tests.differential.exchange import Answer, Request
 from tests.differential.scene import Act, Scene
 from tests.differential.worlds import Provider, Record
-from collections.abc import Generator
 
 SERVICE = (("x-roles", "service"),)
 
@@ -15,7 +15,7 @@ SERVICE = (("x-roles", "service"),)
 def move(scene: Scene) -> Act:
     """Move a class from a provider to another one of its tree, or any other; all who hold it follow, or nearly all."""
     world, draw = scene.world, scene.draw
-    givers = [provider for provider in world.stocked()]
+    givers = world.stocked()
     if not givers:
         return
     giver = draw.choice(givers)
@@ -78,7 +78,9 @@ def overfull(scene: Scene) -> Act:
     yield scene.request("POST", "/reshaper", scene.minor(30), body=body, headers=SERVICE)
 
 
-def _reshape(scene: Scene, minor: int, after: dict[str, dict[str, Record]], held: dict[str, allocations.Allocations]) -> Act:
+def _reshape(
+    scene: Scene, minor: int, after: dict[str, dict[str, Record]], held: dict[str, allocations.Allocations]
+) -> Act:
     world = scene.world
     words: dict[str, Any] = {}
     for uuid, records in after.items():
