@@ -93,7 +93,7 @@ def _path(scene: Scene, request: Request) -> Request:
     path, mark, query = request.path.partition("?")
     changed = scene.draw.choice((
         f"{path}/", f"/{path}", f"{path}//", f"{path}/bogus", path.upper(), path.replace("_", "%5F"), path[:-1],
-        f"{path}%0A", path.replace("e", "%65", 1), f"{path}%2F", "/nonexistent", f"{path}.json",
+        f"{path}%0A" if request.method == "GET" else f"{path}%20", path.replace("e", "%65", 1), f"{path}%2F", "/nonexistent", f"{path}.json",
     ))  # fmt: skip
     return replace(request, path=changed + mark + query)
 
