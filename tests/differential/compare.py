@@ -122,10 +122,14 @@ def _of_headers(reference: dict[str, str], subject: dict[str, str]) -> list[Diff
         forms = [_form(form, each.get(name)) for each in (reference, subject)]
         if forms[0] != forms[1]:
             found.append(Difference(f"header {name}", reference.get(name), subject.get(name)))
-    times = [parsedate_to_datetime(each["last-modified"]) for each in (reference, subject) if "last-modified" in each]
-    if not found and len(times) == 2 and abs(times[0] - times[1]).total_seconds() > AGE_DIFFERENCE_S_MAX:
-        found.append(Difference("header last-modified", *(each["last-modified"] for each in (reference, subject))))
+    if not found and "last-modified" in reference and _seconds_apart(reference, subject) > AGE_DIFFERENCE_S_MAX:
+        found.append(Difference("header last-modified", reference["last-modified"], subject["last-modified"]))
     return found
+
+
+def _seconds_apart(reference: dict[str, str], subject: dict[str, str]) -> float:
+    one, other = (parsedate_to_datetime(each["last-modified"]) for each in (reference, subject))
+    return abs((one - other).total_seconds())
 
 
 def _of_values(place: str, reference: Any, subject: Any) -> list[Difference]:
