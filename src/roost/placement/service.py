@@ -10,7 +10,6 @@ from roost.errors import BadRequest, NotFound
 from roost.model import names
 from roost.model.group import GUARDED_POLICIES
 from roost.model.journal import (
-    CLASS_BITS,
     Claim,
     InventoryRow,
     Item,
@@ -28,10 +27,6 @@ from roost.model.provider import Inventory, ProviderSpec
 from roost.placement.current import Current
 from roost.ports import IdKind
 
-# Custom classes are numbered from here, as the field does, so that standard ones can still come.
-_FIRST_CUSTOM_CLASS = 10_000
-# Numbers of traits lie beyond those that a resource class can have, since all symbols share one table.
-_FIRST_TRAIT = 1 << CLASS_BITS
 _BATCH = 1000
 _NAME_MAX = 200  # as in the Placement API
 
@@ -79,16 +74,9 @@ class Placement:
         _check_names(new_classes, new_traits)
         if not new_classes and not new_traits:
             return
-        known_classes = self.state.class_ids
-        next_class = max([_FIRST_CUSTOM_CLASS, *(known_classes.id_of(name) or 0 for name in known_classes)]) + 1
-        known_traits = self.state.trait_ids
-        next_trait = max([_FIRST_TRAIT, *(known_traits.id_of(name) or 0 for name in known_traits)]) + 1
-        if next_class + len(new_classes) >= _FIRST_TRAIT:
-            raise BadRequest(f"there are {_FIRST_TRAIT - _FIRST_CUSTOM_CLASS:,} custom resource classes already")
-        writes: list[Write] = [
-            PutSymbol("resource_class", number, name) for number, name in enumerate(new_classes, start=next_class)
-        ]
-        writes += [PutSymbol("trait", number, name) for number, name in enumerate(new_traits, start=next_trait)]
+        number = self._current.new_symbol
+        writes = [PutSymbol("resource_class", number("resource_class"), name) for name in new_classes]
+        writes += [PutSymbol("trait", number("trait"), name) for name in new_traits]
         self._current.write(writes)
 
     def create_providers(self, specs: Sequence[ProviderSpec]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from roost.api.placement import versions
-from roost.api.placement.handlers import providers, root
+from roost.api.placement.handlers import aggregates, providers, resource_classes, root, traits, usages
 from roost.api.placement.request import Handler
 from roost.api.placement.versions import Version
 
@@ -30,6 +30,66 @@ _TABLE: dict[str, dict[str, Route]] = {
     },
     "/resource_providers/{uuid}": {
         "GET": Route(handler=providers.show, policy="placement:resource_providers:show"),
+    },
+    "/resource_providers/{uuid}/aggregates": {
+        "GET": Route(
+            handler=aggregates.show, policy="placement:resource_providers:aggregates:list", since=versions.AGGREGATES
+        ),
+        "PUT": Route(
+            handler=aggregates.replace,
+            policy="placement:resource_providers:aggregates:update",
+            since=versions.AGGREGATES,
+        ),
+    },
+    "/resource_providers/{uuid}/traits": {
+        "GET": Route(
+            handler=traits.show_worn, policy="placement:resource_providers:traits:list", since=versions.TRAITS
+        ),
+        "PUT": Route(handler=traits.wear, policy="placement:resource_providers:traits:update", since=versions.TRAITS),
+        "DELETE": Route(
+            handler=traits.take_off, policy="placement:resource_providers:traits:delete", since=versions.TRAITS
+        ),
+    },
+    "/resource_providers/{uuid}/usages": {
+        "GET": Route(handler=usages.show, policy="placement:resource_providers:usages"),
+    },
+    "/resource_classes": {
+        "GET": Route(
+            handler=resource_classes.list_classes,
+            policy="placement:resource_classes:list",
+            since=versions.RESOURCE_CLASSES,
+        ),
+        "POST": Route(
+            handler=resource_classes.create,
+            policy="placement:resource_classes:create",
+            since=versions.RESOURCE_CLASSES,
+        ),
+    },
+    "/resource_classes/{name}": {
+        "GET": Route(
+            handler=resource_classes.show, policy="placement:resource_classes:show", since=versions.RESOURCE_CLASSES
+        ),
+        "PUT": Route(
+            handler=resource_classes.update,
+            policy="placement:resource_classes:update",
+            since=versions.RESOURCE_CLASSES,
+        ),
+        "DELETE": Route(
+            handler=resource_classes.delete,
+            policy="placement:resource_classes:delete",
+            since=versions.RESOURCE_CLASSES,
+        ),
+    },
+    "/traits": {
+        "GET": Route(handler=traits.list_traits, policy="placement:traits:list", since=versions.TRAITS),
+    },
+    "/traits/{name}": {
+        "GET": Route(handler=traits.show, policy="placement:traits:show", since=versions.TRAITS),
+        "PUT": Route(handler=traits.ensure, policy="placement:traits:update", since=versions.TRAITS),
+        "DELETE": Route(handler=traits.delete, policy="placement:traits:delete", since=versions.TRAITS),
+    },
+    "/usages": {
+        "GET": Route(handler=usages.show_owned, policy="placement:usages", since=versions.USAGES_OF_PROJECTS),
     },
 }
 
