@@ -51,10 +51,10 @@ def test_a_trait_is_put_shown_and_deleted(api, version):
 def test_only_custom_traits_are_put(api, name):
     before = names(api)
     put = api.put(f"/traits/{name}")
-    assert (put.status, put.text) == (
-        400,
+    assert put.status == 400
+    assert put.text == (
         "The trait is invalid. A valid trait must be no longer than 255 characters, start with the prefix "
-        '"CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"',
+        '"CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"'
     )
     assert names(api) == before
 

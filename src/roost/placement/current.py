@@ -16,7 +16,7 @@ from roost.ports import IdKind, Store
 _BLOCK = 4096
 # All symbols share one table, so the numbers of each kind have a range of their own. Custom classes begin where the
 # field lets them, so that standard ones can still come; an inventory's identity has no room for more classes.
-FIRST_NUMBERS = {"resource_class": 10_000, "trait": 1 << CLASS_BITS, "consumer_type": 1 << 40}
+FIRST_NUMBERS = {"resource_class": 10_000, "trait": 1 << CLASS_BITS, "consumer_type": 1 << 32}
 # What a decision takes identities of.
 _DECIDING: tuple[IdKind, ...] = ("consumer", "decision", "document")
 
@@ -144,7 +144,8 @@ class Current:
         number = max(self.state.symbols(kind).highest, self._numbered.get(kind, 0), FIRST_NUMBERS[kind]) + 1
         if kind == "resource_class" and number >= FIRST_NUMBERS["trait"]:
             self._numbered.clear()  # Most of these will not have been used.
-            raise BadRequest("no more custom resource classes can be made: every number was used once")
+            room = FIRST_NUMBERS["trait"] - FIRST_NUMBERS[kind] - 1
+            raise BadRequest(f"{room:,} custom resource classes were created already")
         self._numbered[kind] = number
         return number
 

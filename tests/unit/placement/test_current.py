@@ -56,7 +56,7 @@ def test_numbers_of_classes_end():
     full = Current(store.peer())
     for _ in range(2):
         assert full.new_symbol("resource_class") == last
-        with pytest.raises(BadRequest, match="no more custom resource classes"):
+        with pytest.raises(BadRequest, match="55,535 custom resource classes were created already"):
             full.new_symbol("resource_class")
 
 
