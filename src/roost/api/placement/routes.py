@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from roost.api.placement import versions
 from roost.api.placement.handlers import aggregates, providers, resource_classes, root, traits, usages
@@ -19,17 +18,25 @@ class Route:
     since: Version = versions.OLDEST
     # Whether the path is known, but not the method, before ``since``.
     is_method_new: bool = False
+    # From which version on it neither shows nor reads anything, so that media types do not matter; None: none.
+    silent_since: Version | None = None
+
+    def is_silent(self, version: Version) -> bool:
+        """Say whether it neither shows nor reads anything in a version."""
+        return self.silent_since is not None and version >= self.silent_since
 
 
 # In the order in which the header ``allow`` lists the methods.
 _TABLE: dict[str, dict[str, Route]] = {
-    "/": {"GET": Route(handler=root.versions_document, policy=None)},
+    "/": {"GET": Route(handler=root.versions_document, policy=None, silent_since=versions.OLDEST)},
     "/resource_providers": {
         "GET": Route(handler=providers.list_providers, policy="placement:resource_providers:list"),
         "POST": Route(handler=providers.create, policy="placement:resource_providers:create"),
     },
     "/resource_providers/{uuid}": {
         "GET": Route(handler=providers.show, policy="placement:resource_providers:show"),
+        "DELETE": Route(handler=providers.delete, policy="placement:resource_providers:delete"),
+        "PUT": Route(handler=providers.update, policy="placement:resource_providers:update"),
     },
     "/resource_providers/{uuid}/aggregates": {
         "GET": Route(
@@ -132,7 +139,7 @@ def find(path: str) -> tuple[Mapping[str, Route], dict[str, str]] | None:
         if fixed is not None:
             node = fixed
         elif node.parameter is not None and step:
-            parameters[node.name] = unquote(step)
+            parameters[node.name] = step
             node = node.parameter
         else:
             return None
