@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import msgspec
 import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -98,19 +99,39 @@ def histories(draw):
         for _ in range(draw(st.integers(1, 6))):
             writes = []
             for _ in range(draw(st.integers(0, 2))):
-                kind = draw(st.sampled_from(["claim"] * 4 + ["release"] * 3 + ["other"]))
+                kind = draw(st.sampled_from(["claim"] * 4 + ["release"] * 3 + ["replacement"] * 2 + ["other"]))
                 if kind == "claim":
                     drawn.append(draw(claims()))
                     writes.append(drawn[-1])
                 elif kind == "release" and drawn:
                     one = draw(st.sampled_from(drawn))
                     frees = one.takes if draw(st.integers(0, 5)) else one.takes[1:]
-                    writes.append(Release([row.id for row in one.consumers], list(frees), list(one.places)))
+                    writes.append(_release(one, frees=frees, raised=draw(st.lists(numbers, max_size=1))))
+                elif kind == "replacement" and drawn:
+                    one, drawn_next = draw(st.sampled_from(drawn)), draw(claims())
+                    drawn.append(_successor(one, drawn_next, number=10 + len(drawn)))
+                    writes += [_release(one, frees=one.takes), drawn[-1]]
                 else:
                     writes.append(draw(other))
             items.append(Item(tuple(writes), tuple(map(evidence, draw(st.sets(numbers, max_size=1))))))
         commits.append(items)
     return commits
+
+
+def _release(claim, *, frees, raised=()):
+    return Release([row.id for row in claim.consumers], list(frees), list(claim.places), list(raised))
+
+
+def _successor(old, drawn, *, number):
+    """Let the first consumer of a drawn claim follow one of another claim, under a number of its own."""
+    first = drawn.consumers[0].id
+    instances = [msgspec.structs.replace(each, consumer_id=number) for each in drawn.instances]
+    return Claim(
+        [ConsumerRow(number, old.consumers[0].uuid, "", "", 0, 2)],
+        [(number, *take[1:]) for take in drawn.takes if take[0] == first],
+        instances[:1],
+        drawn.places,
+    )
 
 
 _START = [

@@ -67,11 +67,12 @@ def take(state: State, claim: Claim) -> None:
     occupy(state, claim)
 
 
-def raise_generations(state: State, claim: Claim, by: int = 1) -> None:
-    """Count a claim in the generation of every provider it names."""
+def raise_generations(state: State, claim: Claim | Release, by: int = 1) -> None:
+    """Count a claim in the generation of every provider it names, and a release in those that it says."""
     generation = state.providers.generation.data
     row_of_id = state.providers.row_of_id
-    for provider_id in {inventory_id >> CLASS_BITS for _, inventory_id, _ in claim.takes}:
+    raised = claim.raised if isinstance(claim, Release) else {take[1] >> CLASS_BITS for take in claim.takes}
+    for provider_id in raised:
         generation[row_of_id[provider_id]] += by
 
 
@@ -108,9 +109,10 @@ def _settle_in(
 def release(state: State, freed: Release) -> None:
     """Let consumers give back what they hold, and end with their instances.
 
-    Everything comes from the columns, so a release that was applied here before, and is now read from the
-    feed of another process that was faster, changes nothing.
+    What they hold comes from the columns, so a release that was applied here before, and is now read from the
+    feed of another process that was faster, changes no more than generations.
     """
+    raise_generations(state, freed)
     for consumer_id in freed.consumer_ids:
         _vacate(state, consumer_id)
 

@@ -176,11 +176,15 @@ class Claim(msgspec.Struct, frozen=True, array_like=True, tag="claim"):
 
 
 class Release(msgspec.Struct, frozen=True, array_like=True, tag="release"):
-    """Consumers give back all they hold, and end with their instances. No generation rises."""
+    """Consumers give back all they hold, and end with their instances.
+
+    What a consumer holds is replaced by one item: its release, then the claim of a new one with the same uuid.
+    """
 
     consumer_ids: list[int]
     frees: list[tuple[int, int, int]]  # consumer id, inventory id, amount >= 1
     places: list[Place] = []  # limit unused
+    raised: list[int] = []  # providers whose generation rises by one
 
 
 Write = (

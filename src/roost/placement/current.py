@@ -159,7 +159,8 @@ class Current:
     def flush(self) -> list[Refusal | None]:
         """Make durable what is staged; return one verdict an item, in the order of staging.
 
-        Refused claims are taken back from the columns. A refused release was done by another process.
+        Refused claims are taken back from the columns. A refused release was done by another process, which
+        counted it.
 
         Raises:
             Unavailable: nothing is known to be durable, and the columns will be read again.
@@ -179,6 +180,8 @@ class Current:
                 for write in item.writes:
                     if isinstance(write, Claim):
                         undo(self.state, write)
+                    elif isinstance(write, Release):
+                        raise_generations(self.state, write, by=-1)
         return committed.refusals
 
     def drop(self) -> None:

@@ -73,13 +73,13 @@ def write_batch(connection: sqlite3.Connection, batch: Batch) -> bool:
                 return False
         if batch.places and not _write_places(connection, batch):
             return False
-        if batch.consumers:
-            many(_INSERT["consumer"], batch.consumers.values())
-            many(_INSERT["allocation"], batch.allocations)
-            if batch.instances:
-                many(_INSERT["instance"], batch.instances)
         if batch.released and not _write_releases(connection, batch):
             return False
+        if not _write_consumers(connection, batch):
+            return False
+        many(_INSERT["allocation"], batch.allocations)
+        if batch.instances:
+            many(_INSERT["instance"], batch.instances)
         if batch.documents:
             many(_INSERT["document"], batch.documents)
         if batch.decisions:
@@ -104,8 +104,21 @@ def _write_releases(connection: sqlite3.Connection, batch: Batch) -> bool:
         many(_FREE, batch.frees).rowcount == len(batch.frees)
         and many(_DELETE_HOLDING, own).rowcount == 0  # They held nothing else.
         and many(_DELETE_INSTANCE, own).rowcount >= 0
-        and many(_DELETE_CONSUMER, own).rowcount == len(own)
     )
+
+
+def _write_consumers(connection: sqlite3.Connection, batch: Batch) -> bool:
+    """Write who goes and who comes, in order: a uuid is free for the next one only once its consumer has gone."""
+    many, gone, come = connection.executemany, [(number,) for number in batch.released], list(batch.consumers.values())
+    released = inserted = 0
+    for until_released, until_inserted in (*batch.turns, (len(gone), len(come))):
+        own = gone[released:until_released]
+        if own and many(_DELETE_CONSUMER, own).rowcount != len(own):
+            return False
+        if until_inserted > inserted:
+            many(_INSERT["consumer"], come[inserted:until_inserted])
+        released, inserted = until_released, until_inserted
+    return True
 
 
 def read_touched(connection: sqlite3.Connection, touched: Touched) -> Shelves:

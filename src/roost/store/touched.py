@@ -80,6 +80,7 @@ def _release(touched: Touched, release: Release) -> None:
         touched.look("allocation", "consumer_id", consumer_id)
         touched.look("instance", "consumer_id", consumer_id)
     touched.stock_ids.update(inventory_id for _, inventory_id, _ in release.frees)
+    touched.stock_ids.update(map(slot_of, release.raised))
     for place in release.places:
         touched.place_keys.add((place.group_id, place.scope))
 

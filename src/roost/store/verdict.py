@@ -106,11 +106,14 @@ def _takes(shelves: Shelves, takes: list[tuple[int, int, int]]) -> Refusal | Non
         if inventory_id in holding:
             return Refusal("duplicate", "allocation", consumer_id)
         stock = shelves.stocks.get(inventory_id)
-        refusal = _fits(stock, inventory_id, amount)
+        refusal = _is_allowed(stock, inventory_id, amount)
         if refusal is not None or stock is None:
             return refusal
+        fuller = stock.with_used(stock.used + amount)
+        if _is_overfull(shelves, fuller):
+            return Refusal("capacity", "inventory", inventory_id)
         holding[inventory_id] = amount
-        shelves.stocks.put(stock.with_used(stock.used + amount))
+        shelves.stocks.put(fuller)
     for consumer_id, holding in held.items():
         shelves.holdings.put(Holding(consumer_id, tuple(sorted(holding.items()))))
     for provider_id in {inventory_id >> CLASS_BITS for _, inventory_id, _ in takes}:
@@ -118,14 +121,20 @@ def _takes(shelves: Shelves, takes: list[tuple[int, int, int]]) -> Refusal | Non
     return None
 
 
-def _fits(stock: Stock | None, inventory_id: int, amount: int) -> Refusal | None:
+def _is_allowed(stock: Stock | None, inventory_id: int, amount: int) -> Refusal | None:
     if stock is None or inventory_id & _SLOT_MASK == GENERATION_SLOT:
         return Refusal("missing", "inventory", inventory_id)
     if amount < 1 or not stock.min_unit <= amount <= stock.max_unit or amount % stock.step_size != 0:
         return Refusal("units", "inventory", inventory_id)
-    if stock.used + amount > (stock.total - stock.reserved) * stock.allocation_ratio:
-        return Refusal("capacity", "inventory", inventory_id)
     return None
+
+
+def _is_overfull(shelves: Shelves, stock: Stock) -> bool:
+    """Say whether more is used than there may be, and more than before this item: an excess may shrink."""
+    if stock.used <= (stock.total - stock.reserved) * stock.allocation_ratio:
+        return False
+    before = shelves.stocks.before(stock.id)
+    return before is None or stock.used > before.used
 
 
 def _take_place(shelves: Shelves, place: Place) -> Refusal | None:
@@ -164,6 +173,10 @@ def _release(shelves: Shelves, release: Release) -> Refusal | None:
         if seat is None or seat.holder != place.holder or not 1 <= place.members <= seat.members:
             return Refusal("place", "place", place.group_id)
         shelves.seats.put(Seat(place.group_id, place.scope, place.holder, seat.members - place.members))
+    for provider_id in release.raised:
+        if shelves.stocks.get(slot_of(provider_id)) is None:
+            return Refusal("missing", "provider", provider_id)
+        _bump(shelves, provider_id)
     return None
 
 
