@@ -6,6 +6,7 @@ from roost.model.journal import (
     Claim,
     ConsumerRow,
     DropProvider,
+    DropSymbol,
     InstanceRow,
     InventoryRow,
     Place,
@@ -17,6 +18,7 @@ from roost.model.journal import (
     PutSymbol,
     PutTraits,
     Release,
+    RenameSymbol,
 )
 from roost.ports import Store
 from tests.contract.stores import (
@@ -375,6 +377,62 @@ def test_names_are_unique(small: Store) -> None:
         "duplicate",
     ]
     assert commit(small, item(PutDocument(2, "image", b"f", b"")), item(claim(1, (inventory(1), 1)))) == ["", ""]
+
+
+def test_a_name_in_use_stays(small: Store) -> None:
+    names = [
+        PutSymbol("resource_class", CPU, "VCPU"),
+        PutSymbol("trait", 70_000, "CUSTOM_T"),
+        PutTraits(1, 1, [70_000]),
+    ]
+    assert commit(small, item(*names), item(PutSymbol("consumer_type", 1 << 32, "INSTANCE"))) == ["", ""]
+    for drop in (DropSymbol("resource_class", CPU), DropSymbol("trait", 70_000)):
+        assert commit(small, item(drop)) == ["in_use"]
+    assert commit(small, item(DropSymbol("consumer_type", 1 << 32))) == ["in_use"]
+    assert commit(small, item(DropSymbol("trait", CPU)), item(DropSymbol("trait", 9))) == ["missing", "missing"]
+    bare = [item(offer(1, expected=2, memory=1)), item(offer(2, expected=1)), item(PutTraits(1, 3, []))]
+    drops = [item(DropSymbol("resource_class", CPU)), item(DropSymbol("trait", 70_000))]
+    assert commit(small, *bare, *drops, *drops) == ["", "", "", "", "", "missing", "missing"]
+
+
+def test_several_names_are_dropped_at_once(small: Store) -> None:
+    traits = [PutSymbol("trait", number, f"CUSTOM_{number}") for number in (70_000, 70_001, 70_002)]
+    assert commit(small, item(*traits, PutTraits(1, 1, [70_000, 70_001]), PutTraits(2, 1, [70_001]))) == [""]
+    drops = [item(DropSymbol("trait", number)) for number in (70_000, 70_001, 70_002)]
+    assert commit(small, item(PutTraits(1, 2, [70_001])), *drops) == ["", "", "in_use", ""]
+    assert [row[1:] for row in state(small)["DropSymbol"]] == [["trait", 70_000], ["trait", 70_002]]
+
+
+def test_the_number_of_a_dropped_name_is_never_used_again(small: Store) -> None:
+    names = [PutSymbol("resource_class", 5, "CUSTOM_A"), PutSymbol("trait", 70_000, "CUSTOM_A")]
+    assert commit(small, item(*names)) == [""]
+    assert commit(small, item(DropSymbol("resource_class", 5)), item(DropSymbol("trait", 70_000))) == ["", ""]
+    offered = PutInventories(1, 1, [InventoryRow(CPU, 8, 0, 1, 8, 1, 1.0), InventoryRow(5, 8, 0, 1, 8, 1, 1.0)])
+    assert commit(small, item(offered), item(PutTraits(1, 1, [70_000]))) == ["missing", "missing"]
+    assert commit(small, *map(item, names)) == ["duplicate", "duplicate"]
+    again = [PutSymbol("resource_class", 6, "CUSTOM_A"), PutSymbol("trait", 70_001, "CUSTOM_A")]
+    assert commit(small, *map(item, again)) == ["", ""]
+    assert commit(small, item(DropSymbol("resource_class", 6)), item(DropSymbol("trait", 70_001))) == ["", ""]
+
+
+def test_a_name_can_be_changed_to_one_that_is_free(small: Store) -> None:
+    names = [PutSymbol("resource_class", 5, "CUSTOM_A"), PutSymbol("resource_class", 6, "CUSTOM_B")]
+    assert commit(small, item(*names)) == [""]
+    assert commit(small, item(RenameSymbol("resource_class", 5, "CUSTOM_B"))) == ["duplicate"]
+    renames = [RenameSymbol("resource_class", 5, "CUSTOM_C"), RenameSymbol("resource_class", 6, "CUSTOM_A")]
+    assert commit(small, *map(item, renames), item(RenameSymbol("trait", 5, "CUSTOM_D"))) == ["", "", "missing"]
+    assert state(small)["PutSymbol"] == [
+        ["symbol", "resource_class", 5, "CUSTOM_C"],
+        ["symbol", "resource_class", 6, "CUSTOM_A"],
+    ]
+
+
+def test_aggregates_may_be_replaced_without_counting(small: Store) -> None:
+    assert commit(small, item(PutMembership(1, 0, [4], raises=False))) == ["generation"]
+    changes = [PutMembership(1, 1, [4], raises=False), PutMembership(1, 1, [5], raises=False)]
+    assert commit(small, *map(item, changes), item(offer(1, expected=1, cpu=8))) == ["", "", ""]
+    assert generations(small)[1] == 2
+    assert [row[3] for row in state(small)["PutMembership"]] == [[5]]
 
 
 def test_identities_never_come_twice(world: World) -> None:

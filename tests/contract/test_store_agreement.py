@@ -13,6 +13,7 @@ from roost.model.journal import (
     Claim,
     ConsumerRow,
     DropProvider,
+    DropSymbol,
     InstanceRow,
     InventoryRow,
     Item,
@@ -26,6 +27,7 @@ from roost.model.journal import (
     PutSymbol,
     PutTraits,
     Release,
+    RenameSymbol,
 )
 from roost.store.audit import audit
 from roost.store.memory import MemoryStore
@@ -39,6 +41,7 @@ _TABLES = {*SEQUENCE_TABLES.values(), "inventory", "provider_trait", "provider_a
 
 numbers, few = st.integers(1, 4), st.integers(0, 3)
 amounts = st.integers(1, 5)
+kinds = st.sampled_from(["trait", "resource_class"])
 
 
 @st.composite
@@ -87,8 +90,10 @@ def histories(draw):
     drawn, commits = [], []
     other = st.one_of(
         inventories(), providers(), st.builds(DropProvider, numbers),
-        st.builds(PutTraits, numbers, few, st.lists(few)), st.builds(PutMembership, numbers, few, st.lists(few)),
-        st.builds(PutSymbol, st.sampled_from(["trait", "resource_class"]), numbers, st.sampled_from("AB")),
+        st.builds(PutTraits, numbers, few, st.lists(few)),
+        st.builds(PutMembership, numbers, few, st.lists(few), st.booleans()),
+        st.builds(PutSymbol, kinds, numbers, st.sampled_from("AB")), st.builds(DropSymbol, kinds, numbers),
+        st.builds(RenameSymbol, kinds, numbers, st.sampled_from("AB")),
         st.builds(PutDocument, numbers, st.just("flavor"), st.sampled_from([b"a", b"b"]), st.just(b"body")),
         st.builds(PutAggregate, numbers, st.builds(uuid_of, few), st.just("a"), st.just({"k": "v"}), few),
         st.builds(PutGroup, numbers, st.builds(uuid_of, few), st.just("g"), st.just("affinity"), st.just(1)),

@@ -21,6 +21,21 @@ class PutSymbol(msgspec.Struct, frozen=True, array_like=True, tag="symbol"):
     name: str
 
 
+class DropSymbol(msgspec.Struct, frozen=True, array_like=True, tag="drop_symbol"):
+    """A trait that nobody wears, or a resource class that nobody offers, is deleted. Its number never comes again."""
+
+    kind: str  # resource_class, trait
+    id: int
+
+
+class RenameSymbol(msgspec.Struct, frozen=True, array_like=True, tag="rename_symbol"):
+    """A number gets another name."""
+
+    kind: str
+    id: int
+    name: str
+
+
 class PutProvider(msgspec.Struct, frozen=True, array_like=True, tag="provider"):
     """A provider is created, renamed or re-parented. Does not change its generation."""
 
@@ -77,11 +92,12 @@ class PutTraits(msgspec.Struct, frozen=True, array_like=True, tag="traits"):
 
 
 class PutMembership(msgspec.Struct, frozen=True, array_like=True, tag="membership"):
-    """The aggregates of a provider are replaced; its generation rises by one."""
+    """The aggregates of a provider are replaced."""
 
     provider_id: int
     expected: int
     aggregate_ids: list[int]
+    raises: bool = True  # whether the generation rises by one; if not, of equal ``expected`` the later one wins
 
 
 class PutAggregate(msgspec.Struct, frozen=True, array_like=True, tag="aggregate"):
@@ -188,8 +204,8 @@ class Release(msgspec.Struct, frozen=True, array_like=True, tag="release"):
 
 
 Write = (
-    PutSymbol | PutProvider | DropProvider | PutInventories | PutGeneration | PutTraits | PutMembership
-    | PutAggregate | PutHost | PutGroup | PutDocument | Claim | Release
+    PutSymbol | DropSymbol | RenameSymbol | PutProvider | DropProvider | PutInventories | PutGeneration | PutTraits
+    | PutMembership | PutAggregate | PutHost | PutGroup | PutDocument | Claim | Release
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import msgspec
 from roost.engine.apply import apply, raise_generations, settle, undo
 from roost.engine.state import State
 from roost.errors import StoreBroken, Unavailable
-from roost.model.journal import Claim, Item, PutDocument, Refusal, Release, Write
+from roost.model.journal import Change, Claim, Item, PutDocument, Refusal, Release, Write
 from roost.ports import IdKind, Store
 
 # How many identities are fetched from the store at once.
@@ -68,13 +68,16 @@ class Current:
         # An interrupt in the middle must not leave half of the changes as if they were all.
         self._is_stale = True
         known = len(self.state.providers), len(self.state.hosts)
+        self._apply(changes)
+        self._keep_order(known)
+        return True
+
+    def _apply(self, changes: Iterable[Change]) -> None:
         for change in changes:
             for write in change.writes:
                 apply(self.state, write)
             self.state.position = max(self.state.position, change.position)
         settle(self.state)
-        self._keep_order(known)
-        return True
 
     def _keep_order(self, known: tuple[int, int]) -> None:
         """Read everything again if new rows are not in the order in which a load would bring them.
@@ -191,7 +194,7 @@ class Current:
         self._is_stale = True
 
     def commit(self, items: Iterable[Item]) -> list[Refusal | None]:
-        """Make items durable, then visible; return one verdict an item."""
+        """Make items durable, then visible, with what others committed; return one verdict an item."""
         assert not self._staged, "what is staged must be flushed first"
         if self._is_stale:
             self._reload()
@@ -200,12 +203,11 @@ class Current:
         # Until all of it is applied: an error or an interrupt leaves columns that must be read again.
         self._is_stale = True
         committed = self.store.commit(batch)
-        for item, refusal in zip(batch, committed.refusals, strict=True):
-            if refusal is None:
-                for write in item.writes:
-                    apply(self.state, write)
-        self.state.position = max(self.state.position, committed.position)
-        settle(self.state)
+        verdicts = zip(batch, committed.refusals, strict=True)
+        writes = [write for item, refusal in verdicts if refusal is None for write in item.writes]
+        # Others may have changed the same name just before: whose is the last word is told by the feed.
+        changes = [*self.store.changes(), Change(committed.position, writes)]
+        self._apply(sorted(changes, key=lambda change: change.position))
         self._keep_order(known)
         return committed.refusals
 

@@ -20,6 +20,7 @@ from roost.store.schema import (
     INVENTORY,
     PLACE,
     PROVIDER,
+    PROVIDER_TRAIT,
     ColumnType,
     Table,
     select,
@@ -167,6 +168,13 @@ def _keyed(table: Table, columns: tuple[str, ...]) -> str:
     return f"WHERE ({', '.join(columns)}) IN (SELECT * FROM {unnest(types)})"  # noqa: S608
 
 
+# Structural writes happen one transaction at a time, so nobody else offers a class or puts on a trait meanwhile.
+_OFFERED = f"WHERE id %% {1 << CLASS_BITS} = ANY (%b::bigint[])"
+_WORN = """
+WHERE provider_id IN (SELECT provider_id FROM provider_trait WHERE trait_id = ANY (%b::bigint[])) ORDER BY provider_id
+"""
+
+
 def lock_and_read(connection: Connection, touched: Touched) -> Shelves:
     """Lock what a concurrent batch could change, then read all that a verdict looks at.
 
@@ -197,6 +205,13 @@ def lock_and_read(connection: Connection, touched: Touched) -> Shelves:
         fill(shelves, "place", _all(connection, select(PLACE, where), keys))
     for (name, columns), values in touched.lookups.items():
         _read(connection, shelves, CODECS[name].table, columns=columns, values=values)
+    for table, where, numbers in (
+        (INVENTORY, _OFFERED, touched.offered),
+        (PROVIDER_TRAIT, _WORN, touched.worn),
+    ):
+        if numbers:
+            rows = _all(connection, select(table, where), (Array("bigint", sorted(numbers)),))
+            fill(shelves, table.name, rows)
     roots = {provider.root_id for number in touched.trees if (provider := shelves.providers.get(number))}
     if roots:
         _read(connection, shelves, PROVIDER, columns=("root_id",), values=((number,) for number in roots))

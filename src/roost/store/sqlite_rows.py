@@ -15,6 +15,7 @@ from roost.store.schema import (
     INVENTORY,
     PLACE,
     PROVIDER,
+    PROVIDER_TRAIT,
     Table,
     select,
 )
@@ -54,6 +55,12 @@ _INSERT = {table.name: insert(table) for table in (CONSUMER, ALLOCATION, INSTANC
 _DELETE_CONSUMER = _delete(CONSUMER)
 _DELETE_INSTANCE = _delete(INSTANCE)
 _DELETE_HOLDING = _delete(ALLOCATION)
+
+
+_OFFERED = select(INVENTORY, f"WHERE id % {1 << CLASS_BITS} = ?")
+_WORN = select(
+    PROVIDER_TRAIT, "WHERE provider_id IN (SELECT provider_id FROM provider_trait WHERE trait_id = ?) ORDER BY 1"
+)
 
 
 def write_batch(connection: sqlite3.Connection, batch: Batch) -> bool:
@@ -132,6 +139,10 @@ def read_touched(connection: sqlite3.Connection, touched: Touched) -> Shelves:
     for number in touched.whole_providers:
         bounds = (number << CLASS_BITS, (number + 1 << CLASS_BITS) - 1)
         fill(shelves, "inventory", connection.execute(statement, bounds).fetchall())
+    for number in touched.offered:
+        fill(shelves, "inventory", connection.execute(_OFFERED, (number,)).fetchall())
+    for number in touched.worn:
+        fill(shelves, "provider_trait", connection.execute(_WORN, (number,)).fetchall())
     roots = {provider.root_id for number in touched.trees if (provider := shelves.providers.get(number))}
     _read(connection, shelves, PROVIDER, columns=("root_id",), values=((number,) for number in roots))
     return shelves

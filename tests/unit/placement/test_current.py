@@ -3,7 +3,18 @@ import pytest
 
 from roost.engine.apply import occupy
 from roost.errors import StoreBroken, Unavailable
-from roost.model.journal import Claim, ConsumerRow, EvidenceRow, InstanceRow, Item, PutSymbol, Release
+from roost.model.journal import (
+    Claim,
+    ConsumerRow,
+    DropSymbol,
+    EvidenceRow,
+    InstanceRow,
+    Item,
+    PutMembership,
+    PutSymbol,
+    Release,
+    RenameSymbol,
+)
 from roost.placement.current import Current
 from tests.contract.stores import claim, commit, host, inventory, item, offer, provider, release
 from tests.racing import BreakableStore
@@ -151,6 +162,33 @@ def test_a_release_that_lost_a_race_is_counted_once():
     assert refusal.kind == "missing"
     current.refresh()
     assert digest(current.state) == digest(Current(store.peer()).state)
+
+
+def test_of_two_that_wrote_the_same_the_later_one_wins_in_every_process():
+    store, current = stocked()
+    assert current.commit([item(PutSymbol("resource_class", 5, "CUSTOM_A"))]) == [None]
+    other = Current(store.peer())
+    for each, name in ((other, "CUSTOM_B"), (current, "CUSTOM_C")):
+        renamed, joined = RenameSymbol("resource_class", 5, name), PutMembership(1, 1, [len(name)], raises=False)
+        assert each.commit([item(renamed), item(joined)]) == [None, None]
+    assert other.commit([item(PutMembership(1, 1, [7], raises=False))]) == [None]
+    current.refresh()
+    for each in (current, other, Current(store.peer())):
+        assert [each.state.class_ids.name_of(5), *each.state.membership.labels_of(0)] == ["CUSTOM_C", 7]
+        assert "CUSTOM_B" not in each.state.class_ids
+
+
+def test_a_dropped_name_is_gone_in_every_process_and_its_number_with_it():
+    store, current = stocked()
+    other = Current(store.peer())
+    names = [PutSymbol("resource_class", 5, "CUSTOM_A"), PutSymbol("trait", 70_000, "CUSTOM_T")]
+    assert current.commit([item(*names)]) == [None]
+    assert current.commit([item(DropSymbol("resource_class", 5), DropSymbol("trait", 70_000))]) == [None]
+    other.refresh()
+    for each in (current, other, Current(store.peer())):
+        assert "CUSTOM_A" not in each.state.class_ids
+        assert "CUSTOM_T" not in each.state.trait_ids
+        assert (each.state.class_ids.highest, each.state.trait_ids.highest) == (5, 70_000)
 
 
 def test_what_a_consumer_holds_is_replaced_in_every_process():
