@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from roost.api.placement import versions
-from roost.api.placement.handlers import providers, root
+from roost.api.placement.handlers import allocations, providers, reshaper, root
 from roost.api.placement.request import Handler
 from roost.api.placement.versions import Version
 
@@ -30,6 +30,22 @@ _TABLE: dict[str, dict[str, Route]] = {
     },
     "/resource_providers/{uuid}": {
         "GET": Route(handler=providers.show, policy="placement:resource_providers:show"),
+    },
+    "/resource_providers/{uuid}/allocations": {
+        "GET": Route(handler=allocations.list_of_provider, policy="placement:resource_providers:allocations:list"),
+    },
+    "/allocations": {
+        "POST": Route(
+            handler=allocations.replace_many, policy="placement:allocations:manage", since=versions.ALLOCATIONS_OF_MANY
+        ),
+    },
+    "/allocations/{consumer}": {
+        "GET": Route(handler=allocations.show, policy="placement:allocations:list"),
+        "PUT": Route(handler=allocations.replace, policy="placement:allocations:update"),
+        "DELETE": Route(handler=allocations.delete, policy="placement:allocations:delete"),
+    },
+    "/reshaper": {
+        "POST": Route(handler=reshaper.post, policy="placement:reshaper:reshape", since=versions.RESHAPER),
     },
 }
 
