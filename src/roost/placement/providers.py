@@ -191,7 +191,7 @@ def revision(
                 None if above < 0 else providers.ids[above],
                 providers.ids[root_row],
                 providers.versions[each] + 1,
-            )  # fmt: skip
+            )
         )
     return Revision(
         writes=tuple(writes),

@@ -4,7 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from roost.api.placement import versions
-from roost.api.placement.handlers import aggregates, providers, resource_classes, root, traits, usages
+from roost.api.placement.handlers import (
+    aggregates,
+    allocations,
+    providers,
+    reshaper,
+    resource_classes,
+    root,
+    traits,
+    usages,
+)
 from roost.api.placement.request import Handler
 from roost.api.placement.versions import Version
 
@@ -80,6 +89,7 @@ _TABLE: dict[str, dict[str, Route]] = {
             handler=resource_classes.update,
             policy="placement:resource_classes:update",
             since=versions.RESOURCE_CLASSES,
+            silent_since=versions.RESOURCE_CLASS_IDEMPOTENT,
         ),
         "DELETE": Route(
             handler=resource_classes.delete,
@@ -91,12 +101,32 @@ _TABLE: dict[str, dict[str, Route]] = {
         "GET": Route(handler=traits.list_traits, policy="placement:traits:list", since=versions.TRAITS),
     },
     "/traits/{name}": {
-        "GET": Route(handler=traits.show, policy="placement:traits:show", since=versions.TRAITS),
-        "PUT": Route(handler=traits.ensure, policy="placement:traits:update", since=versions.TRAITS),
+        "GET": Route(
+            handler=traits.show, policy="placement:traits:show", since=versions.TRAITS, silent_since=versions.TRAITS
+        ),
+        "PUT": Route(
+            handler=traits.ensure, policy="placement:traits:update", since=versions.TRAITS, silent_since=versions.TRAITS
+        ),
         "DELETE": Route(handler=traits.delete, policy="placement:traits:delete", since=versions.TRAITS),
     },
     "/usages": {
         "GET": Route(handler=usages.show_owned, policy="placement:usages", since=versions.USAGES_OF_PROJECTS),
+    },
+    "/resource_providers/{uuid}/allocations": {
+        "GET": Route(handler=allocations.list_of_provider, policy="placement:resource_providers:allocations:list"),
+    },
+    "/allocations": {
+        "POST": Route(
+            handler=allocations.replace_many, policy="placement:allocations:manage", since=versions.ALLOCATIONS_OF_MANY
+        ),
+    },
+    "/allocations/{consumer}": {
+        "GET": Route(handler=allocations.show, policy="placement:allocations:list"),
+        "PUT": Route(handler=allocations.replace, policy="placement:allocations:update"),
+        "DELETE": Route(handler=allocations.delete, policy="placement:allocations:delete"),
+    },
+    "/reshaper": {
+        "POST": Route(handler=reshaper.post, policy="placement:reshaper:reshape", since=versions.RESHAPER),
     },
 }
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from roost.api.placement import versions
-from roost.api.placement.request import Request, Response, answer, require_json
+from roost.api.placement.request import Request, Response, answer
 from roost.api.schema import Schema
 from roost.engine.state import State
 from roost.model.names import uuid_form
@@ -34,7 +34,6 @@ def show(request: Request, current: Current) -> Response:
 
 def replace(request: Request, current: Current) -> Plan[Response]:
     """Replace the aggregates that a provider is in."""
-    require_json(request)
     state = current.state
     row = row_of(state, request.parameters["uuid"])
     if request.wants(versions.AGGREGATES_WITH_GENERATION):

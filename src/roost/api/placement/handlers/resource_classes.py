@@ -3,7 +3,7 @@
 from typing import Any
 
 from roost.api.placement import versions
-from roost.api.placement.request import Request, Response, answer, require_json
+from roost.api.placement.request import Request, Response, answer
 from roost.api.schema import Schema
 from roost.errors import BadRequest
 from roost.placement import resource_classes
@@ -36,7 +36,6 @@ def show(request: Request, current: Current) -> Response:
 
 def create(request: Request, current: Current) -> Plan[Response]:
     """Create a class."""
-    require_json(request)
     name = request.json(_NAMED)["name"]
     writes = resource_classes.creation(current, name)
     return Plan(writes=writes, answer=answer(request, status=201, headers=_location(request, name)))
@@ -57,7 +56,6 @@ def update(request: Request, current: Current) -> Response | Plan[Response]:
 
 
 def _rename(request: Request, current: Current, name: str) -> Response | Plan[Response]:
-    require_json(request)
     new = request.json(_NAMED)["name"]
     writes = resource_classes.renaming(current.state, name, to=new)
     renamed = answer(request, _shown(request, new))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from roost.api.placement.request import Request, Response, answer, require_json
+from roost.api.placement.request import Request, Response, answer
 from roost.api.schema import Schema
 from roost.engine.state import State
 from roost.errors import BadRequest
@@ -95,7 +95,6 @@ def show_worn(request: Request, current: Current) -> Response:
 
 def wear(request: Request, current: Current) -> Response | Plan[Response]:
     """Replace what a provider wears."""
-    require_json(request)
     body = request.json(_WEAR)
     state = current.state
     row = row_of(state, request.parameters["uuid"])
