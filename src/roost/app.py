@@ -4,6 +4,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from roost.api.placement.application import Application
+from roost.api.placement.in_process import InProcess
+from roost.api.placement.request import Identity
 from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
 from roost.engine.state import State
@@ -25,6 +28,8 @@ __all__ = [
     "audit_database",
     "audit_path",
     "database_of",
+    "database_with",
+    "open_in_process",
     "open_placement",
     "open_reader",
     "open_roost",
@@ -35,6 +40,7 @@ __all__ = [
 ]
 
 _DATABASE = "roost.db"
+_IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
 
 
 def open_roost(
@@ -106,7 +112,11 @@ def unstored(settings: Settings, *, clock: Clock, random: Random) -> Roost:
 
 def database_of(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:
     """Return the URL or path of the database that commands work on."""
-    settings = settings_of(config, environ)
+    return database_with(settings_of(config, environ), data, environ)
+
+
+def database_with(settings: Settings, data: Path | None, environ: Mapping[str, str]) -> str:
+    """Return the URL or path of the database that settings mean."""
     if settings.store.url:
         return settings.store.url
     return str(data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0) / _DATABASE)
@@ -123,10 +133,13 @@ def upgrade_database(config: Path | None, data: Path | None, environ: Mapping[st
 def open_placement(url: str) -> Serving:
     """Open a database for the Placement API alone, and the thread that serves it.
 
+    Args:
+        url: of PostgreSQL, the path of a SQLite file, or ``sqlite://`` for a database in memory.
+
     Raises:
         Unavailable: the database cannot be used; the message says why.
     """
-    store = open_store(url, settings=Settings().store)
+    store: Store = MemoryStore() if url in _IN_MEMORY else open_store(url, settings=Settings().store)
     try:
         current = Current(store)
         Placement(current)
@@ -134,6 +147,24 @@ def open_placement(url: str) -> Serving:
         store.close()
         raise
     return Serving(current)
+
+
+def open_in_process(url: str) -> InProcess:
+    """Open a database for the Placement API in this process, without a server.
+
+    Raises:
+        Unavailable: the database cannot be used; the message says why.
+    """
+    return InProcess(Application(identify=_named, allows=_is_admin), open_placement(url))
+
+
+def _named(headers: Mapping[str, str]) -> Identity | None:
+    token = headers.get("x-auth-token")
+    return Identity(user_id=token, project_id=token, roles=frozenset({token})) if token else None
+
+
+def _is_admin(_policy: str, identity: Identity, _target: Mapping[str, str]) -> bool:
+    return "admin" in identity.roles
 
 
 def audit_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> "list[Finding]":
