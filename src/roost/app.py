@@ -19,14 +19,17 @@ from roost.product import Roost
 from roost.settings import data_folder, find_settings, load_settings
 from roost.store import opening
 from roost.store.audit import Finding, audit
+from roost.store.backup import backup, restore
 from roost.store.dry import DryStore
 from roost.store.memory import MemoryStore
-from roost.store.opening import is_postgresql, open_store, upgrade
+from roost.store.opening import is_postgresql, open_store, sync, upgrade, version_of
 
 __all__ = [
     "Roost",
+    "audit",
     "audit_database",
     "audit_path",
+    "backup",
     "database_of",
     "database_with",
     "open_in_process",
@@ -34,9 +37,12 @@ __all__ = [
     "open_reader",
     "open_roost",
     "open_scratch",
+    "restore",
     "settings_of",
+    "sync_database",
     "unstored",
     "upgrade_database",
+    "version_of",
 ]
 
 _DATABASE = "roost.db"
@@ -122,12 +128,21 @@ def database_with(settings: Settings, data: Path | None, environ: Mapping[str, s
     return str(data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0) / _DATABASE)
 
 
-def upgrade_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:
-    """Bring the database to this program's schema; return a sentence that says so."""
-    url = database_of(config, data, environ)
+def upgrade_database(url: str) -> str:
+    """Bring a database to this program's schema; return a sentence that says so."""
     upgrade(url)
+    return f"{_name_of(url)} has the schema of this program"
+
+
+def sync_database(url: str) -> str:
+    """Bring a database to this program's schema, and make it if it is absent; return a sentence that says so."""
+    sync(url)
+    return f"{_name_of(url)} has the schema of this program"
+
+
+def _name_of(url: str) -> str:
     # The address of a server may hold a password.
-    return f"{'the PostgreSQL database' if is_postgresql(url) else url} has the schema of this program"
+    return "the PostgreSQL database" if is_postgresql(url) else url
 
 
 def open_placement(url: str) -> Serving:

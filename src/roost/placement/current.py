@@ -63,6 +63,9 @@ class Current:
             self._reload()
             return True
         changes = self.store.changes()
+        if changes is None:
+            self._reload()
+            return True
         if not changes:
             return False
         # An interrupt in the middle must not leave half of the changes as if they were all.
@@ -206,7 +209,11 @@ class Current:
         verdicts = zip(batch, committed.refusals, strict=True)
         writes = [write for item, refusal in verdicts if refusal is None for write in item.writes]
         # Others may have changed the same name just before: whose is the last word is told by the feed.
-        changes = [*self.store.changes(), Change(committed.position, writes)]
+        others = self.store.changes()
+        if others is None:
+            self._reload()
+            return committed.refusals
+        changes = [*others, Change(committed.position, writes)]
         self._apply(sorted(changes, key=lambda change: change.position))
         self._keep_order(known)
         return committed.refusals
