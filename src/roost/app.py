@@ -9,6 +9,8 @@ from roost.compat.aliases import lend_names
 from roost.engine.state import State
 from roost.model.settings import Settings
 from roost.placement.current import Current
+from roost.placement.service import Placement
+from roost.placement.serving import Serving
 from roost.ports import Clock, Random, Store
 from roost.product import Roost
 from roost.settings import data_folder, find_settings, load_settings
@@ -23,6 +25,7 @@ __all__ = [
     "audit_database",
     "audit_path",
     "database_of",
+    "open_placement",
     "open_reader",
     "open_roost",
     "open_scratch",
@@ -115,6 +118,22 @@ def upgrade_database(config: Path | None, data: Path | None, environ: Mapping[st
     upgrade(url)
     # The address of a server may hold a password.
     return f"{'the PostgreSQL database' if is_postgresql(url) else url} has the schema of this program"
+
+
+def open_placement(url: str) -> Serving:
+    """Open a database for the Placement API alone, and the thread that serves it.
+
+    Raises:
+        Unavailable: the database cannot be used; the message says why.
+    """
+    store = open_store(url, settings=Settings().store)
+    try:
+        current = Current(store)
+        Placement(current)
+    except BaseException:
+        store.close()
+        raise
+    return Serving(current)
 
 
 def audit_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> "list[Finding]":

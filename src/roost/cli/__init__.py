@@ -33,6 +33,7 @@ class _Lazy(click.Group):
         "decide": "roost.cli.decide",
         "demo": "roost.cli.demo",
         "fleet": "roost.cli.fleet",
+        "placement": "roost.cli.placement",
         "replay": "roost.cli.replay",
         "why": "roost.cli.why",
     }

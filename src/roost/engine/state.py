@@ -71,7 +71,7 @@ class State:
     __slots__ = (
         "_best", "_host_trees", "_ledgers", "aggregate_names", "aggregate_versions", "aggregates", "changes",
         "class_ids", "classes", "consumer_types", "content_versions", "counted", "documents", "groups",
-        "groups_by_uuid", "holders", "holders_by_id", "hosts", "inventory_version", "membership", "metadata",
+        "groups_by_uuid", "holders", "holders_by_id", "hosts", "inventory_version", "membership", "metadata", "now_s",
         "position", "providers", "shared_version", "stale_hosts", "trait_ids", "traits",
     )  # fmt: skip
 
@@ -101,6 +101,7 @@ class State:
         self.counted: dict[int, tuple[Column, Column, int]] = {}
         self.content_versions: dict[tuple[str, int], int] = {}  # kind, provider row -> generation it was written at
         self.position = 0  # of the newest change applied
+        self.now_s = 0.0  # the moment of the newest change, in seconds since the epoch
         self._best: dict[int, Column] = {}
         self._ledgers: dict[int, Ledger] = {}
         self._host_trees: tuple[Rows, Mask] | None = None

@@ -13,7 +13,7 @@ class Providers:
 
     __slots__ = (
         "alive", "children", "generation", "ids", "names", "parent", "root",
-        "row_of_id", "row_of_name", "row_of_uuid", "shape_version", "tree", "uuids", "versions",
+        "row_of_id", "row_of_name", "row_of_uuid", "shape_version", "touched_s", "tree", "uuids", "versions",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -25,6 +25,7 @@ class Providers:
         self.row_of_uuid: dict[str, int] = {}
         self.row_of_name: dict[str, int] = {}
         self.generation = Column(np.int64)
+        self.touched_s = Column(np.float64)  # when it, or what it offers or wears, changed; seconds since the epoch
         self.parent = Column(np.int64, fill=-1)  # row, -1: a root
         self.root = Column(np.int64, fill=-1)  # row; a root's own
         self.alive = Column(np.bool_, fill=False)
@@ -52,7 +53,7 @@ class Providers:
             self.row_of_id[provider_id] = row
             self.row_of_uuid[uuid] = row
             self.row_of_name[name] = row
-            for column in (self.generation, self.parent, self.root, self.alive):
+            for column in (self.generation, self.touched_s, self.parent, self.root, self.alive):
                 column.grow(row + 1)
             self.alive.each[row] = True
             self.root.each[row] = row
@@ -125,7 +126,7 @@ class Providers:
             setattr(copy, name, list(getattr(self, name)))
         for name in ("row_of_id", "row_of_uuid", "row_of_name"):
             setattr(copy, name, dict(getattr(self, name)))
-        for name in ("generation", "parent", "root", "alive"):
+        for name in ("generation", "touched_s", "parent", "root", "alive"):
             setattr(copy, name, getattr(self, name).fork())
         copy.children = {row: list(rows) for row, rows in self.children.items()}
         copy.tree = {row: list(rows) for row, rows in self.tree.items()}

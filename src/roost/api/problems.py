@@ -1,0 +1,107 @@
+"""Every error as HTTP: the one table of status codes, and the forms in which an error is told."""
+
+import html
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+
+import msgspec
+
+from roost import errors
+
+# The first sentence of each status, and how the rest follows: the words of WebOb, which clients of this field match
+# on. In the second form nothing stands behind the text.
+_BEFORE = {
+    400: "The server could not comply with the request since it is either malformed or otherwise incorrect.",
+    403: "Access was denied to this resource.",
+    404: "The resource could not be found.",
+    408: "The server has waited too long for the request to be sent by the client.",
+    409: "There was a conflict when trying to complete your request.",
+    413: "The body of your request was too large for this server.",
+    414: "The request URI was too long for this server.",
+    431: "The request headers were too large for this server.",
+    500: "The server has either erred or is incapable of performing the requested operation.",
+    503: "The server is currently unavailable. Please try again at a later time.",
+}
+_STATUSES: tuple[tuple[type[errors.RoostError], int], ...] = (
+    (errors.BadRequest, 400),
+    (errors.NotFound, 404),
+    (errors.Conflict, 409),
+    (errors.NoValidHost, 409),
+    (errors.Unavailable, 503),
+)
+_BREAK = re.compile(r"<br\s*/?>")
+_TAG = re.compile(r"<!--.*?-->|<[^>]*>")
+
+
+class Problem(errors.RoostError):
+    """An answer that is an error, where only HTTP knows of it.
+
+    Args:
+        status: of HTTP.
+        text: what is wrong, without the sentence that every answer of that status begins with.
+        code: one of the field's error codes; empty: the default one.
+        before: the beginning of the answer, where the status does not decide it; then nothing follows the text.
+        headers: more of them.
+    """
+
+    def __init__(
+        self, status: int, text: str = "", *, code: str = "", before: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        self.status, self.text, self.code, self.before = status, text, code, before
+        self.headers: Mapping[str, str] = headers or {}
+        super().__init__(text)
+
+
+def problem_of(error: errors.RoostError) -> Problem:
+    """Return what an error is in HTTP."""
+    if isinstance(error, Problem):
+        return error
+    for kind, status in _STATUSES:
+        if isinstance(error, kind):
+            return Problem(status, str(error), code=error.code)
+    return Problem(500)
+
+
+class Told(msgspec.Struct, frozen=True):
+    """An error as it is sent."""
+
+    content_type: str
+    body: bytes
+
+
+def title_of(status: int) -> str:
+    """Return the name of a status."""
+    return HTTPStatus(status).phrase.replace("Content Too Large", "Request Entity Too Large")
+
+
+def as_html(problem: Problem) -> bytes:
+    """Return a page for people."""
+    status = f"{problem.status} {title_of(problem.status)}"
+    page = (
+        f"<html>\n <head>\n  <title>{status}</title>\n </head>\n <body>\n  <h1>{status}</h1>\n  {_marked(problem)}\n"
+        " </body>\n</html>"
+    )
+    return page.encode("ascii", "xmlcharrefreplace")
+
+
+def as_text(problem: Problem) -> bytes:
+    """Return plain text."""
+    return f"{problem.status} {title_of(problem.status)}\n\n{detail_of(problem)}".encode()
+
+
+def detail_of(problem: Problem) -> str:
+    """Return what is wrong as clients read it: one text, without marks and line ends."""
+    return _stripped(_marked(problem, is_escaped=False))
+
+
+def _marked(problem: Problem, *, is_escaped: bool = True) -> str:
+    text = html.escape(problem.text) if is_escaped else problem.text
+    if problem.before is not None:
+        return f"{problem.before}<br /><br />\n{text}"
+    return f"{_BEFORE.get(problem.status, title_of(problem.status))}<br /><br />\n{text}\n\n"
+
+
+def _stripped(marked: str) -> str:
+    return _TAG.sub("", _BREAK.sub("\n", marked.replace("\n", " ").replace("\r", "")))
