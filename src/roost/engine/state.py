@@ -71,8 +71,8 @@ class State:
     __slots__ = (
         "_best", "_host_trees", "_ledgers", "aggregate_names", "aggregate_versions", "aggregates", "changes",
         "class_ids", "classes", "consumer_types", "content_versions", "counted", "documents", "groups",
-        "groups_by_uuid", "holders", "holders_by_id", "hosts", "inventory_version", "membership", "metadata",
-        "now_s", "position", "providers", "shared_version", "stale_hosts", "trait_ids", "traits",
+        "groups_by_uuid", "holders", "holders_by_id", "hosts", "inventory_version", "membership", "metadata", "now_s",
+        "position", "providers", "shared_version", "stale_hosts", "trait_ids", "traits",
     )  # fmt: skip
 
     def __init__(self) -> None:
