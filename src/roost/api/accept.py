@@ -3,12 +3,12 @@
 import re
 from collections.abc import Sequence
 
-_TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
-_VALUE = rf'(?:{_TOKEN}|"(?:[^"\\]|\\.)*")'
+_WORD = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_VALUE = rf'(?:{_WORD}|"(?:[^"\\]|\\.)*")'
 _QUALITY = re.compile(r"[ \t]*;[ \t]*[qQ]=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)(?=[ \t]*(?:[;,]|\Z))")
-_PARAMETER = re.compile(rf"[ \t]*;[ \t]*(?![qQ]=){_TOKEN}={_VALUE}")
-_EXTENSION = re.compile(rf"[ \t]*;[ \t]*{_TOKEN}(?:={_VALUE})?")
-_RANGE = re.compile(rf"(\*/\*|{_TOKEN}/\*|{_TOKEN}/{_TOKEN})")
+_PARAMETER = re.compile(rf"[ \t]*;[ \t]*(?![qQ]=){_WORD}={_VALUE}")
+_EXTENSION = re.compile(rf"[ \t]*;[ \t]*{_WORD}(?:={_VALUE})?")
+_RANGE = re.compile(rf"(\*/\*|{_WORD}/\*|{_WORD}/{_WORD})")
 _GAP = re.compile(r"[ \t]*(?:,[ \t]*)*")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from roost.api.placement import versions
-from roost.api.placement.handlers import providers, root
+from roost.api.placement.handlers import inventories, providers, root
 from roost.api.placement.request import Handler
 from roost.api.placement.versions import Version
 
@@ -37,6 +37,22 @@ _TABLE: dict[str, dict[str, Route]] = {
         "GET": Route(handler=providers.show, policy="placement:resource_providers:show"),
         "DELETE": Route(handler=providers.delete, policy="placement:resource_providers:delete"),
         "PUT": Route(handler=providers.update, policy="placement:resource_providers:update"),
+    },
+    "/resource_providers/{uuid}/inventories": {
+        "GET": Route(handler=inventories.list_inventories, policy="placement:resource_providers:inventories:list"),
+        "POST": Route(handler=inventories.add, policy="placement:resource_providers:inventories:create"),
+        "PUT": Route(handler=inventories.replace, policy="placement:resource_providers:inventories:update"),
+        "DELETE": Route(
+            handler=inventories.clear,
+            policy="placement:resource_providers:inventories:delete",
+            since=versions.DELETE_INVENTORIES,
+            is_method_new=True,
+        ),
+    },
+    "/resource_providers/{uuid}/inventories/{resource_class}": {
+        "GET": Route(handler=inventories.show, policy="placement:resource_providers:inventories:show"),
+        "PUT": Route(handler=inventories.change, policy="placement:resource_providers:inventories:update"),
+        "DELETE": Route(handler=inventories.remove, policy="placement:resource_providers:inventories:delete"),
     },
 }
 

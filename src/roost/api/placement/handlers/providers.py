@@ -71,7 +71,8 @@ def list_providers(request: Request, current: Current) -> Response:
         required=required, forbidden=forbidden, member_of=member_of, forbidden_aggregates=forbidden_aggregates,
         in_tree=asked.get("in_tree"),
     )  # fmt: skip
-    rows = providers.matching(state, group, name=asked.get("name"), uuid=asked.get("uuid"))
+    # No name is every name.
+    rows = providers.matching(state, group, name=asked.get("name") or None, uuid=asked.get("uuid"))
     touched_s = state.providers.touched_s.view[rows]
     changed_s = float(touched_s.max()) if len(rows) else state.now_s
     form = _Form(request)
