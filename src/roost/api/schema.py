@@ -48,7 +48,7 @@ class Schema:
             self._compiled = jsonschema_rs.validator_for(
                 self._document, validate_formats=True, formats={"uuid": _is_uuid}
             )
-            self._slow = jsonschema.Draft4Validator(self._document, format_checker=_FORMATS)
+            self._slow = jsonschema.Draft202012Validator(self._document, format_checker=_FORMATS)
         if self._compiled.is_valid(value):
             return None
         error = jsonschema.exceptions.best_match(self._slow.iter_errors(value))
