@@ -7,7 +7,7 @@ import msgspec
 
 from roost.api.placement import versions
 from roost.api.placement.allocation_schemas import of_many, of_one
-from roost.api.placement.request import Request, Response, answer, require_json
+from roost.api.placement.request import Request, Response, answer
 from roost.engine.state import Holder, State
 from roost.errors import BadRequest, NotFound
 from roost.model.journal import CLASS_BITS
@@ -75,7 +75,6 @@ def list_of_provider(request: Request, current: Current) -> Response:
 
 def replace(request: Request, current: Current) -> Response | Plan[Response]:
     """Let one consumer hold what the body says."""
-    require_json(request)
     uuid = request.parameters["consumer"]
     body = uuid_bytes(uuid)
     if body is None:
@@ -88,7 +87,6 @@ def replace(request: Request, current: Current) -> Response | Plan[Response]:
 
 def replace_many(request: Request, current: Current) -> Response | Plan[Response]:
     """Let several consumers hold what the body says, all of them or none."""
-    require_json(request)
     wishes = wishes_of(request.json(of_many(request.version)))
     return _plan(request, current, wishes, unknown_class="Unable to allocate inventory ")
 

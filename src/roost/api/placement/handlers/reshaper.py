@@ -5,7 +5,7 @@ from typing import Any
 from roost.api.placement import versions
 from roost.api.placement.allocation_schemas import CLASS_KEY, UUID_KEY, consumers, newest
 from roost.api.placement.handlers.allocations import wishes_of
-from roost.api.placement.request import Request, Response, answer, require_json
+from roost.api.placement.request import Request, Response, answer
 from roost.api.placement.versions import Version
 from roost.api.schema import Schema
 from roost.model.names import AMOUNT_MAX
@@ -58,7 +58,6 @@ _SCHEMAS = {since: _schema(since) for since in (versions.RESHAPER, versions.MAPP
 
 def post(request: Request, current: Current) -> Plan[Response]:
     """Let providers offer and consumers hold what the body says, all of it or nothing."""
-    require_json(request)
     body: dict[str, Any] = request.json(newest(_SCHEMAS, request.version))
     offers = [
         Offer(uuid=uuid, generation=each["resource_provider_generation"], inventories=each["inventories"])
