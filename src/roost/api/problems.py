@@ -100,7 +100,7 @@ def as_json(problem: Problem, *, request_id: str, has_code: bool) -> bytes:
     if has_code:
         told["code"] = problem.code or "placement.undefined_code"
     told["request_id"] = request_id
-    return json.dumps({"errors": [told | dict(problem.more)]}).encode()
+    return json.dumps({"errors": [{**told, **problem.more}]}).encode()
 
 
 def as_html(problem: Problem) -> bytes:

@@ -71,8 +71,8 @@ class State:
     __slots__ = (
         "_best", "_host_trees", "_ledgers", "aggregate_names", "aggregate_versions", "aggregates", "changes",
         "class_ids", "classes", "consumer_types", "content_versions", "counted", "documents", "groups",
-        "groups_by_uuid", "holders", "holders_by_id", "hosts", "inventory_version", "membership", "metadata",
-        "now_s", "position", "providers", "shared_version", "stale_hosts", "trait_ids", "traits",
+        "groups_by_uuid", "holders", "holders_by_id", "hosts", "inventory_version", "membership", "metadata", "now_s",
+        "position", "providers", "shared_version", "stale_hosts", "trait_ids", "traits",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -105,6 +105,16 @@ class State:
         self._best: dict[int, Column] = {}
         self._ledgers: dict[int, Ledger] = {}
         self._host_trees: tuple[Rows, Mask] | None = None
+
+    def symbols(self, kind: str) -> Symbols:
+        """Return the names of one kind: resource_class, trait, consumer_type."""
+        match kind:
+            case "resource_class":
+                return self.class_ids
+            case "trait":
+                return self.trait_ids
+            case _:
+                return self.consumer_types
 
     def inventory(self, class_id: int) -> ClassColumns:
         """Return the columns of a class, made when first asked for."""

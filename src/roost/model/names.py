@@ -11,6 +11,7 @@ DISABLED_TRAIT = "COMPUTE_STATUS_DISABLED"
 GROUP_SUFFIX = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _UUID = re.compile(r"[0-9a-fA-F]{32}")
 _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
+_CONSUMER_TYPE = re.compile(r"[A-Z0-9_]{1,255}")
 
 # Amounts and totals fit what the Placement API can say on the wire.
 AMOUNT_MAX = 2_147_483_647
@@ -37,6 +38,11 @@ def is_resource_class(name: str) -> bool:
 def is_trait(name: str) -> bool:
     """Say whether ``name`` is a standard trait or a well-formed custom one."""
     return _CUSTOM.fullmatch(name) is not None or name in standard_traits()
+
+
+def is_consumer_type(name: str) -> bool:
+    """Say whether ``name`` is a well-formed consumer type."""
+    return _CONSUMER_TYPE.fullmatch(name) is not None
 
 
 def is_text(text: str, *, length_max: int) -> bool:
