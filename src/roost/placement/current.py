@@ -215,7 +215,7 @@ class Current:
         self._is_stale = True
 
     def commit(self, items: Iterable[Item]) -> list[Refusal | None]:
-        """Make items durable, then visible, with what others committed; return one verdict an item."""
+        """Make items durable, then visible; return one verdict an item."""
         assert not self._staged, "what is staged must be flushed first"
         if self._is_stale:
             self._reload()
@@ -226,9 +226,11 @@ class Current:
         committed = self.store.commit(batch)
         verdicts = zip(batch, committed.refusals, strict=True)
         writes = [write for item, refusal in verdicts if refusal is None for write in item.writes]
-        # Others may have changed the same name just before: whose is the last word is told by the feed.
-        changes = [*self.store.changes(), Change(committed.position, writes)]
-        self._apply(sorted(changes, key=lambda change: change.position))
+        changes = [Change(committed.position, writes)]
+        if not all(isinstance(write, Claim | Release) for item in batch for write in item.writes):
+            # Others may have changed the same just before: whose is the last word is told by the feed.
+            changes = sorted([*self.store.changes(), *changes], key=lambda change: change.position)
+        self._apply(changes)
         self._keep_order(known)
         return committed.refusals
 
