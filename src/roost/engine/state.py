@@ -106,6 +106,16 @@ class State:
         self._ledgers: dict[int, Ledger] = {}
         self._host_trees: tuple[Rows, Mask] | None = None
 
+    def symbols(self, kind: str) -> Symbols:
+        """Return the names of one kind: resource_class, trait, consumer_type."""
+        match kind:
+            case "resource_class":
+                return self.class_ids
+            case "trait":
+                return self.trait_ids
+            case _:
+                return self.consumer_types
+
     def inventory(self, class_id: int) -> ClassColumns:
         """Return the columns of a class, made when first asked for."""
         columns = self.classes.get(class_id)

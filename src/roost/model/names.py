@@ -1,7 +1,6 @@
 """The names of the field: resource classes, traits, and the rules custom ones keep."""
 
 import re
-import uuid
 from functools import cache
 
 import os_resource_classes
@@ -10,6 +9,7 @@ import os_traits
 SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
 DISABLED_TRAIT = "COMPUTE_STATUS_DISABLED"
 GROUP_SUFFIX = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_UUID = re.compile(r"[0-9a-fA-F]{32}")
 _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
 _CONSUMER_TYPE = re.compile(r"[A-Z0-9_]{1,255}")
 
@@ -57,11 +57,9 @@ def is_text(text: str, *, length_max: int) -> bool:
 
 
 def uuid_bytes(text: str) -> bytes | None:
-    """Return the 16 bytes of a uuid, with or without dashes, or None for what is no uuid."""
-    try:
-        return uuid.UUID(text).bytes
-    except ValueError:
-        return None
+    """Return the 16 bytes of a uuid, with or without dashes, braces and prefix, or None for what is no uuid."""
+    digits = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "")
+    return bytes.fromhex(digits) if _UUID.fullmatch(digits) else None
 
 
 def uuid_form(text: str) -> str:

@@ -8,12 +8,15 @@ import msgspec
 
 from roost.engine.apply import apply, raise_generations, settle, undo
 from roost.engine.state import State
-from roost.errors import StoreBroken, Unavailable
-from roost.model.journal import Change, Claim, Item, PutDocument, Refusal, Release, Write
+from roost.errors import BadRequest, StoreBroken, Unavailable
+from roost.model.journal import CLASS_BITS, Change, Claim, Item, PutDocument, Refusal, Release, Write
 from roost.ports import IdKind, Store
 
 # How many identities are fetched from the store at once.
 _BLOCK = 4096
+# All symbols share one table, so the numbers of each kind have a range of their own. Custom classes begin where the
+# field lets them, so that standard ones can still come; an inventory's identity has no room for more classes.
+FIRST_NUMBERS = {"resource_class": 10_000, "trait": 1 << CLASS_BITS, "consumer_type": 1 << 32}
 # What a decision takes identities of.
 _DECIDING: tuple[IdKind, ...] = ("consumer", "decision", "document")
 
@@ -33,6 +36,7 @@ class Current:
         self._staged: list[Item] = []
         self.ahead = 0  # claims and releases in the columns that the next commit makes durable
         self._ids: dict[IdKind, tuple[int, int]] = {}
+        self._numbered: dict[str, int] = {}  # kind of symbol -> the last number given
         self._is_stale = state is None
         self.refresh()
 
@@ -130,6 +134,23 @@ class Current:
             end = following + _BLOCK
         self._ids[kind] = (following + 1, end)
         return following
+
+    def new_symbol(self, kind: str) -> int:
+        """Return a number for a new name: one that no other had here, though another process may be giving it too.
+
+        Args:
+            kind: resource_class, trait or consumer_type.
+
+        Raises:
+            BadRequest: there are no more numbers for custom classes.
+        """
+        number = max(self.state.symbols(kind).highest, self._numbered.get(kind, 0), FIRST_NUMBERS[kind]) + 1
+        if kind == "resource_class" and number >= FIRST_NUMBERS["trait"]:
+            self._numbered.clear()  # Most of these will not have been used.
+            room = FIRST_NUMBERS["trait"] - FIRST_NUMBERS[kind] - 1
+            raise BadRequest(f"{room:,} custom resource classes were created already")
+        self._numbered[kind] = number
+        return number
 
     def stage(self, item: Item) -> int:
         """Add claims that occupy the columns already, and evidence, to the next commit.

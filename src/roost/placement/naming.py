@@ -2,19 +2,11 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from roost.engine.state import State
-from roost.engine.symbols import Symbols
 from roost.errors import BadRequest, Unavailable
 from roost.model import names
-from roost.model.journal import CLASS_BITS, Item, PutSymbol
-from roost.placement.current import Current
+from roost.model.journal import Item, PutSymbol
+from roost.placement.current import FIRST_NUMBERS, Current
 
-# Custom classes are numbered from here, as the field does, so that standard ones can still come.
-_FIRST_CUSTOM_CLASS = 10_000
-# Numbers of traits lie beyond those that a resource class can have, and those of consumer types beyond these,
-# since all symbols share one table.
-_FIRST_TRAIT = 1 << CLASS_BITS
-_FIRST_CONSUMER_TYPE = 1 << 32
 # Names are numbered anew when other processes were faster with a number.
 _ROUNDS = 8
 
@@ -50,7 +42,7 @@ def missing_standard(classes: Collection[str], traits: Collection[str], *, highe
         if name not in classes
     ]
     new_traits = sorted(name for name in names.standard_traits() if name not in traits)
-    after = max(_FIRST_TRAIT, highest_trait) + 1
+    after = max(FIRST_NUMBERS["trait"], highest_trait) + 1
     return [*new_classes, *(PutSymbol("trait", number, name) for number, name in enumerate(new_traits, start=after))]
 
 
@@ -76,26 +68,15 @@ def ensure(current: Current, wanted: Mapping[str, Iterable[str]]) -> None:
         Unavailable: other processes were faster, again and again.
     """
     for _ in range(_ROUNDS):
-        writes = _numbered(current.state, wanted)
+        writes = _numbered(current, wanted)
         # Who is refused has read meanwhile what others named.
         if not writes or current.commit([Item(writes=tuple(writes))])[0] is None:
             return
     raise Unavailable("other processes give names their numbers all the time; try again")
 
 
-def _numbered(state: State, wanted: Mapping[str, Iterable[str]]) -> list[PutSymbol]:
-    places: dict[str, tuple[Symbols, int]] = {
-        "resource_class": (state.class_ids, _FIRST_CUSTOM_CLASS),
-        "trait": (state.trait_ids, _FIRST_TRAIT),
-        "consumer_type": (state.consumer_types, _FIRST_CONSUMER_TYPE),
-    }
-    writes: list[PutSymbol] = []
-    for kind, wanted_names in wanted.items():
-        symbols, first = places[kind]
-        new = symbols.missing(wanted_names)
-        check(kind, new)
-        after = max(first, symbols.highest) + 1
-        if kind == "resource_class" and after + len(new) > _FIRST_TRAIT:
-            raise BadRequest(f"{_FIRST_TRAIT - _FIRST_CUSTOM_CLASS - 1:,} custom resource classes were created already")
-        writes += [PutSymbol(kind, number, name) for number, name in enumerate(new, start=after)]
-    return writes
+def _numbered(current: Current, wanted: Mapping[str, Iterable[str]]) -> list[PutSymbol]:
+    new = {kind: current.state.symbols(kind).missing(each) for kind, each in wanted.items()}
+    for kind, each in new.items():
+        check(kind, each)
+    return [PutSymbol(kind, current.new_symbol(kind), name) for kind, each in new.items() for name in each]

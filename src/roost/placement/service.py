@@ -8,22 +8,20 @@ from roost.engine.apply import occupy, undo
 from roost.engine.state import State
 from roost.errors import BadRequest, NotFound
 from roost.model import names
-from roost.model.group import GUARDED_POLICIES
 from roost.model.journal import (
     Claim,
     InventoryRow,
     Item,
-    Place,
     PutInventories,
     PutMembership,
     PutProvider,
     PutTraits,
     Refusal,
-    Release,
     Write,
 )
 from roost.model.provider import Inventory, ProviderSpec
 from roost.placement import naming
+from roost.placement.claims import release_of
 from roost.placement.current import Current
 from roost.ports import IdKind
 
@@ -217,14 +215,7 @@ class Placement:
             holder = holders.get(body)
             if holder is None:
                 continue
-            frees = [(holder.id, inventory_id, amount) for inventory_id, amount in holder.takes]
-            places = []
-            instance = holder.instance
-            if instance is not None:
-                group = self.state.groups.get(instance.group_id)
-                if group is not None and group.policy in GUARDED_POLICIES:
-                    places.append(Place(group.id, instance.scope, instance.holder, 1, 0))
-            self._current.stage_release(Release([holder.id], frees, places))
+            self._current.stage_release(release_of(self.state, [holder]))
             ended += 1
         return ended
 
