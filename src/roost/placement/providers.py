@@ -176,28 +176,27 @@ def revision(
     if providers.row_of_name.get(name, row) != row:
         raise _taken(name)
     root_row = providers.root.each[parent_row] if parent_row >= 0 else row
-    is_moved = parent_row != providers.parent.each[row]
-    writes = []
     # Parents come before their children: each is judged by the root that its parent has by then.
-    for each in providers.subtree(row) if is_moved else [row]:
-        above = parent_row if each == row else providers.parent.each[each]
-        body = uuid_bytes(providers.uuids[each])
-        assert body is not None
-        writes.append(
-            PutProvider(
-                providers.ids[each],
-                body,
-                name if each == row else providers.names[each],
-                None if above < 0 else providers.ids[above],
-                providers.ids[root_row],
-                providers.versions[each] + 1,
-            )
-        )
+    moved = [each for each in providers.subtree(row) if each != row] if parent_row != providers.parent.each[row] else []
+    writes = [_put(state, row, name=name, parent_row=parent_row, root_row=root_row)]
+    for each in moved:
+        above = providers.parent.each[each]
+        writes.append(_put(state, each, name=providers.names[each], parent_row=above, root_row=root_row))
     return Revision(
         writes=tuple(writes),
         parent_uuid=None if parent_row < 0 else providers.uuids[parent_row],
         root_uuid=providers.uuids[root_row],
     )
+
+
+def _put(state: State, row: int, *, name: str, parent_row: int, root_row: int) -> PutProvider:
+    providers = state.providers
+    body = uuid_bytes(providers.uuids[row])
+    assert body is not None
+    return PutProvider(
+        providers.ids[row], body, name, None if parent_row < 0 else providers.ids[parent_row],
+        providers.ids[root_row], providers.versions[row] + 1,
+    )  # fmt: skip
 
 
 def _new_parent(state: State, row: int, parent_uuid: str | None, *, may_move: bool) -> int:

@@ -74,6 +74,8 @@ class Application:
                 require_reader(request)
             elif request.method in {"POST", "PUT"}:
                 require_json(request)
+        if not request.wants(route.since):
+            raise Problem(404)
         self._check_policy(route, request)
         return route
 
@@ -158,7 +160,7 @@ def _route(request: Request) -> Route:
         raise Problem(405, text, before=before, headers={"allow": ", ".join(methods)})
     if is_too_new and route.is_method_new:
         raise Problem(405, before=before)
-    if is_too_new:
+    if is_too_new and not route.is_media_first:
         raise Problem(404)
     return route
 

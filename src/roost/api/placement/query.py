@@ -102,14 +102,13 @@ def aggregates(request: Request, values: Sequence[str]) -> tuple[Sets, frozenset
     required: list[frozenset[str]] = []
     forbidden: set[str] = set()
     for value in values:
-        is_forbidden = value.startswith(_NOT)
-        if is_forbidden and not request.wants(versions.FORBIDDEN_AGGREGATES):
-            raise BadRequest("Forbidden member_of parameters are not supported in the specified microversion")
         uuids = _uuids(value)
-        if is_forbidden:
+        if not value.startswith(_NOT):
+            required.append(uuids)
+        elif request.wants(versions.FORBIDDEN_AGGREGATES):
             forbidden |= uuids
         else:
-            required.append(uuids)
+            raise BadRequest("Forbidden member_of parameters are not supported in the specified microversion")
     return tuple(required), frozenset(forbidden)
 
 

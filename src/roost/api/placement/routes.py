@@ -7,6 +7,7 @@ from roost.api.placement import versions
 from roost.api.placement.handlers import (
     aggregates,
     allocations,
+    inventories,
     providers,
     reshaper,
     resource_classes,
@@ -29,6 +30,8 @@ class Route:
     is_method_new: bool = False
     # From which version on it neither shows nor reads anything, so that media types do not matter; None: none.
     silent_since: Version | None = None
+    # Whether a wrong media type is told before that the route is newer than the asked version.
+    is_media_first: bool = False
 
     def is_silent(self, version: Version) -> bool:
         """Say whether it neither shows nor reads anything in a version."""
@@ -49,12 +52,16 @@ _TABLE: dict[str, dict[str, Route]] = {
     },
     "/resource_providers/{uuid}/aggregates": {
         "GET": Route(
-            handler=aggregates.show, policy="placement:resource_providers:aggregates:list", since=versions.AGGREGATES
+            handler=aggregates.show,
+            policy="placement:resource_providers:aggregates:list",
+            since=versions.AGGREGATES,
+            is_media_first=True,
         ),
         "PUT": Route(
             handler=aggregates.replace,
             policy="placement:resource_providers:aggregates:update",
             since=versions.AGGREGATES,
+            is_media_first=True,
         ),
     },
     "/resource_providers/{uuid}/traits": {
@@ -127,6 +134,22 @@ _TABLE: dict[str, dict[str, Route]] = {
     },
     "/reshaper": {
         "POST": Route(handler=reshaper.post, policy="placement:reshaper:reshape", since=versions.RESHAPER),
+    },
+    "/resource_providers/{uuid}/inventories": {
+        "GET": Route(handler=inventories.list_inventories, policy="placement:resource_providers:inventories:list"),
+        "POST": Route(handler=inventories.add, policy="placement:resource_providers:inventories:create"),
+        "PUT": Route(handler=inventories.replace, policy="placement:resource_providers:inventories:update"),
+        "DELETE": Route(
+            handler=inventories.clear,
+            policy="placement:resource_providers:inventories:delete",
+            since=versions.DELETE_INVENTORIES,
+            is_method_new=True,
+        ),
+    },
+    "/resource_providers/{uuid}/inventories/{resource_class}": {
+        "GET": Route(handler=inventories.show, policy="placement:resource_providers:inventories:show"),
+        "PUT": Route(handler=inventories.change, policy="placement:resource_providers:inventories:update"),
+        "DELETE": Route(handler=inventories.remove, policy="placement:resource_providers:inventories:delete"),
     },
 }
 

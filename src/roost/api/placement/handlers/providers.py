@@ -71,7 +71,8 @@ def list_providers(request: Request, current: Current) -> Response:
         required=required, forbidden=forbidden, member_of=member_of, forbidden_aggregates=forbidden_aggregates,
         in_tree=asked.get("in_tree"),
     )  # fmt: skip
-    rows = providers.matching(state, group, name=asked.get("name"), uuid=asked.get("uuid"))
+    # No name is every name.
+    rows = providers.matching(state, group, name=asked.get("name") or None, uuid=asked.get("uuid"))
     touched_s = state.providers.touched_s.view[rows]
     changed_s = float(touched_s.max()) if len(rows) else state.now_s
     form = _Form(request)
@@ -136,26 +137,24 @@ class _Form:
     Written piece by piece, because a list may be long and no other answer is asked for as often.
     """
 
-    __slots__ = ("_is_nested", "_links")
+    __slots__ = ("_is_nested", "_pieces")
 
     def __init__(self, request: Request) -> None:
         self._is_nested = request.wants(versions.NESTED_PROVIDERS)
         base = request.url("/resource_providers/\0")
         rels = [rel for since, rel in _LINKS if request.wants(since)]
         links = [{"rel": rel, "href": f"{base}/{rel}" if rel != "self" else base} for rel in rels]
-        self._links = msgspec.json.encode(links).decode().replace("\\u0000", "\0")
+        # The uuid stands between the pieces.
+        self._pieces = msgspec.json.encode(links).decode().split("\\u0000")
 
-    def text(
-        self, uuid_text: str, *, name: str, generation: int, parent: str | None, root: str
-    ) -> str:  # fmt: skip
+    def text(self, uuid_text: str, *, name: str, generation: int, parent: str | None, root: str) -> str:
         """Return a provider as it is shown."""
-        links = self._links.replace("\0", uuid_text)
-        quoted = msgspec.json.encode(name).decode()
-        text = f'{{"uuid":"{uuid_text}","name":{quoted},"generation":{generation},"links":{links}'
-        if not self._is_nested:
-            return text + "}"
-        above = "null" if parent is None else f'"{parent}"'
-        return f'{text},"parent_provider_uuid":{above},"root_provider_uuid":"{root}"}}'
+        end = "}"
+        if self._is_nested:
+            above = "null" if parent is None else f'"{parent}"'
+            end = f',"parent_provider_uuid":{above},"root_provider_uuid":"{root}"}}'
+        quoted, links = msgspec.json.encode(name).decode(), uuid_text.join(self._pieces)
+        return f'{{"uuid":"{uuid_text}","name":{quoted},"generation":{generation},"links":{links}{end}'
 
     def row(self, state: State, row: int) -> str:
         """Return a provider that is in the columns."""
