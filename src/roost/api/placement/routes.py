@@ -50,6 +50,22 @@ _TABLE: dict[str, dict[str, Route]] = {
         "DELETE": Route(handler=providers.delete, policy="placement:resource_providers:delete"),
         "PUT": Route(handler=providers.update, policy="placement:resource_providers:update"),
     },
+    "/resource_providers/{uuid}/inventories": {
+        "GET": Route(handler=inventories.list_inventories, policy="placement:resource_providers:inventories:list"),
+        "POST": Route(handler=inventories.add, policy="placement:resource_providers:inventories:create"),
+        "PUT": Route(handler=inventories.replace, policy="placement:resource_providers:inventories:update"),
+        "DELETE": Route(
+            handler=inventories.clear,
+            policy="placement:resource_providers:inventories:delete",
+            since=versions.DELETE_INVENTORIES,
+            is_method_new=True,
+        ),
+    },
+    "/resource_providers/{uuid}/inventories/{resource_class}": {
+        "GET": Route(handler=inventories.show, policy="placement:resource_providers:inventories:show"),
+        "PUT": Route(handler=inventories.change, policy="placement:resource_providers:inventories:update"),
+        "DELETE": Route(handler=inventories.remove, policy="placement:resource_providers:inventories:delete"),
+    },
     "/resource_providers/{uuid}/aggregates": {
         "GET": Route(
             handler=aggregates.show,
@@ -134,22 +150,6 @@ _TABLE: dict[str, dict[str, Route]] = {
     },
     "/reshaper": {
         "POST": Route(handler=reshaper.post, policy="placement:reshaper:reshape", since=versions.RESHAPER),
-    },
-    "/resource_providers/{uuid}/inventories": {
-        "GET": Route(handler=inventories.list_inventories, policy="placement:resource_providers:inventories:list"),
-        "POST": Route(handler=inventories.add, policy="placement:resource_providers:inventories:create"),
-        "PUT": Route(handler=inventories.replace, policy="placement:resource_providers:inventories:update"),
-        "DELETE": Route(
-            handler=inventories.clear,
-            policy="placement:resource_providers:inventories:delete",
-            since=versions.DELETE_INVENTORIES,
-            is_method_new=True,
-        ),
-    },
-    "/resource_providers/{uuid}/inventories/{resource_class}": {
-        "GET": Route(handler=inventories.show, policy="placement:resource_providers:inventories:show"),
-        "PUT": Route(handler=inventories.change, policy="placement:resource_providers:inventories:update"),
-        "DELETE": Route(handler=inventories.remove, policy="placement:resource_providers:inventories:delete"),
     },
 }
 
