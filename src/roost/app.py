@@ -22,7 +22,7 @@ from roost.store.audit import Finding, audit
 from roost.store.backup import backup, restore
 from roost.store.dry import DryStore
 from roost.store.memory import MemoryStore
-from roost.store.opening import is_postgresql, open_store, sync, upgrade, version_of
+from roost.store.opening import exists, is_postgresql, open_store, stamp, sync, upgrade, version_of
 
 __all__ = [
     "Roost",
@@ -32,6 +32,7 @@ __all__ = [
     "backup",
     "database_of",
     "database_with",
+    "exists",
     "open_in_process",
     "open_placement",
     "open_reader",
@@ -39,6 +40,7 @@ __all__ = [
     "open_scratch",
     "restore",
     "settings_of",
+    "stamp",
     "sync_database",
     "unstored",
     "upgrade_database",

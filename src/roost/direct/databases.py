@@ -37,6 +37,23 @@ def database_of_files(paths: Sequence[Path]) -> str:
     Raises:
         BadSettings: a file cannot be read, or none names a database.
     """
+    connection = _parsed(paths).get("placement_database", "connection", fallback=None)
+    if not connection:
+        place = str(paths[-1]) if paths else "placement.conf"
+        raise BadSettings(place, "placement_database.connection is not set")
+    return database_url(connection)
+
+
+def policy_file_of(paths: Sequence[Path]) -> Path | None:
+    """Return the policy file that some ``placement.conf`` name; None: there is none."""
+    if not paths:
+        return None
+    named = _parsed(paths).get("oslo_policy", "policy_file", fallback=None) or "policy.yaml"
+    path = paths[-1].parent / named
+    return path if path.is_file() else None
+
+
+def _parsed(paths: Sequence[Path]) -> configparser.RawConfigParser:
     parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
     for path in paths:
         try:
@@ -45,11 +62,7 @@ def database_of_files(paths: Sequence[Path]) -> str:
             raise BadSettings(str(path), f"cannot be read: {error.strerror}") from None
         except (configparser.Error, UnicodeDecodeError) as error:
             raise BadSettings(str(path), f"is no configuration: {first_line(error)}") from None
-    connection = parser.get("placement_database", "connection", fallback=None)
-    if not connection:
-        place = str(paths[-1]) if paths else "placement.conf"
-        raise BadSettings(place, "placement_database.connection is not set")
-    return database_url(connection)
+    return parser
 
 
 def database_url(connection: str) -> str:

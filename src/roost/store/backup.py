@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from roost.errors import BadFile, BadRequest
+from roost.errors import BadFile, BadRequest, understood
 from roost.model.evidence import blinded
 from roost.store import opening
 from roost.store.backup_file import Block, Header, Progress, TableHead, read_blocks, read_header, write_backup
@@ -123,7 +123,8 @@ def restore(url: str, path: Path, *, may_replace: bool, progress: Progress) -> H
 
 def _forgetful(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Return decisions that know no more which changes they saw: here others have their numbers."""
-    return [(*row[:_BODY], blinded(row[_BODY]), *row[_BODY + 1 :]) for row in rows]
+    with understood("a decision"):
+        return [(*row[:_BODY], blinded(row[_BODY]), *row[_BODY + 1 :]) for row in rows]
 
 
 def _reader(url: str) -> AbstractContextManager[Reader]:

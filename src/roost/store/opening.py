@@ -81,6 +81,38 @@ def sync(url_or_path: str | Path) -> None:
         lock.release()
 
 
+def stamp(url_or_path: str | Path, version: str) -> None:
+    """Say that a database has a schema, without looking whether it has.
+
+    Raises:
+        NotFound: there is no such version.
+        StoreBusy: a process serves the SQLite file.
+        Unavailable: the database cannot be written.
+    """
+    from roost.store import upgrade as migrating  # slow to import
+
+    url = str(url_or_path)
+    if is_postgresql(url):
+        with needs_extra():
+            from roost.store import postgresql_link
+        with postgresql_link.explained():
+            migrating.stamp_postgresql(url, version)
+        return
+    path = sqlite_path(url)
+    lock = FileLock(path)
+    try:
+        with sqlite_file.explained(path):
+            migrating.stamp_sqlite(path, version)
+    finally:
+        lock.release()
+
+
+def exists(url_or_path: str | Path) -> bool:
+    """Say whether there is a database at all; whether a server has one is not asked."""
+    url = str(url_or_path)
+    return is_postgresql(url) or size_of(sqlite_path(url)) is not None
+
+
 def version_of(url_or_path: str | Path) -> str | None:
     """Return the schema of a database; None: it has no tables of ours.
 
