@@ -6,16 +6,30 @@ from collections.abc import Iterable, Iterator
 class Symbols:
     """A two-way table of names and the numbers that the store gave them."""
 
-    __slots__ = ("_id_of", "_name_of")
+    __slots__ = ("_id_of", "_name_of", "highest")
 
     def __init__(self) -> None:
         self._id_of: dict[str, int] = {}
         self._name_of: dict[int, str] = {}
+        self.highest = 0  # number ever seen, of dropped names too
 
     def put(self, symbol_id: int, name: str) -> None:
         """Let ``symbol_id`` stand for ``name``."""
         self._id_of[name] = symbol_id
         self._name_of[symbol_id] = name
+        self.highest = max(self.highest, symbol_id)
+
+    def drop(self, symbol_id: int) -> None:
+        """Let a number stand for nothing any more."""
+        name = self._name_of.pop(symbol_id, None)
+        if name is not None:
+            del self._id_of[name]
+        self.highest = max(self.highest, symbol_id)
+
+    def rename(self, symbol_id: int, name: str) -> None:
+        """Let a number stand for another name."""
+        self.drop(symbol_id)
+        self.put(symbol_id, name)
 
     def id_of(self, name: str) -> int | None:
         """Return the number of a name, or nothing for a name never seen."""
@@ -43,4 +57,5 @@ class Symbols:
         copy = Symbols()
         copy._id_of = dict(self._id_of)
         copy._name_of = dict(self._name_of)
+        copy.highest = self.highest
         return copy

@@ -9,7 +9,7 @@ import msgspec
 from roost.engine.apply import apply, raise_generations, settle, undo
 from roost.engine.state import State
 from roost.errors import StoreBroken, Unavailable
-from roost.model.journal import Claim, Item, PutDocument, Refusal, Release, Write
+from roost.model.journal import Change, Claim, Item, PutDocument, Refusal, Release, Write
 from roost.ports import IdKind, Store
 
 # How many identities are fetched from the store at once.
@@ -68,13 +68,16 @@ class Current:
         # An interrupt in the middle must not leave half of the changes as if they were all.
         self._is_stale = True
         known = len(self.state.providers), len(self.state.hosts)
+        self._apply(changes)
+        self._keep_order(known)
+        return True
+
+    def _apply(self, changes: Iterable[Change]) -> None:
         for change in changes:
             for write in change.writes:
                 apply(self.state, write)
             self.state.position = max(self.state.position, change.position)
         settle(self.state)
-        self._keep_order(known)
-        return True
 
     def _keep_order(self, known: tuple[int, int]) -> None:
         """Read everything again if new rows are not in the order in which a load would bring them.
@@ -159,7 +162,8 @@ class Current:
     def flush(self) -> list[Refusal | None]:
         """Make durable what is staged; return one verdict an item, in the order of staging.
 
-        Refused claims are taken back from the columns. A refused release was done by another process.
+        Refused claims are taken back from the columns. A refused release was done by another process, which
+        counted it.
 
         Raises:
             Unavailable: nothing is known to be durable, and the columns will be read again.
@@ -179,6 +183,8 @@ class Current:
                 for write in item.writes:
                     if isinstance(write, Claim):
                         undo(self.state, write)
+                    elif isinstance(write, Release):
+                        raise_generations(self.state, write, by=-1)
         return committed.refusals
 
     def drop(self) -> None:
@@ -188,7 +194,7 @@ class Current:
         self._is_stale = True
 
     def commit(self, items: Iterable[Item]) -> list[Refusal | None]:
-        """Make items durable, then visible; return one verdict an item."""
+        """Make items durable, then visible, with what others committed; return one verdict an item."""
         assert not self._staged, "what is staged must be flushed first"
         if self._is_stale:
             self._reload()
@@ -197,12 +203,11 @@ class Current:
         # Until all of it is applied: an error or an interrupt leaves columns that must be read again.
         self._is_stale = True
         committed = self.store.commit(batch)
-        for item, refusal in zip(batch, committed.refusals, strict=True):
-            if refusal is None:
-                for write in item.writes:
-                    apply(self.state, write)
-        self.state.position = max(self.state.position, committed.position)
-        settle(self.state)
+        verdicts = zip(batch, committed.refusals, strict=True)
+        writes = [write for item, refusal in verdicts if refusal is None for write in item.writes]
+        # Others may have changed the same name just before: whose is the last word is told by the feed.
+        changes = [*self.store.changes(), Change(committed.position, writes)]
+        self._apply(sorted(changes, key=lambda change: change.position))
         self._keep_order(known)
         return committed.refusals
 

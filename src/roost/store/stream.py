@@ -10,6 +10,7 @@ from roost.model.journal import (
     GENERATION_SLOT,
     Claim,
     ConsumerRow,
+    DropSymbol,
     InstanceRow,
     InventoryRow,
     Place,
@@ -40,6 +41,7 @@ from roost.store.schema import (
     SYMBOL,
     Table,
 )
+from roost.store.verdict import DROPPED
 
 _SLOT_MASK = (1 << CLASS_BITS) - 1
 _CONSUMERS_PER_CLAIM = 500
@@ -55,7 +57,7 @@ def writes_of(scan: Scan) -> Iterator[Write]:
     ``PutInventories``, ``PutTraits`` and ``PutMembership`` expect generation 0 here, whatever it was; the
     generations follow at the end. The limit of a place is 0: it was checked when it was taken.
     """
-    yield from (PutSymbol(*row) for row in scan(SYMBOL))
+    yield from (symbol_of(row) for row in scan(SYMBOL))
     yield from (PutDocument(*row) for row in scan(DOCUMENT))
     yield from (aggregate_of(row) for row in scan(AGGREGATE))
     yield from _parents_first(scan(PROVIDER))
@@ -69,6 +71,12 @@ def writes_of(scan: Scan) -> Iterator[Write]:
     yield from (PutGroup(*row) for row in scan(SERVER_GROUP))
     yield from _claims(scan)
     yield from (PutGeneration(provider_id, generation) for provider_id, generation in generations)
+
+
+def symbol_of(row: tuple[Any, ...]) -> PutSymbol | DropSymbol:
+    """Return a name, or that its number is used up."""
+    symbol = PutSymbol(*row)
+    return DropSymbol(symbol.kind.removeprefix(DROPPED), symbol.id) if symbol.kind.startswith(DROPPED) else symbol
 
 
 def _parents_first(rows: Iterable[tuple[Any, ...]]) -> Iterator[PutProvider]:
