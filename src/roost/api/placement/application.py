@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from roost.api import problems
 from roost.api.placement import routes, versions
+from roost.api.placement.options import DEFAULTS, Options
 from roost.api.placement.request import JSON, Identity, Request, Response
 from roost.api.placement.routes import Route
 from roost.api.placement.versions import Version
@@ -26,11 +27,13 @@ class Application:
     Args:
         identify: says from the headers who asks; None: nobody that is known.
         allows: says whether they may.
+        options: what answers follow.
     """
 
-    def __init__(self, *, identify: Identify, allows: Allows) -> None:
+    def __init__(self, *, identify: Identify, allows: Allows, options: Options = DEFAULTS) -> None:
         self._identify = identify
         self._allows = allows
+        self._options = options
 
     def enter(self, request: Request) -> Response | Task[Response]:
         """Answer what needs no columns, errors above all; else return what is to be asked of them."""
@@ -57,6 +60,7 @@ class Application:
         if request.identity is None and not is_open:
             raise Problem(401)
         request.version = _version(request)
+        request.options = self._options
         if found is None:
             raise Problem(404)
         methods, request.parameters = found

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from roost.api.placement.options import DEFAULTS, Options
 from roost.api.placement.versions import CACHE_HEADERS, OLDEST, Version
 from roost.api.problems import Problem
 from roost.api.schema import Schema, decode
@@ -42,6 +43,7 @@ class Request:
     request_id: str = ""
     version: Version = OLDEST
     identity: Identity | None = None
+    options: Options = DEFAULTS
     parameters: Mapping[str, str] = field(default_factory=dict)  # of the path
     _decoded: Any = None
 
@@ -60,8 +62,16 @@ class Request:
         return self._decoded
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Return the query string as names and values, in order, decoded."""
-        return parse_qsl(self.query_string, keep_blank_values=True)
+        """Return the query string as names and values, in order, decoded.
+
+        Raises:
+            BadRequest: it is no UTF-8.
+        """
+        try:
+            found = parse_qsl(self.query_string.replace(";", "&").encode("latin-1"), keep_blank_values=True)
+            return [(name.decode(), value.decode()) for name, value in found]
+        except UnicodeDecodeError as error:
+            raise BadRequest(f"Invalid query string parameters: {error}") from None
 
     def query(self, schema: Schema) -> dict[str, str]:
         """Return the last value of each name of the query string, held against a schema.

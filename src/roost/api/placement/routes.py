@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from roost.api.placement import versions
-from roost.api.placement.handlers import providers, root
+from roost.api.placement.handlers import candidates, providers, root
 from roost.api.placement.request import Handler
 from roost.api.placement.versions import Version
 
@@ -30,6 +30,13 @@ _TABLE: dict[str, dict[str, Route]] = {
     },
     "/resource_providers/{uuid}": {
         "GET": Route(handler=providers.show, policy="placement:resource_providers:show"),
+    },
+    "/allocation_candidates": {
+        "GET": Route(
+            handler=candidates.list_candidates,
+            policy="placement:allocation_candidates:list",
+            since=versions.CANDIDATES,
+        ),
     },
 }
 
