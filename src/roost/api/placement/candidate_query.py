@@ -13,6 +13,9 @@ from roost.errors import BadRequest
 from roost.model.names import AMOUNT_MAX
 from roost.model.request import CandidateQuery, ResourceGroup
 
+# More digits than these make no difference any more.
+_LIMIT_DIGITS = 18
+
 Pairs = Sequence[tuple[str, str]]
 
 
@@ -78,7 +81,7 @@ def _limit(pairs: Pairs, values: dict[str, str], version: Version) -> int | None
         return None
     if first != values["limit"]:
         _check({**values, "limit": first}, version)
-    return int(first)
+    return min(int(first[:_LIMIT_DIGITS]), AMOUNT_MAX)
 
 
 def _root_traits(pairs: Pairs, version: Version) -> tuple[frozenset[str], frozenset[str]]:

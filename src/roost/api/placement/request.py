@@ -67,9 +67,10 @@ class Request:
         Raises:
             BadRequest: it is no UTF-8.
         """
+        # Until its parts are told apart, every character stands for a byte.
+        found = parse_qsl(self.query_string.replace(";", "&"), keep_blank_values=True, encoding="latin-1")
         try:
-            found = parse_qsl(self.query_string.replace(";", "&").encode("latin-1"), keep_blank_values=True)
-            return [(name.decode(), value.decode()) for name, value in found]
+            return [(_text(name), _text(value)) for name, value in found]
         except UnicodeDecodeError as error:
             raise BadRequest(f"Invalid query string parameters: {error}") from None
 
@@ -104,6 +105,10 @@ class Response:
 
 
 Handler = Callable[[Request, Current], Response | Plan[Response]]
+
+
+def _text(raw: str) -> str:
+    return raw if raw.isascii() else raw.encode("latin-1").decode()
 
 
 def answer(

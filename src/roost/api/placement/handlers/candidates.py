@@ -1,7 +1,7 @@
 """``/allocation_candidates``: every way to hold a request."""
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from typing import TypeVar
 
@@ -15,8 +15,8 @@ from roost.api.placement.request import Request, Response, answer
 from roost.api.placement.versions import Version
 from roost.engine.search import Compiled, UnknownName, compile_query, lone_anchors, search
 from roost.engine.state import State
-from roost.errors import BadRequest
-from roost.model.request import CandidateQuery, ResourceGroup
+from roost.model.request import CandidateQuery
+from roost.placement import candidates
 from roost.placement.current import Current
 
 _Found = TypeVar("_Found")
@@ -65,7 +65,7 @@ class _Kept:
             is_one_provider_a_tree=not request.wants(versions.NESTED_CANDIDATES),
         )  # fmt: skip
         if isinstance(compiled, UnknownName):
-            _refuse_unknown(state, query)
+            candidates.refuse_unknown(state, query)
             return None
         classes = {state.class_ids.id_of(name) for group in query.groups for name in group.resources}
         form = form_of(request.version, (each for each in classes if each is not None))
@@ -102,7 +102,7 @@ def _body(kept: _Kept, known: _Known, options: Options) -> bytes:
     if lone is not None:
         assert compiled.plain is not None
         generated = lone[: _generated_max(limit, options)].tolist()
-        shown = requests.of_lone(_chosen(generated, limit, options), compiled.plain.resources)
+        shown = requests.of_lone(list(_chosen(generated, limit, options)), compiled.plain.resources)
     else:
         found = search(state, compiled, order=options.allocation_candidates_generation_strategy)
         shown = requests.of(_chosen(found, limit, options))
@@ -118,51 +118,10 @@ def _generated_max(limit: int | None, options: Options) -> int | None:
     return limit if most is None else min(limit, most)
 
 
-def _chosen(found: Iterable[_Found], limit: int | None, options: Options) -> list[_Found]:
+def _chosen(found: Iterable[_Found], limit: int | None, options: Options) -> Iterable[_Found]:
     """Return the candidates that are shown, of all there are in the order of the search."""
     most = _generated_max(limit, options)
     if not options.randomize_allocation_candidates:
-        return list(islice(found, most))
+        return islice(found, most)
     drawn = list(islice(found, most or _DRAWN_MAX))
     return random.sample(drawn, len(drawn) if limit is None else min(limit, len(drawn)))
-
-
-def _refuse_unknown(state: State, query: CandidateQuery) -> None:
-    """Refuse a query that names unknown classes or traits, unless the groups before them leave nothing to find.
-
-    Raises:
-        BadRequest: it names what nobody has defined.
-    """
-    _check_traits(state, sorted(query.root_required | query.root_forbidden))
-    for group in query.groups:
-        for name in group.resources:
-            if name not in state.class_ids:
-                raise BadRequest(f"Invalid resource class in resources parameter: No such resource class {name}.")
-        if not all(state.membership.wearing_any(_known_aggregates(state, each)).any() for each in group.member_of):
-            return
-        for names in group.required:
-            _check_traits(state, sorted(names))
-        _check_traits(state, sorted(group.forbidden))
-        if not _is_served(state, query, group):
-            return
-
-
-def _check_traits(state: State, names: Iterable[str]) -> None:
-    for name in names:
-        if name not in state.trait_ids:
-            raise BadRequest(f"No such trait(s): {name}.")
-
-
-def _known_aggregates(state: State, uuids: Iterable[str]) -> Iterator[int]:
-    return (number for uuid in uuids if (number := state.aggregates.id_of(uuid)) is not None)
-
-
-def _is_served(state: State, query: CandidateQuery, group: ResourceGroup) -> bool:
-    """Say whether a group alone, under the traits of the root, has a candidate; one without resources is not asked."""
-    if not group.resources:
-        return True
-    alone = CandidateQuery(
-        groups=(group,), root_required=query.root_required, root_forbidden=query.root_forbidden, limit=1
-    )
-    compiled = compile_query(state, alone)
-    return not isinstance(compiled, UnknownName) and next(search(state, compiled), None) is not None
