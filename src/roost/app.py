@@ -7,6 +7,7 @@ from pathlib import Path
 from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
 from roost.engine.state import State
+from roost.machine import SystemClock
 from roost.model.settings import Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
@@ -128,7 +129,7 @@ def open_placement(url: str) -> Serving:
     """
     store = open_store(url, settings=Settings().store)
     try:
-        current = Current(store)
+        current = Current(store, clock=SystemClock())
         Placement(current)
     except BaseException:
         store.close()
