@@ -6,6 +6,7 @@ from tests.worlds import uuid_named
 UNKNOWN = "99999999-9999-4999-8999-999999999999"
 HOST, SPARE, NODE, DEVICE, DISK = map(uuid_named, ("host", "spare", "node", "device", "disk"))
 AGGREGATE, OTHER = uuid_named("aggregate"), uuid_named("other")
+_ITSELF = "parent provider UUID cannot be same as UUID. Please set parent provider UUID to None if there is no parent."
 LINKS = {"1.0": 3, "1.1": 4, "1.5": 4, "1.6": 5, "1.10": 5, "1.11": 6, "1.39": 6}
 
 
@@ -101,7 +102,7 @@ def test_names_and_uuids_are_taken_once(forest):
         ({"name": "new", "parent_provider_uuid": HOST.replace("-", "")}, "parent provider UUID does not exist."),
         (
             {"name": "host", "parent_provider_uuid": DEVICE, "uuid": DEVICE},
-            "parent provider UUID cannot be same as UUID. Please set parent provider UUID to None if there is no parent.",
+            _ITSELF,
         ),
     ],
 )
@@ -179,6 +180,10 @@ _RESOURCES = (
     "?resources=VCPU:2,MEMORY_MB:1024. Got: "
 )
 _MEMBERS = "Invalid query string parameters: Expected 'member_of' parameter to contain valid UUID(s). Got: "
+_SEVERAL = (
+    "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword using the valid microversion. "
+    "Got:"
+)
 _TRAITS = "Invalid query string parameters: Expected 'required' parameter value of the form: "
 _ANY = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
 
@@ -213,8 +218,7 @@ _ANY = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
         (
             "member_of=x,y",
             "1.39",
-            "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword using the valid "
-            "microversion. Got: x,y",
+            f"{_SEVERAL} x,y",
         ),
         ("required=A,&resources=x", "1.39", f"{_TRAITS}HW_CPU_X86_VMX,!CUSTOM_MAGIC. Got an empty trait in: A,"),
         ("required=!", "1.21", f"{_TRAITS}HW_CPU_X86_VMX,CUSTOM_MAGIC. Got an empty trait in: !"),
