@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 
@@ -45,6 +46,7 @@ class Current:
         self._ids: dict[IdKind, tuple[int, int]] = {}
         self._numbered: dict[str, int] = {}  # kind of symbol -> the last number given
         self._is_stale = state is None
+        self.kept: dict[type, Any] = {}  # what answers keep of these columns, each of its own kind
         self.refresh()
 
     def fork(self, store_of: Callable[[int, Mapping[IdKind, int]], Store], *, state: State | None = None) -> "Current":
@@ -75,6 +77,9 @@ class Current:
             return True
         self._date(self.state)
         changes = self.store.changes()
+        if changes is None:
+            self._reload()
+            return True
         if not changes:
             return False
         # An interrupt in the middle must not leave half of the changes as if they were all.
@@ -244,7 +249,11 @@ class Current:
         changes = [Change(committed.position, writes)]
         if not all(isinstance(write, Claim | Release) for item in batch for write in item.writes):
             # Others may have changed the same just before: whose is the last word is told by the feed.
-            changes = sorted([*self.store.changes(), *changes], key=lambda change: change.position)
+            others = self.store.changes()
+            if others is None:
+                self._reload()
+                return committed.refusals
+            changes = sorted([*others, *changes], key=lambda change: change.position)
         self._apply(changes)
         self._keep_order(known)
         return committed.refusals

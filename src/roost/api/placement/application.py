@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from roost.api import problems
 from roost.api.accept import acceptable
 from roost.api.placement import routes, versions
+from roost.api.placement.options import DEFAULTS, Options
 from roost.api.placement.request import (
     JSON,
     Identity,
@@ -37,11 +38,13 @@ class Application:
     Args:
         identify: says from the headers who asks; None: nobody that is known.
         allows: says whether they may.
+        options: what answers follow.
     """
 
-    def __init__(self, *, identify: Identify, allows: Allows) -> None:
+    def __init__(self, *, identify: Identify, allows: Allows, options: Options = DEFAULTS) -> None:
         self._identify = identify
         self._allows = allows
+        self._options = options
 
     def enter(self, request: Request) -> Response | Task[Response]:
         """Answer what needs no columns, errors above all; else return what is to be asked of them."""
@@ -67,6 +70,7 @@ class Application:
         if request.identity is None and request.path != "/":
             raise Problem(401, version_headers="none")
         request.version = _version(request)
+        request.options = self._options
         _check_length(request)
         route = _route(request)
         if not route.is_silent(request.version):
@@ -74,6 +78,8 @@ class Application:
                 require_reader(request)
             elif request.method in {"POST", "PUT"}:
                 require_json(request)
+        if not request.wants(route.since):
+            raise Problem(404)
         self._check_policy(route, request)
         return route
 
@@ -158,7 +164,7 @@ def _route(request: Request) -> Route:
         raise Problem(405, text, before=before, headers={"allow": ", ".join(methods)})
     if is_too_new and route.is_method_new:
         raise Problem(405, before=before)
-    if is_too_new:
+    if is_too_new and not route.is_media_first:
         raise Problem(404)
     return route
 
