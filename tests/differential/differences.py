@@ -13,6 +13,8 @@ from urllib.parse import parse_qsl, urlsplit
 from tests.differential.compare import CANDIDATES, Difference, only_in_one, providers_of
 from tests.differential.exchange import Answer, Request
 
+METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"}
+
 
 @dataclass(frozen=True)
 class Exchange:
@@ -72,6 +74,25 @@ def _tree_of_bare_group(exchange: Exchange) -> bool:
     return bool(bare) and "same_subtree" in query and exchange.reference.status == exchange.subject.status == 200
 
 
+def _not_http(exchange: Exchange) -> bool:
+    length = exchange.request.header("content-length")
+    is_http = exchange.request.method in METHODS and (length is None or length.isdecimal())
+    return not is_http and exchange.reference.status // 100 == exchange.subject.status // 100 == 4
+
+
+def _path_in_utf8(exchange: Exchange) -> bool:
+    return all(
+        each.place.endswith(".detail")
+        and each.subject == each.reference.encode("latin-1", "ignore").decode("utf-8", "ignore")
+        for each in exchange.found
+    )
+
+
+def _newline_in_path(exchange: Exchange) -> bool:
+    path = exchange.request.path.partition("?")[0]
+    return path.endswith("%0A") and exchange.reference.status < 300 and exchange.subject.status in {400, 404}
+
+
 def _database_text(exchange: Exchange) -> bool:
     return all(each.place.endswith(".detail") and "sqlite3." in str(each.reference) for each in exchange.found)
 
@@ -113,6 +134,21 @@ RULES = (
         "tree_of_bare_group",
         "in_tree of a group without resources is honoured.",
         _tree_of_bare_group,
+    ),
+    Rule(
+        "not_http",
+        "What is no HTTP, a length that is no number or a method that nobody knows, is refused before the API sees it.",
+        _not_http,
+    ),
+    Rule(
+        "path_in_utf8",
+        "Letters beyond ASCII in a path are shown as they were meant; the reference shows each byte as a letter.",
+        _path_in_utf8,
+    ),
+    Rule(
+        "newline_in_path",
+        "A name or uuid in the path does not end with a newline; the reference overlooks it.",
+        _newline_in_path,
     ),
     Rule(
         "database_text",

@@ -45,15 +45,34 @@ LIVING: dict[ActOf, int] = {
     reshapes.move: 3,
     reshapes.rewrite: 2,
 }
+# Every fourth sequence asks for candidates most of the time, in a world that is wide and full of what they look at.
+PLANTING: dict[ActOf, int] = {
+    providers.create: 4,
+    inventories.replace: 8,
+    labels.label: 4,
+    labels.aggregate: 5,
+    labels.name_trait: 1,
+    labels.name_class: 1,
+}
+SEARCHING: dict[ActOf, int] = {
+    candidates.plain: 10,
+    candidates.groups: 20,
+    allocations.put: 2,
+    providers.change: 1,
+    inventories.replace: 2,
+    labels.label: 1,
+    labels.aggregate: 1,
+}
 
 
 def sequence(seed: int, steps: int = STEPS) -> Act:
     """Write the sequence of a seed: so many requests, or a few more where an act has to be finished."""
     scene = Scene(seed)
+    early, late = (PLANTING, SEARCHING) if seed % 4 == 3 else (BUILDING, LIVING)
     asked = 0
     while asked < steps:
-        is_building = asked < steps // 4
-        acts = BUILDING if is_building else LIVING
+        is_building = asked < steps // 3
+        acts = early if is_building else late
         act = scene.draw.choices(list(acts), list(acts.values()))[0]
         writing = mistakes.spoil(scene, act) if scene.chance(0.03 if is_building else 0.18) else act(scene)
         asked += yield from _count(writing)
