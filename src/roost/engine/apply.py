@@ -302,7 +302,9 @@ def settle(state: State) -> None:
     ids = {name: state.class_ids.id_of(name) for name in ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB")}
     classes = {name: state.inventory(class_id) for name, class_id in ids.items() if class_id is not None}
     for host_row in state.stale_hosts:
-        rows = state.providers.rows_of_tree(int(state.hosts.provider_row.view[host_row]))
+        root = state.hosts.provider_row.each[host_row]
+        # What moved into another tree is offered there.
+        rows = state.providers.rows_of_tree(root) if state.providers.parent.each[root] < 0 else []
         totals = {name: sum(each.total.each[row] for row in rows) for name, each in classes.items()}
         used = {name: sum(each.used.each[row] for row in rows) for name, each in classes.items()}
         facts = state.hosts.facts[host_row]

@@ -102,7 +102,9 @@ def move(
     ending = [holder for holder in holders if holder is not None]
     refusal = claimable(state, (take for each in takes for take in each), frees=_held(state, ending), instead=instead)
     if refusal is not None:
-        raise _told(state, refusal, [take for each in takes for take in each], instead=instead)
+        # What somebody held who ends counts as named too.
+        named = [each or _held(state, filter(None, [holder])) for each, holder in zip(takes, holders, strict=True)]
+        raise _told(state, refusal, [take for each in named for take in each], instead=instead)
     names = _new_types(state, wishes)
     claim = _claim(state, zip(wishes, holders, takes, strict=True), names=names, new_id=new_id)
     raised = _emptied(wishes, holders, claim)
@@ -176,13 +178,13 @@ def _held(state: State, holders: Iterable[Holder]) -> list[Take]:
     ]
 
 
-def _told(state: State, refusal: NotClaimable, takes: Sequence[Take], *, instead: Instead | None) -> Conflict:
+def _told(state: State, refusal: NotClaimable, named: Sequence[Take], *, instead: Instead | None) -> Conflict:
     """Return a refusal as the field tells it: providers without any of the classes asked come first of all."""
     uuids, name_of = state.providers.uuids, state.class_ids.name_of
     # In the order of a set of numbers that begin with 0, as clients of this field know it.
-    numbers = [number + 1 for number in {class_id - 1 for _, class_id, _ in takes}]
+    numbers = [number + 1 for number in {class_id - 1 for _, class_id, _ in named}]
     bare = [
-        row for row in dict.fromkeys(row for row, _, _ in takes)
+        row for row in dict.fromkeys(row for row, _, _ in named)
         if not any(offers(state, row, number, instead=instead) for number in numbers)
     ]  # fmt: skip
     if bare:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 
@@ -38,6 +39,7 @@ class Current:
         self._ids: dict[IdKind, tuple[int, int]] = {}
         self._numbered: dict[str, int] = {}  # kind of symbol -> the last number given
         self._is_stale = state is None
+        self.kept: dict[type, Any] = {}  # what answers keep of these columns, each of its own kind
         self.refresh()
 
     def fork(self, store_of: Callable[[int, Mapping[IdKind, int]], Store], *, state: State | None = None) -> "Current":
@@ -67,6 +69,9 @@ class Current:
             self._reload()
             return True
         changes = self.store.changes()
+        if changes is None:
+            self._reload()
+            return True
         if not changes:
             return False
         # An interrupt in the middle must not leave half of the changes as if they were all.
@@ -215,7 +220,7 @@ class Current:
         self._is_stale = True
 
     def commit(self, items: Iterable[Item]) -> list[Refusal | None]:
-        """Make items durable, then visible, with what others committed; return one verdict an item."""
+        """Make items durable, then visible; return one verdict an item."""
         assert not self._staged, "what is staged must be flushed first"
         if self._is_stale:
             self._reload()
@@ -226,9 +231,15 @@ class Current:
         committed = self.store.commit(batch)
         verdicts = zip(batch, committed.refusals, strict=True)
         writes = [write for item, refusal in verdicts if refusal is None for write in item.writes]
-        # Others may have changed the same name just before: whose is the last word is told by the feed.
-        changes = [*self.store.changes(), Change(committed.position, writes)]
-        self._apply(sorted(changes, key=lambda change: change.position))
+        changes = [Change(committed.position, writes)]
+        if not all(isinstance(write, Claim | Release) for item in batch for write in item.writes):
+            # Others may have changed the same just before: whose is the last word is told by the feed.
+            others = self.store.changes()
+            if others is None:
+                self._reload()
+                return committed.refusals
+            changes = sorted([*others, *changes], key=lambda change: change.position)
+        self._apply(changes)
         self._keep_order(known)
         return committed.refusals
 

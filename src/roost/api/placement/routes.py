@@ -7,6 +7,7 @@ from roost.api.placement import versions
 from roost.api.placement.handlers import (
     aggregates,
     allocations,
+    candidates,
     inventories,
     providers,
     reshaper,
@@ -49,6 +50,22 @@ _TABLE: dict[str, dict[str, Route]] = {
         "GET": Route(handler=providers.show, policy="placement:resource_providers:show"),
         "DELETE": Route(handler=providers.delete, policy="placement:resource_providers:delete"),
         "PUT": Route(handler=providers.update, policy="placement:resource_providers:update"),
+    },
+    "/resource_providers/{uuid}/inventories": {
+        "GET": Route(handler=inventories.list_inventories, policy="placement:resource_providers:inventories:list"),
+        "POST": Route(handler=inventories.add, policy="placement:resource_providers:inventories:create"),
+        "PUT": Route(handler=inventories.replace, policy="placement:resource_providers:inventories:update"),
+        "DELETE": Route(
+            handler=inventories.clear,
+            policy="placement:resource_providers:inventories:delete",
+            since=versions.DELETE_INVENTORIES,
+            is_method_new=True,
+        ),
+    },
+    "/resource_providers/{uuid}/inventories/{resource_class}": {
+        "GET": Route(handler=inventories.show, policy="placement:resource_providers:inventories:show"),
+        "PUT": Route(handler=inventories.change, policy="placement:resource_providers:inventories:update"),
+        "DELETE": Route(handler=inventories.remove, policy="placement:resource_providers:inventories:delete"),
     },
     "/resource_providers/{uuid}/aggregates": {
         "GET": Route(
@@ -135,21 +152,12 @@ _TABLE: dict[str, dict[str, Route]] = {
     "/reshaper": {
         "POST": Route(handler=reshaper.post, policy="placement:reshaper:reshape", since=versions.RESHAPER),
     },
-    "/resource_providers/{uuid}/inventories": {
-        "GET": Route(handler=inventories.list_inventories, policy="placement:resource_providers:inventories:list"),
-        "POST": Route(handler=inventories.add, policy="placement:resource_providers:inventories:create"),
-        "PUT": Route(handler=inventories.replace, policy="placement:resource_providers:inventories:update"),
-        "DELETE": Route(
-            handler=inventories.clear,
-            policy="placement:resource_providers:inventories:delete",
-            since=versions.DELETE_INVENTORIES,
-            is_method_new=True,
+    "/allocation_candidates": {
+        "GET": Route(
+            handler=candidates.list_candidates,
+            policy="placement:allocation_candidates:list",
+            since=versions.CANDIDATES,
         ),
-    },
-    "/resource_providers/{uuid}/inventories/{resource_class}": {
-        "GET": Route(handler=inventories.show, policy="placement:resource_providers:inventories:show"),
-        "PUT": Route(handler=inventories.change, policy="placement:resource_providers:inventories:update"),
-        "DELETE": Route(handler=inventories.remove, policy="placement:resource_providers:inventories:delete"),
     },
 }
 
