@@ -10,6 +10,7 @@ from roost.api.placement.request import Identity
 from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
 from roost.engine.state import State
+from roost.machine import SystemClock
 from roost.model.settings import Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
@@ -158,7 +159,7 @@ def open_placement(url: str) -> Serving:
     """
     store: Store = MemoryStore() if url in _IN_MEMORY else open_store(url, settings=Settings().store)
     try:
-        current = Current(store)
+        current = Current(store, clock=SystemClock())
         Placement(current)
     except BaseException:
         store.close()

@@ -57,18 +57,18 @@ def list_of_provider(request: Request, current: Current) -> Response:
     provider_id, name_of = state.providers.ids[row], state.class_ids.name_of
     shown: dict[str, Any] = {}
     changed_s = 0.0
-    for holder in state.holders.values():
-        resources = {
-            name_of(inventory_id & _CLASS_MASK): amount
-            for inventory_id, amount in holder.takes
-            if inventory_id >> CLASS_BITS == provider_id
+    for holder in state.consumers().of_provider(provider_id):
+        of_consumer: dict[str, Any] = {
+            "resources": {
+                name_of(inventory_id & _CLASS_MASK): amount
+                for inventory_id, amount in holder.takes
+                if inventory_id >> CLASS_BITS == provider_id
+            }
         }
-        if resources:
-            of_consumer: dict[str, Any] = {"resources": resources}
-            if request.wants(versions.CONSUMER_GENERATIONS):
-                of_consumer["consumer_generation"] = holder.generation
-            shown[uuid_text(holder.uuid)] = of_consumer
-            changed_s = max(changed_s, _changed_s(state, holder))
+        if request.wants(versions.CONSUMER_GENERATIONS):
+            of_consumer["consumer_generation"] = holder.generation
+        shown[uuid_text(holder.uuid)] = of_consumer
+        changed_s = max(changed_s, _changed_s(state, holder))
     value = {"allocations": shown, "resource_provider_generation": state.providers.generation.each[row]}
     return answer(request, value, changed_s=changed_s or state.now_s)
 
