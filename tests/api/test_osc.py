@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -17,20 +16,16 @@ pytestmark = pytest.mark.skipif(python() is None, reason=HOW_TO_INSTALL)
 
 
 @pytest.fixture(scope="session")
-def client_of():
-    """Give the process that runs the commands of one version: what it shows depends on what it showed before."""
-    found = defaultdict(Client)
-    yield found.__getitem__
-    for client in found.values():
-        client.stop()
+def client():
+    """Give a process that runs commands."""
+    found = Client()
+    yield found
+    found.stop()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def server(request, tmp_path):
     """Give the address of a server over an empty database."""
-    if os.environ.get("DEVURL"):
-        yield os.environ["DEVURL"]
-        return
     url = str(tmp_path / "roost.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
     command = [sys.executable, "-m", "roost", "placement", "--listen", "127.0.0.1:0", "--database", url]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
@@ -43,9 +38,9 @@ def server(request, tmp_path):
 
 
 @pytest.fixture
-def openstack(client_of, server):
+def openstack(client, server):
     """Give the command in a version of the API."""
-    return lambda version: Openstack(client_of(version), server, version)
+    return lambda version: Openstack(client, server, version)
 
 
 ONE, TWO, CHILD = map(uuid_named, ("one", "two", "child"))
