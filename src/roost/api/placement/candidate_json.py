@@ -112,7 +112,10 @@ class Requests:
     def _allocation(self, takes: tuple[Take, ...]) -> str:
         row = takes[0][0]
         self.used.add(row)
-        uuid, resources = self._state.providers.uuids[row], self._resources(each[1:] for each in takes)
+        uuid, resources = (
+            self._state.providers.uuids[row],
+            self._resources([(class_id, amount) for _, class_id, amount in takes]),
+        )
         if self._form.are_allocations_named:
             text = f'"{uuid}":{{"resources":{resources}}}'
         else:
