@@ -4,6 +4,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from roost.api.placement.application import Application
+from roost.api.placement.in_process import InProcess
+from roost.api.placement.request import Identity
 from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
 from roost.engine.state import State
@@ -16,25 +19,36 @@ from roost.product import Roost
 from roost.settings import data_folder, find_settings, load_settings
 from roost.store import opening
 from roost.store.audit import Finding, audit
+from roost.store.backup import backup, restore
 from roost.store.dry import DryStore
 from roost.store.memory import MemoryStore
-from roost.store.opening import is_postgresql, open_store, upgrade
+from roost.store.opening import exists, is_postgresql, open_store, stamp, sync, upgrade, version_of
 
 __all__ = [
     "Roost",
+    "audit",
     "audit_database",
     "audit_path",
+    "backup",
     "database_of",
+    "database_with",
+    "exists",
+    "open_in_process",
     "open_placement",
     "open_reader",
     "open_roost",
     "open_scratch",
+    "restore",
     "settings_of",
+    "stamp",
+    "sync_database",
     "unstored",
     "upgrade_database",
+    "version_of",
 ]
 
 _DATABASE = "roost.db"
+_IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
 
 
 def open_roost(
@@ -106,27 +120,43 @@ def unstored(settings: Settings, *, clock: Clock, random: Random) -> Roost:
 
 def database_of(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:
     """Return the URL or path of the database that commands work on."""
-    settings = settings_of(config, environ)
+    return database_with(settings_of(config, environ), data, environ)
+
+
+def database_with(settings: Settings, data: Path | None, environ: Mapping[str, str]) -> str:
+    """Return the URL or path of the database that settings mean."""
     if settings.store.url:
         return settings.store.url
     return str(data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0) / _DATABASE)
 
 
-def upgrade_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:
-    """Bring the database to this program's schema; return a sentence that says so."""
-    url = database_of(config, data, environ)
+def upgrade_database(url: str) -> str:
+    """Bring a database to this program's schema; return a sentence that says so."""
     upgrade(url)
+    return f"{_name_of(url)} has the schema of this program"
+
+
+def sync_database(url: str) -> str:
+    """Bring a database to this program's schema, and make it if it is absent; return a sentence that says so."""
+    sync(url)
+    return f"{_name_of(url)} has the schema of this program"
+
+
+def _name_of(url: str) -> str:
     # The address of a server may hold a password.
-    return f"{'the PostgreSQL database' if is_postgresql(url) else url} has the schema of this program"
+    return "the PostgreSQL database" if is_postgresql(url) else url
 
 
 def open_placement(url: str) -> Serving:
     """Open a database for the Placement API alone, and the thread that serves it.
 
+    Args:
+        url: of PostgreSQL, the path of a SQLite file, or ``sqlite://`` for a database in memory.
+
     Raises:
         Unavailable: the database cannot be used; the message says why.
     """
-    store = open_store(url, settings=Settings().store)
+    store: Store = MemoryStore() if url in _IN_MEMORY else open_store(url, settings=Settings().store)
     try:
         current = Current(store)
         Placement(current)
@@ -134,6 +164,24 @@ def open_placement(url: str) -> Serving:
         store.close()
         raise
     return Serving(current)
+
+
+def open_in_process(url: str) -> InProcess:
+    """Open a database for the Placement API in this process, without a server.
+
+    Raises:
+        Unavailable: the database cannot be used; the message says why.
+    """
+    return InProcess(Application(identify=_named, allows=_is_admin), open_placement(url))
+
+
+def _named(headers: Mapping[str, str]) -> Identity | None:
+    token = headers.get("x-auth-token")
+    return Identity(user_id=token, project_id=token, roles=frozenset({token})) if token else None
+
+
+def _is_admin(_policy: str, identity: Identity, _target: Mapping[str, str]) -> bool:
+    return "admin" in identity.roles
 
 
 def audit_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> "list[Finding]":

@@ -77,11 +77,13 @@ def test_a_load_gives_back_what_was_committed(world: World) -> None:
     found = list(world.open().load().writes)
     kinds = [type(write).__name__ for write in found]
     assert kinds == [
-        "PutSymbol", "PutSymbol", "PutDocument", "PutAggregate", "PutProvider", "PutProvider", "PutInventories",
-        "PutTraits", "PutMembership", "PutHost", "PutGroup", "Claim", "PutGeneration", "PutGeneration",
+        "PutSymbol", "PutSymbol", "PutDocument", "PutAggregate", "PutProvider", "PutProvider", "PutProvider",
+        "PutInventories", "PutTraits", "PutMembership", "PutHost", "PutGroup", "Claim", "PutGeneration",
+        "PutGeneration",
     ]  # fmt: skip
-    assert [write.id for write in found[4:6]] == [7, 3]  # type: ignore[union-attr]  # parents first
-    assert found[11] == claim(1, (inventory(7), 2), places=[Place(1, 7, 0, 1, 0)])
+    # In the order of their numbers; none needs a parent that did not come yet.
+    assert [(write.id, write.parent_id) for write in found[4:7]] == [(3, None), (7, None), (3, 7)]  # type: ignore[union-attr]
+    assert found[12] == claim(1, (inventory(7), 2), places=[Place(1, 7, 0, 1, 0)])
     assert generations(world.open()) == {7: 4, 3: 0}
 
 

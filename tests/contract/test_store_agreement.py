@@ -205,5 +205,5 @@ def _compare(stores, history):
 
 
 # An inventory may shrink below what is used, and its units may change; and histories here give places to
-# consumers without instances, and to groups without rows.
-SHRUNK = {"capacity", "units", "place", "group", "empty consumer"}
+# consumers without instances, and to groups without rows, and name classes and traits rarely.
+SHRUNK = {"capacity", "units", "place", "group", "empty consumer", "nameless class", "nameless trait"}

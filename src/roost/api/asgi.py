@@ -7,7 +7,6 @@ from typing import Any
 from roost.api.placement.application import Application, new_request_id
 from roost.api.placement.request import Request, Response
 from roost.api.problems import Problem
-from roost.errors import RoostError
 from roost.placement.serving import Serving
 
 Scope = MutableMapping[str, Any]
@@ -64,7 +63,7 @@ class AsgiApplication:
         try:
             request.body = await self._body(receive)
             response = await self._answer(request)
-        except RoostError as error:
+        except Exception as error:  # noqa: BLE001  # everybody gets an answer
             response = self._application.fail(request, error)
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})

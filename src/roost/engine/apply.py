@@ -6,7 +6,6 @@ from collections.abc import Mapping
 import msgspec
 
 from roost.engine.state import Group, Holder, State
-from roost.engine.symbols import Symbols
 from roost.model import journal
 from roost.model.group import GUARDED_POLICIES
 from roost.model.host import HostFacts
@@ -30,7 +29,7 @@ def apply(state: State, write: journal.Write) -> None:
         case journal.DropSymbol():
             _drop_symbol(state, write)
         case journal.RenameSymbol():
-            _symbols(state, write.kind).rename(write.id, write.name)
+            state.symbols(write.kind).rename(write.id, write.name)
             state.changes.touch_all()
         case journal.PutProvider():
             _put_provider(state, write)
@@ -181,7 +180,7 @@ _COUNTED = {
 
 
 def _put_symbol(state: State, write: journal.PutSymbol) -> None:
-    _symbols(state, write.kind).put(write.id, write.name)
+    state.symbols(write.kind).put(write.id, write.name)
     if write.kind == "resource_class" and write.name in _COUNTED:
         used, free, factor = _COUNTED[write.name]
         columns = state.hosts.columns
@@ -190,21 +189,11 @@ def _put_symbol(state: State, write: journal.PutSymbol) -> None:
 
 
 def _drop_symbol(state: State, write: journal.DropSymbol) -> None:
-    _symbols(state, write.kind).drop(write.id)
+    state.symbols(write.kind).drop(write.id)
     if write.kind == "resource_class":
         state.classes.pop(write.id, None)
         state.forget_best()
     state.changes.touch_all()
-
-
-def _symbols(state: State, kind: str) -> Symbols:
-    match kind:
-        case "resource_class":
-            return state.class_ids
-        case "trait":
-            return state.trait_ids
-        case _:
-            return state.consumer_types
 
 
 def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> None:
@@ -313,7 +302,9 @@ def settle(state: State) -> None:
     ids = {name: state.class_ids.id_of(name) for name in ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB")}
     classes = {name: state.inventory(class_id) for name, class_id in ids.items() if class_id is not None}
     for host_row in state.stale_hosts:
-        rows = state.providers.rows_of_tree(int(state.hosts.provider_row.view[host_row]))
+        root = state.hosts.provider_row.each[host_row]
+        # What moved into another tree is offered there.
+        rows = state.providers.rows_of_tree(root) if state.providers.parent.each[root] < 0 else []
         totals = {name: sum(each.total.each[row] for row in rows) for name, each in classes.items()}
         used = {name: sum(each.used.each[row] for row in rows) for name, each in classes.items()}
         facts = state.hosts.facts[host_row]

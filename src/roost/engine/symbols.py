@@ -6,17 +6,19 @@ from collections.abc import Iterable, Iterator
 class Symbols:
     """A two-way table of names and the numbers that the store gave them."""
 
-    __slots__ = ("_id_of", "_name_of", "highest")
+    __slots__ = ("_id_of", "_name_of", "_names", "highest")
 
     def __init__(self) -> None:
         self._id_of: dict[str, int] = {}
         self._name_of: dict[int, str] = {}
+        self._names: tuple[str, ...] | None = ()
         self.highest = 0  # number ever seen, of dropped names too
 
     def put(self, symbol_id: int, name: str) -> None:
         """Let ``symbol_id`` stand for ``name``."""
         self._id_of[name] = symbol_id
         self._name_of[symbol_id] = name
+        self._names = None
         self.highest = max(self.highest, symbol_id)
 
     def drop(self, symbol_id: int) -> None:
@@ -24,6 +26,7 @@ class Symbols:
         name = self._name_of.pop(symbol_id, None)
         if name is not None:
             del self._id_of[name]
+            self._names = None
         self.highest = max(self.highest, symbol_id)
 
     def rename(self, symbol_id: int, name: str) -> None:
@@ -38,6 +41,13 @@ class Symbols:
     def name_of(self, symbol_id: int) -> str:
         """Return the name of a number."""
         return self._name_of[symbol_id]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names in the order of their numbers; the same tuple until one comes, goes or changes."""
+        if self._names is None:
+            self._names = tuple(self._name_of[number] for number in sorted(self._name_of))
+        return self._names
 
     def missing(self, names: Iterable[str]) -> list[str]:
         """Return the names that have no number yet, sorted."""
@@ -57,5 +67,6 @@ class Symbols:
         copy = Symbols()
         copy._id_of = dict(self._id_of)
         copy._name_of = dict(self._name_of)
+        copy._names = self._names
         copy.highest = self.highest
         return copy

@@ -9,12 +9,15 @@ import msgspec
 
 from roost.engine.apply import apply, raise_generations, settle, undo
 from roost.engine.state import State
-from roost.errors import StoreBroken, Unavailable
-from roost.model.journal import Change, Claim, Item, PutDocument, Refusal, Release, Write
+from roost.errors import BadRequest, StoreBroken, Unavailable
+from roost.model.journal import CLASS_BITS, Change, Claim, Item, PutDocument, Refusal, Release, Write
 from roost.ports import IdKind, Store
 
 # How many identities are fetched from the store at once.
 _BLOCK = 4096
+# All symbols share one table, so the numbers of each kind have a range of their own. Custom classes begin where the
+# field lets them, so that standard ones can still come; an inventory's identity has no room for more classes.
+FIRST_NUMBERS = {"resource_class": 10_000, "trait": 1 << CLASS_BITS, "consumer_type": 1 << 32}
 # What a decision takes identities of.
 _DECIDING: tuple[IdKind, ...] = ("consumer", "decision", "document")
 
@@ -34,6 +37,7 @@ class Current:
         self._staged: list[Item] = []
         self.ahead = 0  # claims and releases in the columns that the next commit makes durable
         self._ids: dict[IdKind, tuple[int, int]] = {}
+        self._numbered: dict[str, int] = {}  # kind of symbol -> the last number given
         self._is_stale = state is None
         self.kept: dict[type, Any] = {}  # what answers keep of these columns, each of its own kind
         self.refresh()
@@ -65,6 +69,9 @@ class Current:
             self._reload()
             return True
         changes = self.store.changes()
+        if changes is None:
+            self._reload()
+            return True
         if not changes:
             return False
         # An interrupt in the middle must not leave half of the changes as if they were all.
@@ -129,6 +136,23 @@ class Current:
             end = following + _BLOCK
         self._ids[kind] = (following + 1, end)
         return following
+
+    def new_symbol(self, kind: str) -> int:
+        """Return a number for a new name: one that no other had here, though another process may be giving it too.
+
+        Args:
+            kind: resource_class, trait or consumer_type.
+
+        Raises:
+            BadRequest: there are no more numbers for custom classes.
+        """
+        number = max(self.state.symbols(kind).highest, self._numbered.get(kind, 0), FIRST_NUMBERS[kind]) + 1
+        if kind == "resource_class" and number >= FIRST_NUMBERS["trait"]:
+            self._numbered.clear()  # Most of these will not have been used.
+            room = FIRST_NUMBERS["trait"] - FIRST_NUMBERS[kind] - 1
+            raise BadRequest(f"{room:,} custom resource classes were created already")
+        self._numbered[kind] = number
+        return number
 
     def stage(self, item: Item) -> int:
         """Add claims that occupy the columns already, and evidence, to the next commit.
@@ -196,7 +220,7 @@ class Current:
         self._is_stale = True
 
     def commit(self, items: Iterable[Item]) -> list[Refusal | None]:
-        """Make items durable, then visible, with what others committed; return one verdict an item."""
+        """Make items durable, then visible; return one verdict an item."""
         assert not self._staged, "what is staged must be flushed first"
         if self._is_stale:
             self._reload()
@@ -207,9 +231,15 @@ class Current:
         committed = self.store.commit(batch)
         verdicts = zip(batch, committed.refusals, strict=True)
         writes = [write for item, refusal in verdicts if refusal is None for write in item.writes]
-        # Others may have changed the same name just before: whose is the last word is told by the feed.
-        changes = [*self.store.changes(), Change(committed.position, writes)]
-        self._apply(sorted(changes, key=lambda change: change.position))
+        changes = [Change(committed.position, writes)]
+        if not all(isinstance(write, Claim | Release) for item in batch for write in item.writes):
+            # Others may have changed the same just before: whose is the last word is told by the feed.
+            others = self.store.changes()
+            if others is None:
+                self._reload()
+                return committed.refusals
+            changes = sorted([*others, *changes], key=lambda change: change.position)
+        self._apply(changes)
         self._keep_order(known)
         return committed.refusals
 

@@ -5,6 +5,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+import msgspec
+
 from roost.model.journal import (
     CLASS_BITS,
     GENERATION_SLOT,
@@ -60,7 +62,7 @@ def writes_of(scan: Scan) -> Iterator[Write]:
     yield from (symbol_of(row) for row in scan(SYMBOL))
     yield from (PutDocument(*row) for row in scan(DOCUMENT))
     yield from (aggregate_of(row) for row in scan(AGGREGATE))
-    yield from _parents_first(scan(PROVIDER))
+    yield from _providers(scan(PROVIDER))
     generations: list[tuple[int, int]] = []
     yield from _inventories(scan(INVENTORY), generations)
     for provider_id, rows in groupby(scan(PROVIDER_TRAIT), key=_FIRST):
@@ -79,20 +81,16 @@ def symbol_of(row: tuple[Any, ...]) -> PutSymbol | DropSymbol:
     return DropSymbol(symbol.kind.removeprefix(DROPPED), symbol.id) if symbol.kind.startswith(DROPPED) else symbol
 
 
-def _parents_first(rows: Iterable[tuple[Any, ...]]) -> Iterator[PutProvider]:
-    """Yield providers in the order of their rows, but each after its parent."""
-    known: set[int] = set()
-    waiting: dict[int, list[PutProvider]] = {}
+def _providers(rows: Iterable[tuple[Any, ...]]) -> Iterator[PutProvider]:
+    """Yield providers in the order of their rows; whose parent is younger comes as a root first, and once more."""
+    moved: list[PutProvider] = []
     for row in rows:
-        ready = [PutProvider(*row)]
-        while ready:
-            provider = ready.pop()
-            if provider.parent_id is not None and provider.parent_id not in known:
-                waiting.setdefault(provider.parent_id, []).append(provider)
-                continue
-            known.add(provider.id)
-            yield provider
-            ready.extend(reversed(waiting.pop(provider.id, ())))
+        provider = PutProvider(*row)
+        if provider.parent_id is not None and provider.parent_id > provider.id:
+            moved.append(provider)
+            provider = msgspec.structs.replace(provider, parent_id=None, root_id=provider.id)
+        yield provider
+    yield from moved
 
 
 def _inventories(rows: Iterable[tuple[Any, ...]], generations: list[tuple[int, int]]) -> Iterator[PutInventories]:

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from roost.engine.apply import occupy
-from roost.errors import StoreBroken, Unavailable
+from roost.errors import BadRequest, StoreBroken, Unavailable
 from roost.model.journal import (
     Claim,
     ConsumerRow,
@@ -38,6 +38,26 @@ def take(current, number, amount):
 
 def free(current):
     return current.state.classes[1].free.data.item(0)
+
+
+def test_a_number_of_a_name_is_given_once_even_when_the_name_is_gone():
+    store, current = stocked()
+    first = current.new_symbol("trait")
+    assert commit(store, item(PutSymbol("trait", first, "CUSTOM_A"))) == [""]
+    assert commit(store, item(DropSymbol("trait", first))) == [""]
+    again = Current(store.peer())
+    assert [again.new_symbol("trait"), again.new_symbol("trait")] == [first + 1, first + 2]
+
+
+def test_numbers_of_classes_end():
+    store, current = stocked()
+    last = current.new_symbol("trait") - 2
+    assert commit(store, item(PutSymbol("resource_class", last - 1, "CUSTOM_A"))) == [""]
+    full = Current(store.peer())
+    for _ in range(2):
+        assert full.new_symbol("resource_class") == last
+        with pytest.raises(BadRequest, match="55,535 custom resource classes were created already"):
+            full.new_symbol("resource_class")
 
 
 def test_a_claim_occupies_at_once_and_is_durable_after_a_flush():
