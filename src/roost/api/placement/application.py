@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from roost.api import problems
 from roost.api.accept import acceptable
 from roost.api.placement import routes, versions
+from roost.api.placement.options import DEFAULTS, Options
 from roost.api.placement.request import (
     JSON,
     Identity,
@@ -37,11 +38,13 @@ class Application:
     Args:
         identify: says from the headers who asks; None: nobody that is known.
         allows: says whether they may.
+        options: what answers follow.
     """
 
-    def __init__(self, *, identify: Identify, allows: Allows) -> None:
+    def __init__(self, *, identify: Identify, allows: Allows, options: Options = DEFAULTS) -> None:
         self._identify = identify
         self._allows = allows
+        self._options = options
 
     def enter(self, request: Request) -> Response | Task[Response]:
         """Answer what needs no columns, errors above all; else return what is to be asked of them."""
@@ -67,6 +70,7 @@ class Application:
         if request.identity is None and request.path != "/":
             raise Problem(401, version_headers="none")
         request.version = _version(request)
+        request.options = self._options
         _check_length(request)
         route = _route(request)
         if not route.is_silent(request.version):

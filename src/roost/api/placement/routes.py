@@ -7,6 +7,7 @@ from roost.api.placement import versions
 from roost.api.placement.handlers import (
     aggregates,
     allocations,
+    candidates,
     inventories,
     providers,
     reshaper,
@@ -150,6 +151,13 @@ _TABLE: dict[str, dict[str, Route]] = {
     },
     "/reshaper": {
         "POST": Route(handler=reshaper.post, policy="placement:reshaper:reshape", since=versions.RESHAPER),
+    },
+    "/allocation_candidates": {
+        "GET": Route(
+            handler=candidates.list_candidates,
+            policy="placement:allocation_candidates:list",
+            since=versions.CANDIDATES,
+        ),
     },
 }
 
