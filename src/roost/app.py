@@ -1,7 +1,8 @@
 """The composition root: what picks implementations, by settings and by where things lie."""
 
 import os
-from collections.abc import Mapping
+import typing
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from roost.api.placement.application import Application
@@ -10,6 +11,7 @@ from roost.api.placement.request import Identity
 from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
 from roost.engine.state import State
+from roost.errors import BadRequest
 from roost.machine import SystemClock
 from roost.model.settings import Settings
 from roost.placement.current import Current
@@ -25,6 +27,9 @@ from roost.store.dry import DryStore
 from roost.store.memory import MemoryStore
 from roost.store.opening import exists, is_postgresql, open_store, stamp, sync, upgrade, version_of
 
+if typing.TYPE_CHECKING:
+    from roost.compat.upstream import importing
+
 __all__ = [
     "Roost",
     "audit",
@@ -34,6 +39,7 @@ __all__ = [
     "database_of",
     "database_with",
     "exists",
+    "import_placement",
     "open_in_process",
     "open_placement",
     "open_reader",
@@ -48,6 +54,7 @@ __all__ = [
     "version_of",
 ]
 
+Progress = Callable[[int, int], None]  # done, in all
 _DATABASE = "roost.db"
 _IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
 
@@ -148,6 +155,18 @@ def _name_of(url: str) -> str:
     return "the PostgreSQL database" if is_postgresql(url) else url
 
 
+def without_password(url: str) -> str:
+    """Return an address that may be shown and kept.
+
+    >>> without_password("mysql://placement:secret@db/placement")
+    'mysql://placement@db/placement'
+    """
+    scheme, separator, rest = url.partition("://")
+    place, slash, path = rest.partition("/")
+    account, at, host = place.rpartition("@")
+    return f"{scheme}{separator}{account.partition(':')[0]}{at}{host}{slash}{path.partition('?')[0]}"
+
+
 def open_placement(url: str) -> Serving:
     """Open a database for the Placement API alone, and the thread that serves it.
 
@@ -165,6 +184,43 @@ def open_placement(url: str) -> Serving:
         store.close()
         raise
     return Serving(current)
+
+
+def import_placement(
+    source: str, database: str, *, headers: Mapping[str, str], is_dry_run: bool, progress: Progress
+) -> "importing.Imported":  # fmt: skip
+    """Copy everything that another Placement holds into a database, made if it is absent, and compare.
+
+    Args:
+        source: URL of its database or of its API.
+        headers: of requests to its API.
+        is_dry_run: whether nothing is written.
+
+    Raises:
+        BadRequest: the source is none, or something of it cannot be kept.
+        Conflict: something changed here that would be overwritten; nothing was written.
+        Unavailable: one of the two cannot be used.
+    """
+    from roost.compat.upstream import http, importing, sql  # SQLAlchemy is slow to import
+
+    if not sql.is_sql(source) and not source.startswith(("http://", "https://")):
+        raise BadRequest("--from must be the URL of a database or of an API, or the path of a placement.conf")
+    store: Store
+    if is_dry_run:
+        store = opening.open_reader(database) if exists(database) else MemoryStore()
+    else:
+        store = open_store(database, settings=Settings().store)
+    try:
+        current = Current(store)
+        if not is_dry_run:
+            Placement(current)
+        if sql.is_sql(source):
+            there = sql.read_sql(source, progress=progress)
+        else:
+            there = http.read_http(source, headers=headers, progress=progress)
+        return importing.bring(current, there, source=without_password(source), is_dry_run=is_dry_run)
+    finally:
+        store.close()
 
 
 def open_in_process(url: str) -> InProcess:

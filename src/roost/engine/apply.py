@@ -39,6 +39,8 @@ def apply(state: State, write: journal.Write) -> None:
         case journal.PutGeneration():
             row = state.providers.row_of_id[write.provider_id]
             state.providers.generation.each[row] = write.generation
+        case journal.RaiseGeneration():
+            state.providers.generation.each[state.providers.row_of_id[write.provider_id]] += write.by
         case journal.PutTraits():
             row = state.providers.row_of_id[write.provider_id]
             if _is_newest(state, "traits", row, expected=write.expected) and state.traits.put(row, write.trait_ids):
