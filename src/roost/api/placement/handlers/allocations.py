@@ -8,10 +8,11 @@ import msgspec
 from roost.api.placement import versions
 from roost.api.placement.allocation_schemas import of_many, of_one
 from roost.api.placement.request import Request, Response, answer
+from roost.api.problems import Problem
 from roost.engine.state import Holder, State
 from roost.errors import BadRequest, NotFound
 from roost.model.journal import CLASS_BITS
-from roost.model.names import is_text, uuid_bytes, uuid_text
+from roost.model.names import uuid_bytes, uuid_text
 from roost.placement import claims, providers
 from roost.placement.claims import Wish
 from roost.placement.current import Current
@@ -53,7 +54,7 @@ def list_of_provider(request: Request, current: Current) -> Response:
     try:
         row = providers.row_of(state, uuid)
     except NotFound as error:
-        raise NotFound("resource provider", uuid, message=f"Resource provider '{uuid}' not found: {error}") from None
+        raise Problem(404, f"Resource provider '{uuid}' not found: {error}") from None
     provider_id, name_of = state.providers.ids[row], state.class_ids.name_of
     shown: dict[str, Any] = {}
     changed_s = 0.0
@@ -93,7 +94,10 @@ def replace_many(request: Request, current: Current) -> Response | Plan[Response
 
 def delete(request: Request, current: Current) -> Plan[Response]:
     """Let one consumer give back all it holds."""
-    freed = claims.end(current.state, request.parameters["consumer"])
+    try:
+        freed = claims.end(current.state, request.parameters["consumer"])
+    except NotFound as error:
+        raise Problem(404, str(error)) from None
     return Plan(writes=(freed,), answer=answer(request, status=204))
 
 
@@ -116,17 +120,11 @@ def wishes_of(consumers: Mapping[str, Any]) -> list[Wish]:
 
 def _plan(request: Request, current: Current, wishes: list[Wish], *, unknown_class: str) -> Response | Plan[Response]:
     done = answer(request, status=204)
-    writes = claims.replacement(
-        current.state, wishes, new_id=lambda: current.new_id("consumer"), unknown_class=unknown_class
-    ).writes
+    writes = claims.replacement(current, wishes, unknown_class=unknown_class).writes
     return Plan(writes=writes, answer=done) if writes else done
 
 
 def _wish(uuid: bytes, described: Mapping[str, Any]) -> Wish:
-    project_id, user_id = described.get("project_id", _NOBODY), described.get("user_id", _NOBODY)
-    for name, text in (("project_id", project_id), ("user_id", user_id)):
-        if not is_text(text, length_max=255):
-            raise BadRequest(f"The {name} must be text without NUL and halves of characters.")
     allocations = described["allocations"]
     if isinstance(allocations, list):
         amounts = {each["resource_provider"]["uuid"]: each["resources"] for each in allocations}
@@ -135,8 +133,8 @@ def _wish(uuid: bytes, described: Mapping[str, Any]) -> Wish:
     return Wish(
         uuid=uuid,
         amounts=amounts,
-        project_id=project_id,
-        user_id=user_id,
+        project_id=described.get("project_id", _NOBODY),
+        user_id=described.get("user_id", _NOBODY),
         consumer_type=described.get("consumer_type"),
         generation=described.get("consumer_generation", msgspec.UNSET),
     )
