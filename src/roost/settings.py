@@ -12,12 +12,19 @@ from typing import Any
 import msgspec
 
 from roost.errors import BadSettings
+from roost.model.placement_settings import Placement
 from roost.model.settings import Default, FilterScheduler, Scheduler, Settings, Store
 from roost.scheduler import plugins
 from roost.scheduler.plugins import Adapt, RuleClass
 
 _OWN: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
-    {"DEFAULT": Default, "scheduler": Scheduler, "filter_scheduler": FilterScheduler, "store": Store}
+    {
+        "DEFAULT": Default,
+        "scheduler": Scheduler,
+        "filter_scheduler": FilterScheduler,
+        "store": Store,
+        "placement": Placement,
+    }
 )
 
 

@@ -1,11 +1,10 @@
 """Every error as HTTP: the one table of status codes, and the forms in which an error is told."""
 
 import html
+import json
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
-
-import msgspec
 
 from roost import errors
 
@@ -13,6 +12,11 @@ from roost import errors
 # on. In the second form nothing stands behind the text.
 _BEFORE = {
     400: "The server could not comply with the request since it is either malformed or otherwise incorrect.",
+    401: (
+        "This server could not verify that you are authorized to access the document you requested. Either you "
+        "supplied the wrong credentials (e.g., bad password), or your browser does not understand how to supply the "
+        "credentials required."
+    ),
     403: "Access was denied to this resource.",
     404: "The resource could not be found.",
     408: "The server has waited too long for the request to be sent by the client.",
@@ -64,13 +68,6 @@ def problem_of(error: errors.RoostError) -> Problem:
     return Problem(500)
 
 
-class Told(msgspec.Struct, frozen=True):
-    """An error as it is sent."""
-
-    content_type: str
-    body: bytes
-
-
 def title_of(status: int) -> str:
     """Return the name of a status."""
     return HTTPStatus(status).phrase.replace("Content Too Large", "Request Entity Too Large")
@@ -89,6 +86,13 @@ def as_html(problem: Problem) -> bytes:
 def as_text(problem: Problem) -> bytes:
     """Return plain text."""
     return f"{problem.status} {title_of(problem.status)}\n\n{detail_of(problem)}".encode()
+
+
+def as_message(problem: Problem) -> bytes:
+    """Return JSON as it is told to those who are not known: without what is particular to this API."""
+    title = title_of(problem.status)
+    told = {"message": _marked(problem), "code": f"{problem.status} {title}", "title": title}
+    return json.dumps(told).encode()
 
 
 def detail_of(problem: Problem) -> str:

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from roost.api import problems
+from roost.api.acceptable import best_of
 from roost.api.placement import routes, versions
 from roost.api.placement.request import JSON, Identity, Request, Response
 from roost.api.placement.routes import Route
@@ -96,7 +97,12 @@ class Application:
         problem = problems.problem_of(error)
         content_type, body = _told(request, problem)
         headers = {**problem.headers, "content-type": content_type}
-        return self.finish(request, Response(status=problem.status, body=body, headers=headers))
+        response = self.finish(request, Response(status=problem.status, body=body, headers=headers))
+        if problem.status == 401:
+            # Nobody has asked for a version yet.
+            kept = {name: value for name, value in response.headers.items() if name not in {"vary", _VERSION_HEADER}}
+            return Response(status=401, body=body, headers=kept)
+        return response
 
 
 def new_request_id() -> str:
@@ -128,9 +134,14 @@ def _check_length(request: Request) -> None:
 
 
 def _told(request: Request, problem: Problem) -> tuple[str, bytes]:
-    accept = request.headers.get("accept", "*/*")
-    if "html" in accept and JSON not in accept:
+    accept = request.headers.get("accept", "")
+    form = JSON if accept in {"", "*/*"} else best_of(("text/html", JSON), accept)
+    if form is None:
+        return "text/plain; charset=UTF-8", problems.as_text(problem)
+    if form != JSON:
         return "text/html; charset=UTF-8", problems.as_html(problem)
+    if problem.status == 401:
+        return JSON, problems.as_message(problem)
     told: dict[str, object] = {
         "status": problem.status,
         "title": problems.title_of(problem.status),
