@@ -11,7 +11,7 @@ from roost.api.placement.request import JSON, Identity, Request, Response
 from roost.api.placement.routes import Route
 from roost.api.placement.versions import Version
 from roost.api.problems import Problem
-from roost.errors import RoostError
+from roost.errors import BadRequest, RoostError
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.placement.serving import Task
@@ -54,7 +54,10 @@ class Application:
         """
         found = routes.find(request.path)
         is_open = found is not None and all(route.policy is None for route in found[0].values())
-        request.identity = self._identify(request.headers)
+        if found is not None:
+            request.route = routes.path_of(found[0])
+        if request.identity is None:
+            request.identity = self._identify(request.headers)
         if request.identity is None and not is_open:
             raise Problem(401)
         request.version = _version(request)
@@ -79,7 +82,10 @@ class Application:
         if route.policy is None:
             return
         assert request.identity is not None
-        target = {"project_id": dict(request.pairs()).get("project_id", "")}
+        try:
+            target = {"project_id": dict(request.pairs()).get("project_id", "")}
+        except BadRequest:
+            target = {"project_id": ""}  # The handler says what is wrong, to those who may hear it.
         if not self._allows(route.policy, request.identity, target):
             raise Problem(403, f"Policy does not allow {route.policy} to be performed.")
 

@@ -12,6 +12,7 @@ from roost.api.placement.versions import CACHE_HEADERS, OLDEST, Version
 from roost.api.problems import Problem
 from roost.api.schema import Schema, decode
 from roost.errors import BadRequest
+from roost.model.placement_settings import Placement as Settings
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 
@@ -40,6 +41,9 @@ class Request:
     prefix: str = ""  # where the API is mounted: links and locations begin with it
     host_url: str = ""  # scheme and host as the client named them, for locations
     request_id: str = ""
+    is_mounted: bool = True  # whether the path is below the mount prefix at all
+    settings: Settings = field(default_factory=Settings)
+    route: str = ""  # the path with the names of its parameters
     version: Version = OLDEST
     identity: Identity | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)  # of the path
@@ -60,8 +64,15 @@ class Request:
         return self._decoded
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Return the query string as names and values, in order, decoded."""
-        return parse_qsl(self.query_string, keep_blank_values=True)
+        """Return the query string as names and values, in order, decoded.
+
+        Raises:
+            BadRequest: it is not UTF-8.
+        """
+        try:
+            return parse_qsl(self.query_string, keep_blank_values=True, errors="strict")
+        except ValueError as error:
+            raise BadRequest(f"Invalid query string parameters: {error}") from None
 
     def query(self, schema: Schema) -> dict[str, str]:
         """Return the last value of each name of the query string, held against a schema.

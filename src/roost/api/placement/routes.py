@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from roost.api.placement import versions
 from roost.api.placement.handlers import providers, root
@@ -62,6 +61,7 @@ def _grown(table: Mapping[str, Mapping[str, Route]]) -> _Node:
 
 
 _TOP = _grown(_TABLE)
+_PATHS = {id(methods): path for path, methods in _TABLE.items()}
 
 
 def find(path: str) -> tuple[Mapping[str, Route], dict[str, str]] | None:
@@ -72,11 +72,16 @@ def find(path: str) -> tuple[Mapping[str, Route], dict[str, str]] | None:
         if fixed is not None:
             node = fixed
         elif node.parameter is not None and step:
-            parameters[node.name] = unquote(step)
+            parameters[node.name] = step
             node = node.parameter
         else:
             return None
     return None if node.methods is None else (node.methods, parameters)
+
+
+def path_of(methods: Mapping[str, Route]) -> str:
+    """Return the path that ``find`` found, with the names of its parameters."""
+    return _PATHS[id(methods)]
 
 
 def table() -> Mapping[str, Mapping[str, Route]]:
