@@ -24,12 +24,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 class Authenticate(Protocol):
     """Who asks, where finding out takes a while."""
 
-    async def __call__(self, headers: Mapping[str, str], /) -> Identity | None:
-        """Return who asks; None: nobody that is known.
-
-        Raises:
-            Problem: it cannot be found out now.
-        """
+    async def __call__(self, request: Request, /) -> Identity | Response:
+        """Return who asks, or what is to be answered to somebody unknown."""
 
 
 class Mailbox:
@@ -166,7 +162,10 @@ class AsgiApplication:
             raise Problem(404)
         request.body = await self._body(request, receive)
         if self._authenticate is not None and request.path not in {"", "/"}:
-            request.identity = await self._authenticate(request.headers)
+            found = await self._authenticate(request)
+            if isinstance(found, Response):
+                return self._application.refuse(request, found)
+            request.identity = found
         entered = self._application.enter(request)
         if isinstance(entered, Response):
             return entered

@@ -34,7 +34,9 @@ class _Lazy(click.Group):
         "demo": "roost.cli.demo",
         "fleet": "roost.cli.fleet",
         "placement": "roost.cli.placement",
+        "policy": "roost.cli.policy",
         "replay": "roost.cli.replay",
+        "token": "roost.cli.token",
         "why": "roost.cli.why",
     }
 

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
@@ -50,6 +50,12 @@ def answered(route: str, method: str, status: int, *, elapsed_s: float) -> None:
 @functools.cache
 def _children(route: str, method: str, status: int) -> tuple[Counter, Histogram]:
     return REQUESTS.labels(route, method, str(status)), REQUEST_SECONDS.labels(route)
+
+
+def forget(process: int) -> None:
+    """Let what a process said of the present go with it; what it counted stays."""
+    if os.environ.get(FOLDER_VARIABLE):
+        mark_process_dead(process)  # type: ignore[no-untyped-call]  # as the library has it
 
 
 def text() -> bytes:

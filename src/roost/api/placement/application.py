@@ -103,12 +103,14 @@ class Application:
         problem = problems.problem_of(error)
         content_type, body = _told(request, problem)
         headers = {**problem.headers, "content-type": content_type}
-        response = self.finish(request, Response(status=problem.status, body=body, headers=headers))
-        if problem.status == 401:
-            # Nobody has asked for a version yet.
-            kept = {name: value for name, value in response.headers.items() if name not in {"vary", _VERSION_HEADER}}
-            return Response(status=401, body=body, headers=kept)
-        return response
+        response = Response(status=problem.status, body=body, headers=headers)
+        return self.refuse(request, response) if problem.status == 401 else self.finish(request, response)
+
+    def refuse(self, request: Request, response: Response) -> Response:
+        """Return the answer to somebody unknown: no version has been asked for yet."""
+        finished = self.finish(request, response)
+        kept = {name: value for name, value in finished.headers.items() if name not in {"vary", _VERSION_HEADER}}
+        return Response(status=finished.status, body=finished.body, headers=kept)
 
 
 def new_request_id() -> str:
