@@ -43,16 +43,7 @@ class Asking:
 
     def ask(self, method, url, body=None, *, version=NEWEST, headers=None, prefix=""):
         """Send one request, as an administrator unless ``headers`` say otherwise."""
-        path, _, query = url.partition("?")
-        sent = {"x-auth-token": "admin", "openstack-api-version": f"placement {version}", "host": "localhost"}
-        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        if data:
-            sent |= {"content-type": "application/json", "content-length": str(len(data))}
-        sent |= headers or {}
-        request = Request(
-            method=method, path=path, query_string=query, headers=sent, body=data, prefix=prefix,
-            host_url="http://localhost", request_id=new_request_id(),
-        )  # fmt: skip
+        request = self.request(method, url, body, version=version, headers=headers, prefix=prefix)
         entered = self.application.enter(request)
         if isinstance(entered, Response):
             return Answered(entered)
@@ -60,6 +51,19 @@ class Asking:
             return Answered(self.application.finish(request, self.serving.run(entered)))
         except RoostError as error:
             return Answered(self.application.fail(request, error))
+
+    def request(self, method, url, body=None, *, version=NEWEST, headers=None, prefix=""):
+        """Give a request as it comes from the network."""
+        path, _, query = url.partition("?")
+        sent = {"x-auth-token": "admin", "openstack-api-version": f"placement {version}", "host": "localhost"}
+        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        if data:
+            sent |= {"content-type": "application/json", "content-length": str(len(data))}
+        sent |= headers or {}
+        return Request(
+            method=method, path=path, query_string=query, headers=sent, body=data, prefix=prefix,
+            host_url="http://localhost", request_id=new_request_id(),
+        )  # fmt: skip
 
     def get(self, url, **options):
         """Ask for what there is."""
@@ -80,7 +84,7 @@ class Asking:
 
 def _admin(headers):
     token = headers.get("x-auth-token")
-    return None if token is None else Identity(user_id=token, project_id=token, roles=frozenset({token}))
+    return None if not token else Identity(user_id=token, project_id=token, roles=frozenset({token}))
 
 
 def _is_admin(policy, identity, target):

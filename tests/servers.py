@@ -61,6 +61,17 @@ class Served:
         """Open a connection."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout_s)
 
+    def tell_to_stop(self):
+        """Tell it to stop, and wait until it lets nobody in any more."""
+        self.process.send_signal(signal.SIGTERM)
+        while True:
+            try:
+                self.connect(timeout_s=5).close()
+            except ConnectionRefusedError:
+                return
+            except ConnectionResetError:  # It was let in, and thrown out again.
+                continue
+
     def stop(self, number=signal.SIGTERM):
         """Tell it to stop; give its exit code."""
         self.process.send_signal(number)
