@@ -24,6 +24,7 @@ FACTS = {
 
 def sentences():
     """Give rules as nested tuples."""
+
     def longer(inner):
         several = st.lists(inner, min_size=2, max_size=4)
         return st.tuples(st.just("not"), inner) | st.tuples(st.sampled_from(["and", "or"]), several)

@@ -32,7 +32,7 @@ class Mailbox:
     """How answers come from the serving thread to a loop: the loop is woken once for all that wait for it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self.loop = loop
         self._waiting: deque[Callable[[], None]] = deque()
         self._is_woken = False
 
@@ -41,7 +41,7 @@ class Mailbox:
         self._waiting.append(act)
         if not self._is_woken:
             self._is_woken = True
-            self._loop.call_soon_threadsafe(self._empty)
+            self.loop.call_soon_threadsafe(self._empty)
 
     def _empty(self) -> None:
         # First of all: what comes from now on wakes the loop again.
@@ -170,7 +170,7 @@ class AsgiApplication:
         if isinstance(entered, Response):
             return entered
         loop = asyncio.get_running_loop()
-        if self._mailbox is None:
+        if self._mailbox is None or self._mailbox.loop is not loop:
             self._mailbox = Mailbox(loop)
         outcome = AsgiOutcome(loop, self._mailbox)
         self._serving.submit(entered, outcome)

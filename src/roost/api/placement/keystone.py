@@ -6,6 +6,7 @@ Needs the extra ``roost[keystone]``.
 import asyncio
 import hashlib
 import io
+import logging
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,9 @@ from typing import Any
 
 from roost.api.placement.auth import roles_of
 from roost.api.placement.request import Identity, Request, Response
+from roost.api.problems import Problem
 from roost.errors import BadSettings, first_line
+from roost.observe import log
 
 _THREADS = 8
 _KEPT_MAX = 4096
@@ -54,6 +57,9 @@ class Keystone:
         except Exception as error:
             # Many libraries read that section, each with errors of its own.
             raise BadSettings(str(path), f"[keystone_authtoken] cannot be used: {first_line(error)}") from error
+        logger = logging.getLogger("keystonemiddleware")
+        logger.propagate = False
+        logger.handlers = [_Told(logging.WARNING)]
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="keystone")
         self._kept: dict[bytes, tuple[float, Identity]] = {}  # until when, and who
         self._asking: dict[tuple[bytes, str, str], asyncio.Future[Identity | Response]] = {}
@@ -81,7 +87,11 @@ class Keystone:
             told.append((status, headers))
             return lambda _data: None
 
-        body = b"".join(self._middleware(environ, start_response))
+        try:
+            body = b"".join(self._middleware(environ, start_response))
+        except Exception as error:  # noqa: BLE001  # many libraries stand between us and Keystone, with errors of their own
+            log.fault(request.request_id, error)
+            raise Problem(503, "Keystone cannot be asked who this is; try again.") from None
         user = environ.get("HTTP_X_USER_ID")
         status = int(told[0][0].split()[0])
         if status != 200 or not user:
@@ -105,6 +115,13 @@ class Keystone:
         if len(self._kept) >= _KEPT_MAX:
             self._kept.clear()
         self._kept[key] = until_s, identity
+
+
+class _Told(logging.Handler):
+    """Lets what the middleware logs become events of ours."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        log.event("keystone", level=record.levelname.lower(), message=record.getMessage())
 
 
 def _admitted(_environ: _Environ, start_response: Callable[..., object]) -> Iterable[bytes]:
