@@ -4,7 +4,9 @@ import json
 from contextlib import contextmanager
 
 from roost.api.placement.application import Application, new_request_id
-from roost.api.placement.request import Identity, Request, Response
+from roost.api.placement.auth import believe
+from roost.api.placement.policy import Policy
+from roost.api.placement.request import Request, Response
 from roost.errors import RoostError
 from roost.placement.current import Current
 from roost.placement.service import Placement
@@ -82,15 +84,6 @@ class Asking:
         return self.ask("DELETE", url, **options)
 
 
-def _admin(headers):
-    token = headers.get("x-auth-token")
-    return None if not token else Identity(user_id=token, project_id=token, roles=frozenset({token}))
-
-
-def _is_admin(policy, identity, target):
-    return bool(policy) and "admin" in identity.roles and "project_id" in target
-
-
 @contextmanager
 def asking(store=None):
     """Open the API over a store; by default a fresh one in memory."""
@@ -98,6 +91,6 @@ def asking(store=None):
     Placement(current)
     serving = Serving(current)
     try:
-        yield Asking(Application(identify=_admin, allows=_is_admin), serving)
+        yield Asking(Application(identify=believe, allows=Policy(is_legacy=True).allows), serving)
     finally:
         serving.stop()

@@ -3,18 +3,22 @@
 import gc
 import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from roost.api.placement.application import Application
+from roost.api.placement.auth import believe
+from roost.api.placement.in_process import InProcess
+from roost.api.placement.options import options_of
+from roost.api.placement.policy import Policy, read_policy
 from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
 from roost.compat.placement_conf import PlacementConf, read_placement_conf
 from roost.engine.state import State
-from roost.errors import BadSettings, StoreBroken
+from roost.errors import BadSettings
 from roost.machine import SystemClock
 from roost.model.placement_settings import Placement as PlacementSettings
 from roost.model.settings import Settings
@@ -27,20 +31,25 @@ from roost.product import Roost
 from roost.settings import converted_section, data_folder, find_settings, load_settings
 from roost.store import opening
 from roost.store.audit import Finding, audit
+from roost.store.backup import backup, restore
 from roost.store.dry import DryStore
 from roost.store.memory import MemoryStore
-from roost.store.opening import is_postgresql, open_store, upgrade
+from roost.store.opening import exists, is_postgresql, open_store, stamp, sync, upgrade, version_of
 
 if TYPE_CHECKING:
-    from roost.api.placement.policy import Policy
     from roost.api.supervisor import Parent
 
 __all__ = [
     "Roost",
     "Served",
+    "audit",
     "audit_database",
     "audit_path",
+    "backup",
     "database_of",
+    "database_with",
+    "exists",
+    "open_in_process",
     "open_placement",
     "open_reader",
     "open_roost",
@@ -48,13 +57,18 @@ __all__ = [
     "placement_policy",
     "placement_served",
     "placement_settings",
+    "restore",
     "serve_placement",
     "settings_of",
+    "stamp",
+    "sync_database",
     "unstored",
     "upgrade_database",
+    "version_of",
 ]
 
 _DATABASE = "roost.db"
+_IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
 
 
 def open_roost(
@@ -126,31 +140,50 @@ def unstored(settings: Settings, *, clock: Clock, random: Random) -> Roost:
 
 def database_of(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:
     """Return the URL or path of the database that commands work on."""
-    settings = settings_of(config, environ)
+    return database_with(settings_of(config, environ), data, environ)
+
+
+def database_with(settings: Settings, data: Path | None, environ: Mapping[str, str]) -> str:
+    """Return the URL or path of the database that settings mean."""
     if settings.store.url:
         return settings.store.url
     return str(data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0) / _DATABASE)
 
 
-def upgrade_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:
-    """Bring the database to this program's schema; return a sentence that says so."""
-    url = database_of(config, data, environ)
+def upgrade_database(url: str) -> str:
+    """Bring a database to this program's schema; return a sentence that says so."""
     upgrade(url)
+    return f"{_name_of(url)} has the schema of this program"
+
+
+def sync_database(url: str) -> str:
+    """Bring a database to this program's schema, and make it if it is absent; return a sentence that says so."""
+    sync(url)
+    return f"{_name_of(url)} has the schema of this program"
+
+
+def _name_of(url: str) -> str:
     # The address of a server may hold a password.
-    return f"{'the PostgreSQL database' if is_postgresql(url) else url} has the schema of this program"
+    return "the PostgreSQL database" if is_postgresql(url) else url
 
 
 def open_placement(url: str, settings: Settings | None = None) -> Serving:
     """Open a database for the Placement API alone, and the thread that serves it.
 
+    Args:
+        url: of PostgreSQL, the path of a SQLite file, or ``sqlite://`` for a database in memory.
+
     Raises:
         Unavailable: the database cannot be used; the message says why.
     """
     settings = settings or Settings()
-    if settings.placement.sync_on_startup:
-        with suppress(StoreBroken):  # There is nothing yet to be brought up to date; opening says what else is wrong.
-            upgrade(url)
-    store = open_store(url, settings=settings.store)
+    store: Store
+    if url in _IN_MEMORY:
+        store = MemoryStore()
+    else:
+        if settings.placement.sync_on_startup:
+            sync(url)
+        store = open_store(url, settings=settings.store)
     try:
         current = Current(store)
         Placement(current)
@@ -225,14 +258,12 @@ def _joined(settings: Settings, conf: PlacementConf | None, given: Mapping[str, 
     return converted_section("placement", PlacementSettings, values)
 
 
-def placement_policy(settings: PlacementSettings) -> "Policy":
+def placement_policy(settings: PlacementSettings) -> Policy:
     """Return the rules of who may do what.
 
     Raises:
         BadSettings: the policy file cannot be read or understood.
     """
-    from roost.api.placement.policy import read_policy
-
     path = Path(settings.policy_file) if settings.policy_file else None
     return read_policy(path, is_legacy=not settings.enforce_new_defaults)
 
@@ -256,12 +287,11 @@ def serve_placement(
     from roost.api.asgi import AsgiApplication
     from roost.api.observing import Observing, health_of
     from roost.api.placement.access import access_of
-    from roost.api.placement.application import Application
     from roost.api.server import Server, run
 
     settings = served.settings.placement
     identify, authenticate = access_of(settings)
-    application = Application(identify=identify, allows=placement_policy(settings).allows)
+    application = Application(identify=identify, allows=placement_policy(settings).allows, options=options_of(settings))
     serving = open_placement(served.url, served.settings)
     gc.collect()
     gc.freeze()  # What was loaded lives as long as the process.
@@ -281,6 +311,15 @@ def serve_placement(
         run(*servers, each_second=each_second, parent=None if parent is None else parent.fileno())
     finally:
         serving.stop()
+
+
+def open_in_process(url: str) -> InProcess:
+    """Open a database for the Placement API in this process, without a server.
+
+    Raises:
+        Unavailable: the database cannot be used; the message says why.
+    """
+    return InProcess(Application(identify=believe, allows=Policy().allows), open_placement(url))
 
 
 def audit_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> "list[Finding]":

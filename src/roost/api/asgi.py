@@ -11,7 +11,6 @@ from roost.api.cors import Cors
 from roost.api.placement.application import Application, new_request_id
 from roost.api.placement.request import Identity, Request, Response
 from roost.api.problems import Problem
-from roost.errors import RoostError
 from roost.model.placement_settings import Placement as Settings
 from roost.observe import log, metrics
 from roost.placement.serving import Serving
@@ -124,11 +123,8 @@ class AsgiApplication:
         self._under_way += 1
         try:
             response = self._preflight(request) or await self._answer(request, receive)
-        except RoostError as error:
+        except Exception as error:  # noqa: BLE001  # everybody gets an answer
             response = self._application.fail(request, error)
-        except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an answer and the log the story
-            log.fault(request.request_id, error)
-            response = self._application.fail(request, Problem(500))
         finally:
             self._under_way -= 1
         headers = [(name.encode("latin-1"), _bytes(value)) for name, value in self._headers(request, response).items()]
@@ -219,7 +215,6 @@ class AsgiApplication:
             is_mounted=is_mounted,
             host_url=f"{scope['scheme']}://{headers.get('host', '')}",
             request_id=new_request_id(),
-            settings=self._settings,
         )
 
 

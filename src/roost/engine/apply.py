@@ -26,6 +26,11 @@ def apply(state: State, write: journal.Write) -> None:
             _put_inventories(state, write)
         case journal.PutSymbol():
             _put_symbol(state, write)
+        case journal.DropSymbol():
+            _drop_symbol(state, write)
+        case journal.RenameSymbol():
+            state.symbols(write.kind).rename(write.id, write.name)
+            state.changes.touch_all()
         case journal.PutProvider():
             _put_provider(state, write)
         case journal.DropProvider():
@@ -39,9 +44,8 @@ def apply(state: State, write: journal.Write) -> None:
                 state.changes.touch_all()
         case journal.PutMembership():
             row = state.providers.row_of_id[write.provider_id]
-            if _is_newest(state, "membership", row, expected=write.expected) and state.membership.put(
-                row, write.aggregate_ids
-            ):
+            is_newest = _is_newest(state, "membership", row, expected=write.expected, raises=write.raises)
+            if is_newest and state.membership.put(row, write.aggregate_ids):
                 state.changes.touch_all()
         case journal.PutAggregate():
             _put_aggregate(state, write)
@@ -67,11 +71,12 @@ def take(state: State, claim: Claim) -> None:
     occupy(state, claim)
 
 
-def raise_generations(state: State, claim: Claim, by: int = 1) -> None:
-    """Count a claim in the generation of every provider it names."""
+def raise_generations(state: State, claim: Claim | Release, by: int = 1) -> None:
+    """Count a claim in the generation of every provider it names, and a release in those that it says."""
     generation = state.providers.generation.data
     row_of_id = state.providers.row_of_id
-    for provider_id in {inventory_id >> CLASS_BITS for _, inventory_id, _ in claim.takes}:
+    raised = claim.raised if isinstance(claim, Release) else {take[1] >> CLASS_BITS for take in claim.takes}
+    for provider_id in raised:
         generation[row_of_id[provider_id]] += by
 
 
@@ -108,9 +113,10 @@ def _settle_in(
 def release(state: State, freed: Release) -> None:
     """Let consumers give back what they hold, and end with their instances.
 
-    Everything comes from the columns, so a release that was applied here before, and is now read from the
-    feed of another process that was faster, changes nothing.
+    What they hold comes from the columns, so a release that was applied here before, and is now read from the
+    feed of another process that was faster, changes no more than generations.
     """
+    raise_generations(state, freed)
     for consumer_id in freed.consumer_ids:
         _vacate(state, consumer_id)
 
@@ -174,15 +180,20 @@ _COUNTED = {
 
 
 def _put_symbol(state: State, write: journal.PutSymbol) -> None:
-    if write.kind == "trait":
-        state.trait_ids.put(write.id, write.name)
-    elif write.kind == "resource_class":
-        state.class_ids.put(write.id, write.name)
-        if write.name in _COUNTED:
-            used, free, factor = _COUNTED[write.name]
-            columns = state.hosts.columns
-            state.counted[write.id] = (columns[used], columns[free], factor)
-            state.forget_best()
+    state.symbols(write.kind).put(write.id, write.name)
+    if write.kind == "resource_class" and write.name in _COUNTED:
+        used, free, factor = _COUNTED[write.name]
+        columns = state.hosts.columns
+        state.counted[write.id] = (columns[used], columns[free], factor)
+        state.forget_best()
+
+
+def _drop_symbol(state: State, write: journal.DropSymbol) -> None:
+    state.symbols(write.kind).drop(write.id)
+    if write.kind == "resource_class":
+        state.classes.pop(write.id, None)
+        state.forget_best()
+    state.changes.touch_all()
 
 
 def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> None:
@@ -291,7 +302,9 @@ def settle(state: State) -> None:
     ids = {name: state.class_ids.id_of(name) for name in ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB")}
     classes = {name: state.inventory(class_id) for name, class_id in ids.items() if class_id is not None}
     for host_row in state.stale_hosts:
-        rows = state.providers.rows_of_tree(int(state.hosts.provider_row.view[host_row]))
+        root = state.hosts.provider_row.each[host_row]
+        # What moved into another tree is offered there.
+        rows = state.providers.rows_of_tree(root) if state.providers.parent.each[root] < 0 else []
         totals = {name: sum(each.total.each[row] for row in rows) for name, each in classes.items()}
         used = {name: sum(each.used.each[row] for row in rows) for name, each in classes.items()}
         facts = state.hosts.facts[host_row]
@@ -337,13 +350,15 @@ def tell(state: State, host_row: int, columns: Mapping[str, float], *, ratios: M
     state.changes.touch_all()
 
 
-def _is_newest(state: State, kind: str, row: int, *, expected: int) -> bool:
+def _is_newest(state: State, kind: str, row: int, *, expected: int, raises: bool = True) -> bool:
     """Raise the generation, and say whether nothing newer of this kind was applied before.
 
     Claims raise the generation too and may be read out of order, so the generation in memory says
-    nothing about the content; the one that the writer expected does.
+    nothing about the content; the one that the writer expected does. Of two who expected the same, which only
+    writes that do not raise it can, the later one in the feed is the newer: these are applied in its order.
     """
-    state.providers.generation.each[row] += 1
+    if raises:
+        state.providers.generation.each[row] += 1
     if state.content_versions.get((kind, row), -1) > expected:
         return False
     state.content_versions[kind, row] = expected

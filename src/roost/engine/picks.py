@@ -29,7 +29,7 @@ def picks_at(state: State, compiled: Compiled, root: int, *, sharing: Sharing) -
     traits = state.traits.labels_of(root)
     if not traits >= compiled.root_required or not traits.isdisjoint(compiled.root_forbidden):
         return None
-    own = sorted(providers.rows_of_tree(root))
+    own = providers.rows_of_tree(root)
     lenders = sharing.lenders(root) if sharing else []
     picks: list[Pick] = []
     plain = compiled.plain

@@ -15,7 +15,16 @@ from roost.engine.state import State
 from roost.engine.types import Rows
 from roost.model.allocation import Candidate
 
-__all__ = ["Compiled", "RowCandidate", "UnknownName", "compile_query", "has_candidate", "search", "to_candidate"]
+__all__ = [
+    "Compiled",
+    "RowCandidate",
+    "UnknownName",
+    "compile_query",
+    "has_candidate",
+    "lone_anchors",
+    "search",
+    "to_candidate",
+]
 
 Order = Literal["depth-first", "breadth-first"]
 
@@ -55,6 +64,17 @@ def search(
     if limit is None:
         limit = compiled.limit
     return found if limit is None else islice(found, limit)
+
+
+def lone_anchors(state: State, compiled: Compiled) -> Rows | None:
+    """Return the roots that each hold the whole query alone, where there is no other candidate.
+
+    Returns:
+        provider rows, ascending, of shape (candidates,): what ``search`` finds, one each, without a value made for
+        any; None where a group has a suffix, something is shared, or one of the trees has several providers.
+    """
+    finder = _Finder(state, compiled, distinct_mappings=True)
+    return finder.lone()
 
 
 def has_candidate(state: State, compiled: Compiled, anchor_row: int) -> bool:
@@ -106,6 +126,13 @@ class _Finder:
                 yield self._alone(anchor)
             else:
                 yield from self._at(anchor)
+
+    def lone(self) -> Rows | None:
+        if self.sharing or self._compiled.kinds:
+            return None
+        rows: Rows = np.flatnonzero(anchor_mask(self._state, self._compiled, self.sharing))
+        nested = self._state.providers.tree
+        return rows if not nested or nested.keys().isdisjoint(rows.tolist()) else None
 
     def breadth_first(self, anchors: Iterable[int] | None) -> Iterator[RowCandidate]:
         running = (self._at(anchor) for anchor in (self._anchors() if anchors is None else anchors))

@@ -70,14 +70,15 @@ class State:
 
     __slots__ = (
         "_best", "_host_trees", "_ledgers", "aggregate_names", "aggregate_versions", "aggregates", "changes",
-        "class_ids", "classes", "content_versions", "counted", "documents", "groups", "groups_by_uuid", "holders",
-        "holders_by_id", "hosts", "inventory_version", "membership", "metadata", "now_s", "position", "providers",
-        "shared_version", "stale_hosts", "trait_ids", "traits",
+        "class_ids", "classes", "consumer_types", "content_versions", "counted", "documents", "groups",
+        "groups_by_uuid", "holders", "holders_by_id", "hosts", "inventory_version", "membership", "metadata", "now_s",
+        "position", "providers", "shared_version", "stale_hosts", "trait_ids", "traits",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.class_ids = Symbols()
         self.trait_ids = Symbols()
+        self.consumer_types = Symbols()
         self.aggregates = Symbols()  # by uuid
         self.aggregate_names: dict[int, str] = {}
         self.aggregate_versions: dict[int, int] = {}
@@ -104,6 +105,16 @@ class State:
         self._best: dict[int, Column] = {}
         self._ledgers: dict[int, Ledger] = {}
         self._host_trees: tuple[Rows, Mask] | None = None
+
+    def symbols(self, kind: str) -> Symbols:
+        """Return the names of one kind: resource_class, trait, consumer_type."""
+        match kind:
+            case "resource_class":
+                return self.class_ids
+            case "trait":
+                return self.trait_ids
+            case _:
+                return self.consumer_types
 
     def inventory(self, class_id: int) -> ClassColumns:
         """Return the columns of a class, made when first asked for."""
@@ -187,7 +198,10 @@ class State:
     def fork(self) -> "State":
         """Return an independent copy, for dry runs, replays and simulations."""
         copy = State()
-        for name in ("class_ids", "trait_ids", "aggregates", "providers", "traits", "membership", "hosts", "changes"):
+        for name in (
+            "class_ids", "trait_ids", "consumer_types", "aggregates", "providers", "traits", "membership", "hosts",
+            "changes",
+        ):  # fmt: skip
             setattr(copy, name, getattr(self, name).fork())
         for name in (
             "aggregate_names",

@@ -1,5 +1,7 @@
 """Providers and the trees they form, as columns."""
 
+from bisect import insort
+
 import numpy as np
 
 from roost.engine.columns import Column
@@ -29,6 +31,7 @@ class Providers:
         self.parent = Column(np.int64, fill=-1)  # row, -1: a root
         self.root = Column(np.int64, fill=-1)  # row; a root's own
         self.alive = Column(np.bool_, fill=False)
+        # In row order, so that they are the same whatever moved on the way, and after a load.
         self.children: dict[int, list[int]] = {}  # row -> rows, only of those that have any
         self.tree: dict[int, list[int]] = {}  # root row -> all rows of its tree, only where there is more than one
         self.shape_version = 0  # rises when a tree changes its form
@@ -37,7 +40,7 @@ class Providers:
         return len(self.ids)
 
     def rows_of_tree(self, root: int) -> list[int]:
-        """Return the rows of the whole tree under a root, the root first, parents before children."""
+        """Return the rows of the whole tree under a root, its own included, in row order."""
         return self.tree.get(root) or [root]
 
     def put(self, provider_id: int, *, uuid: str, name: str, parent_row: int, version: int) -> int:
@@ -75,20 +78,26 @@ class Providers:
         self.parent.each[row] = parent_row
         self.root.each[row] = root
         self.children.setdefault(parent_row, []).append(row)
-        self.tree.setdefault(root, [root]).append(row)
+        self.tree.setdefault(root, [root]).append(row)  # The newest row is the highest.
+
+    def _leave(self, row: int, parent_row: int) -> None:
+        siblings = self.children[parent_row]
+        siblings.remove(row)
+        if not siblings:
+            del self.children[parent_row]
 
     def _move(self, row: int, parent_row: int) -> None:
         old_root, old_parent = int(self.root.view[row]), int(self.parent.view[row])
         if old_parent >= 0:
-            self.children[old_parent].remove(row)
+            self._leave(row, old_parent)
         self.parent.each[row] = parent_row
         if parent_row >= 0:
-            self.children.setdefault(parent_row, []).append(row)
+            insort(self.children.setdefault(parent_row, []), row)
         new_root = int(self.root.view[parent_row]) if parent_row >= 0 else row
         for moved in self.subtree(row):
             self.root.each[moved] = new_root
         for root in {old_root, new_root}:
-            rows = self.subtree(root)
+            rows = sorted(self.subtree(root))
             if len(rows) > 1:
                 self.tree[root] = rows
             else:
@@ -112,7 +121,7 @@ class Providers:
         _forget(self.row_of_name, self.names[row], row)
         parent, root = int(self.parent.view[row]), int(self.root.view[row])
         if parent >= 0:
-            self.children[parent].remove(row)
+            self._leave(row, parent)
             rows = self.tree[root]
             rows.remove(row)
             if len(rows) == 1:

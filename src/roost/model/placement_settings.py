@@ -19,6 +19,7 @@ _AT_LEAST = {
     "header_count_max": 8,
     "uri_max_bytes": 64,
     "groups_max": 1,
+    "candidates_max_bytes": 1024,
     "tree_depth_max": 1,
     "tree_providers_max": 1,
     "connections_max": 1,
@@ -112,6 +113,9 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     groups_max: Annotated[
         int, Meta(description="Groups that one request for candidates may have, the unsuffixed one included, else 400.")
     ] = 100
+    candidates_max_bytes: Annotated[
+        int, Meta(description="Bytes that the candidates in one answer may fill, else 400.")
+    ] = 256 * 2**20
     tree_depth_max: Annotated[
         int, Meta(description="Providers on the way from a root to a leaf, both included, else 400.")
     ] = 32

@@ -1,17 +1,26 @@
 """From a request to an answer: who asks, in which version, for what, and whether they may."""
 
-import json
 import uuid
 from collections.abc import Callable, Mapping
 
 from roost.api import problems
-from roost.api.acceptable import best_of
+from roost.api.accept import acceptable
 from roost.api.placement import routes, versions
-from roost.api.placement.request import JSON, Identity, Request, Response
+from roost.api.placement.options import DEFAULTS, Options
+from roost.api.placement.request import (
+    JSON,
+    Identity,
+    Request,
+    Response,
+    not_acceptable,
+    require_json,
+    require_reader,
+)
 from roost.api.placement.routes import Route
 from roost.api.placement.versions import Version
-from roost.api.problems import Problem
-from roost.errors import BadRequest, RoostError
+from roost.api.problems import Problem, VersionHeaders
+from roost.errors import RoostError
+from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.placement.serving import Task
@@ -19,6 +28,7 @@ from roost.placement.serving import Task
 Identify = Callable[[Mapping[str, str]], Identity | None]
 Allows = Callable[[str, Identity, Mapping[str, str]], bool]  # policy, who, what is acted on
 _VERSION_HEADER = "openstack-api-version"
+_HTML = "text/html"
 
 
 class Application:
@@ -27,11 +37,13 @@ class Application:
     Args:
         identify: says from the headers who asks; None: nobody that is known.
         allows: says whether they may.
+        options: what answers follow.
     """
 
-    def __init__(self, *, identify: Identify, allows: Allows) -> None:
+    def __init__(self, *, identify: Identify, allows: Allows, options: Options = DEFAULTS) -> None:
         self._identify = identify
         self._allows = allows
+        self._options = options
 
     def enter(self, request: Request) -> Response | Task[Response]:
         """Answer what needs no columns, errors above all; else return what is to be asked of them."""
@@ -52,27 +64,20 @@ class Application:
         Raises:
             Problem: they may not, or there is no such thing.
         """
-        found = routes.find(request.path)
-        is_open = found is not None and all(route.policy is None for route in found[0].values())
-        if found is not None:
-            request.route = routes.path_of(found[0])
         if request.identity is None:
             request.identity = self._identify(request.headers)
-        if request.identity is None and not is_open:
-            raise Problem(401)
+        # Only the list of versions is open to everybody, and only under these names.
+        if request.identity is None and request.path not in {"", "/"}:
+            raise Problem(401, version_headers="none")
         request.version = _version(request)
-        if found is None:
-            raise Problem(404)
-        methods, request.parameters = found
+        request.options = self._options
         _check_length(request)
-        route = methods.get(request.method)
-        if route is None or (route.is_method_new and not request.wants(route.since)):
-            raise Problem(
-                405,
-                "The method specified is not allowed for this resource.",
-                before=f"The method {request.method} is not allowed for this resource. ",
-                headers={"allow": ", ".join(methods)},
-            )
+        route = _route(request)
+        if not route.is_silent(request.version):
+            if request.method == "GET":
+                require_reader(request)
+            elif request.method in {"POST", "PUT"}:
+                require_json(request)
         if not request.wants(route.since):
             raise Problem(404)
         self._check_policy(route, request)
@@ -82,35 +87,39 @@ class Application:
         if route.policy is None:
             return
         assert request.identity is not None
-        try:
-            target = {"project_id": dict(request.pairs()).get("project_id", "")}
-        except BadRequest:
-            target = {"project_id": ""}  # The handler says what is wrong, to those who may hear it.
-        if not self._allows(route.policy, request.identity, target):
-            raise Problem(403, f"Policy does not allow {route.policy} to be performed.")
+        project_id = request.values("project_id")[-1:] if "project_id" in request.query_string else []
+        if not self._allows(route.policy, request.identity, {"project_id": "".join(project_id)}):
+            # Whoever asks for the system instead of a project is refused in fewer words.
+            is_system_scoped = request.identity.is_system_scoped
+            text = route.policy if is_system_scoped else f"Policy does not allow {route.policy} to be performed."
+            raise Problem(403, text, version_headers="version")
 
-    def finish(self, request: Request, response: Response) -> Response:
+    def refuse(self, request: Request, response: Response) -> Response:
+        """Return an answer to somebody who is not known."""
+        return self.finish(request, response, version_headers="none")
+
+    def finish(
+        self, request: Request, response: Response, *, version_headers: VersionHeaders = "all"
+    ) -> Response:  # fmt: skip
         """Return an answer with the headers that every answer has."""
         headers = dict(response.headers)
-        headers[_VERSION_HEADER] = f"placement {request.version}"
-        headers["vary"] = _VERSION_HEADER
+        if version_headers != "none":
+            headers[_VERSION_HEADER] = f"placement {request.version}"
+        if version_headers == "all":
+            headers["vary"] = _VERSION_HEADER
         headers["x-openstack-request-id"] = request.request_id
         headers["content-length"] = str(len(response.body))
         return Response(status=response.status, body=response.body, headers=headers)
 
-    def fail(self, request: Request, error: RoostError) -> Response:
-        """Return an error as the client reads it best."""
+    def fail(self, request: Request, error: Exception) -> Response:
+        """Return an error as the client reads it best; what nobody raised on purpose goes to the log."""
+        if not isinstance(error, RoostError):
+            log.fault(request.request_id, error)
         problem = problems.problem_of(error)
         content_type, body = _told(request, problem)
         headers = {**problem.headers, "content-type": content_type}
         response = Response(status=problem.status, body=body, headers=headers)
-        return self.refuse(request, response) if problem.status == 401 else self.finish(request, response)
-
-    def refuse(self, request: Request, response: Response) -> Response:
-        """Return the answer to somebody unknown: no version has been asked for yet."""
-        finished = self.finish(request, response)
-        kept = {name: value for name, value in finished.headers.items() if name not in {"vary", _VERSION_HEADER}}
-        return Response(status=finished.status, body=finished.body, headers=kept)
+        return self.finish(request, response, version_headers=problem.version_headers)
 
 
 def new_request_id() -> str:
@@ -119,14 +128,18 @@ def new_request_id() -> str:
 
 
 def _version(request: Request) -> Version:
-    header = request.headers.get(_VERSION_HEADER)
     try:
-        version = versions.asked(header)
+        return versions.asked(request.headers.get(_VERSION_HEADER))
     except versions.InvalidVersion as error:
-        raise Problem(400, f"Invalid microversion: invalid version string: {error}") from None
-    if version is None:
-        raise Problem(406, f"Invalid microversion: Unacceptable version header: {header}")
-    return version
+        text = f"Invalid microversion: invalid version string: {error}"
+        raise Problem(400, text, version_headers="none") from None
+    except versions.UnknownVersion as error:
+        raise not_acceptable(
+            request,
+            f"Invalid microversion: Unacceptable version header: {error}",
+            more={"max_version": str(versions.NEWEST), "min_version": str(versions.OLDEST)},
+            version_headers="none",
+        ) from None
 
 
 def _check_length(request: Request) -> None:
@@ -136,26 +149,41 @@ def _check_length(request: Request) -> None:
     try:
         size = int(length)
     except ValueError:
-        raise Problem(400, "content-length header must be an integer") from None
-    if size and "content-type" not in request.headers:
-        raise Problem(400, "content-type header required when content-length > 0")
+        raise Problem(400, "content-length header must be an integer", version_headers="version") from None
+    if size > 0 and not request.headers.get("content-type"):
+        raise Problem(400, "content-type header required when content-length > 0", version_headers="version")
+
+
+def _route(request: Request) -> Route:
+    """Find what is asked for, and write down the parameters in its path."""
+    found = routes.find(request.path)
+    if found is None:
+        raise Problem(404, version_headers="version")
+    methods, request.parameters = found
+    request.route = routes.path_of(methods)
+    route = methods.get(request.method)
+    is_too_new = route is not None and not request.wants(route.since)
+    before = f"The method {request.method} is not allowed for this resource. "
+    if route is None:
+        text = "The method specified is not allowed for this resource."
+        raise Problem(405, text, before=before, headers={"allow": ", ".join(methods)})
+    if is_too_new and route.is_method_new:
+        raise Problem(405, before=before)
+    if is_too_new and not route.is_media_first:
+        raise Problem(404)
+    return route
 
 
 def _told(request: Request, problem: Problem) -> tuple[str, bytes]:
-    accept = request.headers.get("accept", "")
-    form = JSON if accept in {"", "*/*"} else best_of(("text/html", JSON), accept)
-    if form is None:
+    """Return the media type and the body of an error."""
+    if request.method == "HEAD":
+        return f"{_HTML}; charset=UTF-8", b""
+    accept = request.headers.get("accept")
+    # Whoever takes anything is a program.
+    liked = [JSON] if accept in {None, "", "*/*"} else acceptable(accept, [_HTML, JSON])
+    if not liked:
         return "text/plain; charset=UTF-8", problems.as_text(problem)
-    if form != JSON:
-        return "text/html; charset=UTF-8", problems.as_html(problem)
-    if problem.status == 401:
-        return JSON, problems.as_message(problem)
-    told: dict[str, object] = {
-        "status": problem.status,
-        "title": problems.title_of(problem.status),
-        "detail": problems.detail_of(problem),
-    }
-    if request.wants(versions.ERROR_CODES):
-        told["code"] = problem.code or "placement.undefined_code"
-    told["request_id"] = request.request_id
-    return JSON, json.dumps({"errors": [told]}).encode()
+    if liked[0] == _HTML:
+        return f"{_HTML}; charset=UTF-8", problems.as_html(problem)
+    has_code = problem.version_headers != "none" and request.wants(versions.ERROR_CODES)
+    return JSON, problems.as_json(problem, request_id=request.request_id, has_code=has_code)

@@ -9,7 +9,6 @@ import msgspec
 from roost.api.placement import rules
 from roost.api.placement.request import Identity
 from roost.api.placement.rules import BadRule, Judge, Rule, Target
-from roost.api.problems import Problem
 from roost.errors import BadSettings
 
 _VERBS: Mapping[str, tuple[str, ...]] = {
@@ -90,20 +89,15 @@ class Policy:
         self.warnings = tuple(_warnings(overrides, origin, parsed))
 
     def allows(self, name: str, who: Identity, target: Target) -> bool:
-        """Say whether somebody may do what a policy names.
+        """Say whether somebody may do what a policy names; nobody may with a token for the whole system.
 
         Args:
             name: of the policy.
             who: asks.
             target: is acted on, such as the project whose usages are asked for.
-
-        Raises:
-            Problem: 403, to anybody whose token is for the whole system.
         """
-        if who.is_system_scoped:
-            # Every operation here is of the scope of a project; this text is the policy's name alone.
-            raise Problem(403, name)
-        return self._judges[name](who, target)
+        # Every operation here is of the scope of a project.
+        return not who.is_system_scoped and self._judges[name](who, target)
 
     def _judge(self, rule: Rule) -> Judge:
         judge, judges = rule.judge, self._judges

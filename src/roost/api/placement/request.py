@@ -8,11 +8,12 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from roost.api.accept import acceptable
+from roost.api.placement.options import DEFAULTS, Options
 from roost.api.placement.versions import CACHE_HEADERS, OLDEST, Version
-from roost.api.problems import Problem
+from roost.api.problems import Problem, VersionHeaders
 from roost.api.schema import Schema, decode
 from roost.errors import BadRequest
-from roost.model.placement_settings import Placement as Settings
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 
@@ -35,17 +36,17 @@ class Request:
 
     method: str
     path: str  # below the mount prefix, decoded
-    query_string: str = ""
+    query_string: str = ""  # as it came, a character a byte
     headers: Mapping[str, str]  # names in lower case; of repeated ones the values joined by commas
     body: bytes = b""
     prefix: str = ""  # where the API is mounted: links and locations begin with it
     host_url: str = ""  # scheme and host as the client named them, for locations
     request_id: str = ""
     is_mounted: bool = True  # whether the path is below the mount prefix at all
-    settings: Settings = field(default_factory=Settings)
-    route: str = ""  # the path with the names of its parameters
+    route: str = ""  # the path with the names of its parameters, once it is known
     version: Version = OLDEST
     identity: Identity | None = None
+    options: Options = DEFAULTS
     parameters: Mapping[str, str] = field(default_factory=dict)  # of the path
     _decoded: Any = None
 
@@ -67,11 +68,13 @@ class Request:
         """Return the query string as names and values, in order, decoded.
 
         Raises:
-            BadRequest: it is not UTF-8.
+            BadRequest: it is no UTF-8.
         """
+        # Until its parts are told apart, every character stands for a byte.
+        found = parse_qsl(self.query_string.replace(";", "&"), keep_blank_values=True, encoding="latin-1")
         try:
-            return parse_qsl(self.query_string, keep_blank_values=True, errors="strict")
-        except ValueError as error:
+            return [(_text(name), _text(value)) for name, value in found]
+        except UnicodeDecodeError as error:
             raise BadRequest(f"Invalid query string parameters: {error}") from None
 
     def query(self, schema: Schema) -> dict[str, str]:
@@ -81,10 +84,14 @@ class Request:
             BadRequest: a name is unknown, or a value not what the schema asks.
         """
         values = dict(self.pairs())
-        problem = schema.problem(values)
+        problem = schema.query_problem(values)
         if problem is not None:
             raise BadRequest(f"Invalid query string parameters: {problem}")
         return values
+
+    def values(self, name: str) -> list[str]:
+        """Return all values of one name of the query string, in order."""
+        return [value for each, value in self.pairs() if each == name]
 
     def url(self, path: str) -> str:
         """Return the path of a link, below where the API is mounted."""
@@ -105,6 +112,10 @@ class Response:
 
 
 Handler = Callable[[Request, Current], Response | Plan[Response]]
+
+
+def _text(raw: str) -> str:
+    return raw if raw.isascii() else raw.encode("latin-1").decode()
 
 
 def answer(
@@ -134,13 +145,35 @@ def require_json(request: Request) -> None:
     Raises:
         Problem: 415.
     """
-    declared = request.headers.get("content-type")
+    header = request.headers.get("content-type") or "None"
+    declared = header.partition(";")[0]
     if declared != JSON:
         raise Problem(
             415,
             f"The media type {declared} is not supported, use application/json",
-            before=f"The request media type {declared} is not supported by this server. ",
+            before=f"The request media type {header} is not supported by this server.\n",
         )
+
+
+def require_reader(request: Request) -> None:
+    """Refuse to answer a client that does not read JSON.
+
+    Raises:
+        Problem: 406.
+    """
+    accept = request.headers.get("accept")
+    if accept and not acceptable(accept, [JSON]):
+        raise not_acceptable(request, "Only application/json is provided")
+
+
+def not_acceptable(
+    request: Request, text: str, *, more: Mapping[str, str] | None = None, version_headers: VersionHeaders = "all"
+) -> Problem:
+    """Return the problem of what a client does not take: a media type, or any version there is."""
+    accept = request.headers.get("accept")
+    wanted = JSON if accept in {None, "", "*/*"} else accept
+    before = f"The resource could not be generated that was acceptable to your browser\n(content of type {wanted}. "
+    return Problem(406, text, before=before, more=more, version_headers=version_headers)
 
 
 def newest(times: Sequence[float], now_s: float) -> float:

@@ -1,6 +1,5 @@
 """Every version number of the Placement API, by the name of what it brought."""
 
-import re
 from typing import NamedTuple
 
 
@@ -61,37 +60,49 @@ ANY_TRAITS = _v(39)
 NEWEST = ANY_TRAITS
 
 _SERVICE = "placement"
-_FORM = re.compile(r"(\d+)\.(\d+)\Z", re.ASCII)
+# In the words that clients of the field know.
+_NO_MINOR = "Version.__new__() missing 1 required positional argument: 'minor'"
 
 
 class InvalidVersion(ValueError):
-    """The header asks for what is no version."""
+    """The header asks for what is no version; the text says why."""
 
 
-def asked(header: str | None) -> Version | None:
-    """Return the version that a header asks for, or None where there is no such version.
+class UnknownVersion(ValueError):
+    """The header asks for a version that there is not; the text is what it asks for."""
+
+
+def asked(header: str | None) -> Version:
+    """Return the version that a header asks for.
 
     Args:
         header: ``openstack-api-version``, all of that name joined by commas; None: there is none.
 
     Raises:
-        InvalidVersion: it cannot be understood; the text of the error is what it says.
+        InvalidVersion: it cannot be understood.
+        UnknownVersion: there is no such version.
     """
-    if header is None:
+    text = None if header is None else _wanted(header)
+    if text is None:
         return OLDEST
-    # The last one that names this service counts.
-    for part in reversed(header.split(",")):
-        service, _, text = part.strip().partition(" ")
-        if service.lower() == _SERVICE:
-            return _version(text.strip())
-    return OLDEST
-
-
-def _version(text: str) -> Version | None:
     if text == "latest":
         return NEWEST
-    match = _FORM.match(text)
-    if match is None:
-        raise InvalidVersion(text)
-    found = Version(int(match[1]), int(match[2]))
-    return found if OLDEST <= found <= NEWEST else None
+    try:
+        numbers = [int(part) for part in text.split(".", 1)]
+    except ValueError as error:
+        raise InvalidVersion(f"{text}; {error}") from None
+    if len(numbers) == 1:
+        raise InvalidVersion(f"{text}; {_NO_MINOR}")
+    found = Version(*numbers)
+    if not OLDEST <= found <= NEWEST:
+        raise UnknownVersion(text)
+    return found
+
+
+def _wanted(header: str) -> str | None:
+    """Return what is asked of this service: the last part that names it counts."""
+    for part in reversed(header.split(",")):
+        words = part.split(None, 1)
+        if len(words) == 2 and words[0].lower() == _SERVICE:
+            return words[1].strip()
+    return None

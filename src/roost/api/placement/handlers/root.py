@@ -5,13 +5,13 @@ from roost.api.placement.versions import NEWEST, OLDEST
 from roost.placement.current import Current
 
 
-def versions_document(request: Request, _current: Current) -> Response:
+def versions_document(request: Request, current: Current) -> Response:
     """Tell the versions, to anybody."""
     version = {
         "id": "v1.0",
         "max_version": str(NEWEST),
         "min_version": str(OLDEST),
         "status": "CURRENT",
-        "links": [{"rel": "self", "href": request.prefix}],
+        "links": [{"rel": "self", "href": ""}],
     }
-    return answer(request, {"versions": [version]})
+    return answer(request, {"versions": [version]}, changed_s=current.state.now_s)
