@@ -19,7 +19,7 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check tidy format reference differential soak bench golden lock clean
+.PHONY: help demo test check tidy format reference differential openstack soak bench golden lock clean
 
 help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ differential: $(DEV) ## compare the Placement API with the reference, seed by se
 # pytest ends with 5 when a marker selects nothing, which is no failure here.
 soak: $(DEV) ## run the long tests: many seeds, differential, endurance
 	$(PYTEST) -n 2 -m soak --hypothesis-profile=soak $(PYTEST_ARGS) || [ $$? -eq 5 ]
+
+openstack: $(DEV) ## install the openstack client into .cache, for the tests that run it
+	@$(BIN)/python -m tests.openstack_client
 
 bench: $(DEV) ## measure against the budgets (BENCH_ARGS="--only decide" narrows it)
 	$(BIN)/python -m bench.run $(BENCH_ARGS)

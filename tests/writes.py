@@ -196,12 +196,11 @@ def _check_trees(state: State) -> None:
         assert providers.root.view[row] == root
         trees.setdefault(root, set()).add(row)
     for root, rows in trees.items():
-        in_order = providers.rows_of_tree(root)
-        assert set(in_order) == rows
-        assert len(in_order) == len(rows)
-        for at, row in enumerate(in_order):
-            assert row == root or int(providers.parent.view[row]) in in_order[:at]
+        assert providers.rows_of_tree(root) == sorted(rows)
     assert set(providers.tree) == {root for root, rows in trees.items() if len(rows) > 1}
+    parents = {int(providers.parent.view[row]) for row in alive} - {-1}
+    children = {above: [row for row in sorted(alive) if providers.parent.view[row] == above] for above in parents}
+    assert providers.children == children
 
 
 def _check_amounts(state: State) -> None:

@@ -32,6 +32,7 @@ class RoostError(Exception):
     """Base of all errors raised on purpose; ``exit_code`` is what the command ends with."""
 
     exit_code = 1
+    code = ""  # of the Placement API, where the field has one for it
 
     def __reduce__(self) -> tuple[Callable[..., "RoostError"], tuple[object, ...]]:
         # Between processes the fields travel; what ``__init__`` made of them is not made again.
@@ -42,6 +43,10 @@ class BadRequest(RoostError):
     """The request cannot be meant: fix it and send it again."""
 
     exit_code = 2
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        self.code = code
+        super().__init__(message)
 
 
 class BadFile(BadRequest):
@@ -68,9 +73,9 @@ class NotFound(RoostError):
 
     exit_code = 4
 
-    def __init__(self, kind: str, name: str) -> None:
+    def __init__(self, kind: str, name: str, *, message: str | None = None) -> None:
         self.kind, self.name = kind, name
-        super().__init__(f"no such {kind}: {name}")
+        super().__init__(message or f"no such {kind}: {name}")
 
 
 class StateLost(NotFound):
@@ -86,6 +91,10 @@ class Conflict(RoostError):
     """Somebody else was faster: read again and retry."""
 
     exit_code = 5
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        self.code = code
+        super().__init__(message)
 
 
 class NoValidHost(RoostError):

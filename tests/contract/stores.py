@@ -20,6 +20,7 @@ from roost.model.journal import (
     PutHost,
     PutInventories,
     PutProvider,
+    PutSymbol,
     Release,
     Write,
 )
@@ -29,6 +30,7 @@ from roost.store.postgresql import PostgresStore
 from roost.store.sqlite import SqliteStore
 
 CPU, MEMORY = 1, 2
+VCPU = PutSymbol("resource_class", CPU, "VCPU")
 
 
 class MemoryWorld:

@@ -7,11 +7,11 @@ import msgspec
 import psycopg
 import pytest
 
-from roost.model.journal import Place, PutGroup, PutMembership, PutTraits
+from roost.model.journal import Place, PutGroup, PutMembership, PutSymbol, PutTraits
 from roost.model.settings import Store as StoreSettings
 from roost.store.audit import Finding, audit
 from roost.store.opening import open_store
-from tests.contract.stores import claim, commit, host, inventory, item, offer, provider, uuid_of
+from tests.contract.stores import VCPU, claim, commit, host, inventory, item, offer, provider, uuid_of
 
 _CPU_1 = (1 << 16) + 1
 
@@ -27,8 +27,10 @@ def url(request, tmp_path):
 def database(url):
     """Give a sound database with three hosts in two racks and one group of each kind."""
     with closing(open_store(url, settings=StoreSettings())) as store:
+        names = [VCPU, PutSymbol("trait", 70_000, "CUSTOM_T")]
+        assert commit(store, item(*names, PutSymbol("consumer_type", 1 << 32, "INSTANCE"))) == [""]
         hosts = [
-            item(provider(one), offer(one, cpu=8), PutTraits(one, 1, [1]), host(one, rack=f"r{one // 2}"))
+            item(provider(one), offer(one, cpu=8), PutTraits(one, 1, [70_000]), host(one, rack=f"r{one // 2}"))
             for one in (1, 2, 3)
         ]
         assert commit(store, *hosts) == [""] * 3
@@ -72,6 +74,9 @@ def test_a_sound_database_has_no_findings(database):
     [
         ("used", [f"UPDATE inventory SET used = used + 1 WHERE id = {_CPU_1}"]),
         ("used", ["DELETE FROM allocation WHERE consumer_id = 1"]),
+        ("nameless class", ["UPDATE symbol SET kind = 'dropped resource_class' WHERE id = 1"]),
+        ("nameless trait", ["DELETE FROM symbol WHERE id = 70000"]),
+        ("nameless type", ["UPDATE consumer SET type_id = 7 WHERE id = 1"]),
         ("capacity", [f"UPDATE inventory SET total = 3 WHERE id = {_CPU_1}"]),
         ("capacity", [f"UPDATE inventory SET allocation_ratio = 0.5 WHERE id = {_CPU_1}"]),
         ("units", [f"UPDATE inventory SET min_unit = 2 WHERE id = {_CPU_1}"]),
@@ -105,7 +110,7 @@ def test_damage_is_found(database, check, statements):
 def test_what_the_tables_themselves_forbid_is_found_where_they_do_not(tmp_path):
     path = str(tmp_path / "roost.db")
     with closing(open_store(path, settings=StoreSettings())) as store:
-        assert commit(store, item(provider(1), offer(1, cpu=8)), item(claim(1, (inventory(1), 2)))) == ["", ""]
+        assert commit(store, item(VCPU, provider(1), offer(1, cpu=8)), item(claim(1, (inventory(1), 2)))) == ["", ""]
     damage(
         path,
         "ALTER TABLE consumer RENAME TO strict",

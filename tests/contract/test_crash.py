@@ -17,7 +17,19 @@ from roost.model.settings import Store as StoreSettings
 from roost.store.audit import audit
 from roost.store.opening import open_store
 from tests import postgres
-from tests.contract.stores import claim, commit, evidence, inventory, item, offer, provider, release, state, uuid_of
+from tests.contract.stores import (
+    VCPU,
+    claim,
+    commit,
+    evidence,
+    inventory,
+    item,
+    offer,
+    provider,
+    release,
+    state,
+    uuid_of,
+)
 from tests.products import ROOT, environ
 
 PROVIDERS = 20
@@ -146,7 +158,7 @@ def check(url: str, known: set[int], killed: Killed) -> set[int]:
 def prepare(url: str) -> None:
     with closing(open_store(url, settings=StoreSettings())) as store:
         offers = [item(provider(one), offer(one, cpu=10**6)) for one in range(1, PROVIDERS + 1)]
-        assert commit(store, *offers) == [""] * PROVIDERS
+        assert commit(store, item(VCPU), *offers) == [""] * (1 + PROVIDERS)
 
 
 def rounds(url: str, count: int, *, seed: int = 1) -> None:

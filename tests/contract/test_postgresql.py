@@ -17,6 +17,7 @@ from roost.store.opening import open_store, upgrade
 from roost.store.postgresql import PostgresStore
 from tests import postgres
 from tests.contract.stores import (
+    VCPU,
     claim,
     commit,
     evidence,
@@ -276,7 +277,7 @@ def _race(url, number, start, results):
 def test_processes_that_race_for_hot_providers_never_overbook(postgres_url):
     with closing(PostgresStore(postgres_url)) as store:
         offers = [item(provider(one), offer(one, cpu=_ROOM)) for one in range(1, _HOT + 1)]
-        assert commit(store, *offers) == [""] * _HOT
+        assert commit(store, item(VCPU), *offers) == [""] * (1 + _HOT)
     spawn = multiprocessing.get_context("spawn")
     start, results = spawn.Event(), spawn.Queue()
     racers = [spawn.Process(target=_race, args=(postgres_url, number, start, results)) for number in range(2)]

@@ -10,9 +10,13 @@ from roost.app import Roost, open_reader, open_roost
 from roost.engine.apply import apply, settle
 from roost.engine.state import State
 from roost.errors import BadSettings, NotFound, StateLost, Unavailable
+from roost.model.evidence import moment_of
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts
+from roost.model.journal import PutProvider
+from roost.model.names import uuid_bytes
 from roost.placement.current import Current
+from roost.placement.past import rebuilt
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options
 from roost.store import snapshots
@@ -83,6 +87,23 @@ def test_the_feed_from_the_first_snapshot_on_gives_what_the_tables_say(world):
     settle(state)
     assert past.own == []
     assert digest(state) == digest(roost.state) == digest(Current(world.open()).state)
+
+
+def test_a_provider_below_a_younger_one_is_there_after_a_restart_and_in_a_snapshot(durable):
+    roost = Roost(durable.open(), settings_of())
+    roost.install(hosts(2))
+    providers = roost.state.providers
+    moved = PutProvider(
+        providers.ids[0], uuid_bytes(providers.uuids[0]), "h0", providers.ids[1], providers.ids[1], 1
+    )  # fmt: skip
+    roost._current.write([moved])
+    snapshot(durable)
+    uuid = roost.decide(wish()).uuid
+    assert same(roost, [uuid]) == {"granted": 1}
+    state = rebuilt(roost._store, roost.decision(uuid), moment_of(roost._row(uuid)))
+    loaded = Current(durable.open()).state
+    assert providers.ids == state.providers.ids == loaded.providers.ids
+    assert providers.tree == state.providers.tree == loaded.providers.tree == {1: [0, 1]}
 
 
 def heads(world: SqliteWorld | PostgresWorld, store) -> list[int]:

@@ -19,7 +19,7 @@ from roost.store.audit import audit
 from roost.store.opening import open_store, upgrade
 from roost.store.schema import SCHEMA_VERSION
 from roost.store.sqlite import SqliteStore
-from tests.contract.stores import claim, commit, evidence, inventory, item, offer, provider, state
+from tests.contract.stores import VCPU, claim, commit, evidence, inventory, item, offer, provider, state
 from tests.products import command, environ
 
 
@@ -75,7 +75,7 @@ def test_a_refused_open_leaves_the_lock_free(path):
 
 def test_commands_that_only_read_run_beside_the_server(path):
     with closing(SqliteStore(path)) as store:
-        assert commit(store, item(provider(1), offer(1, cpu=8)), item(claim(1, (inventory(1), 1)))) == ["", ""]
+        assert commit(store, item(VCPU, provider(1), offer(1, cpu=8)), item(claim(1, (inventory(1), 1)))) == ["", ""]
         with closing(SqliteStore.open_reader(path)) as reader:
             assert state(reader) == state(store)
             assert commit(store, item(rows=[evidence(1)])) == [""]
@@ -202,7 +202,7 @@ def test_an_upgrade_beside_another_writer_is_refused(path, monkeypatch):
 
 def test_a_full_disk_leaves_nothing_behind_and_the_store_usable(path):
     with closing(SqliteStore(path)) as store:
-        assert commit(store, item(provider(1), offer(1, cpu=8))) == [""]
+        assert commit(store, item(VCPU, provider(1), offer(1, cpu=8))) == [""]
         before = state(store)
         (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
         store._connection.execute(f"PRAGMA max_page_count = {pages + 1}")

@@ -6,6 +6,7 @@ from roost.model.journal import (
     Claim,
     ConsumerRow,
     DropProvider,
+    DropSymbol,
     InstanceRow,
     InventoryRow,
     Place,
@@ -16,6 +17,9 @@ from roost.model.journal import (
     PutMembership,
     PutSymbol,
     PutTraits,
+    RaiseGeneration,
+    Release,
+    RenameSymbol,
 )
 from roost.ports import Store
 from tests.contract.stores import (
@@ -74,11 +78,13 @@ def test_a_load_gives_back_what_was_committed(world: World) -> None:
     found = list(world.open().load().writes)
     kinds = [type(write).__name__ for write in found]
     assert kinds == [
-        "PutSymbol", "PutSymbol", "PutDocument", "PutAggregate", "PutProvider", "PutProvider", "PutInventories",
-        "PutTraits", "PutMembership", "PutHost", "PutGroup", "Claim", "PutGeneration", "PutGeneration",
+        "PutSymbol", "PutSymbol", "PutDocument", "PutAggregate", "PutProvider", "PutProvider", "PutProvider",
+        "PutInventories", "PutTraits", "PutMembership", "PutHost", "PutGroup", "Claim", "PutGeneration",
+        "PutGeneration",
     ]  # fmt: skip
-    assert [write.id for write in found[4:6]] == [7, 3]  # type: ignore[union-attr]  # parents first
-    assert found[11] == claim(1, (inventory(7), 2), places=[Place(1, 7, 0, 1, 0)])
+    # In the order of their numbers; none needs a parent that did not come yet.
+    assert [(write.id, write.parent_id) for write in found[4:7]] == [(3, None), (7, None), (3, 7)]  # type: ignore[union-attr]
+    assert found[12] == claim(1, (inventory(7), 2), places=[Place(1, 7, 0, 1, 0)])
     assert generations(world.open()) == {7: 4, 3: 0}
 
 
@@ -174,6 +180,114 @@ def test_a_consumer_can_be_replaced_in_one_item(small: Store) -> None:
     assert [row[0] for row in state(small)["consumers"]] == [2]
 
 
+def successor(old: Claim, number: int, *takes: tuple[int, int], places: list[Place] | None = None) -> Claim:
+    """Return what a consumer holds next: it keeps its uuid and counts one generation more."""
+    row = old.consumers[0]
+    seat = (places or [Place(0, 0, 0, 0, 0)])[0]
+    return Claim(
+        [ConsumerRow(number, row.uuid, "other", "user", 0, row.generation + 1)],
+        [(number, taken, amount) for taken, amount in takes],
+        [InstanceRow(number, 1, 1, 0, seat.group_id, seat.scope, seat.holder)],
+        places or [],
+    )
+
+
+def test_many_consumers_are_replaced_in_one_commit_and_again_in_the_next(small: Store) -> None:
+    first = [claim(number, (inventory(1), 2)) for number in (1, 2, 3)]
+    second = [successor(old, 10 + at, (inventory(1), 1), (inventory(2), 2)) for at, old in enumerate(first)]
+    third = [successor(old, 20 + at, (inventory(2), 2)) for at, old in enumerate(second)]
+    assert commit(small, *map(item, first)) == [""] * 3
+    for before, after in ((first, second), (second, third)):
+        pairs = zip(before, after, strict=True)
+        assert commit(small, *(item(release(old), new) for old, new in pairs)) == [""] * 3
+    found = state(small)
+    assert [(row[0], row[5]) for row in found["consumers"]] == [(20, 3), (21, 3), (22, 3)]
+    assert found["takes"] == [(number, inventory(2), 2) for number in (20, 21, 22)]
+    assert [row[0] for row in found["instances"]] == [20, 21, 22]
+    assert commit(small, item(claim(4, (inventory(1), 5))), item(claim(5, (inventory(2), 2)))) == ["", ""]
+
+
+def test_to_replace_a_consumer_is_nothing_unusual(durable: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = durable.open()
+    assert commit(store, item(provider(1), offer(1, cpu=8))) == [""]
+    one, two = claim(1, (inventory(1), 4), instance=False), claim(2, (inventory(1), 4), instance=False)
+    assert commit(store, item(one), item(two)) == ["", ""]
+    for module in ("sqlite", "postgresql"):
+        monkeypatch.setattr(f"roost.store.{module}.judge", None)
+    pairs = [(one, successor(one, 11, (inventory(1), 4))), (two, successor(two, 12, (inventory(1), 3)))]
+    fresh = claim(3, (inventory(1), 1))
+    assert commit(store, *(item(release(old), new) for old, new in pairs), item(fresh)) == ["", "", ""]
+
+
+def test_a_consumer_is_replaced_where_it_leaves_just_enough(small: Store) -> None:
+    old, other = claim(1, (inventory(1), 5)), claim(2, (inventory(1), 3))
+    assert commit(small, item(old), item(other)) == ["", ""]
+    too_much, enough = successor(old, 10, (inventory(1), 6)), successor(old, 11, (inventory(1), 5))
+    assert commit(small, item(release(old), too_much), item(release(old), enough)) == ["capacity", ""]
+    assert {row[0] for row in state(small)["consumers"]} == {2, 11}
+
+
+def test_two_who_replace_one_consumer_are_told_apart(small: Store) -> None:
+    old = claim(1, (inventory(1), 4))
+    assert commit(small, item(old)) == [""]
+    rivals = [item(release(old), successor(old, number, (inventory(2), 1))) for number in (10, 11)]
+    assert commit(small, *rivals) == ["", "missing"]
+
+
+def test_a_consumer_never_comes_again_before_it_has_gone(small: Store) -> None:
+    one, two = claim(1, (inventory(1), 1)), claim(2, (inventory(1), 1))
+    assert commit(small, item(one), item(two)) == ["", ""]
+    early = item(release(two), successor(one, 10, (inventory(2), 1)))
+    assert commit(small, early, item(release(one))) == ["duplicate", ""]
+    assert [row[0] for row in state(small)["consumers"]] == [2]
+
+
+def test_places_and_instances_are_carried_over(small: Store) -> None:
+    seat = Place(1, 7, 0, 1, 1)
+    old = claim(1, (inventory(1), 4), places=[seat])
+    new = successor(old, 10, (inventory(1), 4), (inventory(2), 1), places=[seat])
+    assert commit(small, item(old)) == [""]
+    assert commit(small, item(release(old), new)) == [""]
+    assert commit(small, item(claim(2, (inventory(1), 1), places=[seat]))) == ["place"]
+    assert [row[0] for row in state(small)["instances"]] == [10]
+    assert commit(small, item(release(new)), item(claim(2, (inventory(1), 1), places=[seat]))) == ["", ""]
+
+
+def test_a_release_raises_the_generations_that_it_says(small: Store) -> None:
+    one, two = claim(1, (inventory(1), 1), (inventory(2), 1)), claim(2, (inventory(1), 1))
+    assert commit(small, item(one), item(two)) == ["", ""]
+    assert generations(small) == {1: 3, 2: 2}
+    counted = Release([1], list(one.takes), [], [1, 2])
+    assert commit(small, item(counted), item(Release([2], list(two.takes), [], [1]))) == ["", ""]
+    assert generations(small) == {1: 5, 2: 3}
+    three = claim(3, (inventory(1), 1))
+    assert commit(small, item(three)) == [""]
+    assert commit(small, item(Release([3], list(three.takes), [], [99]))) == ["missing"]
+    assert generations(small) == {1: 6, 2: 3}
+
+
+def test_what_exceeds_a_capacity_may_shrink_and_stay_but_not_grow(small: Store) -> None:
+    one, two = claim(1, (inventory(1), 4)), claim(2, (inventory(1), 4))
+    assert commit(small, item(one), item(two)) == ["", ""]
+    shrunk = PutInventories(1, generations(small)[1], [InventoryRow(CPU, 5, 0, 1, 9, 1, 1.0)])
+    assert commit(small, item(shrunk)) == [""]
+    assert commit(small, item(release(one), successor(one, 10, (inventory(1), 5)))) == ["capacity"]
+    same = successor(one, 11, (inventory(1), 4))
+    assert commit(small, item(release(one), same)) == [""]
+    less = successor(same, 12, (inventory(1), 3))
+    assert commit(small, item(release(same), less), item(claim(3, (inventory(1), 1)))) == ["", "capacity"]
+    assert sorted(state(small)["takes"]) == [(2, inventory(1), 4), (12, inventory(1), 3)]
+
+
+def test_an_excess_is_not_measured_by_what_earlier_items_freed(small: Store) -> None:
+    claims = [claim(number, (inventory(1), 2)) for number in (1, 2, 3, 4)]
+    assert commit(small, *map(item, claims)) == [""] * 4
+    shrunk = PutInventories(1, generations(small)[1], [InventoryRow(CPU, 1, 0, 1, 9, 1, 1.0)])
+    grown = successor(claims[1], 10, (inventory(1), 3))
+    verdicts = commit(small, item(shrunk), item(release(claims[0])), item(release(claims[1]), grown))
+    assert verdicts == ["", "", "capacity"]
+
+
 def test_a_release_frees_all_and_ends_the_instance(small: Store) -> None:
     one = claim(1, (inventory(1), 8), (inventory(2), 1))
     before = state(small)
@@ -266,6 +380,69 @@ def test_names_are_unique(small: Store) -> None:
         "duplicate",
     ]
     assert commit(small, item(PutDocument(2, "image", b"f", b"")), item(claim(1, (inventory(1), 1)))) == ["", ""]
+
+
+def test_a_generation_is_raised_from_what_it_is_known_to_be(small: Store) -> None:
+    assert commit(small, item(RaiseGeneration(1, 0, 5)), item(RaiseGeneration(1, 1, 0))) == ["generation"] * 2
+    assert commit(small, item(RaiseGeneration(44, 0, 1))) == ["missing"]
+    assert commit(small, item(RaiseGeneration(1, 1, 41), claim(1, (inventory(1), 1)))) == [""]
+    assert generations(small)[1] == 43
+
+
+def test_a_name_in_use_stays(small: Store) -> None:
+    names = [
+        PutSymbol("resource_class", CPU, "VCPU"),
+        PutSymbol("trait", 70_000, "CUSTOM_T"),
+        PutTraits(1, 1, [70_000]),
+    ]
+    assert commit(small, item(*names), item(PutSymbol("consumer_type", 1 << 32, "INSTANCE"))) == ["", ""]
+    for drop in (DropSymbol("resource_class", CPU), DropSymbol("trait", 70_000)):
+        assert commit(small, item(drop)) == ["in_use"]
+    assert commit(small, item(DropSymbol("consumer_type", 1 << 32))) == ["in_use"]
+    assert commit(small, item(DropSymbol("trait", CPU)), item(DropSymbol("trait", 9))) == ["missing", "missing"]
+    bare = [item(offer(1, expected=2, memory=1)), item(offer(2, expected=1)), item(PutTraits(1, 3, []))]
+    drops = [item(DropSymbol("resource_class", CPU)), item(DropSymbol("trait", 70_000))]
+    assert commit(small, *bare, *drops, *drops) == ["", "", "", "", "", "missing", "missing"]
+
+
+def test_several_names_are_dropped_at_once(small: Store) -> None:
+    traits = [PutSymbol("trait", number, f"CUSTOM_{number}") for number in (70_000, 70_001, 70_002)]
+    assert commit(small, item(*traits, PutTraits(1, 1, [70_000, 70_001]), PutTraits(2, 1, [70_001]))) == [""]
+    drops = [item(DropSymbol("trait", number)) for number in (70_000, 70_001, 70_002)]
+    assert commit(small, item(PutTraits(1, 2, [70_001])), *drops) == ["", "", "in_use", ""]
+    assert [row[1:] for row in state(small)["DropSymbol"]] == [["trait", 70_000], ["trait", 70_002]]
+
+
+def test_the_number_of_a_dropped_name_is_never_used_again(small: Store) -> None:
+    names = [PutSymbol("resource_class", 5, "CUSTOM_A"), PutSymbol("trait", 70_000, "CUSTOM_A")]
+    assert commit(small, item(*names)) == [""]
+    assert commit(small, item(DropSymbol("resource_class", 5)), item(DropSymbol("trait", 70_000))) == ["", ""]
+    offered = PutInventories(1, 1, [InventoryRow(CPU, 8, 0, 1, 8, 1, 1.0), InventoryRow(5, 8, 0, 1, 8, 1, 1.0)])
+    assert commit(small, item(offered), item(PutTraits(1, 1, [70_000]))) == ["missing", "missing"]
+    assert commit(small, *map(item, names)) == ["duplicate", "duplicate"]
+    again = [PutSymbol("resource_class", 6, "CUSTOM_A"), PutSymbol("trait", 70_001, "CUSTOM_A")]
+    assert commit(small, *map(item, again)) == ["", ""]
+    assert commit(small, item(DropSymbol("resource_class", 6)), item(DropSymbol("trait", 70_001))) == ["", ""]
+
+
+def test_a_name_can_be_changed_to_one_that_is_free(small: Store) -> None:
+    names = [PutSymbol("resource_class", 5, "CUSTOM_A"), PutSymbol("resource_class", 6, "CUSTOM_B")]
+    assert commit(small, item(*names)) == [""]
+    assert commit(small, item(RenameSymbol("resource_class", 5, "CUSTOM_B"))) == ["duplicate"]
+    renames = [RenameSymbol("resource_class", 5, "CUSTOM_C"), RenameSymbol("resource_class", 6, "CUSTOM_A")]
+    assert commit(small, *map(item, renames), item(RenameSymbol("trait", 5, "CUSTOM_D"))) == ["", "", "missing"]
+    assert state(small)["PutSymbol"] == [
+        ["symbol", "resource_class", 5, "CUSTOM_C"],
+        ["symbol", "resource_class", 6, "CUSTOM_A"],
+    ]
+
+
+def test_aggregates_may_be_replaced_without_counting(small: Store) -> None:
+    assert commit(small, item(PutMembership(1, 0, [4], raises=False))) == ["generation"]
+    changes = [PutMembership(1, 1, [4], raises=False), PutMembership(1, 1, [5], raises=False)]
+    assert commit(small, *map(item, changes), item(offer(1, expected=1, cpu=8))) == ["", "", ""]
+    assert generations(small)[1] == 2
+    assert [row[3] for row in state(small)["PutMembership"]] == [[5]]
 
 
 def test_identities_never_come_twice(world: World) -> None:

@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import msgspec
 import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +13,7 @@ from roost.model.journal import (
     Claim,
     ConsumerRow,
     DropProvider,
+    DropSymbol,
     InstanceRow,
     InventoryRow,
     Item,
@@ -24,7 +26,9 @@ from roost.model.journal import (
     PutProvider,
     PutSymbol,
     PutTraits,
+    RaiseGeneration,
     Release,
+    RenameSymbol,
 )
 from roost.store.audit import audit
 from roost.store.memory import MemoryStore
@@ -38,6 +42,7 @@ _TABLES = {*SEQUENCE_TABLES.values(), "inventory", "provider_trait", "provider_a
 
 numbers, few = st.integers(1, 4), st.integers(0, 3)
 amounts = st.integers(1, 5)
+kinds = st.sampled_from(["trait", "resource_class"])
 
 
 @st.composite
@@ -86,8 +91,11 @@ def histories(draw):
     drawn, commits = [], []
     other = st.one_of(
         inventories(), providers(), st.builds(DropProvider, numbers),
-        st.builds(PutTraits, numbers, few, st.lists(few)), st.builds(PutMembership, numbers, few, st.lists(few)),
-        st.builds(PutSymbol, st.sampled_from(["trait", "resource_class"]), numbers, st.sampled_from("AB")),
+        st.builds(PutTraits, numbers, few, st.lists(few)),
+        st.builds(PutMembership, numbers, few, st.lists(few), st.booleans()),
+        st.builds(PutSymbol, kinds, numbers, st.sampled_from("AB")), st.builds(DropSymbol, kinds, numbers),
+        st.builds(RaiseGeneration, numbers, few, st.integers(0, 3)),
+        st.builds(RenameSymbol, kinds, numbers, st.sampled_from("AB")),
         st.builds(PutDocument, numbers, st.just("flavor"), st.sampled_from([b"a", b"b"]), st.just(b"body")),
         st.builds(PutAggregate, numbers, st.builds(uuid_of, few), st.just("a"), st.just({"k": "v"}), few),
         st.builds(PutGroup, numbers, st.builds(uuid_of, few), st.just("g"), st.just("affinity"), st.just(1)),
@@ -98,19 +106,39 @@ def histories(draw):
         for _ in range(draw(st.integers(1, 6))):
             writes = []
             for _ in range(draw(st.integers(0, 2))):
-                kind = draw(st.sampled_from(["claim"] * 4 + ["release"] * 3 + ["other"]))
+                kind = draw(st.sampled_from(["claim"] * 4 + ["release"] * 3 + ["replacement"] * 2 + ["other"]))
                 if kind == "claim":
                     drawn.append(draw(claims()))
                     writes.append(drawn[-1])
                 elif kind == "release" and drawn:
                     one = draw(st.sampled_from(drawn))
                     frees = one.takes if draw(st.integers(0, 5)) else one.takes[1:]
-                    writes.append(Release([row.id for row in one.consumers], list(frees), list(one.places)))
+                    writes.append(_release(one, frees=frees, raised=draw(st.lists(numbers, max_size=1))))
+                elif kind == "replacement" and drawn:
+                    one, drawn_next = draw(st.sampled_from(drawn)), draw(claims())
+                    drawn.append(_successor(one, drawn_next, number=10 + len(drawn)))
+                    writes += [_release(one, frees=one.takes), drawn[-1]]
                 else:
                     writes.append(draw(other))
             items.append(Item(tuple(writes), tuple(map(evidence, draw(st.sets(numbers, max_size=1))))))
         commits.append(items)
     return commits
+
+
+def _release(claim, *, frees, raised=()):
+    return Release([row.id for row in claim.consumers], list(frees), list(claim.places), list(raised))
+
+
+def _successor(old, drawn, *, number):
+    """Let the first consumer of a drawn claim follow one of another claim, under a number of its own."""
+    first = drawn.consumers[0].id
+    instances = [msgspec.structs.replace(each, consumer_id=number) for each in drawn.instances]
+    return Claim(
+        [ConsumerRow(number, old.consumers[0].uuid, "", "", 0, 2)],
+        [(number, *take[1:]) for take in drawn.takes if take[0] == first],
+        instances[:1],
+        drawn.places,
+    )
 
 
 _START = [
@@ -179,5 +207,5 @@ def _compare(stores, history):
 
 
 # An inventory may shrink below what is used, and its units may change; and histories here give places to
-# consumers without instances, and to groups without rows.
-SHRUNK = {"capacity", "units", "place", "group", "empty consumer"}
+# consumers without instances, and to groups without rows, and name classes and traits rarely.
+SHRUNK = {"capacity", "units", "place", "group", "empty consumer", "nameless class", "nameless trait"}

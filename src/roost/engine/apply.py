@@ -26,6 +26,12 @@ def apply(state: State, write: journal.Write) -> None:
             _put_inventories(state, write)
         case journal.PutSymbol():
             _put_symbol(state, write)
+        case journal.DropSymbol():
+            _drop_symbol(state, write)
+        case journal.RenameSymbol():
+            state.symbols(write.kind).rename(write.id, write.name)
+            _note_name(state, write.kind)
+            state.changes.touch_all()
         case journal.PutProvider():
             _put_provider(state, write)
         case journal.DropProvider():
@@ -33,15 +39,16 @@ def apply(state: State, write: journal.Write) -> None:
         case journal.PutGeneration():
             row = state.providers.row_of_id[write.provider_id]
             state.providers.generation.each[row] = write.generation
+        case journal.RaiseGeneration():
+            state.providers.generation.each[state.providers.row_of_id[write.provider_id]] += write.by
         case journal.PutTraits():
             row = state.providers.row_of_id[write.provider_id]
             if _is_newest(state, "traits", row, expected=write.expected) and state.traits.put(row, write.trait_ids):
                 state.changes.touch_all()
         case journal.PutMembership():
             row = state.providers.row_of_id[write.provider_id]
-            if _is_newest(state, "membership", row, expected=write.expected) and state.membership.put(
-                row, write.aggregate_ids
-            ):
+            is_newest = _is_newest(state, "membership", row, expected=write.expected, raises=write.raises)
+            if is_newest and state.membership.put(row, write.aggregate_ids):
                 state.changes.touch_all()
         case journal.PutAggregate():
             _put_aggregate(state, write)
@@ -67,12 +74,15 @@ def take(state: State, claim: Claim) -> None:
     occupy(state, claim)
 
 
-def raise_generations(state: State, claim: Claim, by: int = 1) -> None:
-    """Count a claim in the generation of every provider it names."""
-    generation = state.providers.generation.data
-    row_of_id = state.providers.row_of_id
-    for provider_id in {inventory_id >> CLASS_BITS for _, inventory_id, _ in claim.takes}:
-        generation[row_of_id[provider_id]] += by
+def raise_generations(state: State, claim: Claim | Release, by: int = 1) -> None:
+    """Count a claim in the generation of every provider it names, and a release in those that it says."""
+    generation, touched_s = state.providers.generation.data, state.providers.touched_s.each
+    row_of_id, now_s = state.providers.row_of_id, state.now_s
+    raised = claim.raised if isinstance(claim, Release) else {take[1] >> CLASS_BITS for take in claim.takes}
+    for provider_id in raised:
+        row = row_of_id[provider_id]
+        generation[row] += by
+        touched_s[row] = now_s
 
 
 def occupy(state: State, claim: Claim) -> None:
@@ -101,6 +111,8 @@ def _settle_in(
     holder = Holder(consumer, takes, instance)
     state.holders[consumer.uuid] = holder
     state.holders_by_id[consumer.id] = holder
+    if state.directory is not None:
+        state.directory.add(holder)
     if instance is not None:
         _count_instance(state, instance, 1)
 
@@ -108,9 +120,10 @@ def _settle_in(
 def release(state: State, freed: Release) -> None:
     """Let consumers give back what they hold, and end with their instances.
 
-    Everything comes from the columns, so a release that was applied here before, and is now read from the
-    feed of another process that was faster, changes nothing.
+    What they hold comes from the columns, so a release that was applied here before, and is now read from the
+    feed of another process that was faster, changes no more than generations.
     """
+    raise_generations(state, freed)
     for consumer_id in freed.consumer_ids:
         _vacate(state, consumer_id)
 
@@ -130,6 +143,8 @@ def _vacate(state: State, consumer_id: int) -> None:
     # The same uuid may have come back as another consumer before this was read from the feed.
     if state.holders.get(holder.uuid) is holder:
         del state.holders[holder.uuid]
+    if state.directory is not None:
+        state.directory.remove(holder)
     _use(state, holder.takes, -1)
     instance = holder.instance
     if instance is not None:
@@ -174,15 +189,27 @@ _COUNTED = {
 
 
 def _put_symbol(state: State, write: journal.PutSymbol) -> None:
-    if write.kind == "trait":
-        state.trait_ids.put(write.id, write.name)
-    elif write.kind == "resource_class":
-        state.class_ids.put(write.id, write.name)
-        if write.name in _COUNTED:
-            used, free, factor = _COUNTED[write.name]
-            columns = state.hosts.columns
-            state.counted[write.id] = (columns[used], columns[free], factor)
-            state.forget_best()
+    state.symbols(write.kind).put(write.id, write.name)
+    _note_name(state, write.kind)
+    if write.kind == "resource_class" and write.name in _COUNTED:
+        used, free, factor = _COUNTED[write.name]
+        columns = state.hosts.columns
+        state.counted[write.id] = (columns[used], columns[free], factor)
+        state.forget_best()
+
+
+def _drop_symbol(state: State, write: journal.DropSymbol) -> None:
+    state.symbols(write.kind).drop(write.id)
+    _note_name(state, write.kind)
+    if write.kind == "resource_class":
+        state.classes.pop(write.id, None)
+        state.forget_best()
+    state.changes.touch_all()
+
+
+def _note_name(state: State, kind: str) -> None:
+    if kind != "consumer_type":
+        state.names_touched_s = state.now_s
 
 
 def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> None:
@@ -217,6 +244,7 @@ def _put_provider(state: State, write: journal.PutProvider) -> None:
     row = providers.put(
         write.id, uuid=str(uuid.UUID(bytes=write.uuid)), name=write.name, parent_row=parent_row, version=write.version
     )
+    providers.touched_s.each[row] = state.now_s
     if row == known:
         for columns in state.classes.values():
             columns.grow(row + 1)
@@ -291,7 +319,9 @@ def settle(state: State) -> None:
     ids = {name: state.class_ids.id_of(name) for name in ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB")}
     classes = {name: state.inventory(class_id) for name, class_id in ids.items() if class_id is not None}
     for host_row in state.stale_hosts:
-        rows = state.providers.rows_of_tree(int(state.hosts.provider_row.view[host_row]))
+        root = state.hosts.provider_row.each[host_row]
+        # What moved into another tree is offered there.
+        rows = state.providers.rows_of_tree(root) if state.providers.parent.each[root] < 0 else []
         totals = {name: sum(each.total.each[row] for row in rows) for name, each in classes.items()}
         used = {name: sum(each.used.each[row] for row in rows) for name, each in classes.items()}
         facts = state.hosts.facts[host_row]
@@ -337,13 +367,16 @@ def tell(state: State, host_row: int, columns: Mapping[str, float], *, ratios: M
     state.changes.touch_all()
 
 
-def _is_newest(state: State, kind: str, row: int, *, expected: int) -> bool:
+def _is_newest(state: State, kind: str, row: int, *, expected: int, raises: bool = True) -> bool:
     """Raise the generation, and say whether nothing newer of this kind was applied before.
 
     Claims raise the generation too and may be read out of order, so the generation in memory says
-    nothing about the content; the one that the writer expected does.
+    nothing about the content; the one that the writer expected does. Of two who expected the same, which only
+    writes that do not raise it can, the later one in the feed is the newer: these are applied in its order.
     """
-    state.providers.generation.each[row] += 1
+    if raises:
+        state.providers.generation.each[row] += 1
+    state.providers.touched_s.each[row] = state.now_s
     if state.content_versions.get((kind, row), -1) > expected:
         return False
     state.content_versions[kind, row] = expected

@@ -35,6 +35,12 @@ def fits(*, total: Amounts, reserved: Amounts, ratio: Scores, used: Amounts, amo
     return roomy
 
 
+def capacity_of(inventory: InventoryRow) -> int:
+    """Return how much of an inventory can be used in all, in the unit of its class."""
+    # The ratio may be as large as a float of 32 bits; what nobody could ever use up is unbounded.
+    return int(min((inventory.total - inventory.reserved) * inventory.allocation_ratio, _BOUNDLESS))
+
+
 class ClassColumns:
     """One resource class over all provider rows.
 
@@ -75,8 +81,7 @@ class ClassColumns:
 
     def put(self, row: int, inventory: InventoryRow) -> None:
         """Set the inventory of one provider; its use stays."""
-        # The ratio may be as large as a float of 32 bits; what nobody could ever use up is unbounded.
-        capacity = int(min((inventory.total - inventory.reserved) * inventory.allocation_ratio, _BOUNDLESS))
+        capacity = capacity_of(inventory)
         self.total.each[row] = inventory.total
         self.reserved.each[row] = inventory.reserved
         self.min_unit.each[row] = inventory.min_unit

@@ -4,12 +4,16 @@ Decisions need none, since the search gives only what can be taken; tests hold e
 for claims that name their amounts themselves.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from roost.engine.candidates import Take
+from roost.engine.capacity import capacity_of
 from roost.engine.state import State
+from roost.model.journal import InventoryRow
+
+Instead = Mapping[tuple[int, int], InventoryRow]  # by provider row and resource class id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,34 +23,37 @@ class NotClaimable:
     reason: Literal["missing", "units", "capacity"]  # no inventory; unit bounds; not enough left
     row: int  # of the provider
     class_id: int
-    amount: int  # asked of it in all, in the unit of the class
+    amount: int  # asked of it, in the unit of the class
 
 
-def claimable(state: State, takes: Iterable[Take], *, frees: Iterable[Take] = ()) -> NotClaimable | None:
-    """Say whether one consumer can take amounts, summed by provider and class.
+def claimable(
+    state: State, takes: Iterable[Take], *, frees: Iterable[Take] = (),
+    instead: Instead | None = None,
+) -> NotClaimable | None:  # fmt: skip
+    """Say whether consumers can take amounts, one after the other and all together.
 
-    What it frees is given back first. Where use is above capacity already, it may stay or shrink. Sums of
-    amounts that keep the least unit and the step keep them too, so a candidate is never refused for these.
+    What is freed is given back first. Where use is above capacity already, it may stay or shrink.
 
     Args:
-        takes: provider row, class, amount >= 1; the same provider and class may come several times.
-        frees: the same, of what the consumer holds until now.
+        takes: provider row, class, amount >= 1; the same provider and class once a consumer.
+        frees: the same, of what the consumers hold until now.
+        instead: inventories that will have been set before, in place of those in the columns.
 
     Returns:
         nothing if all of it can be taken, else the first that cannot, in the order of ``takes``.
-
-    Source:
-        placement/objects/allocation.py, _check_capacity_exceeded.
     """
-    sums = _sums(takes)
-    freed = _sums(frees)
-    for (row, class_id), amount in sums.items():
-        columns = state.inventory(class_id)
-        if row not in columns.holders:
-            reason: Literal["missing", "units", "capacity"] = "missing"
-        elif not _is_allowed(state, row, class_id=class_id, amount=amount):
+    grown: dict[tuple[int, int], int] = {}
+    for row, class_id, amount in frees:
+        grown[row, class_id] = grown.get((row, class_id), 0) - amount
+    reason: Literal["missing", "units", "capacity"]
+    for row, class_id, amount in takes:
+        growth = grown[row, class_id] = grown.get((row, class_id), 0) + amount
+        bounds = _bounds(state, (row, class_id), instead)
+        if bounds is None:
+            reason = "missing"
+        elif not bounds[1] <= amount <= bounds[2] or amount % bounds[3]:
             reason = "units"
-        elif columns.free.each[row] < (growth := amount - freed.get((row, class_id), 0)) and growth > 0:
+        elif bounds[0] < growth and growth > 0:
             reason = "capacity"
         else:
             continue
@@ -54,14 +61,20 @@ def claimable(state: State, takes: Iterable[Take], *, frees: Iterable[Take] = ()
     return None
 
 
-def _sums(takes: Iterable[Take]) -> dict[tuple[int, int], int]:
-    sums: dict[tuple[int, int], int] = {}
-    for row, class_id, amount in takes:
-        sums[row, class_id] = sums.get((row, class_id), 0) + amount
-    return sums
+def offers(state: State, row: int, class_id: int, *, instead: Instead | None = None) -> bool:
+    """Say whether a provider has an inventory of a class, now or with others ``instead``."""
+    return _bounds(state, (row, class_id), instead) is not None
 
 
-def _is_allowed(state: State, row: int, *, class_id: int, amount: int) -> bool:
-    columns = state.inventory(class_id)
-    least, most, step = (column.each[row] for column in (columns.min_unit, columns.max_unit, columns.step_size))
-    return bool(least <= amount <= most and amount % step == 0)
+def _bounds(state: State, of: tuple[int, int], instead: Instead | None) -> tuple[int, int, int, int] | None:
+    """Return what is free, and the unit bounds: min, max, step; None: no inventory."""
+    row, class_id = of
+    columns = state.classes.get(class_id)
+    if instead:
+        inventory = instead.get(of)
+        if inventory is not None:
+            used = 0 if columns is None else columns.used.each[row]
+            return capacity_of(inventory) - used, inventory.min_unit, inventory.max_unit, inventory.step_size
+    if columns is None or row not in columns.holders:
+        return None
+    return columns.free.each[row], columns.min_unit.each[row], columns.max_unit.each[row], columns.step_size.each[row]

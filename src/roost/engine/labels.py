@@ -43,6 +43,10 @@ class Labels:
         """Return the labels of one provider."""
         return self.of_row.get(row, frozenset())
 
+    def worn(self) -> frozenset[int]:
+        """Return the labels that anybody wears."""
+        return frozenset(label for label, column in self._columns.items() if column.view.any())
+
     def put(self, row: int, labels: Iterable[int]) -> bool:
         """Replace the labels of one provider; say whether that changed them."""
         new, old = frozenset(labels), self.labels_of(row)

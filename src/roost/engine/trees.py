@@ -1,5 +1,7 @@
 """Providers and the trees they form, as columns."""
 
+from bisect import insort
+
 import numpy as np
 
 from roost.engine.columns import Column
@@ -13,7 +15,7 @@ class Providers:
 
     __slots__ = (
         "alive", "children", "generation", "ids", "names", "parent", "root",
-        "row_of_id", "row_of_name", "row_of_uuid", "shape_version", "tree", "uuids", "versions",
+        "row_of_id", "row_of_name", "row_of_uuid", "shape_version", "touched_s", "tree", "uuids", "versions",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -25,9 +27,11 @@ class Providers:
         self.row_of_uuid: dict[str, int] = {}
         self.row_of_name: dict[str, int] = {}
         self.generation = Column(np.int64)
+        self.touched_s = Column(np.float64)  # when it, or what it offers or wears, changed; seconds since the epoch
         self.parent = Column(np.int64, fill=-1)  # row, -1: a root
         self.root = Column(np.int64, fill=-1)  # row; a root's own
         self.alive = Column(np.bool_, fill=False)
+        # In row order, so that they are the same whatever moved on the way, and after a load.
         self.children: dict[int, list[int]] = {}  # row -> rows, only of those that have any
         self.tree: dict[int, list[int]] = {}  # root row -> all rows of its tree, only where there is more than one
         self.shape_version = 0  # rises when a tree changes its form
@@ -36,7 +40,7 @@ class Providers:
         return len(self.ids)
 
     def rows_of_tree(self, root: int) -> list[int]:
-        """Return the rows of the whole tree under a root, the root first, parents before children."""
+        """Return the rows of the whole tree under a root, its own included, in row order."""
         return self.tree.get(root) or [root]
 
     def put(self, provider_id: int, *, uuid: str, name: str, parent_row: int, version: int) -> int:
@@ -52,7 +56,7 @@ class Providers:
             self.row_of_id[provider_id] = row
             self.row_of_uuid[uuid] = row
             self.row_of_name[name] = row
-            for column in (self.generation, self.parent, self.root, self.alive):
+            for column in (self.generation, self.touched_s, self.parent, self.root, self.alive):
                 column.grow(row + 1)
             self.alive.each[row] = True
             self.root.each[row] = row
@@ -74,20 +78,26 @@ class Providers:
         self.parent.each[row] = parent_row
         self.root.each[row] = root
         self.children.setdefault(parent_row, []).append(row)
-        self.tree.setdefault(root, [root]).append(row)
+        self.tree.setdefault(root, [root]).append(row)  # The newest row is the highest.
+
+    def _leave(self, row: int, parent_row: int) -> None:
+        siblings = self.children[parent_row]
+        siblings.remove(row)
+        if not siblings:
+            del self.children[parent_row]
 
     def _move(self, row: int, parent_row: int) -> None:
         old_root, old_parent = int(self.root.view[row]), int(self.parent.view[row])
         if old_parent >= 0:
-            self.children[old_parent].remove(row)
+            self._leave(row, old_parent)
         self.parent.each[row] = parent_row
         if parent_row >= 0:
-            self.children.setdefault(parent_row, []).append(row)
+            insort(self.children.setdefault(parent_row, []), row)
         new_root = int(self.root.view[parent_row]) if parent_row >= 0 else row
         for moved in self.subtree(row):
             self.root.each[moved] = new_root
         for root in {old_root, new_root}:
-            rows = self.subtree(root)
+            rows = sorted(self.subtree(root))
             if len(rows) > 1:
                 self.tree[root] = rows
             else:
@@ -111,7 +121,7 @@ class Providers:
         _forget(self.row_of_name, self.names[row], row)
         parent, root = int(self.parent.view[row]), int(self.root.view[row])
         if parent >= 0:
-            self.children[parent].remove(row)
+            self._leave(row, parent)
             rows = self.tree[root]
             rows.remove(row)
             if len(rows) == 1:
@@ -125,7 +135,7 @@ class Providers:
             setattr(copy, name, list(getattr(self, name)))
         for name in ("row_of_id", "row_of_uuid", "row_of_name"):
             setattr(copy, name, dict(getattr(self, name)))
-        for name in ("generation", "parent", "root", "alive"):
+        for name in ("generation", "touched_s", "parent", "root", "alive"):
             setattr(copy, name, getattr(self, name).fork())
         copy.children = {row: list(rows) for row, rows in self.children.items()}
         copy.tree = {row: list(rows) for row, rows in self.tree.items()}

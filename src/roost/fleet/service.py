@@ -31,7 +31,9 @@ class Fleet:
         return self._journal.state
 
     def create_aggregates(self, aggregates: Sequence[Aggregate]) -> None:
-        """Create aggregates; hosts join by the ``aggregates`` of their root provider.
+        """Create aggregates, or name those that came to be when a provider joined them.
+
+        Hosts join by the ``aggregates`` of their root provider.
 
         Raises:
             BadRequest: a uuid or name is malformed, or a uuid taken.
@@ -45,17 +47,19 @@ class Fleet:
         self._groups(fleet.groups)
 
     def _aggregates(self, aggregates: Sequence[Aggregate]) -> list[Write]:
-        known = set(self.state.aggregates)
+        state, coming = self.state, set[str]()
         writes: list[Write] = []
         for aggregate in aggregates:
             _check_name(aggregate.name, f"aggregate {aggregate.uuid}")
             uuid = uuid_form(aggregate.uuid)
-            if uuid in known:
+            number = state.aggregates.id_of(uuid)
+            if uuid in coming or (number is not None and state.aggregate_names[number]):
                 raise BadRequest(f"aggregate {aggregate.name}: uuid {uuid} is taken")
-            known.add(uuid)
-            number = self._journal.new_id("aggregate")
+            coming.add(uuid)
             body = _uuid_bytes(aggregate.uuid, "aggregate")
-            writes.append(PutAggregate(number, body, aggregate.name, aggregate.metadata, 0))
+            version = 0 if number is None else state.aggregate_versions[number] + 1
+            number = self._journal.new_id("aggregate") if number is None else number
+            writes.append(PutAggregate(number, body, aggregate.name, aggregate.metadata, version))
         return writes
 
     def register_hosts(self, specs: Sequence[HostSpec]) -> None:

@@ -21,6 +21,21 @@ class PutSymbol(msgspec.Struct, frozen=True, array_like=True, tag="symbol"):
     name: str
 
 
+class DropSymbol(msgspec.Struct, frozen=True, array_like=True, tag="drop_symbol"):
+    """A trait that nobody wears, or a resource class that nobody offers, is deleted. Its number never comes again."""
+
+    kind: str  # resource_class, trait
+    id: int
+
+
+class RenameSymbol(msgspec.Struct, frozen=True, array_like=True, tag="rename_symbol"):
+    """A number gets another name."""
+
+    kind: str
+    id: int
+    name: str
+
+
 class PutProvider(msgspec.Struct, frozen=True, array_like=True, tag="provider"):
     """A provider is created, renamed or re-parented. Does not change its generation."""
 
@@ -68,6 +83,17 @@ class PutGeneration(msgspec.Struct, frozen=True, array_like=True, tag="generatio
     generation: int
 
 
+class RaiseGeneration(msgspec.Struct, frozen=True, array_like=True, tag="raise"):
+    """The generation of a provider rises, so that it is what another Placement says of it.
+
+    Commits only while the generation is ``expected``.
+    """
+
+    provider_id: int
+    expected: int
+    by: int  # >= 1
+
+
 class PutTraits(msgspec.Struct, frozen=True, array_like=True, tag="traits"):
     """All traits of a provider are replaced; its generation rises by one."""
 
@@ -77,11 +103,12 @@ class PutTraits(msgspec.Struct, frozen=True, array_like=True, tag="traits"):
 
 
 class PutMembership(msgspec.Struct, frozen=True, array_like=True, tag="membership"):
-    """The aggregates of a provider are replaced; its generation rises by one."""
+    """The aggregates of a provider are replaced."""
 
     provider_id: int
     expected: int
     aggregate_ids: list[int]
+    raises: bool = True  # whether the generation rises by one; if not, of equal ``expected`` the later one wins
 
 
 class PutAggregate(msgspec.Struct, frozen=True, array_like=True, tag="aggregate"):
@@ -176,16 +203,20 @@ class Claim(msgspec.Struct, frozen=True, array_like=True, tag="claim"):
 
 
 class Release(msgspec.Struct, frozen=True, array_like=True, tag="release"):
-    """Consumers give back all they hold, and end with their instances. No generation rises."""
+    """Consumers give back all they hold, and end with their instances.
+
+    What a consumer holds is replaced by one item: its release, then the claim of a new one with the same uuid.
+    """
 
     consumer_ids: list[int]
     frees: list[tuple[int, int, int]]  # consumer id, inventory id, amount >= 1
     places: list[Place] = []  # limit unused
+    raised: list[int] = []  # providers whose generation rises by one
 
 
 Write = (
-    PutSymbol | PutProvider | DropProvider | PutInventories | PutGeneration | PutTraits | PutMembership
-    | PutAggregate | PutHost | PutGroup | PutDocument | Claim | Release
+    PutSymbol | DropSymbol | RenameSymbol | PutProvider | DropProvider | PutInventories | PutGeneration
+    | RaiseGeneration | PutTraits | PutMembership | PutAggregate | PutHost | PutGroup | PutDocument | Claim | Release
 )  # fmt: skip
 
 

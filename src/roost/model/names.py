@@ -1,7 +1,6 @@
 """The names of the field: resource classes, traits, and the rules custom ones keep."""
 
 import re
-import uuid
 from functools import cache
 
 import os_resource_classes
@@ -10,7 +9,9 @@ import os_traits
 SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
 DISABLED_TRAIT = "COMPUTE_STATUS_DISABLED"
 GROUP_SUFFIX = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_UUID = re.compile(r"[0-9a-fA-F]{32}")
 _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
+_CONSUMER_TYPE = re.compile(r"[A-Z0-9_]{1,255}")
 
 # Amounts and totals fit what the Placement API can say on the wire.
 AMOUNT_MAX = 2_147_483_647
@@ -39,6 +40,11 @@ def is_trait(name: str) -> bool:
     return _CUSTOM.fullmatch(name) is not None or name in standard_traits()
 
 
+def is_consumer_type(name: str) -> bool:
+    """Say whether ``name`` is a well-formed consumer type."""
+    return _CONSUMER_TYPE.fullmatch(name) is not None
+
+
 def is_text(text: str, *, length_max: int) -> bool:
     r"""Say whether every database can keep a text: no NUL, no half of a character, and not too long.
 
@@ -51,11 +57,9 @@ def is_text(text: str, *, length_max: int) -> bool:
 
 
 def uuid_bytes(text: str) -> bytes | None:
-    """Return the 16 bytes of a uuid, with or without dashes, or None for what is no uuid."""
-    try:
-        return uuid.UUID(text).bytes
-    except ValueError:
-        return None
+    """Return the 16 bytes of a uuid, with or without dashes, braces and prefix, or None for what is no uuid."""
+    digits = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "")
+    return bytes.fromhex(digits) if _UUID.fullmatch(digits) else None
 
 
 def uuid_form(text: str) -> str:

@@ -1,9 +1,11 @@
 """From a live fleet to the document that decides alike."""
 
+from collections.abc import Container
 from uuid import UUID
 
 from roost.engine.capacity import ClassColumns
 from roost.engine.state import Group, State
+from roost.engine.symbols import Symbols
 from roost.model.fleet_document import (
     ONE_EACH,
     UP,
@@ -18,7 +20,7 @@ from roost.model.fleet_document import (
     ServiceEntry,
 )
 from roost.model.host import HostFacts
-from roost.model.names import standard_resource_classes
+from roost.model.names import standard_resource_classes, standard_traits
 from roost.offline.names import Directory
 from roost.scheduler.hosts import HostView
 from roost.scheduler.places import place_number
@@ -59,16 +61,14 @@ class _Export:
 
     def document(self, now_s: float) -> FleetDocument:
         state = self._state
-        standard = frozenset(standard_resource_classes())
-        by_number = sorted(state.class_ids, key=lambda name: state.class_ids.id_of(name) or 0)
         return FleetDocument(
             now=now_s,
             hosts=tuple(self._host(row) for row in self._rows),
             aggregates=tuple(self._aggregate(label) for label in sorted(state.metadata)),
             server_groups=tuple(self._group(group) for group in state.groups.values()),
             providers=tuple(self._provider(row) for row in sorted(state.providers.row_of_id.values())),
-            resource_classes=tuple(name for name in by_number if name not in standard),
-            traits=tuple(state.trait_ids),
+            resource_classes=_custom(state.class_ids, standard_resource_classes()),
+            traits=_custom(state.trait_ids, standard_traits()),
         )
 
     def _name(self, row: int) -> str:
@@ -154,6 +154,11 @@ class _Export:
             traits=tuple(sorted(state.trait_ids.name_of(trait) for trait in state.traits.labels_of(row))),
             aggregates=tuple(state.aggregates.name_of(label) for label in labels),
         )
+
+
+def _custom(symbols: Symbols, standard: Container[str]) -> tuple[str, ...]:
+    """Return the names that are not standard, in the order of their numbers."""
+    return tuple(sorted((name for name in symbols if name not in standard), key=lambda name: symbols.id_of(name) or 0))
 
 
 def _service(facts: HostFacts) -> ServiceEntry:

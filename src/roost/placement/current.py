@@ -3,17 +3,21 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 
 from roost.engine.apply import apply, raise_generations, settle, undo
 from roost.engine.state import State
-from roost.errors import StoreBroken, Unavailable
-from roost.model.journal import Claim, Item, PutDocument, Refusal, Release, Write
-from roost.ports import IdKind, Store
+from roost.errors import BadRequest, StoreBroken, Unavailable
+from roost.model.journal import CLASS_BITS, Change, Claim, Item, PutDocument, Refusal, Release, Write
+from roost.ports import Clock, IdKind, Store
 
 # How many identities are fetched from the store at once.
 _BLOCK = 4096
+# All symbols share one table, so the numbers of each kind have a range of their own. Custom classes begin where the
+# field lets them, so that standard ones can still come; an inventory's identity has no room for more classes.
+FIRST_NUMBERS = {"resource_class": 10_000, "trait": 1 << CLASS_BITS, "consumer_type": 1 << 32}
 # What a decision takes identities of.
 _DECIDING: tuple[IdKind, ...] = ("consumer", "decision", "document")
 
@@ -26,14 +30,23 @@ class Current:
     else is committed first and applied afterwards.
     """
 
-    def __init__(self, store: Store, *, state: State | None = None) -> None:
-        """Start with what the store holds, or with a state that equals it."""
+    def __init__(self, store: Store, *, state: State | None = None, clock: Clock | None = None) -> None:
+        """Start with what the store holds, or with a state that equals it.
+
+        Args:
+            store: the database.
+            state: None: it is loaded.
+            clock: what changes are dated by when they get into the columns; None: they are not.
+        """
         self.store = store
+        self._clock = clock
         self.state = State() if state is None else state
         self._staged: list[Item] = []
         self.ahead = 0  # claims and releases in the columns that the next commit makes durable
         self._ids: dict[IdKind, tuple[int, int]] = {}
+        self._numbered: dict[str, int] = {}  # kind of symbol -> the last number given
         self._is_stale = state is None
+        self.kept: dict[type, Any] = {}  # what answers keep of these columns, each of its own kind
         self.refresh()
 
     def fork(self, store_of: Callable[[int, Mapping[IdKind, int]], Store], *, state: State | None = None) -> "Current":
@@ -48,7 +61,7 @@ class Current:
                 first = self.store.reserve(kind, _BLOCK)
                 self._ids[kind] = (first, first + _BLOCK)
         store = store_of(self.state.position, {kind: end for kind, (_, end) in self._ids.items()})
-        copy = Current(store, state=(state or self.state).fork())
+        copy = Current(store, state=(state or self.state).fork(), clock=self._clock)
         copy._ids = dict(self._ids)
         return copy
 
@@ -62,19 +75,32 @@ class Current:
         if self._is_stale:
             self._reload()
             return True
+        self._date(self.state)
         changes = self.store.changes()
+        if changes is None:
+            self._reload()
+            return True
         if not changes:
             return False
         # An interrupt in the middle must not leave half of the changes as if they were all.
         self._is_stale = True
         known = len(self.state.providers), len(self.state.hosts)
+        self._apply(changes)
+        self._keep_order(known)
+        return True
+
+    def _date(self, state: State) -> None:
+        """Let a state know what time it is."""
+        if self._clock is not None:
+            state.now_s = self._clock.now_s()
+
+    def _apply(self, changes: Iterable[Change]) -> None:
+        self._date(self.state)
         for change in changes:
             for write in change.writes:
                 apply(self.state, write)
             self.state.position = max(self.state.position, change.position)
         settle(self.state)
-        self._keep_order(known)
-        return True
 
     def _keep_order(self, known: tuple[int, int]) -> None:
         """Read everything again if new rows are not in the order in which a load would bring them.
@@ -103,6 +129,7 @@ class Current:
 
     def _reload(self) -> None:
         state = State()
+        self._date(state)
         loaded = self.store.load()
         try:
             for write in loaded.writes:
@@ -124,6 +151,23 @@ class Current:
             end = following + _BLOCK
         self._ids[kind] = (following + 1, end)
         return following
+
+    def new_symbol(self, kind: str) -> int:
+        """Return a number for a new name: one that no other had here, though another process may be giving it too.
+
+        Args:
+            kind: resource_class, trait or consumer_type.
+
+        Raises:
+            BadRequest: there are no more numbers for custom classes.
+        """
+        number = max(self.state.symbols(kind).highest, self._numbered.get(kind, 0), FIRST_NUMBERS[kind]) + 1
+        if kind == "resource_class" and number >= FIRST_NUMBERS["trait"]:
+            self._numbered.clear()  # Most of these will not have been used.
+            room = FIRST_NUMBERS["trait"] - FIRST_NUMBERS[kind] - 1
+            raise BadRequest(f"{room:,} custom resource classes were created already")
+        self._numbered[kind] = number
+        return number
 
     def stage(self, item: Item) -> int:
         """Add claims that occupy the columns already, and evidence, to the next commit.
@@ -159,7 +203,8 @@ class Current:
     def flush(self) -> list[Refusal | None]:
         """Make durable what is staged; return one verdict an item, in the order of staging.
 
-        Refused claims are taken back from the columns. A refused release was done by another process.
+        Refused claims are taken back from the columns. A refused release was done by another process, which
+        counted it.
 
         Raises:
             Unavailable: nothing is known to be durable, and the columns will be read again.
@@ -179,6 +224,8 @@ class Current:
                 for write in item.writes:
                     if isinstance(write, Claim):
                         undo(self.state, write)
+                    elif isinstance(write, Release):
+                        raise_generations(self.state, write, by=-1)
         return committed.refusals
 
     def drop(self) -> None:
@@ -197,12 +244,17 @@ class Current:
         # Until all of it is applied: an error or an interrupt leaves columns that must be read again.
         self._is_stale = True
         committed = self.store.commit(batch)
-        for item, refusal in zip(batch, committed.refusals, strict=True):
-            if refusal is None:
-                for write in item.writes:
-                    apply(self.state, write)
-        self.state.position = max(self.state.position, committed.position)
-        settle(self.state)
+        verdicts = zip(batch, committed.refusals, strict=True)
+        writes = [write for item, refusal in verdicts if refusal is None for write in item.writes]
+        changes = [Change(committed.position, writes)]
+        if not all(isinstance(write, Claim | Release) for item in batch for write in item.writes):
+            # Others may have changed the same just before: whose is the last word is told by the feed.
+            others = self.store.changes()
+            if others is None:
+                self._reload()
+                return committed.refusals
+            changes = sorted([*others, *changes], key=lambda change: change.position)
+        self._apply(changes)
         self._keep_order(known)
         return committed.refusals
 

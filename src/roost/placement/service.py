@@ -8,41 +8,25 @@ from roost.engine.apply import occupy, undo
 from roost.engine.state import State
 from roost.errors import BadRequest, NotFound
 from roost.model import names
-from roost.model.group import GUARDED_POLICIES
 from roost.model.journal import (
-    CLASS_BITS,
     Claim,
     InventoryRow,
     Item,
-    Place,
     PutInventories,
     PutMembership,
     PutProvider,
-    PutSymbol,
     PutTraits,
     Refusal,
-    Release,
     Write,
 )
 from roost.model.provider import Inventory, ProviderSpec
+from roost.placement import naming
+from roost.placement.claims import release_of
 from roost.placement.current import Current
 from roost.ports import IdKind
 
-# Custom classes are numbered from here, as the field does, so that standard ones can still come.
-_FIRST_CUSTOM_CLASS = 10_000
-# Numbers of traits lie beyond those that a resource class can have, since all symbols share one table.
-_FIRST_TRAIT = 1 << CLASS_BITS
 _BATCH = 1000
 _NAME_MAX = 200  # as in the Placement API
-
-
-def missing_standard_classes(known: set[str]) -> list[PutSymbol]:
-    """Return the standard resource classes that a database lacks, with their numbers."""
-    return [
-        PutSymbol("resource_class", number, name)
-        for number, name in enumerate(names.standard_resource_classes(), start=1)
-        if name not in known
-    ]
 
 
 class Placement:
@@ -54,42 +38,24 @@ class Placement:
 
     def __init__(self, current: Current) -> None:
         self._current = current
-        self._install_standard_names()
+        naming.install_standard(current)
 
     @property
     def state(self) -> State:
         """The columns, as of the last refresh."""
         return self._current.state
 
-    def _install_standard_names(self) -> None:
-        """Give the standard resource classes their numbers, where a database lacks them."""
-        missing = missing_standard_classes(set(self.state.class_ids))
-        if missing:
-            self._current.commit([Item(writes=(write,)) for write in missing])
-            self._current.refresh()
-
-    def ensure_names(self, *, resource_classes: Iterable[str] = (), traits: Iterable[str] = ()) -> None:
+    def ensure_names(
+        self, *, resource_classes: Iterable[str] = (), traits: Iterable[str] = (), consumer_types: Iterable[str] = ()
+    ) -> None:
         """Give names that are new here their numbers.
 
         Raises:
-            BadRequest: a name is neither standard nor a well-formed custom one.
+            BadRequest: a name is neither standard nor a well-formed custom one, or no number is left.
+            Unavailable: other processes were faster, again and again.
         """
-        new_classes = self.state.class_ids.missing(resource_classes)
-        new_traits = self.state.trait_ids.missing(traits)
-        _check_names(new_classes, new_traits)
-        if not new_classes and not new_traits:
-            return
-        known_classes = self.state.class_ids
-        next_class = max([_FIRST_CUSTOM_CLASS, *(known_classes.id_of(name) or 0 for name in known_classes)]) + 1
-        known_traits = self.state.trait_ids
-        next_trait = max([_FIRST_TRAIT, *(known_traits.id_of(name) or 0 for name in known_traits)]) + 1
-        if next_class + len(new_classes) >= _FIRST_TRAIT:
-            raise BadRequest(f"there are {_FIRST_TRAIT - _FIRST_CUSTOM_CLASS:,} custom resource classes already")
-        writes: list[Write] = [
-            PutSymbol("resource_class", number, name) for number, name in enumerate(new_classes, start=next_class)
-        ]
-        writes += [PutSymbol("trait", number, name) for number, name in enumerate(new_traits, start=next_trait)]
-        self._current.write(writes)
+        wanted = {"resource_class": resource_classes, "trait": traits, "consumer_type": consumer_types}
+        naming.ensure(self._current, {kind: frozenset(each) for kind, each in wanted.items()})
 
     def create_providers(self, specs: Sequence[ProviderSpec]) -> None:
         """Create providers with all they offer and wear; parents come before their children.
@@ -133,7 +99,8 @@ class Placement:
             _uuid_bytes(spec.uuid, "provider")
             if not spec.name or not names.is_text(spec.name, length_max=_NAME_MAX):
                 raise BadRequest(f"provider {spec.uuid}: its name must be 1..{_NAME_MAX} characters of text")
-            _check_names(spec.inventories, spec.traits)
+            naming.check("resource_class", spec.inventories)
+            naming.check("trait", spec.traits)
             if spec.uuid in providers.row_of_uuid or spec.uuid in uuids:
                 raise BadRequest(f"provider {spec.name}: uuid {spec.uuid} is taken")
             if spec.name in providers.row_of_name or spec.name in taken:
@@ -248,14 +215,7 @@ class Placement:
             holder = holders.get(body)
             if holder is None:
                 continue
-            frees = [(holder.id, inventory_id, amount) for inventory_id, amount in holder.takes]
-            places = []
-            instance = holder.instance
-            if instance is not None:
-                group = self.state.groups.get(instance.group_id)
-                if group is not None and group.policy in GUARDED_POLICIES:
-                    places.append(Place(group.id, instance.scope, instance.holder, 1, 0))
-            self._current.stage_release(Release([holder.id], frees, places))
+            self._current.stage_release(release_of(self.state, [holder]))
             ended += 1
         return ended
 
@@ -276,12 +236,3 @@ def _uuid_bytes(text: str, kind: str) -> bytes:
     if body is None:
         raise BadRequest(f"the {kind} {text!r} is no uuid")
     return body
-
-
-def _check_names(resource_classes: Iterable[str], traits: Iterable[str]) -> None:
-    for name in resource_classes:
-        if not names.is_resource_class(name):
-            raise BadRequest(f"{name!r} is neither a standard resource class nor CUSTOM_[A-Z0-9_]+")
-    for name in traits:
-        if not names.is_trait(name):
-            raise BadRequest(f"{name!r} is neither a standard trait nor CUSTOM_[A-Z0-9_]+")

@@ -142,9 +142,7 @@ _CHECKS = (
                                   AND o.id < (p.id + 1) * 65536) THEN 1 ELSE 0 END)
              + (CASE WHEN EXISTS (SELECT 1 FROM inventory o WHERE o.id > p.id * 65536
                                   AND o.id < (p.id + 1) * 65536 AND o.used > 0) THEN 1 ELSE 0 END)
-             + (CASE WHEN EXISTS (SELECT 1 FROM provider_trait t WHERE t.provider_id = p.id) THEN 1 ELSE 0 END)
-             + (CASE WHEN EXISTS (SELECT 1 FROM provider_aggregate a WHERE a.provider_id = p.id)
-                THEN 1 ELSE 0 END)""",
+             + (CASE WHEN EXISTS (SELECT 1 FROM provider_trait t WHERE t.provider_id = p.id) THEN 1 ELSE 0 END)""",
         "provider {0}",
         "its generation {1} is lower than what was written to it",
     ),
@@ -168,6 +166,27 @@ _CHECKS = (
            WHERE p.id IS NULL""",
         "inventory of class {1}",
         "its provider {0} does not exist",
+    ),
+    Check(
+        "nameless class",
+        """SELECT i.id / 65536, i.id % 65536 FROM inventory i LEFT JOIN symbol s ON s.id = i.id % 65536
+           WHERE i.id % 65536 <> 0 AND (s.kind IS NULL OR s.kind <> 'resource_class')""",
+        "inventory of class {1} on provider {0}",
+        "its class has no name",
+    ),
+    Check(
+        "nameless trait",
+        """SELECT t.provider_id, t.trait_id FROM provider_trait t LEFT JOIN symbol s ON s.id = t.trait_id
+           WHERE s.kind IS NULL OR s.kind <> 'trait'""",
+        "trait {1} of provider {0}",
+        "it has no name",
+    ),
+    Check(
+        "nameless type",
+        """SELECT c.id, c.type_id FROM consumer c LEFT JOIN symbol s ON s.id = c.type_id
+           WHERE c.type_id <> 0 AND (s.kind IS NULL OR s.kind <> 'consumer_type')""",
+        "consumer {0}",
+        "its type {1} has no name",
     ),
     Check(
         "ownerless host",

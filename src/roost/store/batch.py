@@ -26,7 +26,7 @@ class Batch:
 
     __slots__ = (
         "allocations", "consumers", "decisions", "documents", "frees", "instances",
-        "places", "released", "stocks", "writes",
+        "places", "released", "stocks", "turns", "writes",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -40,7 +40,10 @@ class Batch:
         self.instances: list[Values] = []
         self.documents: list[Values] = []
         self.decisions: list[Values] = []
-        self.released: set[int] = set()
+        self.released: dict[int, None] = {}  # in order
+        # How many were released and came so far, wherever a release follows a claim: a uuid may go and come
+        # again in one batch, in this order only.
+        self.turns: list[tuple[int, int]] = []
         self.frees: list[tuple[int, int, int]] = []
         self.writes: list[Write] = []
 
@@ -88,12 +91,7 @@ def _claim(batch: Batch, claim: Claim) -> bool:
             ]  # fmt: skip
         providers.add(inventory_id >> CLASS_BITS)
     for provider_id in providers:
-        slot = provider_id << CLASS_BITS
-        stock = stocks.get(slot)
-        if stock is None:
-            stocks[slot] = [1, NO_PEAK, NO_LEAST, 0, 0]
-        else:
-            stock[0] += 1
+        _raise(stocks, provider_id)
     batch.allocations.extend(claim.takes)
     if claim.instances:
         for instance in claim.instances:
@@ -104,11 +102,13 @@ def _claim(batch: Batch, claim: Claim) -> bool:
 
 
 def _release(batch: Batch, release: Release) -> bool:
-    consumer_ids = set(release.consumer_ids)
+    consumer_ids, come = dict.fromkeys(release.consumer_ids), len(batch.consumers)
     # One that comes and goes in one batch, in whatever order, is left to the verdict.
-    known = batch.consumers.keys() | batch.released
-    if len(consumer_ids) != len(release.consumer_ids) or not consumer_ids.isdisjoint(known):
+    is_known = any(number in batch.consumers or number in batch.released for number in consumer_ids)
+    if is_known or len(consumer_ids) != len(release.consumer_ids):
         return False
+    if come and (not batch.turns or batch.turns[-1][1] != come):
+        batch.turns.append((len(batch.released), come))
     batch.released |= consumer_ids
     for consumer_id, inventory_id, amount in release.frees:
         if consumer_id not in consumer_ids:
@@ -119,7 +119,18 @@ def _release(batch: Batch, release: Release) -> bool:
         else:
             stock[0] -= amount
     batch.frees.extend(release.frees)
+    for provider_id in release.raised:
+        _raise(batch.stocks, provider_id)
     return all(_place(batch, place, sign=-1) for place in release.places)
+
+
+def _raise(stocks: dict[int, list[int]], provider_id: int) -> None:
+    """Count in a generation."""
+    stock = stocks.get(provider_id << CLASS_BITS)
+    if stock is None:
+        stocks[provider_id << CLASS_BITS] = [1, NO_PEAK, NO_LEAST, 0, 0]
+    else:
+        stock[0] += 1
 
 
 def _place(batch: Batch, place: Place, *, sign: int) -> bool:

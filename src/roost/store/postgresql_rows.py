@@ -1,5 +1,6 @@
 """The statements of the PostgreSQL store that write a batch."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -19,12 +20,13 @@ from roost.store.schema import (
     INVENTORY,
     PLACE,
     PROVIDER,
+    PROVIDER_TRAIT,
     ColumnType,
     Table,
     select,
 )
 from roost.store.shelves import Shelves
-from roost.store.touched import Touched, Values
+from roost.store.touched import Touched, Value, Values
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -59,7 +61,12 @@ freed AS (
     RETURNING 1),
 more AS (SELECT 1 FROM allocation WHERE consumer_id = ANY (%b::bigint[])),
 moved_out AS (DELETE FROM instance WHERE consumer_id = ANY (%b::bigint[])),
-ended AS (DELETE FROM consumer WHERE id = ANY (%b::bigint[]) AND {after} RETURNING 1)"""
+ended AS (DELETE FROM consumer WHERE id = ANY (%b::bigint[]) RETURNING id, uuid)"""
+# Who comes before the one whose uuid it gets has gone.
+_EARLY = """
+early AS (
+    SELECT 1 FROM ended JOIN {gone} AS g (id, turn) USING (id) JOIN {come} AS c (uuid, turn) USING (uuid)
+    WHERE c.turn < g.turn)"""
 _FEED = "fed AS (INSERT INTO feed (token, body) VALUES (%b, %b) RETURNING position)"
 _BIGINTS: tuple[ColumnType, ...] = ("bigint",) * 6
 
@@ -84,6 +91,16 @@ def batch_statement(batch: Batch, token: int) -> Statement:
         parts.append("sit" if batch.stocks else "sit first")
         values += columns_of(_BIGINTS[:5], [(*key, *amounts) for key, amounts in batch.places.items()])
         counts["sat"] = len(batch.places)
+    if batch.released:
+        released = Array("bigint", list(batch.released))
+        parts.append("free")
+        values += [*columns_of(_BIGINTS[:3], batch.frees), released, released, released]
+        # Both the consumers and what they hold were there; ``more`` sees the rows as they were before.
+        counts |= {"freed": len(batch.frees), "more": len(batch.frees), "ended": len(batch.released)}
+    if batch.turns:
+        parts.append("early")
+        values += [*columns_of(_BIGINTS[:2], _turns(batch, 0)), *columns_of(("uuid", "bigint"), _turns(batch, 1))]
+        counts["early"] = 0
     for table, fresh in (
         (CONSUMER, list(batch.consumers.values())),
         (ALLOCATION, batch.allocations),
@@ -94,18 +111,20 @@ def batch_statement(batch: Batch, token: int) -> Statement:
         if fresh:
             parts.append(table.name)
             values += columns_of(table.types, fresh)
-    if batch.released:
-        released = Array("bigint", list(batch.released))
-        parts.append("free")
-        values += [*columns_of(_BIGINTS[:3], batch.frees), released, released, released]
-        # Both the consumers and what they hold were there; ``more`` sees the rows as they were before.
-        counts |= {"freed": len(batch.frees), "more": len(batch.frees), "ended": len(batch.released)}
     if batch.writes:
         parts.append("feed")
         values += [token, encode_writes(batch.writes)]
     return Statement(_text(tuple(parts), tuple(counts)), [*values, *counts.values()])
 
 
+def _turns(batch: Batch, side: int) -> list[Values]:
+    """Return who goes (0: numbers) or who comes (1: uuids), with the turns of the batch in which they do."""
+    who: Sequence[Value] = list(batch.released) if side == 0 else [row[_UUID] for row in batch.consumers.values()]
+    ends = [turn[side] for turn in batch.turns]
+    return [(one, bisect_right(ends, at)) for at, one in enumerate(who)]
+
+
+_UUID = CONSUMER.columns.index("uuid")
 _INSERTS = {table.name: table for table in (CONSUMER, ALLOCATION, INSTANCE, DOCUMENT, DECISION)}
 
 
@@ -121,11 +140,15 @@ def _text(parts: tuple[str, ...], counted: tuple[str, ...]) -> str:
             case "sit first":
                 queries.append(_SIT.format(rows=unnest(_BIGINTS[:5]), after="(SELECT 1) AS one"))
             case "free":
-                # Those who come must find no room that those who go leave only later in the batch.
-                after = "(SELECT count(*) FROM consumer_rows) >= 0" if "consumer" in parts else "true"
-                queries.append(_FREE.format(rows=unnest(_BIGINTS[:3]), after=after))
+                queries.append(_FREE.format(rows=unnest(_BIGINTS[:3])))
+            case "early":
+                queries.append(_EARLY.format(gone=unnest(_BIGINTS[:2]), come=unnest(("uuid", "bigint"))))
             case "feed":
                 queries.append(_FEED)
+            case CONSUMER.name if "free" in parts:
+                # A uuid is free for the next one only once its consumer has gone.
+                after = "WHERE (SELECT count(*) FROM ended) >= 0"
+                queries.append(f"consumer_rows AS ({_insert(CONSUMER)} {after} RETURNING 1)")
             case name:
                 queries.append(f"{name}_rows AS ({_insert(_INSERTS[name])} RETURNING 1)")
     position = "(SELECT position FROM fed)" if "feed" in parts else "0::bigint"
@@ -143,6 +166,13 @@ def _keyed(table: Table, columns: tuple[str, ...]) -> str:
     if len(columns) == 1:
         return f"WHERE {columns[0]} = ANY (%b::{types[0]}[])"
     return f"WHERE ({', '.join(columns)}) IN (SELECT * FROM {unnest(types)})"  # noqa: S608
+
+
+# Structural writes happen one transaction at a time, so nobody else offers a class or puts on a trait meanwhile.
+_OFFERED = f"WHERE id %% {1 << CLASS_BITS} = ANY (%b::bigint[])"
+_WORN = """
+WHERE provider_id IN (SELECT provider_id FROM provider_trait WHERE trait_id = ANY (%b::bigint[])) ORDER BY provider_id
+"""
 
 
 def lock_and_read(connection: Connection, touched: Touched) -> Shelves:
@@ -175,6 +205,13 @@ def lock_and_read(connection: Connection, touched: Touched) -> Shelves:
         fill(shelves, "place", _all(connection, select(PLACE, where), keys))
     for (name, columns), values in touched.lookups.items():
         _read(connection, shelves, CODECS[name].table, columns=columns, values=values)
+    for table, where, numbers in (
+        (INVENTORY, _OFFERED, touched.offered),
+        (PROVIDER_TRAIT, _WORN, touched.worn),
+    ):
+        if numbers:
+            rows = _all(connection, select(table, where), (Array("bigint", sorted(numbers)),))
+            fill(shelves, table.name, rows)
     roots = {provider.root_id for number in touched.trees if (provider := shelves.providers.get(number))}
     if roots:
         _read(connection, shelves, PROVIDER, columns=("root_id",), values=((number,) for number in roots))

@@ -6,7 +6,7 @@ from typing import Never
 
 from roost.errors import Unavailable
 from roost.model.journal import Change, EvidenceRow, Item, PutSymbol, Write
-from roost.placement.service import missing_standard_classes
+from roost.placement.naming import missing_standard
 from roost.ports import Committed, IdKind, Loaded, Past, Store
 
 # Identities that nobody will ever see start here: far from those that the database gives out.
@@ -48,7 +48,7 @@ class ReadingStore:
         """
         return self._refuse()
 
-    def changes(self) -> Sequence[Change]:
+    def changes(self) -> Sequence[Change] | None:
         """See ``Store.changes``. A SQLite file is seen as it was when it was loaded."""
         return self._store.changes()
 
@@ -95,9 +95,9 @@ class ReadingStore:
 
 
 def _completed(writes: Iterator[Write]) -> Iterator[Write]:
-    known: set[str] = set()
+    classes, traits = set[str](), set[str]()
     for write in writes:
-        if isinstance(write, PutSymbol) and write.kind == "resource_class":
-            known.add(write.name)
+        if isinstance(write, PutSymbol):
+            (traits if write.kind == "trait" else classes).add(write.name)
         yield write
-    yield from missing_standard_classes(known)
+    yield from missing_standard(classes, traits, highest_trait=_FIRST)

@@ -92,6 +92,11 @@ class Shelf(Generic[K, R]):
         key = self._by[unique].get(value)
         return None if key is None else self.rows[key]
 
+    def before(self, key: K) -> R | None:
+        """Return a row as it was before the item that is being judged, or None."""
+        changes = (old for shelf, changed, old in self._log if shelf is self and changed == key)
+        return next(changes, self.rows.get(key))
+
     def among(self, group: Hashable) -> Iterator[R]:
         """Yield the rows of one group, as it was when the call began."""
         for key in sorted(self._groups.get(group, ()), key=repr):

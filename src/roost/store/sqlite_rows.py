@@ -15,6 +15,7 @@ from roost.store.schema import (
     INVENTORY,
     PLACE,
     PROVIDER,
+    PROVIDER_TRAIT,
     Table,
     select,
 )
@@ -56,6 +57,12 @@ _DELETE_INSTANCE = _delete(INSTANCE)
 _DELETE_HOLDING = _delete(ALLOCATION)
 
 
+_OFFERED = select(INVENTORY, f"WHERE id % {1 << CLASS_BITS} = ?")
+_WORN = select(
+    PROVIDER_TRAIT, "WHERE provider_id IN (SELECT provider_id FROM provider_trait WHERE trait_id = ?) ORDER BY 1"
+)
+
+
 def write_batch(connection: sqlite3.Connection, batch: Batch) -> bool:
     """Write a batch in the running transaction, if every guard of it passes.
 
@@ -73,13 +80,13 @@ def write_batch(connection: sqlite3.Connection, batch: Batch) -> bool:
                 return False
         if batch.places and not _write_places(connection, batch):
             return False
-        if batch.consumers:
-            many(_INSERT["consumer"], batch.consumers.values())
-            many(_INSERT["allocation"], batch.allocations)
-            if batch.instances:
-                many(_INSERT["instance"], batch.instances)
         if batch.released and not _write_releases(connection, batch):
             return False
+        if not _write_consumers(connection, batch):
+            return False
+        many(_INSERT["allocation"], batch.allocations)
+        if batch.instances:
+            many(_INSERT["instance"], batch.instances)
         if batch.documents:
             many(_INSERT["document"], batch.documents)
         if batch.decisions:
@@ -104,8 +111,21 @@ def _write_releases(connection: sqlite3.Connection, batch: Batch) -> bool:
         many(_FREE, batch.frees).rowcount == len(batch.frees)
         and many(_DELETE_HOLDING, own).rowcount == 0  # They held nothing else.
         and many(_DELETE_INSTANCE, own).rowcount >= 0
-        and many(_DELETE_CONSUMER, own).rowcount == len(own)
     )
+
+
+def _write_consumers(connection: sqlite3.Connection, batch: Batch) -> bool:
+    """Write who goes and who comes, in order: a uuid is free for the next one only once its consumer has gone."""
+    many, gone, come = connection.executemany, [(number,) for number in batch.released], list(batch.consumers.values())
+    released = inserted = 0
+    for until_released, until_inserted in (*batch.turns, (len(gone), len(come))):
+        own = gone[released:until_released]
+        if own and many(_DELETE_CONSUMER, own).rowcount != len(own):
+            return False
+        if until_inserted > inserted:
+            many(_INSERT["consumer"], come[inserted:until_inserted])
+        released, inserted = until_released, until_inserted
+    return True
 
 
 def read_touched(connection: sqlite3.Connection, touched: Touched) -> Shelves:
@@ -119,6 +139,10 @@ def read_touched(connection: sqlite3.Connection, touched: Touched) -> Shelves:
     for number in touched.whole_providers:
         bounds = (number << CLASS_BITS, (number + 1 << CLASS_BITS) - 1)
         fill(shelves, "inventory", connection.execute(statement, bounds).fetchall())
+    for number in touched.offered:
+        fill(shelves, "inventory", connection.execute(_OFFERED, (number,)).fetchall())
+    for number in touched.worn:
+        fill(shelves, "provider_trait", connection.execute(_WORN, (number,)).fetchall())
     roots = {provider.root_id for number in touched.trees if (provider := shelves.providers.get(number))}
     _read(connection, shelves, PROVIDER, columns=("root_id",), values=((number,) for number in roots))
     return shelves

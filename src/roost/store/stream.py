@@ -5,11 +5,14 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+import msgspec
+
 from roost.model.journal import (
     CLASS_BITS,
     GENERATION_SLOT,
     Claim,
     ConsumerRow,
+    DropSymbol,
     InstanceRow,
     InventoryRow,
     Place,
@@ -40,6 +43,7 @@ from roost.store.schema import (
     SYMBOL,
     Table,
 )
+from roost.store.verdict import DROPPED
 
 _SLOT_MASK = (1 << CLASS_BITS) - 1
 _CONSUMERS_PER_CLAIM = 500
@@ -55,10 +59,10 @@ def writes_of(scan: Scan) -> Iterator[Write]:
     ``PutInventories``, ``PutTraits`` and ``PutMembership`` expect generation 0 here, whatever it was; the
     generations follow at the end. The limit of a place is 0: it was checked when it was taken.
     """
-    yield from (PutSymbol(*row) for row in scan(SYMBOL))
+    yield from (symbol_of(row) for row in scan(SYMBOL))
     yield from (PutDocument(*row) for row in scan(DOCUMENT))
     yield from (aggregate_of(row) for row in scan(AGGREGATE))
-    yield from _parents_first(scan(PROVIDER))
+    yield from _providers(scan(PROVIDER))
     generations: list[tuple[int, int]] = []
     yield from _inventories(scan(INVENTORY), generations)
     for provider_id, rows in groupby(scan(PROVIDER_TRAIT), key=_FIRST):
@@ -71,20 +75,22 @@ def writes_of(scan: Scan) -> Iterator[Write]:
     yield from (PutGeneration(provider_id, generation) for provider_id, generation in generations)
 
 
-def _parents_first(rows: Iterable[tuple[Any, ...]]) -> Iterator[PutProvider]:
-    """Yield providers in the order of their rows, but each after its parent."""
-    known: set[int] = set()
-    waiting: dict[int, list[PutProvider]] = {}
+def symbol_of(row: tuple[Any, ...]) -> PutSymbol | DropSymbol:
+    """Return a name, or that its number is used up."""
+    symbol = PutSymbol(*row)
+    return DropSymbol(symbol.kind.removeprefix(DROPPED), symbol.id) if symbol.kind.startswith(DROPPED) else symbol
+
+
+def _providers(rows: Iterable[tuple[Any, ...]]) -> Iterator[PutProvider]:
+    """Yield providers in the order of their rows; whose parent is younger comes as a root first, and once more."""
+    moved: list[PutProvider] = []
     for row in rows:
-        ready = [PutProvider(*row)]
-        while ready:
-            provider = ready.pop()
-            if provider.parent_id is not None and provider.parent_id not in known:
-                waiting.setdefault(provider.parent_id, []).append(provider)
-                continue
-            known.add(provider.id)
-            yield provider
-            ready.extend(reversed(waiting.pop(provider.id, ())))
+        provider = PutProvider(*row)
+        if provider.parent_id is not None and provider.parent_id > provider.id:
+            moved.append(provider)
+            provider = msgspec.structs.replace(provider, parent_id=None, root_id=provider.id)
+        yield provider
+    yield from moved
 
 
 def _inventories(rows: Iterable[tuple[Any, ...]], generations: list[tuple[int, int]]) -> Iterator[PutInventories]:

@@ -6,6 +6,7 @@ from roost.model.journal import (
     CLASS_BITS,
     Claim,
     DropProvider,
+    DropSymbol,
     Item,
     PutAggregate,
     PutDocument,
@@ -16,7 +17,9 @@ from roost.model.journal import (
     PutProvider,
     PutSymbol,
     PutTraits,
+    RaiseGeneration,
     Release,
+    RenameSymbol,
     Write,
 )
 from roost.store.verdict import slot_of
@@ -34,6 +37,8 @@ class Touched:
         self.place_keys: set[tuple[int, int]] = set()
         self.whole_providers: set[int] = set()  # providers of which every inventory is needed
         self.trees: set[int] = set()  # providers of which the whole tree is needed
+        self.offered: set[int] = set()  # classes of which every inventory is needed
+        self.worn: set[int] = set()  # traits of which every wearer is needed
         self.is_structural = False  # more than claims and releases
 
     def look(self, table: str, columns: str, *values: Value) -> None:
@@ -80,6 +85,7 @@ def _release(touched: Touched, release: Release) -> None:
         touched.look("allocation", "consumer_id", consumer_id)
         touched.look("instance", "consumer_id", consumer_id)
     touched.stock_ids.update(inventory_id for _, inventory_id, _ in release.frees)
+    touched.stock_ids.update(map(slot_of, release.raised))
     for place in release.places:
         touched.place_keys.add((place.group_id, place.scope))
 
@@ -106,9 +112,23 @@ def _drop_provider(touched: Touched, write: DropProvider) -> None:
 def _put_inventories(touched: Touched, write: PutInventories) -> None:
     touched.is_structural = True
     touched.whole_providers.add(write.provider_id)
+    for row in write.inventories:
+        touched.look("symbol", "id", row.class_id)
 
 
-def _put_labels(touched: Touched, write: PutTraits | PutMembership) -> None:
+def _put_traits(touched: Touched, write: PutTraits) -> None:
+    touched.is_structural = True
+    touched.stock_ids.add(slot_of(write.provider_id))
+    for trait_id in write.trait_ids:
+        touched.look("symbol", "id", trait_id)
+
+
+def _put_membership(touched: Touched, write: PutMembership) -> None:
+    touched.is_structural = True
+    touched.stock_ids.add(slot_of(write.provider_id))
+
+
+def _raise_generation(touched: Touched, write: RaiseGeneration) -> None:
     touched.is_structural = True
     touched.stock_ids.add(slot_of(write.provider_id))
 
@@ -127,10 +147,16 @@ def _put_host(touched: Touched, write: PutHost) -> None:
     touched.stock_ids.add(slot_of(write.provider_id))
 
 
-def _put_symbol(touched: Touched, write: PutSymbol) -> None:
+def _put_symbol(touched: Touched, write: PutSymbol | RenameSymbol) -> None:
     touched.is_structural = True
     touched.look("symbol", "id", write.id)
     touched.look("symbol", "kind name", write.kind, write.name)
+
+
+def _drop_symbol(touched: Touched, write: DropSymbol) -> None:
+    touched.is_structural = True
+    touched.look("symbol", "id", write.id)
+    (touched.worn if write.kind == "trait" else touched.offered).add(write.id)
 
 
 def _put_group(touched: Touched, write: PutGroup) -> None:
@@ -147,11 +173,14 @@ def _put_document(touched: Touched, write: PutDocument) -> None:
 
 _LOOKS: dict[type[Write], Callable[..., None]] = {
     PutSymbol: _put_symbol,
+    DropSymbol: _drop_symbol,
+    RenameSymbol: _put_symbol,
     PutProvider: _put_provider,
     DropProvider: _drop_provider,
     PutInventories: _put_inventories,
-    PutTraits: _put_labels,
-    PutMembership: _put_labels,
+    PutTraits: _put_traits,
+    PutMembership: _put_membership,
+    RaiseGeneration: _raise_generation,
     PutAggregate: _put_aggregate,
     PutHost: _put_host,
     PutGroup: _put_group,

@@ -1,12 +1,13 @@
 """The verdict on one item, in plain Python: what every store does, whatever its statements look like."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from roost.model.journal import (
     CLASS_BITS,
     GENERATION_SLOT,
     Claim,
     DropProvider,
+    DropSymbol,
     InventoryRow,
     Item,
     Place,
@@ -19,13 +20,18 @@ from roost.model.journal import (
     PutProvider,
     PutSymbol,
     PutTraits,
+    RaiseGeneration,
     Refusal,
     Release,
+    RenameSymbol,
     Write,
 )
 from roost.store.shelves import Holding, Labels, Seat, Shelves, Stock
 
 _SLOT_MASK = (1 << CLASS_BITS) - 1
+# Before the kind of a symbol whose name was dropped: its row stays, so that its number is never given out again,
+# and who has not heard of it yet is told.
+DROPPED = "dropped "
 
 
 def judge(shelves: Shelves, item: Item) -> Refusal | None:
@@ -106,11 +112,14 @@ def _takes(shelves: Shelves, takes: list[tuple[int, int, int]]) -> Refusal | Non
         if inventory_id in holding:
             return Refusal("duplicate", "allocation", consumer_id)
         stock = shelves.stocks.get(inventory_id)
-        refusal = _fits(stock, inventory_id, amount)
+        refusal = _is_allowed(stock, inventory_id, amount)
         if refusal is not None or stock is None:
             return refusal
+        fuller = stock.with_used(stock.used + amount)
+        if _is_overfull(shelves, fuller):
+            return Refusal("capacity", "inventory", inventory_id)
         holding[inventory_id] = amount
-        shelves.stocks.put(stock.with_used(stock.used + amount))
+        shelves.stocks.put(fuller)
     for consumer_id, holding in held.items():
         shelves.holdings.put(Holding(consumer_id, tuple(sorted(holding.items()))))
     for provider_id in {inventory_id >> CLASS_BITS for _, inventory_id, _ in takes}:
@@ -118,14 +127,20 @@ def _takes(shelves: Shelves, takes: list[tuple[int, int, int]]) -> Refusal | Non
     return None
 
 
-def _fits(stock: Stock | None, inventory_id: int, amount: int) -> Refusal | None:
+def _is_allowed(stock: Stock | None, inventory_id: int, amount: int) -> Refusal | None:
     if stock is None or inventory_id & _SLOT_MASK == GENERATION_SLOT:
         return Refusal("missing", "inventory", inventory_id)
     if amount < 1 or not stock.min_unit <= amount <= stock.max_unit or amount % stock.step_size != 0:
         return Refusal("units", "inventory", inventory_id)
-    if stock.used + amount > (stock.total - stock.reserved) * stock.allocation_ratio:
-        return Refusal("capacity", "inventory", inventory_id)
     return None
+
+
+def _is_overfull(shelves: Shelves, stock: Stock) -> bool:
+    """Say whether more is used than there may be, and more than before this item: an excess may shrink."""
+    if stock.used <= (stock.total - stock.reserved) * stock.allocation_ratio:
+        return False
+    before = shelves.stocks.before(stock.id)
+    return before is None or stock.used > before.used
 
 
 def _take_place(shelves: Shelves, place: Place) -> Refusal | None:
@@ -164,6 +179,10 @@ def _release(shelves: Shelves, release: Release) -> Refusal | None:
         if seat is None or seat.holder != place.holder or not 1 <= place.members <= seat.members:
             return Refusal("place", "place", place.group_id)
         shelves.seats.put(Seat(place.group_id, place.scope, place.holder, seat.members - place.members))
+    for provider_id in release.raised:
+        if shelves.stocks.get(slot_of(provider_id)) is None:
+            return Refusal("missing", "provider", provider_id)
+        _bump(shelves, provider_id)
     return None
 
 
@@ -234,14 +253,15 @@ def _expect(shelves: Shelves, provider_id: int, expected: int) -> Refusal | None
     return None
 
 
-def _bump(shelves: Shelves, provider_id: int) -> None:
+def _bump(shelves: Shelves, provider_id: int, *, by: int = 1) -> None:
     slot = shelves.stocks.get(slot_of(provider_id))
     assert slot is not None, provider_id
-    shelves.stocks.put(slot.with_used(slot.used + 1))
+    shelves.stocks.put(slot.with_used(slot.used + by))
 
 
 def _put_inventories(shelves: Shelves, write: PutInventories) -> Refusal | None:
     refusal = _expect(shelves, write.provider_id, write.expected)
+    refusal = refusal or _are_there(shelves, (row.class_id for row in write.inventories))
     if refusal is not None:
         return refusal
     wanted = {write.provider_id << CLASS_BITS | row.class_id: row for row in write.inventories}
@@ -265,7 +285,7 @@ def _stock_of(inventory_id: int, row: InventoryRow, *, used: int) -> Stock:
 
 
 def _put_traits(shelves: Shelves, write: PutTraits) -> Refusal | None:
-    refusal = _expect(shelves, write.provider_id, write.expected)
+    refusal = _expect(shelves, write.provider_id, write.expected) or _are_there(shelves, write.trait_ids)
     if refusal is None:
         shelves.traits.put(Labels(write.provider_id, tuple(sorted(set(write.trait_ids)))))
         _bump(shelves, write.provider_id)
@@ -276,7 +296,17 @@ def _put_membership(shelves: Shelves, write: PutMembership) -> Refusal | None:
     refusal = _expect(shelves, write.provider_id, write.expected)
     if refusal is None:
         shelves.memberships.put(Labels(write.provider_id, tuple(sorted(set(write.aggregate_ids)))))
-        _bump(shelves, write.provider_id)
+        if write.raises:
+            _bump(shelves, write.provider_id)
+    return refusal
+
+
+def _raise_generation(shelves: Shelves, write: RaiseGeneration) -> Refusal | None:
+    refusal = _expect(shelves, write.provider_id, write.expected)
+    if refusal is None and write.by < 1:
+        refusal = Refusal("generation", "provider", write.provider_id)
+    if refusal is None:
+        _bump(shelves, write.provider_id, by=write.by)
     return refusal
 
 
@@ -309,6 +339,42 @@ def _put_symbol(shelves: Shelves, write: PutSymbol) -> Refusal | None:
     return None
 
 
+def _are_there(shelves: Shelves, symbol_ids: Iterable[int]) -> Refusal | None:
+    """Refuse numbers whose names were dropped meanwhile."""
+    for number in symbol_ids:
+        symbol = shelves.symbols.get(number)
+        if symbol is not None and symbol.kind.startswith(DROPPED):
+            return Refusal("missing", "symbol", number)
+    return None
+
+
+def _drop_symbol(shelves: Shelves, write: DropSymbol) -> Refusal | None:
+    symbol = shelves.symbols.get(write.id)
+    if symbol is None or symbol.kind != write.kind:
+        return Refusal("missing", "symbol", write.id)
+    match write.kind:
+        case "resource_class":
+            is_used = any(stock.id & _SLOT_MASK == write.id for stock in shelves.stocks.rows.values())
+        case "trait":
+            is_used = any(write.id in labels.ids for labels in shelves.traits.rows.values())
+        case _:
+            is_used = True  # Consumers of a type are not looked for: types stay.
+    if is_used:
+        return Refusal("in_use", "symbol", write.id)
+    shelves.symbols.put(PutSymbol(DROPPED + write.kind, write.id, str(write.id)))
+    return None
+
+
+def _rename_symbol(shelves: Shelves, write: RenameSymbol) -> Refusal | None:
+    symbol, renamed = shelves.symbols.get(write.id), PutSymbol(write.kind, write.id, write.name)
+    if symbol is None or symbol.kind != write.kind:
+        return Refusal("missing", "symbol", write.id)
+    if shelves.symbols.clashes(renamed):
+        return Refusal("duplicate", "symbol", write.id)
+    shelves.symbols.put(renamed)
+    return None
+
+
 def _put_group(shelves: Shelves, write: PutGroup) -> Refusal | None:
     if shelves.groups.get(write.id) is not None or shelves.groups.clashes(write):
         return Refusal("duplicate", "server_group", write.id)
@@ -326,11 +392,14 @@ def _put_document(shelves: Shelves, write: PutDocument) -> Refusal | None:
 # PutGeneration is not here: it is never committed.
 _JUDGES: dict[type, Callable[..., Refusal | None]] = {
     PutSymbol: _put_symbol,
+    DropSymbol: _drop_symbol,
+    RenameSymbol: _rename_symbol,
     PutProvider: _put_provider,
     DropProvider: _drop_provider,
     PutInventories: _put_inventories,
     PutTraits: _put_traits,
     PutMembership: _put_membership,
+    RaiseGeneration: _raise_generation,
     PutAggregate: _put_aggregate,
     PutHost: _put_host,
     PutGroup: _put_group,

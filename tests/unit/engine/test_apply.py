@@ -71,6 +71,17 @@ def test_a_release_that_is_read_again_changes_nothing():
     assert content(state) == before
 
 
+def test_a_release_raises_the_generations_that_it_says():
+    state = new_state()
+    put_provider(state, 1, "p1", None)
+    apply(state, journal.PutInventories(1, 0, [inventory_row("VCPU", Stock(total=8))]))
+    consumer = journal.ConsumerRow(5, uuid_of("c").bytes, "p", "u")
+    apply(state, journal.Claim([consumer], [(5, 1 << journal.CLASS_BITS | 1, 2)]))
+    apply(state, journal.Release([5], [], [], [1]))
+    assert state.providers.generation.view[0] == 3
+    assert state.inventory(1).free.view[0] == 8
+
+
 def test_the_older_of_two_inventories_does_not_win_when_it_is_read_later():
     state = new_state()
     put_provider(state, 1, "p1", None)

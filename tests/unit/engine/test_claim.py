@@ -1,6 +1,7 @@
 import pytest
 
 from roost.engine.claim import claimable
+from roost.model.journal import InventoryRow
 from tests.forests import state_of
 from tests.reference.candidates import Node, Stock
 
@@ -22,13 +23,14 @@ def verdict(stock, *amounts, frees=()):
         (Stock(8, used=4), (2, 3), "capacity"),
         (Stock(8, reserved=2, ratio=1.5), (9,), None),
         (Stock(8, reserved=2, ratio=1.5), (10,), "capacity"),
-        (Stock(8, max_unit=3), (2, 2), "units"),
+        (Stock(8, max_unit=3), (2, 2), None),
+        (Stock(8, max_unit=3), (4,), "units"),
         (Stock(8, min_unit=2), (1,), "units"),
         (Stock(8, step_size=2), (3,), "units"),
         (Stock(8, min_unit=2, step_size=2), (2, 4), None),
     ],
 )
-def test_sums_are_held_against_what_is_left_and_the_units(stock, amounts, reason):
+def test_each_amount_is_held_against_the_units_and_the_sum_against_what_is_left(stock, amounts, reason):
     assert verdict(stock, *amounts) == reason
 
 
@@ -42,9 +44,21 @@ def test_what_is_freed_counts_and_use_above_capacity_may_shrink_but_not_grow():
 
 def test_a_class_that_the_provider_does_not_have_is_named():
     state = state_of({"host": Node(stocks={"VCPU": Stock(8)}), "other": Node(stocks={"MEMORY_MB": Stock(8)})})
-    found = claimable(state, [(0, VCPU, 1), (0, MEMORY_MB, 2), (0, VCPU, 100)])
+    found = claimable(state, [(0, VCPU, 1), (0, VCPU, 100), (0, MEMORY_MB, 2)])
     assert found is not None
-    assert (found.reason, found.row, found.class_id, found.amount) == ("capacity", 0, VCPU, 101)
+    assert (found.reason, found.row, found.class_id, found.amount) == ("capacity", 0, VCPU, 100)
     found = claimable(state, [(0, VCPU, 1), (0, MEMORY_MB, 2)])
     assert found is not None
     assert (found.reason, found.row, found.class_id, found.amount) == ("missing", 0, MEMORY_MB, 2)
+
+
+def test_other_inventories_may_stand_instead_of_those_in_the_columns():
+    state = state_of({"host": Node(stocks={"VCPU": Stock(8, used=4)})})
+    smaller = {
+        (0, VCPU): InventoryRow(VCPU, 5, 0, 1, 8, 1, 1.0),
+        (0, MEMORY_MB): InventoryRow(MEMORY_MB, 4, 0, 2, 8, 1, 1.0),
+    }
+    assert claimable(state, [(0, VCPU, 2)]) is None
+    found = [claimable(state, [take], instead=smaller) for take in ((0, VCPU, 2), (0, MEMORY_MB, 1))]
+    assert [each and each.reason for each in found] == ["capacity", "units"]
+    assert claimable(state, [(0, VCPU, 1), (0, MEMORY_MB, 4)], instead=smaller) is None

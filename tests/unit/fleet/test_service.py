@@ -59,6 +59,15 @@ def test_an_aggregate_is_created_once(uuid):
         roost.fleet.create_aggregates([twice, twice])
 
 
+def test_an_aggregate_that_nobody_named_is_named_later():
+    roost = roost_with(aggregate("", zone="a"))
+    unnamed = roost.state.aggregates.id_of(uuid_named(""))
+    roost.fleet.create_aggregates([Aggregate(uuid=uuid_named(""), name="rack", metadata={"zone": "b"})])
+    assert (roost.state.aggregate_names, roost.state.metadata) == ({unnamed: "rack"}, {unnamed: {"zone": "b"}})
+    with pytest.raises(BadRequest, match="is taken"):
+        roost.fleet.create_aggregates([Aggregate(uuid=uuid_named(""), name="row")])
+
+
 @pytest.mark.parametrize("uuid", [uuid_named("g"), uuid_named("g").upper()])
 def test_a_server_group_is_created_once_and_found_by_any_spelling(uuid):
     roost = roost_with(hosts(2), group("g", "anti-affinity"))

@@ -2,12 +2,24 @@ import msgspec
 import pytest
 
 from roost.engine.apply import occupy
-from roost.errors import StoreBroken, Unavailable
-from roost.model.journal import Claim, EvidenceRow, InstanceRow, Item, PutSymbol
+from roost.errors import BadRequest, StoreBroken, Unavailable
+from roost.model.journal import (
+    Claim,
+    ConsumerRow,
+    DropSymbol,
+    EvidenceRow,
+    InstanceRow,
+    Item,
+    PutMembership,
+    PutSymbol,
+    PutTraits,
+    Release,
+    RenameSymbol,
+)
 from roost.placement.current import Current
-from tests.contract.stores import claim, commit, host, inventory, item, offer, provider
+from tests.contract.stores import claim, commit, host, inventory, item, offer, provider, release
 from tests.racing import BreakableStore
-from tests.worlds import digest
+from tests.worlds import FixedClock, digest
 
 
 def stocked():
@@ -27,6 +39,26 @@ def take(current, number, amount):
 
 def free(current):
     return current.state.classes[1].free.data.item(0)
+
+
+def test_a_number_of_a_name_is_given_once_even_when_the_name_is_gone():
+    store, current = stocked()
+    first = current.new_symbol("trait")
+    assert commit(store, item(PutSymbol("trait", first, "CUSTOM_A"))) == [""]
+    assert commit(store, item(DropSymbol("trait", first))) == [""]
+    again = Current(store.peer())
+    assert [again.new_symbol("trait"), again.new_symbol("trait")] == [first + 1, first + 2]
+
+
+def test_numbers_of_classes_end():
+    store, current = stocked()
+    last = current.new_symbol("trait") - 2
+    assert commit(store, item(PutSymbol("resource_class", last - 1, "CUSTOM_A"))) == [""]
+    full = Current(store.peer())
+    for _ in range(2):
+        assert full.new_symbol("resource_class") == last
+        with pytest.raises(BadRequest, match="55,535 custom resource classes were created already"):
+            full.new_symbol("resource_class")
 
 
 def test_a_claim_occupies_at_once_and_is_durable_after_a_flush():
@@ -138,6 +170,82 @@ def test_identities_are_never_given_twice_even_to_two_processes():
     other = Current(store.peer())
     drawn = [each.new_id("consumer") for _ in range(5000) for each in (current, other)]
     assert len(set(drawn)) == len(drawn)
+
+
+def test_a_release_that_lost_a_race_is_counted_once():
+    store, current = stocked()
+    assert commit(store.peer(), item(claim(99, (inventory(1), 3)))) == [""]
+    current.refresh()
+    counted = Release([99], [(99, inventory(1), 3)], [], [1])
+    assert commit(store.peer(), item(counted)) == [""]
+    current.stage_release(counted)
+    (refusal,) = current.flush()
+    assert refusal.kind == "missing"
+    current.refresh()
+    assert digest(current.state) == digest(Current(store.peer()).state)
+
+
+def test_of_two_that_wrote_the_same_the_later_one_wins_in_every_process():
+    store, current = stocked()
+    assert current.commit([item(PutSymbol("resource_class", 5, "CUSTOM_A"))]) == [None]
+    other = Current(store.peer())
+    for each, name in ((other, "CUSTOM_B"), (current, "CUSTOM_C")):
+        renamed, joined = RenameSymbol("resource_class", 5, name), PutMembership(1, 1, [len(name)], raises=False)
+        assert each.commit([item(renamed), item(joined)]) == [None, None]
+    assert other.commit([item(PutMembership(1, 1, [7], raises=False))]) == [None]
+    current.refresh()
+    for each in (current, other, Current(store.peer())):
+        assert [each.state.class_ids.name_of(5), *each.state.membership.labels_of(0)] == ["CUSTOM_C", 7]
+        assert "CUSTOM_B" not in each.state.class_ids
+
+
+def test_a_dropped_name_is_gone_in_every_process_and_its_number_with_it():
+    store, current = stocked()
+    other = Current(store.peer())
+    names = [PutSymbol("resource_class", 5, "CUSTOM_A"), PutSymbol("trait", 70_000, "CUSTOM_T")]
+    assert current.commit([item(*names)]) == [None]
+    assert current.commit([item(DropSymbol("resource_class", 5), DropSymbol("trait", 70_000))]) == [None]
+    other.refresh()
+    for each in (current, other, Current(store.peer())):
+        assert "CUSTOM_A" not in each.state.class_ids
+        assert "CUSTOM_T" not in each.state.trait_ids
+        assert (each.state.class_ids.highest, each.state.trait_ids.highest) == (5, 70_000)
+
+
+def test_what_a_consumer_holds_is_replaced_in_every_process():
+    store, current = stocked()
+    old = claim(10, (inventory(1), 3))
+    assert current.commit([item(old)]) == [None]
+    rows = [ConsumerRow(11, old.consumers[0].uuid, "p", "u", 0, 2)]
+    new = Claim(rows, [(11, inventory(1), 4)], [InstanceRow(11, 1, 1)])
+    other = Current(store.peer())
+    assert current.commit([item(release(old), new)]) == [None]
+    other.refresh()
+    assert other.state.holders[rows[0].uuid].generation == 2
+    assert digest(current.state) == digest(other.state) == digest(Current(store.peer()).state)
+
+
+def test_a_provider_tells_when_it_changed_as_far_as_this_process_knows():
+    store, _ = stocked()
+    assert commit(store, item(provider(2), offer(2, cpu=4))) == [""]
+    clock = FixedClock(10.0)
+    current, other = Current(store.peer(), clock=clock), Current(store.peer())
+    touched_s, names_touched_s = current.state.providers.touched_s, current.state.names_touched_s
+    assert (touched_s.view.tolist(), names_touched_s) == ([10.0, 10.0], 10.0)
+    held, told = claim(10, (inventory(1), 1)), []
+    for at, write in enumerate((
+        held, PutTraits(2, 1, [7]), PutMembership(2, 2, [], raises=False), offer(2, expected=2), release(held),
+        provider(1, version=2, name="new"), PutSymbol("trait", 70_000, "CUSTOM_A"),
+    )):  # fmt: skip
+        clock.time_s = 20.0 + at
+        assert (current if at % 2 else other).commit([item(write)]) == [None]
+        assert not current.refresh() or at % 2 == 0
+        told.append((*touched_s.view.tolist(), current.state.names_touched_s))
+    assert told == [
+        (20.0, 10.0, 10.0), (20.0, 21.0, 10.0), (20.0, 22.0, 10.0), (20.0, 23.0, 10.0), (20.0, 23.0, 10.0),
+        (25.0, 23.0, 10.0), (25.0, 23.0, 26.0),
+    ]  # fmt: skip
+    assert other.state.providers.touched_s.view.tolist() == [0.0, 0.0]
 
 
 def test_evidence_alone_may_be_staged():

@@ -4,7 +4,10 @@ import pytest
 from roost.app import open_roost
 from roost.errors import BadRequest, NotFound
 from roost.model.group import ServerGroup
+from roost.model.journal import DropSymbol, Item, PutSymbol
+from roost.model.names import standard_resource_classes, standard_traits
 from roost.model.provider import Inventory, ProviderSpec
+from roost.store.memory import MemoryStore
 from tests.worlds import aggregate, digest, hosts, roost_with, uuid_named
 
 
@@ -72,9 +75,61 @@ def test_custom_names_get_numbers_of_their_own():
     roost.placement.ensure_names(resource_classes=["CUSTOM_A", "VCPU"], traits=["CUSTOM_A", "HW_CPU_X86_AVX"])
     roost.placement.ensure_names(resource_classes=["CUSTOM_B"], traits=["CUSTOM_B"])
     classes, traits = roost.state.class_ids, roost.state.trait_ids
-    numbers = [classes.id_of("CUSTOM_A"), classes.id_of("CUSTOM_B"), *map(traits.id_of, traits)]
-    assert len(set(numbers)) == 5
+    numbers = [*map(classes.id_of, classes), *map(traits.id_of, traits)]
+    assert len(set(numbers)) == len(classes) + len(traits)
     assert classes.id_of("VCPU") == 1
+
+
+def test_a_new_database_knows_the_standard_names():
+    store = MemoryStore()
+    state = roost_with(store=store).state
+    assert (set(state.class_ids), set(state.trait_ids)) == (set(standard_resource_classes()), standard_traits())
+    assert min(state.trait_ids.id_of(name) for name in state.trait_ids) > 1 << 16
+    position = state.position
+    assert position == 1
+    assert roost_with(store=store.peer()).state.position == position
+
+
+def test_a_database_with_traits_of_its_own_gets_the_standard_ones_beside_them():
+    store = MemoryStore()
+    known = [PutSymbol("trait", 65_537, "CUSTOM_A"), PutSymbol("trait", 65_538, "HW_CPU_X86_AVX")]
+    store.commit([Item(tuple(known)), Item((DropSymbol("trait", 65_537),))])
+    traits = roost_with(store=store).state.trait_ids
+    assert set(traits) == standard_traits()
+    numbers = [traits.id_of(name) for name in traits]
+    assert len(set(numbers)) == len(traits)
+    assert 65_537 not in numbers
+    assert traits.id_of("HW_CPU_X86_AVX") == 65_538
+
+
+def test_consumer_types_are_numbered_beyond_all_other_names():
+    roost = roost_with()
+    roost.placement.ensure_names(consumer_types=["INSTANCE", "MIGRATION"])
+    types = roost.state.consumer_types
+    assert sorted(filter(None, map(types.id_of, types))) == [(1 << 32) + 1, (1 << 32) + 2]
+    with pytest.raises(BadRequest, match="'instance' is no consumer type"):
+        roost.placement.ensure_names(consumer_types=["instance"])
+
+
+def test_a_name_that_another_process_numbered_first_has_its_number():
+    store = MemoryStore()
+    one, other = roost_with(store=store), roost_with(store=store.peer())
+    other.placement.ensure_names(traits=["CUSTOM_B", "CUSTOM_C"])
+    one.placement.ensure_names(traits=["CUSTOM_A", "CUSTOM_B"])
+    other.placement.refresh()
+    for name in ("CUSTOM_A", "CUSTOM_B", "CUSTOM_C"):
+        assert one.state.trait_ids.id_of(name) == other.state.trait_ids.id_of(name) is not None
+
+
+def test_the_number_of_a_dropped_name_is_not_given_to_another_one():
+    store = MemoryStore()
+    roost = roost_with(store=store)
+    roost.placement.ensure_names(resource_classes=["CUSTOM_A"])
+    number = roost.state.class_ids.id_of("CUSTOM_A")
+    assert store.commit([Item((DropSymbol("resource_class", number),))]).refusals == [None]
+    again = roost_with(store=store.peer())
+    again.placement.ensure_names(resource_classes=["CUSTOM_A"])
+    assert again.state.class_ids.id_of("CUSTOM_A") == number + 1
 
 
 def test_what_is_released_is_counted():

@@ -1,0 +1,72 @@
+"""What a client can read: the header ``accept``."""
+
+import re
+from collections.abc import Sequence
+
+_WORD = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_VALUE = rf'(?:{_WORD}|"(?:[^"\\]|\\.)*")'
+_QUALITY = re.compile(r"[ \t]*;[ \t]*[qQ]=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)(?=[ \t]*(?:[;,]|\Z))")
+_PARAMETER = re.compile(rf"[ \t]*;[ \t]*(?![qQ]=){_WORD}={_VALUE}")
+_EXTENSION = re.compile(rf"[ \t]*;[ \t]*{_WORD}(?:={_VALUE})?")
+_RANGE = re.compile(rf"(\*/\*|{_WORD}/\*|{_WORD}/{_WORD})")
+_GAP = re.compile(r"[ \t]*(?:,[ \t]*)*")
+
+
+def acceptable(header: str | None, offers: Sequence[str]) -> list[str]:
+    """Return the media types that a client takes, the ones it likes best first.
+
+    Args:
+        header: ``accept``; none, an empty one, or one that breaks its grammar takes everything.
+        offers: media types, in the order in which equally liked ones are returned.
+
+    Source:
+        RFC 7231, 5.3.2; a range with parameters takes only what has them, so none of ours.
+
+    >>> acceptable("text/html;q=0.5, application/json", ["text/html", "application/json"])
+    ['application/json', 'text/html']
+    >>> acceptable("image/png", ["text/html"])
+    []
+    """
+    ranges = _ranges(header) if header else None
+    if ranges is None:
+        return list(offers)
+    found = []
+    for offer in offers:
+        kind = offer.partition("/")[0]
+        # The range that says most of an offer decides.
+        for wanted in (offer, f"{kind}/*", "*/*"):
+            if wanted in ranges:
+                found.append((ranges[wanted], offer))
+                break
+    liked = sorted(((quality, offer) for quality, offer in found if quality > 0), key=lambda pair: -pair[0])
+    return [offer for _, offer in liked]
+
+
+def _ranges(header: str) -> dict[str, float] | None:
+    """Return the quality of every range, without those that have parameters; None: the header has no sense."""
+    found: dict[str, float] = {}
+    at = _end(_GAP, header, 0)
+    while at < len(header):
+        match = _RANGE.match(header, at)
+        if match is None:
+            return None
+        name, at, quality = match[1].lower(), match.end(), 1.0
+        after = at
+        while parameter := _PARAMETER.match(header, after):
+            after = parameter.end()
+        has_parameters = after > at
+        match = _QUALITY.match(header, after)
+        if match is not None:
+            quality, after = float(match[1]), match.end()
+            while extension := _EXTENSION.match(header, after):
+                after = extension.end()
+        at = _end(_GAP, header, after)
+        if at < len(header) and "," not in header[after:at]:
+            return None
+        found.setdefault(f"{name};" if has_parameters else name, quality)
+    return found
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    match = pattern.match(text, at)
+    return at if match is None else match.end()

@@ -1,0 +1,123 @@
+"""What bodies that name allocations must be, version by version: keys stand as errors show them."""
+
+from typing import Any
+
+from roost.api.placement import versions
+from roost.api.placement.versions import Version
+from roost.api.schema import Schema
+
+Part = dict[str, Any]
+
+# In every schema below, and in its errors.
+UUID_KEY = "^[0-9a-fA-F-]{36}$"
+CLASS_KEY = "^[A-Z0-9_]+$"
+_OWNER: Part = {"type": "string", "minLength": 1, "maxLength": 255}
+_RESOURCES: Part = {
+    "type": "object",
+    "minProperties": 1,
+    "patternProperties": {CLASS_KEY: {"type": "integer", "minimum": 1}},
+    "additionalProperties": False,
+}
+_LIST: Part = {
+    "type": "array",
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "properties": {
+            "resource_provider": {
+                "type": "object",
+                "properties": {"uuid": {"type": "string", "format": "uuid"}},
+                "additionalProperties": False,
+                "required": ["uuid"],
+            },
+            "resources": _RESOURCES,
+        },
+        "required": ["resource_provider", "resources"],
+        "additionalProperties": False,
+    },
+}
+_MAPPINGS: Part = {
+    "type": "object",
+    "minProperties": 1,
+    "patternProperties": {
+        "[a-zA-Z0-9_-]{1,64}": {"type": "array", "minItems": 1, "items": {"type": "string", "format": "uuid"}}
+    },
+}
+_TYPE: Part = {"type": "string", "pattern": "^[A-Z0-9_]+$", "minLength": 1, "maxLength": 255}
+
+
+def _listed(properties: Part) -> Schema:
+    """One consumer before 1.12."""
+    required = ["allocations", *properties]
+    properties = {"allocations": _LIST, **properties}
+    return Schema({"type": "object", "properties": properties, "required": required, "additionalProperties": False})
+
+
+def _consumer(version: Version, *, least: int) -> Part:
+    """One consumer since 1.12; ``least``: of how many providers."""
+    allocations: Part = {
+        "type": "object",
+        "minProperties": least,
+        "patternProperties": {
+            UUID_KEY: {
+                "type": "object",
+                "properties": {"generation": {"type": "integer"}, "resources": _RESOURCES},
+                "required": ["resources"],
+                "additionalProperties": False,
+            }
+        },
+        "additionalProperties": False,
+    }
+    properties: Part = {"allocations": allocations, "project_id": _OWNER, "user_id": _OWNER}
+    required = list(properties)
+    if version >= versions.CONSUMER_GENERATIONS:
+        properties["consumer_generation"] = {"type": ["integer", "null"], "additionalProperties": False}
+        required.append("consumer_generation")
+    if version >= versions.MAPPINGS:
+        properties["mappings"] = _MAPPINGS
+    if version >= versions.CONSUMER_TYPES:
+        properties["consumer_type"] = _TYPE
+        required.append("consumer_type")
+    return {"type": "object", "properties": properties, "additionalProperties": False, "required": required}
+
+
+def consumers(version: Version, *, least: int = 1) -> Part:
+    """Return what several consumers must be in a version, 1.13 or later; ``least``: how many."""
+    return {
+        "type": "object",
+        "minProperties": least,
+        "additionalProperties": False,
+        "patternProperties": {UUID_KEY: _consumer(version, least=0)},
+    }
+
+
+_ONE: dict[Version, Schema] = {
+    versions.OLDEST: _listed({}),
+    versions.ALLOCATIONS_NAME_OWNERS: _listed({"project_id": _OWNER, "user_id": _OWNER}),
+    versions.ALLOCATIONS_BY_PROVIDER: Schema(_consumer(versions.ALLOCATIONS_BY_PROVIDER, least=1)),
+    **{
+        since: Schema(_consumer(since, least=0))
+        for since in (versions.CONSUMER_GENERATIONS, versions.MAPPINGS, versions.CONSUMER_TYPES)
+    },
+}
+_MANY: dict[Version, Schema] = {
+    since: Schema(consumers(since))
+    for since in (
+        versions.ALLOCATIONS_OF_MANY, versions.CONSUMER_GENERATIONS, versions.MAPPINGS, versions.CONSUMER_TYPES,
+    )
+}  # fmt: skip
+
+
+def of_one(version: Version) -> Schema:
+    """Return what the body of one consumer must be."""
+    return newest(_ONE, version)
+
+
+def of_many(version: Version) -> Schema:
+    """Return what a body of several consumers must be."""
+    return newest(_MANY, version)
+
+
+def newest(schemas: dict[Version, Schema], version: Version) -> Schema:
+    """Return the newest of some schemas that a version has; they stand in ascending order."""
+    return next(schemas[since] for since in reversed(schemas) if version >= since)

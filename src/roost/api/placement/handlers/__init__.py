@@ -1,0 +1,1 @@
+"""One file a resource: what is asked of it is read, passed down, and answered."""

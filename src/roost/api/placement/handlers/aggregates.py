@@ -1,0 +1,53 @@
+"""The aggregates of a provider."""
+
+from typing import Any
+
+from roost.api.placement import versions
+from roost.api.placement.request import Request, Response, answer
+from roost.api.schema import Schema
+from roost.model.names import uuid_form
+from roost.placement import labels
+from roost.placement.current import Current
+from roost.placement.plans import Plan
+from roost.placement.providers import row_of
+
+_UUIDS: dict[str, Any] = {"type": "array", "items": {"type": "string", "format": "uuid"}, "uniqueItems": True}
+_BARE = Schema(_UUIDS)
+_WITH_GENERATION = Schema(
+    {
+        "type": "object",
+        "properties": {"aggregates": _UUIDS, "resource_provider_generation": {"type": "integer"}},
+        "required": ["aggregates", "resource_provider_generation"],
+        "additionalProperties": False,
+    }
+)
+
+
+def show(request: Request, current: Current) -> Response:
+    """Show the aggregates that a provider is in."""
+    state = current.state
+    row = row_of(state, request.parameters["uuid"])
+    generation, changed_s = state.providers.generation.each[row], state.providers.touched_s.each[row]
+    return _shown(request, labels.aggregates_of(state, row), generation=generation, changed_s=changed_s)
+
+
+def replace(request: Request, current: Current) -> Plan[Response]:
+    """Replace the aggregates that a provider is in."""
+    state = current.state
+    row = row_of(state, request.parameters["uuid"])
+    if request.wants(versions.AGGREGATES_WITH_GENERATION):
+        body = request.json(_WITH_GENERATION)
+        named, generation = body["aggregates"], body["resource_provider_generation"]
+    else:
+        named, generation = request.json(_BARE), None
+    uuids = list(dict.fromkeys(map(uuid_form, named)))
+    writes = labels.joining(current, row, uuids=uuids, generation=generation)
+    risen = state.providers.generation.each[row] + 1
+    return Plan(writes=writes, answer=_shown(request, uuids, generation=risen, changed_s=state.now_s))
+
+
+def _shown(request: Request, uuids: list[str], *, generation: int, changed_s: float) -> Response:
+    value: dict[str, Any] = {"aggregates": uuids}
+    if request.wants(versions.AGGREGATES_WITH_GENERATION):
+        value["resource_provider_generation"] = generation
+    return answer(request, value, changed_s=changed_s)

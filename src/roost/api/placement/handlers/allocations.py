@@ -1,0 +1,155 @@
+"""``/allocations``: who holds how much of what."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from roost.api.placement import versions
+from roost.api.placement.allocation_schemas import of_many, of_one
+from roost.api.placement.options import Options
+from roost.api.placement.request import Request, Response, answer
+from roost.api.problems import Problem
+from roost.engine.state import Holder, State
+from roost.errors import BadRequest, NotFound
+from roost.model.journal import CLASS_BITS
+from roost.model.names import is_text, uuid_bytes, uuid_text
+from roost.placement import claims, providers
+from roost.placement.claims import Wish
+from roost.placement.current import Current
+from roost.placement.plans import Plan
+
+_CLASS_MASK = (1 << CLASS_BITS) - 1
+
+
+def show(request: Request, current: Current) -> Response:
+    """Show what one consumer holds."""
+    state = current.state
+    holder = claims.holder_of(state, request.parameters["consumer"])
+    if holder is None:
+        return answer(request, {"allocations": {}}, changed_s=state.now_s)
+    shown: dict[str, Any] = {}
+    rows = state.providers.row_of_id
+    for inventory_id, amount in holder.takes:
+        row = rows[inventory_id >> CLASS_BITS]
+        of_provider = shown.get(state.providers.uuids[row])
+        if of_provider is None:
+            of_provider = {"resources": {}, "generation": state.providers.generation.each[row]}
+            shown[state.providers.uuids[row]] = of_provider
+        of_provider["resources"][state.class_ids.name_of(inventory_id & _CLASS_MASK)] = amount
+    value: dict[str, Any] = {"allocations": shown}
+    if request.wants(versions.ALLOCATIONS_BY_PROVIDER):
+        value |= {"project_id": holder.project_id, "user_id": holder.user_id}
+    if request.wants(versions.CONSUMER_GENERATIONS):
+        value["consumer_generation"] = holder.generation
+    if request.wants(versions.CONSUMER_TYPES):
+        value["consumer_type"] = claims.type_name(state, holder)
+    return answer(request, value, changed_s=_changed_s(state, holder))
+
+
+def list_of_provider(request: Request, current: Current) -> Response:
+    """Show who holds what of one provider."""
+    state, uuid = current.state, request.parameters["uuid"]
+    try:
+        row = providers.row_of(state, uuid)
+    except NotFound as error:
+        raise Problem(404, f"Resource provider '{uuid}' not found: {error}") from None
+    provider_id, name_of = state.providers.ids[row], state.class_ids.name_of
+    shown: dict[str, Any] = {}
+    changed_s = 0.0
+    for holder in state.consumers().of_provider(provider_id):
+        of_consumer: dict[str, Any] = {
+            "resources": {
+                name_of(inventory_id & _CLASS_MASK): amount
+                for inventory_id, amount in holder.takes
+                if inventory_id >> CLASS_BITS == provider_id
+            }
+        }
+        if request.wants(versions.CONSUMER_GENERATIONS):
+            of_consumer["consumer_generation"] = holder.generation
+        shown[uuid_text(holder.uuid)] = of_consumer
+        changed_s = max(changed_s, _changed_s(state, holder))
+    value = {"allocations": shown, "resource_provider_generation": state.providers.generation.each[row]}
+    return answer(request, value, changed_s=changed_s or state.now_s)
+
+
+def replace(request: Request, current: Current) -> Response | Plan[Response]:
+    """Let one consumer hold what the body says."""
+    uuid = request.parameters["consumer"]
+    body = uuid_bytes(uuid)
+    if body is None:
+        raise _malformed(uuid)
+    wish = _wish(body, request.json(of_one(request.version)), request.options)
+    return _plan(
+        request, current, [wish], unknown_class=f"Unable to allocate inventory for consumer {uuid_text(body)}: "
+    )
+
+
+def replace_many(request: Request, current: Current) -> Response | Plan[Response]:
+    """Let several consumers hold what the body says, all of them or none."""
+    wishes = wishes_of(request.json(of_many(request.version)), request.options)
+    return _plan(request, current, wishes, unknown_class="Unable to allocate inventory ")
+
+
+def delete(request: Request, current: Current) -> Plan[Response]:
+    """Let one consumer give back all it holds."""
+    try:
+        freed = claims.end(current.state, request.parameters["consumer"])
+    except NotFound as error:
+        raise Problem(404, str(error)) from None
+    return Plan(writes=(freed,), answer=answer(request, status=204))
+
+
+def wishes_of(consumers: Mapping[str, Any], options: Options) -> list[Wish]:
+    """Return what several consumers are to hold.
+
+    Raises:
+        BadRequest: one is no uuid, or is named twice.
+    """
+    wishes: dict[bytes, Wish] = {}
+    for uuid, described in consumers.items():
+        body = uuid_bytes(uuid)
+        if body is None:
+            raise _malformed(uuid)
+        if body in wishes:
+            raise BadRequest(f"The consumer {uuid_text(body)} is named twice.")
+        wishes[body] = _wish(body, described, options)
+    return list(wishes.values())
+
+
+def _plan(request: Request, current: Current, wishes: list[Wish], *, unknown_class: str) -> Response | Plan[Response]:
+    done = answer(request, status=204)
+    writes = claims.replacement(current, wishes, unknown_class=unknown_class).writes
+    return Plan(writes=writes, answer=done) if writes else done
+
+
+def _wish(uuid: bytes, described: Mapping[str, Any], options: Options) -> Wish:
+    # Old versions do not ask for them.
+    project_id = described.get("project_id", options.incomplete_consumer_project_id)
+    user_id = described.get("user_id", options.incomplete_consumer_user_id)
+    for name, text in (("project_id", project_id), ("user_id", user_id)):
+        if not is_text(text, length_max=255):
+            raise BadRequest(f"The {name} must be text without NUL and halves of characters.")
+    allocations = described["allocations"]
+    if isinstance(allocations, list):
+        amounts = {each["resource_provider"]["uuid"]: each["resources"] for each in allocations}
+    else:
+        amounts = {provider: each["resources"] for provider, each in allocations.items()}
+    return Wish(
+        uuid=uuid,
+        amounts=amounts,
+        project_id=project_id,
+        user_id=user_id,
+        consumer_type=described.get("consumer_type"),
+        generation=described.get("consumer_generation", msgspec.UNSET),
+    )
+
+
+def _malformed(uuid: str) -> BadRequest:
+    return BadRequest(f"Malformed consumer_uuid: {uuid}")
+
+
+def _changed_s(state: State, holder: Holder) -> float:
+    providers = state.providers
+    rows = (providers.row_of_id[inventory_id >> CLASS_BITS] for inventory_id, _ in holder.takes)
+    return max((providers.touched_s.each[row] for row in rows), default=state.now_s)

@@ -1,0 +1,173 @@
+"""``/resource_providers/{uuid}/inventories``: what one provider offers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from roost.api.placement import versions
+from roost.api.placement.request import Request, Response, answer
+from roost.api.problems import Problem
+from roost.api.schema import Schema
+from roost.engine.state import State
+from roost.errors import NotFound
+from roost.model.names import AMOUNT_MAX, RATIO_MAX
+from roost.model.provider import Inventory
+from roost.placement import inventories, providers
+from roost.placement.current import Current
+from roost.placement.plans import Plan
+
+_NAMES = "^[A-Z0-9_]+$"
+_GENERATION = {"type": "integer"}
+_FROM_0 = {"type": "integer", "maximum": AMOUNT_MAX, "minimum": 0}
+_FROM_1 = {"type": "integer", "maximum": AMOUNT_MAX, "minimum": 1}
+_RECORD = {
+    "resource_provider_generation": _GENERATION,
+    "total": _FROM_1,
+    "reserved": _FROM_0,
+    "min_unit": _FROM_1,
+    "max_unit": _FROM_1,
+    "step_size": _FROM_1,
+    "allocation_ratio": {"type": "number", "maximum": RATIO_MAX},
+}
+
+
+def _object(properties: Mapping[str, object], required: list[str]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+_CHANGE_ONE = Schema(_object(_RECORD, ["total", "resource_provider_generation"]))
+_ADD = Schema(_object(_RECORD | {"resource_class": {"type": "string", "pattern": _NAMES}}, ["total", "resource_class"]))
+_ONE_OF_ALL = _object(_RECORD, ["total"])
+REPLACE = Schema(
+    _object(
+        {
+            "resource_provider_generation": _GENERATION,
+            "inventories": {"type": "object", "patternProperties": {_NAMES: _ONE_OF_ALL}},
+        },
+        ["resource_provider_generation", "inventories"],
+    )
+)
+# Records under names that no class can have pass the schema, whatever they are.
+_STRAY_RECORD = Schema(_ONE_OF_ALL)
+
+
+def list_inventories(request: Request, current: Current) -> Response:
+    """Show all that a provider offers."""
+    state = current.state
+    row = _row_to_show(request, state)
+    generation = state.providers.generation.each[row]
+    return _all(request, state, row, shown=inventories.offered(state, row), generation=generation)
+
+
+def show(request: Request, current: Current) -> Response:
+    """Show what a provider offers of one class."""
+    state, name = current.state, request.parameters["resource_class"]
+    row = _row_to_show(request, state)
+    inventory = inventories.offered_one(state, row, name)
+    if inventory is None:
+        raise Problem(404, f"No inventory of class {name} for {state.providers.uuids[row]}")
+    changed_s = state.providers.touched_s.each[row]
+    return _one(request, inventory, generation=state.providers.generation.each[row], changed_s=changed_s)
+
+
+def add(request: Request, current: Current) -> Plan[Response]:
+    """Let a provider offer one class more."""
+    state = current.state
+    row = providers.row_of(state, request.parameters["uuid"])
+    body = request.json(_ADD)
+    name = body["resource_class"]
+    inventory = _meant(request, state, row, name=name, record=body, act="create")
+    path = f"/resource_providers/{state.providers.uuids[row]}/inventories/{name}"
+    created = _one(
+        request, inventory, generation=_next(state, row), changed_s=state.now_s, status=201,
+        headers=request.location(path),
+    )  # fmt: skip
+    return Plan(writes=inventories.added(state, row, resource_class=name, inventory=inventory), answer=created)
+
+
+def replace(request: Request, current: Current) -> Plan[Response]:
+    """Let a provider offer this and nothing else."""
+    state = current.state
+    row = providers.row_of(state, request.parameters["uuid"])
+    body = request.json(REPLACE)
+    inventories.check_generation(state, row, body["resource_provider_generation"])
+    wanted = {}
+    for name, record in body["inventories"].items():
+        if name not in state.class_ids and _STRAY_RECORD.problem(record) is not None:
+            raise inventories.unknown_class(state, row, name)
+        wanted[name] = _meant(request, state, row, name=name, record=record, act="update")
+    writes = inventories.replaced(state, row, wanted)
+    return Plan(writes=writes, answer=_all(request, state, row, shown=wanted, generation=_next(state, row)))
+
+
+def change(request: Request, current: Current) -> Plan[Response]:
+    """Let a provider offer something else of one class."""
+    state, name = current.state, request.parameters["resource_class"]
+    row = providers.row_of(state, request.parameters["uuid"])
+    body = request.json(_CHANGE_ONE)
+    inventories.check_generation(state, row, body["resource_provider_generation"])
+    inventory = _meant(request, state, row, name=name, record=body, act="update")
+    writes = inventories.changed(state, row, resource_class=name, inventory=inventory)
+    shown = _one(request, inventory, generation=_next(state, row), changed_s=state.now_s)
+    return Plan(writes=writes, answer=shown)
+
+
+def remove(request: Request, current: Current) -> Plan[Response]:
+    """Let a provider offer nothing of one class any more."""
+    state = current.state
+    row = providers.row_of(state, request.parameters["uuid"])
+    try:
+        writes = inventories.removed(state, row, request.parameters["resource_class"])
+    except NotFound as error:
+        raise Problem(404, str(error)) from None
+    return Plan(writes=writes, answer=answer(request, status=204))
+
+
+def clear(request: Request, current: Current) -> Plan[Response]:
+    """Let a provider offer nothing any more."""
+    state = current.state
+    row = providers.row_of(state, request.parameters["uuid"])
+    return Plan(writes=inventories.cleared(state, row), answer=answer(request, status=204))
+
+
+def _row_to_show(request: Request, state: State) -> int:
+    try:
+        return providers.row_of(state, request.parameters["uuid"])
+    except NotFound as error:
+        raise Problem(404, f"No resource provider with uuid {request.parameters['uuid']} found : {error}") from None
+
+
+def _meant(
+    request: Request, state: State, row: int, *, name: str, record: Mapping[str, Any], act: str
+) -> Inventory:  # fmt: skip
+    """Return the inventory that a body means, of a resource class."""
+    return inventories.inventory_of(
+        record, resource_class=name, provider_uuid=state.providers.uuids[row], act=act,
+        may_reserve_all=request.wants(versions.ALL_MAY_BE_RESERVED),
+    )  # fmt: skip
+
+
+def _next(state: State, row: int) -> int:
+    generation: int = state.providers.generation.each[row] + 1
+    return generation
+
+
+def _one(
+    request: Request, inventory: Inventory, *, generation: int, changed_s: float, status: int = 200,
+    headers: Mapping[str, str] | None = None,
+) -> Response:  # fmt: skip
+    shown = msgspec.structs.asdict(inventory) | {"resource_provider_generation": generation}
+    return answer(request, shown, status=status, changed_s=changed_s, headers=headers)
+
+
+def _all(
+    request: Request, state: State, row: int, *, shown: Mapping[str, Inventory], generation: int
+) -> Response:  # fmt: skip
+    value = {"resource_provider_generation": generation, "inventories": shown}
+    is_new = generation != state.providers.generation.each[row]
+    changed_s = state.now_s if is_new else state.providers.touched_s.each[row]
+    if shown or not request.wants(versions.CACHE_HEADERS):
+        return answer(request, value, changed_s=changed_s)
+    # Nothing has no date.
+    return answer(request, value, headers={"cache-control": "no-cache"})

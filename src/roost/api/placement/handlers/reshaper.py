@@ -1,0 +1,44 @@
+"""``/reshaper``: inventories move between providers, and the allocations on them with them."""
+
+from typing import Any
+
+from roost.api.placement import versions
+from roost.api.placement.allocation_schemas import UUID_KEY, consumers, newest
+from roost.api.placement.handlers.allocations import wishes_of
+from roost.api.placement.handlers.inventories import REPLACE
+from roost.api.placement.request import Request, Response, answer
+from roost.api.placement.versions import Version
+from roost.api.schema import Schema
+from roost.placement.current import Current
+from roost.placement.plans import Plan
+from roost.placement.reshapes import Offer, reshape
+
+
+def _schema(version: Version) -> Schema:
+    offered = {
+        "type": "object", "patternProperties": {UUID_KEY: REPLACE.document}, "minProperties": 1,
+        "additionalProperties": False,
+    }  # fmt: skip
+    return Schema(
+        {
+            "type": "object",
+            "properties": {"inventories": offered, "allocations": consumers(version, least=0)},
+            "required": ["inventories", "allocations"],
+            "additionalProperties": False,
+        }
+    )
+
+
+_SCHEMAS = {since: _schema(since) for since in (versions.RESHAPER, versions.MAPPINGS, versions.CONSUMER_TYPES)}
+
+
+def post(request: Request, current: Current) -> Plan[Response]:
+    """Let providers offer and consumers hold what the body says, all of it or nothing."""
+    body: dict[str, Any] = request.json(newest(_SCHEMAS, request.version))
+    offers = [
+        Offer(uuid=uuid, generation=each["resource_provider_generation"], inventories=each["inventories"])
+        for uuid, each in body["inventories"].items()
+    ]
+    wishes = wishes_of(body["allocations"], request.options)
+    writes = reshape(current, offers, wishes)
+    return Plan(writes=writes, answer=answer(request, status=204))

@@ -1,0 +1,76 @@
+"""``/resource_classes``: the names of what is counted."""
+
+from typing import Any
+
+from roost.api.placement import versions
+from roost.api.placement.request import Request, Response, answer
+from roost.api.schema import Schema
+from roost.errors import BadRequest
+from roost.placement import resource_classes
+from roost.placement.current import Current
+from roost.placement.plans import Plan
+
+_NAMED = Schema(
+    {
+        "type": "object",
+        "properties": {"name": {"type": "string", "pattern": "^CUSTOM_[A-Z0-9_]+$", "maxLength": 255}},
+        "required": ["name"],
+        "additionalProperties": False,
+    }
+)
+
+
+def list_classes(request: Request, current: Current) -> Response:
+    """List all classes."""
+    state = current.state
+    body = {"resource_classes": [_shown(request, name) for name in state.class_ids.names]}
+    return answer(request, body, changed_s=state.names_touched_s)
+
+
+def show(request: Request, current: Current) -> Response:
+    """Show one class."""
+    name = request.parameters["name"]
+    resource_classes.number_of(current.state, name)
+    return answer(request, _shown(request, name), changed_s=current.state.names_touched_s)
+
+
+def create(request: Request, current: Current) -> Plan[Response]:
+    """Create a class."""
+    name = request.json(_NAMED)["name"]
+    writes = resource_classes.creation(current, name)
+    return Plan(writes=writes, answer=answer(request, status=201, headers=_location(request, name)))
+
+
+def update(request: Request, current: Current) -> Response | Plan[Response]:
+    """See that a class is there; before 1.7, give it another name."""
+    name = request.parameters["name"]
+    if not request.wants(versions.RESOURCE_CLASS_IDEMPOTENT):
+        return _rename(request, current, name)
+    problem = _NAMED.problem({"name": name})
+    if problem is not None:
+        raise BadRequest(f"JSON does not validate: {problem}")
+    writes = resource_classes.ensuring(current, name)
+    if not writes:
+        return answer(request, status=204, headers=_location(request, name))
+    return Plan(writes=writes, answer=answer(request, status=201, headers=_location(request, name)))
+
+
+def _rename(request: Request, current: Current, name: str) -> Response | Plan[Response]:
+    new = request.json(_NAMED)["name"]
+    writes = resource_classes.renaming(current.state, name, to=new)
+    renamed = answer(request, _shown(request, new))
+    return Plan(writes=writes, answer=renamed) if writes else renamed
+
+
+def delete(request: Request, current: Current) -> Plan[Response]:
+    """Delete a class."""
+    writes = resource_classes.removal(current.state, request.parameters["name"])
+    return Plan(writes=writes, answer=answer(request, status=204))
+
+
+def _shown(request: Request, name: str) -> dict[str, Any]:
+    return {"name": name, "links": [{"rel": "self", "href": request.url(f"/resource_classes/{name}")}]}
+
+
+def _location(request: Request, name: str) -> dict[str, str]:
+    return request.location(f"/resource_classes/{name}")

@@ -1,0 +1,17 @@
+"""``/``: which versions there are."""
+
+from roost.api.placement.request import Request, Response, answer
+from roost.api.placement.versions import NEWEST, OLDEST
+from roost.placement.current import Current
+
+
+def versions_document(request: Request, current: Current) -> Response:
+    """Tell the versions, to anybody."""
+    version = {
+        "id": "v1.0",
+        "max_version": str(NEWEST),
+        "min_version": str(OLDEST),
+        "status": "CURRENT",
+        "links": [{"rel": "self", "href": ""}],
+    }
+    return answer(request, {"versions": [version]}, changed_s=current.state.now_s)

@@ -1,0 +1,117 @@
+"""``/traits``, and those that a provider wears."""
+
+from collections.abc import Sequence
+
+from roost.api.placement.request import Request, Response, answer
+from roost.api.schema import Schema
+from roost.errors import BadRequest
+from roost.placement import labels, traits
+from roost.placement.current import Current
+from roost.placement.plans import Plan
+from roost.placement.providers import row_of, row_to_read
+
+_LIST = Schema(
+    {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "associated": {"type": "string"}},
+        "additionalProperties": False,
+    }
+)
+_WEAR = Schema(
+    {
+        "type": "object",
+        "properties": {
+            "traits": {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 255}},
+            "resource_provider_generation": {"type": "integer"},
+        },
+        "required": ["traits", "resource_provider_generation"],
+        "additionalProperties": False,
+    }
+)
+
+
+def list_traits(request: Request, current: Current) -> Response:
+    """List traits, of some names, and such that are or are not worn."""
+    query = request.query(_LIST)
+    kind, value = _name_filter(query.get("name"))
+    found = traits.matching(
+        current.state,
+        names=value.split(",") if kind == "in" else None,
+        prefix=value if kind == "startswith" else None,
+        is_worn=_associated(query.get("associated")),
+    )
+    return answer(request, {"traits": found}, changed_s=current.state.names_touched_s)
+
+
+def _name_filter(text: str | None) -> tuple[str, str]:
+    if text is None:
+        return "", ""
+    kind, colon, value = text.partition(":")
+    if not colon:
+        raise BadRequest(
+            "Badly formatted name parameter. Expected name query string parameter in form: "
+            f'?name=[in|startswith]:[name1,name2|prefix]. Got: "{text}"'
+        )
+    return kind, value
+
+
+def _associated(text: str | None) -> bool | None:
+    if text is None:
+        return None
+    if text.lower() not in ("true", "false"):
+        raise BadRequest('The query parameter "associated" only accepts "true" or "false"')
+    return text.lower() == "true"
+
+
+def show(request: Request, current: Current) -> Response:
+    """Tell whether there is a trait."""
+    traits.number_of(current.state, request.parameters["name"])
+    return answer(request, status=204, changed_s=current.state.names_touched_s)
+
+
+def ensure(request: Request, current: Current) -> Response | Plan[Response]:
+    """See that a custom trait is there."""
+    name = request.parameters["name"]
+    writes = traits.ensuring(current, name)
+    headers, state = request.location(f"/traits/{name}"), current.state
+    if not writes:
+        return answer(request, status=204, headers=headers, changed_s=state.names_touched_s)
+    return Plan(writes=writes, answer=answer(request, status=201, headers=headers, changed_s=state.now_s))
+
+
+def delete(request: Request, current: Current) -> Plan[Response]:
+    """Delete a custom trait."""
+    writes = traits.removal(current.state, request.parameters["name"])
+    return Plan(writes=writes, answer=answer(request, status=204))
+
+
+def show_worn(request: Request, current: Current) -> Response:
+    """Show what a provider wears."""
+    state = current.state
+    row = row_to_read(state, request.parameters["uuid"])
+    generation, changed_s = state.providers.generation.each[row], state.providers.touched_s.each[row]
+    return _worn(request, labels.traits_of(state, row), generation=generation, changed_s=changed_s)
+
+
+def wear(request: Request, current: Current) -> Response | Plan[Response]:
+    """Replace what a provider wears."""
+    body = request.json(_WEAR)
+    state = current.state
+    row = row_of(state, request.parameters["uuid"])
+    names, generation = sorted(set(body["traits"])), state.providers.generation.each[row]
+    writes = labels.wearing(state, row, names=names, generation=body["resource_provider_generation"])
+    if not writes:
+        return _worn(request, names, generation=generation, changed_s=state.providers.touched_s.each[row])
+    return Plan(writes=writes, answer=_worn(request, names, generation=generation + 1, changed_s=state.now_s))
+
+
+def take_off(request: Request, current: Current) -> Response | Plan[Response]:
+    """Let a provider wear nothing."""
+    state = current.state
+    writes = labels.taking_off(state, row_of(state, request.parameters["uuid"]))
+    bare = answer(request, status=204)
+    return Plan(writes=writes, answer=bare) if writes else bare
+
+
+def _worn(request: Request, names: Sequence[str], *, generation: int, changed_s: float) -> Response:
+    return answer(request, {"traits": names, "resource_provider_generation": generation}, changed_s=changed_s)

@@ -1,0 +1,64 @@
+"""What is in use: of a provider, and of a project or user."""
+
+from typing import Any
+
+from roost.api.placement import versions
+from roost.api.placement.request import Request, Response, answer
+from roost.api.schema import Schema
+from roost.placement import usages
+from roost.placement.current import Current
+from roost.placement.providers import row_to_read
+
+_ID = {"type": "string", "minLength": 1, "maxLength": 255}
+_OWNER: dict[str, Any] = {
+    "type": "object",
+    "properties": {"project_id": _ID, "user_id": _ID},
+    "required": ["project_id"],
+    "additionalProperties": False,
+}
+_OWNED = Schema(_OWNER)
+_OWNED_BY_TYPE = Schema(
+    {
+        **_OWNER,
+        "properties": {
+            **_OWNER["properties"],
+            "consumer_type": {
+                "type": "string",
+                "pattern": "^[A-Z0-9_]+$|^all|^unknown$",
+                "minLength": 1,
+                "maxLength": 255,
+            },
+        },
+    }
+)
+_ALL = "all"  # in place of a type: all types as one
+
+
+def show(request: Request, current: Current) -> Response:
+    """Show what is in use of a provider."""
+    state = current.state
+    row = row_to_read(state, request.parameters["uuid"])
+    generation = state.providers.generation.each[row]
+    body = {"resource_provider_generation": generation, "usages": usages.of_provider(state, row)}
+    return answer(request, body, changed_s=state.now_s)
+
+
+def show_owned(request: Request, current: Current) -> Response:
+    """Show what a project, or one user of it, uses; from 1.38 by consumer type."""
+    state = current.state
+    has_types = request.wants(versions.CONSUMER_TYPES)
+    query = request.query(_OWNED_BY_TYPE if has_types else _OWNED)
+    found = usages.of_owner(state, query["project_id"], user_id=query.get("user_id"))
+    if not has_types:
+        shown: dict[str, Any] = usages.by_class(state, usages.total(found.values()))
+    else:
+        wanted = query.get("consumer_type")
+        if wanted == _ALL:
+            found = {_ALL: usages.total(found.values())} if found else {}
+        elif wanted is not None:
+            found = {wanted: found[wanted]} if wanted in found else {}
+        shown = {
+            name: {**usages.by_class(state, usage), "consumer_count": usage.consumer_count}
+            for name, usage in found.items()
+        }
+    return answer(request, {"usages": shown}, changed_s=state.now_s)

@@ -1,0 +1,132 @@
+"""What query strings ask for: amounts, traits and aggregates, in the forms of each version."""
+
+from collections.abc import Sequence
+
+from roost.api.placement import versions
+from roost.api.placement.request import Request
+from roost.errors import BadRequest
+from roost.model.names import uuid_bytes, uuid_text
+
+_AMOUNT_END = 2**63  # no database holds more
+_ANY_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
+_ANY = "in:"
+_NOT = "!"
+
+Sets = tuple[frozenset[str], ...]  # every set: at least one of its names
+
+
+def amounts(value: str) -> dict[str, int]:
+    """Return what ``CLASS:amount,…`` asks.
+
+    Raises:
+        BadRequest: it is not of that form, or an amount is none.
+    """
+    found = {}
+    for part in value.split(","):
+        name, colon, text = part.partition(":")
+        if not colon or ":" in text:
+            raise BadRequest(
+                "Badly formed resources parameter. Expected resources query string parameter in form: "
+                f"?resources=VCPU:2,MEMORY_MB:1024. Got: {part if value else 'empty string'}."
+            )
+        found[name] = _amount(name, text)
+    return found
+
+
+def _amount(name: str, text: str) -> int:
+    try:
+        amount = int(text)
+    except ValueError:
+        raise BadRequest(f"Requested resource {name} expected positive integer amount. Got: {text}.") from None
+    if amount < 1:
+        raise BadRequest(f"Requested resource {name} requires amount >= 1. Got: {amount}.")
+    if amount >= _AMOUNT_END:
+        raise BadRequest(f"Requested resource {name} requires amount <= {_AMOUNT_END - 1}. Got: {amount}.")
+    return amount
+
+
+def traits(request: Request, values: Sequence[str], *, key: str = "required") -> tuple[Sets, frozenset[str]]:
+    """Return the traits that are required and forbidden.
+
+    Args:
+        values: all of ``key``, in order; before several of them were known the last one counts.
+
+    Raises:
+        BadRequest: a name is empty, or the version does not know the form.
+    """
+    required: list[frozenset[str]] = []
+    forbidden: set[str] = set()
+    for value in values if request.wants(versions.ANY_TRAITS) else values[-1:]:
+        if value.startswith(_ANY):
+            required.append(_any_of(request, value, key))
+            continue
+        names = _names(request, value, key)
+        required += [frozenset({name}) for name in names if not name.startswith(_NOT)]
+        forbidden |= {name.lstrip(_NOT) for name in names if name.startswith(_NOT)}
+    return tuple(dict.fromkeys(required)), frozenset(forbidden)
+
+
+def _any_of(request: Request, value: str, key: str) -> frozenset[str]:
+    if not request.wants(versions.ANY_TRAITS):
+        raise _bad(f"The format '{_ANY_FORM}' only supported since microversion {versions.ANY_TRAITS}. Got: {value}")
+    names = [name.strip() for name in value.removeprefix(_ANY).split(",")]
+    if not all(names):
+        raise _bad(f"Expected '{key}' parameter value of the form: {_ANY_FORM}. Got an empty trait in: {value}")
+    if any(name.startswith(_NOT) for name in names):
+        raise _bad(f"The format '{_ANY_FORM}' does not support forbidden traits. Got: {value}")
+    return frozenset(names)
+
+
+def _names(request: Request, value: str, key: str) -> list[str]:
+    may_forbid = request.wants(versions.FORBIDDEN_TRAITS)
+    form = f"Expected '{key}' parameter value of the form: HW_CPU_X86_VMX,{_NOT if may_forbid else ''}CUSTOM_MAGIC"
+    names = [name.strip() for name in value.split(",")]
+    if not all(name.lstrip(_NOT) for name in names):
+        raise _bad(f"{form}. Got an empty trait in: {value}")
+    if not may_forbid and any(name.startswith(_NOT) for name in names):
+        raise _bad(f"{form}. Got: {value}")
+    return names
+
+
+def aggregates(request: Request, values: Sequence[str]) -> tuple[Sets, frozenset[str]]:
+    """Return the aggregates, by uuid, that a provider must and must not be in.
+
+    Args:
+        values: all of ``member_of``, in order.
+
+    Raises:
+        BadRequest: one is no uuid, or the version does not know the form.
+    """
+    if len(values) > 1 and not request.wants(versions.REPEATED_MEMBERSHIP):
+        raise BadRequest("Multiple member_of parameters are not supported")
+    required: list[frozenset[str]] = []
+    forbidden: set[str] = set()
+    for value in values:
+        uuids = _uuids(value)
+        if not value.startswith(_NOT):
+            required.append(uuids)
+        elif request.wants(versions.FORBIDDEN_AGGREGATES):
+            forbidden |= uuids
+        else:
+            raise BadRequest("Forbidden member_of parameters are not supported in the specified microversion")
+    return tuple(required), frozenset(forbidden)
+
+
+def _uuids(value: str) -> frozenset[str]:
+    named = value.removeprefix(_NOT)
+    if not named.startswith(_ANY) and "," in named:
+        raise BadRequest(
+            "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword using the valid "
+            f"microversion. Got: {value}"
+        )
+    found = set()
+    for text in named.removeprefix(_ANY).split(","):
+        body = uuid_bytes(text)
+        if body is None:
+            raise _bad(f"Expected 'member_of' parameter to contain valid UUID(s). Got: {text}")
+        found.add(uuid_text(body))
+    return frozenset(found)
+
+
+def _bad(text: str) -> BadRequest:
+    return BadRequest(f"Invalid query string parameters: {text}")

@@ -1,0 +1,181 @@
+"""A request and an answer of the Placement API, whatever carries them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from roost.api.accept import acceptable
+from roost.api.placement.options import DEFAULTS, Options
+from roost.api.placement.versions import CACHE_HEADERS, OLDEST, Version
+from roost.api.problems import Problem, VersionHeaders
+from roost.api.schema import Schema, decode
+from roost.errors import BadRequest
+from roost.placement.current import Current
+from roost.placement.plans import Plan
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who asks."""
+
+    user_id: str
+    project_id: str = ""
+    roles: frozenset[str] = frozenset()
+    is_system_scoped: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Request:
+    """What is asked. The way down fills in version, identity and parameters as it learns them."""
+
+    method: str
+    path: str  # below the mount prefix, decoded
+    query_string: str = ""  # as it came, a character a byte
+    headers: Mapping[str, str]  # names in lower case; of repeated ones the values joined by commas
+    body: bytes = b""
+    prefix: str = ""  # where the API is mounted: links and locations begin with it
+    host_url: str = ""  # scheme and host as the client named them, for locations
+    request_id: str = ""
+    is_mounted: bool = True  # whether the path is below the mount prefix at all
+    route: str = ""  # the path with the names of its parameters, once it is known
+    version: Version = OLDEST
+    identity: Identity | None = None
+    options: Options = DEFAULTS
+    parameters: Mapping[str, str] = field(default_factory=dict)  # of the path
+    _decoded: Any = None
+
+    def wants(self, version: Version) -> bool:
+        """Say whether the asked version has what came with another."""
+        return self.version >= version
+
+    def json(self, schema: Schema) -> Any:
+        """Return the body, held against a schema; read once, however often a plan is made.
+
+        Raises:
+            BadRequest: it is no JSON, or not what the schema asks.
+        """
+        if self._decoded is None:
+            self._decoded = decode(self.body, schema)
+        return self._decoded
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return the query string as names and values, in order, decoded.
+
+        Raises:
+            BadRequest: it is no UTF-8.
+        """
+        # Until its parts are told apart, every character stands for a byte.
+        found = parse_qsl(self.query_string.replace(";", "&"), keep_blank_values=True, encoding="latin-1")
+        try:
+            return [(_text(name), _text(value)) for name, value in found]
+        except UnicodeDecodeError as error:
+            raise BadRequest(f"Invalid query string parameters: {error}") from None
+
+    def query(self, schema: Schema) -> dict[str, str]:
+        """Return the last value of each name of the query string, held against a schema.
+
+        Raises:
+            BadRequest: a name is unknown, or a value not what the schema asks.
+        """
+        values = dict(self.pairs())
+        problem = schema.query_problem(values)
+        if problem is not None:
+            raise BadRequest(f"Invalid query string parameters: {problem}")
+        return values
+
+    def values(self, name: str) -> list[str]:
+        """Return all values of one name of the query string, in order."""
+        return [value for each, value in self.pairs() if each == name]
+
+    def url(self, path: str) -> str:
+        """Return the path of a link, below where the API is mounted."""
+        return self.prefix + path
+
+    def location(self, path: str) -> dict[str, str]:
+        """Return the header that says where something new is."""
+        return {"location": self.host_url + self.prefix + path}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What is answered."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Handler = Callable[[Request, Current], Response | Plan[Response]]
+
+
+def _text(raw: str) -> str:
+    return raw if raw.isascii() else raw.encode("latin-1").decode()
+
+
+def answer(
+    request: Request, value: object = None, *, status: int = 200, changed_s: float | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:  # fmt: skip
+    """Return an answer, as JSON if there is a value, with the headers that caches want.
+
+    Args:
+        changed_s: when the newest of what is shown changed, in seconds since the epoch; None: no such headers.
+        headers: more of them.
+    """
+    found: dict[str, str] = dict(headers or {})
+    body = b""
+    if value is not None:
+        body = value if isinstance(value, bytes) else msgspec.json.encode(value)
+        found["content-type"] = JSON
+    if changed_s is not None and request.wants(CACHE_HEADERS):
+        found["last-modified"] = formatdate(changed_s, usegmt=True)
+        found["cache-control"] = "no-cache"
+    return Response(status=status, body=body, headers=found)
+
+
+def require_json(request: Request) -> None:
+    """Refuse a body that is not declared to be JSON.
+
+    Raises:
+        Problem: 415.
+    """
+    header = request.headers.get("content-type") or "None"
+    declared = header.partition(";")[0]
+    if declared != JSON:
+        raise Problem(
+            415,
+            f"The media type {declared} is not supported, use application/json",
+            before=f"The request media type {header} is not supported by this server.\n",
+        )
+
+
+def require_reader(request: Request) -> None:
+    """Refuse to answer a client that does not read JSON.
+
+    Raises:
+        Problem: 406.
+    """
+    accept = request.headers.get("accept")
+    if accept and not acceptable(accept, [JSON]):
+        raise not_acceptable(request, "Only application/json is provided")
+
+
+def not_acceptable(
+    request: Request, text: str, *, more: Mapping[str, str] | None = None, version_headers: VersionHeaders = "all"
+) -> Problem:
+    """Return the problem of what a client does not take: a media type, or any version there is."""
+    accept = request.headers.get("accept")
+    wanted = JSON if accept in {None, "", "*/*"} else accept
+    before = f"The resource could not be generated that was acceptable to your browser\n(content of type {wanted}. "
+    return Problem(406, text, before=before, more=more, version_headers=version_headers)
+
+
+def newest(times: Sequence[float], now_s: float) -> float:
+    """Return the newest of some moments, or now if there is none."""
+    return max(times, default=now_s)

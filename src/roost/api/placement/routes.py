@@ -1,0 +1,218 @@
+"""What can be asked: every path with its methods, since when, under which policy, and who answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from roost.api.placement import versions
+from roost.api.placement.handlers import (
+    aggregates,
+    allocations,
+    candidates,
+    inventories,
+    providers,
+    reshaper,
+    resource_classes,
+    root,
+    traits,
+    usages,
+)
+from roost.api.placement.request import Handler
+from roost.api.placement.versions import Version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One method of one path."""
+
+    handler: Handler
+    policy: str | None  # None: open to everybody
+    since: Version = versions.OLDEST
+    # Whether the path is known, but not the method, before ``since``.
+    is_method_new: bool = False
+    # From which version on it neither shows nor reads anything, so that media types do not matter; None: none.
+    silent_since: Version | None = None
+    # Whether a wrong media type is told before that the route is newer than the asked version.
+    is_media_first: bool = False
+
+    def is_silent(self, version: Version) -> bool:
+        """Say whether it neither shows nor reads anything in a version."""
+        return self.silent_since is not None and version >= self.silent_since
+
+
+# In the order in which the header ``allow`` lists the methods.
+_TABLE: dict[str, dict[str, Route]] = {
+    "/": {"GET": Route(handler=root.versions_document, policy=None, silent_since=versions.OLDEST)},
+    "/resource_providers": {
+        "GET": Route(handler=providers.list_providers, policy="placement:resource_providers:list"),
+        "POST": Route(handler=providers.create, policy="placement:resource_providers:create"),
+    },
+    "/resource_providers/{uuid}": {
+        "GET": Route(handler=providers.show, policy="placement:resource_providers:show"),
+        "DELETE": Route(handler=providers.delete, policy="placement:resource_providers:delete"),
+        "PUT": Route(handler=providers.update, policy="placement:resource_providers:update"),
+    },
+    "/resource_providers/{uuid}/inventories": {
+        "GET": Route(handler=inventories.list_inventories, policy="placement:resource_providers:inventories:list"),
+        "POST": Route(handler=inventories.add, policy="placement:resource_providers:inventories:create"),
+        "PUT": Route(handler=inventories.replace, policy="placement:resource_providers:inventories:update"),
+        "DELETE": Route(
+            handler=inventories.clear,
+            policy="placement:resource_providers:inventories:delete",
+            since=versions.DELETE_INVENTORIES,
+            is_method_new=True,
+        ),
+    },
+    "/resource_providers/{uuid}/inventories/{resource_class}": {
+        "GET": Route(handler=inventories.show, policy="placement:resource_providers:inventories:show"),
+        "PUT": Route(handler=inventories.change, policy="placement:resource_providers:inventories:update"),
+        "DELETE": Route(handler=inventories.remove, policy="placement:resource_providers:inventories:delete"),
+    },
+    "/resource_providers/{uuid}/aggregates": {
+        "GET": Route(
+            handler=aggregates.show,
+            policy="placement:resource_providers:aggregates:list",
+            since=versions.AGGREGATES,
+            is_media_first=True,
+        ),
+        "PUT": Route(
+            handler=aggregates.replace,
+            policy="placement:resource_providers:aggregates:update",
+            since=versions.AGGREGATES,
+            is_media_first=True,
+        ),
+    },
+    "/resource_providers/{uuid}/traits": {
+        "GET": Route(
+            handler=traits.show_worn, policy="placement:resource_providers:traits:list", since=versions.TRAITS
+        ),
+        "PUT": Route(handler=traits.wear, policy="placement:resource_providers:traits:update", since=versions.TRAITS),
+        "DELETE": Route(
+            handler=traits.take_off, policy="placement:resource_providers:traits:delete", since=versions.TRAITS
+        ),
+    },
+    "/resource_providers/{uuid}/usages": {
+        "GET": Route(handler=usages.show, policy="placement:resource_providers:usages"),
+    },
+    "/resource_classes": {
+        "GET": Route(
+            handler=resource_classes.list_classes,
+            policy="placement:resource_classes:list",
+            since=versions.RESOURCE_CLASSES,
+        ),
+        "POST": Route(
+            handler=resource_classes.create,
+            policy="placement:resource_classes:create",
+            since=versions.RESOURCE_CLASSES,
+        ),
+    },
+    "/resource_classes/{name}": {
+        "GET": Route(
+            handler=resource_classes.show, policy="placement:resource_classes:show", since=versions.RESOURCE_CLASSES
+        ),
+        "PUT": Route(
+            handler=resource_classes.update,
+            policy="placement:resource_classes:update",
+            since=versions.RESOURCE_CLASSES,
+            silent_since=versions.RESOURCE_CLASS_IDEMPOTENT,
+        ),
+        "DELETE": Route(
+            handler=resource_classes.delete,
+            policy="placement:resource_classes:delete",
+            since=versions.RESOURCE_CLASSES,
+        ),
+    },
+    "/traits": {
+        "GET": Route(handler=traits.list_traits, policy="placement:traits:list", since=versions.TRAITS),
+    },
+    "/traits/{name}": {
+        "GET": Route(
+            handler=traits.show, policy="placement:traits:show", since=versions.TRAITS, silent_since=versions.TRAITS
+        ),
+        "PUT": Route(
+            handler=traits.ensure, policy="placement:traits:update", since=versions.TRAITS, silent_since=versions.TRAITS
+        ),
+        "DELETE": Route(handler=traits.delete, policy="placement:traits:delete", since=versions.TRAITS),
+    },
+    "/usages": {
+        "GET": Route(handler=usages.show_owned, policy="placement:usages", since=versions.USAGES_OF_PROJECTS),
+    },
+    "/resource_providers/{uuid}/allocations": {
+        "GET": Route(handler=allocations.list_of_provider, policy="placement:resource_providers:allocations:list"),
+    },
+    "/allocations": {
+        "POST": Route(
+            handler=allocations.replace_many, policy="placement:allocations:manage", since=versions.ALLOCATIONS_OF_MANY
+        ),
+    },
+    "/allocations/{consumer}": {
+        "GET": Route(handler=allocations.show, policy="placement:allocations:list"),
+        "PUT": Route(handler=allocations.replace, policy="placement:allocations:update"),
+        "DELETE": Route(handler=allocations.delete, policy="placement:allocations:delete"),
+    },
+    "/reshaper": {
+        "POST": Route(handler=reshaper.post, policy="placement:reshaper:reshape", since=versions.RESHAPER),
+    },
+    "/allocation_candidates": {
+        "GET": Route(
+            handler=candidates.list_candidates,
+            policy="placement:allocation_candidates:list",
+            since=versions.CANDIDATES,
+        ),
+    },
+}
+
+
+class _Node:
+    """One step of a path."""
+
+    __slots__ = ("fixed", "methods", "name", "parameter")
+
+    def __init__(self) -> None:
+        self.fixed: dict[str, _Node] = {}
+        self.name = ""  # of the parameter that may stand here
+        self.parameter: _Node | None = None
+        self.methods: Mapping[str, Route] | None = None
+
+
+def _grown(table: Mapping[str, Mapping[str, Route]]) -> _Node:
+    top = _Node()
+    for path, methods in table.items():
+        node = top
+        for step in path.split("/")[1:]:
+            if step.startswith("{"):
+                node.name = step[1:-1]
+                node.parameter = node.parameter or _Node()
+                node = node.parameter
+            else:
+                node = node.fixed.setdefault(step, _Node())
+        node.methods = methods
+    return top
+
+
+_TOP = _grown(_TABLE)
+_PATHS = {id(methods): path for path, methods in _TABLE.items()}
+
+
+def find(path: str) -> tuple[Mapping[str, Route], dict[str, str]] | None:
+    """Return the methods of a path, and the parameters in it; None: there is no such path."""
+    node, parameters = _TOP, dict[str, str]()
+    for step in (path or "/").split("/")[1:]:
+        fixed = node.fixed.get(step)
+        if fixed is not None:
+            node = fixed
+        elif node.parameter is not None and step:
+            parameters[node.name] = step
+            node = node.parameter
+        else:
+            return None
+    return None if node.methods is None else (node.methods, parameters)
+
+
+def path_of(methods: Mapping[str, Route]) -> str:
+    """Return the path that ``find`` found, with the names of its parameters."""
+    return _PATHS[id(methods)]
+
+
+def table() -> Mapping[str, Mapping[str, Route]]:
+    """Return every path with its methods."""
+    return _TABLE

@@ -1,0 +1,108 @@
+"""Every version number of the Placement API, by the name of what it brought."""
+
+from typing import NamedTuple
+
+
+class Version(NamedTuple):
+    """A microversion."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+def _v(minor: int) -> Version:
+    return Version(1, minor)
+
+
+OLDEST = _v(0)
+AGGREGATES = _v(1)
+RESOURCE_CLASSES = _v(2)
+PROVIDERS_BY_MEMBERSHIP = _v(3)
+PROVIDERS_BY_RESOURCES = _v(4)
+DELETE_INVENTORIES = _v(5)
+TRAITS = _v(6)
+RESOURCE_CLASS_IDEMPOTENT = _v(7)
+ALLOCATIONS_NAME_OWNERS = _v(8)
+USAGES_OF_PROJECTS = _v(9)
+CANDIDATES = _v(10)
+ALLOCATIONS_LINK = _v(11)
+ALLOCATIONS_BY_PROVIDER = _v(12)
+ALLOCATIONS_OF_MANY = _v(13)
+NESTED_PROVIDERS = _v(14)
+CACHE_HEADERS = _v(15)
+CANDIDATES_LIMIT = _v(16)
+CANDIDATES_BY_TRAITS = _v(17)
+PROVIDERS_BY_TRAITS = _v(18)
+AGGREGATES_WITH_GENERATION = _v(19)
+CREATED_PROVIDER_IN_BODY = _v(20)
+CANDIDATES_BY_MEMBERSHIP = _v(21)
+FORBIDDEN_TRAITS = _v(22)
+ERROR_CODES = _v(23)
+REPEATED_MEMBERSHIP = _v(24)
+GRANULAR_GROUPS = _v(25)
+ALL_MAY_BE_RESERVED = _v(26)
+ALL_CLASSES_IN_SUMMARIES = _v(27)
+CONSUMER_GENERATIONS = _v(28)
+NESTED_CANDIDATES = _v(29)
+RESHAPER = _v(30)
+CANDIDATES_IN_TREE = _v(31)
+FORBIDDEN_AGGREGATES = _v(32)
+TEXT_SUFFIXES = _v(33)
+MAPPINGS = _v(34)
+ROOT_REQUIRED = _v(35)
+SAME_SUBTREE = _v(36)
+RE_PARENTING = _v(37)
+CONSUMER_TYPES = _v(38)
+ANY_TRAITS = _v(39)
+NEWEST = ANY_TRAITS
+
+_SERVICE = "placement"
+# In the words that clients of the field know.
+_NO_MINOR = "Version.__new__() missing 1 required positional argument: 'minor'"
+
+
+class InvalidVersion(ValueError):
+    """The header asks for what is no version; the text says why."""
+
+
+class UnknownVersion(ValueError):
+    """The header asks for a version that there is not; the text is what it asks for."""
+
+
+def asked(header: str | None) -> Version:
+    """Return the version that a header asks for.
+
+    Args:
+        header: ``openstack-api-version``, all of that name joined by commas; None: there is none.
+
+    Raises:
+        InvalidVersion: it cannot be understood.
+        UnknownVersion: there is no such version.
+    """
+    text = None if header is None else _wanted(header)
+    if text is None:
+        return OLDEST
+    if text == "latest":
+        return NEWEST
+    try:
+        numbers = [int(part) for part in text.split(".", 1)]
+    except ValueError as error:
+        raise InvalidVersion(f"{text}; {error}") from None
+    if len(numbers) == 1:
+        raise InvalidVersion(f"{text}; {_NO_MINOR}")
+    found = Version(*numbers)
+    if not OLDEST <= found <= NEWEST:
+        raise UnknownVersion(text)
+    return found
+
+
+def _wanted(header: str) -> str | None:
+    """Return what is asked of this service: the last part that names it counts."""
+    for part in reversed(header.split(",")):
+        words = part.split(None, 1)
+        if len(words) == 2 and words[0].lower() == _SERVICE:
+            return words[1].strip()
+    return None

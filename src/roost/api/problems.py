@@ -1,0 +1,133 @@
+"""Every error as HTTP: the one table of status codes, and the forms in which an error is told."""
+
+import html
+import json
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Literal
+
+from roost import errors
+
+# The first sentence of each status, and how the rest follows: the words of WebOb, which clients of this field match
+# on. In the second form nothing stands behind the text.
+_BEFORE = {
+    400: "The server could not comply with the request since it is either malformed or otherwise incorrect.",
+    401: "This server could not verify that you are authorized to access the document you requested. "
+    "Either you supplied the wrong credentials (e.g., bad password), or your browser does not understand how "
+    "to supply the credentials required.",
+    403: "Access was denied to this resource.",
+    404: "The resource could not be found.",
+    408: "The server has waited too long for the request to be sent by the client.",
+    409: "There was a conflict when trying to complete your request.",
+    413: "The body of your request was too large for this server.",
+    414: "The request URI was too long for this server.",
+    431: "The request headers were too large for this server.",
+    500: "The server has either erred or is incapable of performing the requested operation.",
+    503: "The server is currently unavailable. Please try again at a later time.",
+}
+_STATUSES: tuple[tuple[type[errors.RoostError], int], ...] = (
+    (errors.BadRequest, 400),
+    (errors.NotFound, 404),
+    (errors.Conflict, 409),
+    (errors.NoValidHost, 409),
+    (errors.Unavailable, 503),
+)
+_BREAK = re.compile(r"<br\s*/?>")
+_TAG = re.compile(r"<!--.*?-->|<[^>]*>")
+
+# What the headers of an answer tell of versions: the one that was asked and that answers vary with it; the one that
+# was asked; nothing, since none is known yet. Caches and clients of the field know these three.
+VersionHeaders = Literal["all", "version", "none"]
+
+
+class Problem(errors.RoostError):
+    """An answer that is an error, where only HTTP knows of it.
+
+    Args:
+        status: of HTTP.
+        text: what is wrong, without the sentence that every answer of that status begins with.
+        code: one of the field's error codes; empty: the default one.
+        before: the beginning of the answer, where the status does not decide it; then nothing follows the text.
+        headers: more of them.
+        more: more members of the error, where it is told as JSON.
+        version_headers: what the headers tell of versions.
+    """
+
+    def __init__(
+        self, status: int, text: str = "", *, code: str = "", before: str | None = None,
+        headers: Mapping[str, str] | None = None, more: Mapping[str, str] | None = None,
+        version_headers: VersionHeaders = "all",
+    ) -> None:  # fmt: skip
+        self.status, self.text, self.code, self.before = status, text, code, before
+        self.headers: Mapping[str, str] = headers or {}
+        self.more: Mapping[str, str] = more or {}
+        self.version_headers: VersionHeaders = version_headers
+        super().__init__(text)
+
+
+def problem_of(error: Exception) -> Problem:
+    """Return what an error is in HTTP; one that nobody raised on purpose says nothing of itself."""
+    if isinstance(error, Problem):
+        return error
+    for kind, status in _STATUSES:
+        if isinstance(error, kind):
+            headers: VersionHeaders = "version" if kind is errors.NotFound else "all"
+            return Problem(status, str(error), code=error.code, version_headers=headers)
+    return Problem(500)
+
+
+def title_of(status: int) -> str:
+    """Return the name of a status."""
+    return HTTPStatus(status).phrase.replace("Content Too Large", "Request Entity Too Large")
+
+
+def as_json(problem: Problem, *, request_id: str, has_code: bool) -> bytes:
+    """Return an error as programs read it.
+
+    Args:
+        request_id: of the request that it answers.
+        has_code: whether error codes are known in the version that was asked.
+    """
+    status = problem.status
+    if status == HTTPStatus.UNAUTHORIZED:
+        message = _marked(problem, is_escaped=True)
+        told: dict[str, object] = {
+            "message": message, "code": f"{int(status)} {title_of(status)}", "title": title_of(status),
+        }  # fmt: skip
+        return json.dumps(told).encode()
+    told = {"status": status, "title": title_of(status), "detail": detail_of(problem)}
+    if has_code:
+        told["code"] = problem.code or "placement.undefined_code"
+    told["request_id"] = request_id
+    return json.dumps({"errors": [{**told, **problem.more}]}).encode()
+
+
+def as_html(problem: Problem) -> bytes:
+    """Return a page for people."""
+    status = f"{problem.status} {title_of(problem.status)}"
+    page = (
+        f"<html>\n <head>\n  <title>{status}</title>\n </head>\n <body>\n  <h1>{status}</h1>\n"
+        f"  {_marked(problem, is_escaped=True)}\n </body>\n</html>"
+    )
+    return page.encode("ascii", "xmlcharrefreplace")
+
+
+def as_text(problem: Problem) -> bytes:
+    """Return plain text."""
+    return f"{problem.status} {title_of(problem.status)}\n\n{detail_of(problem)}".encode(errors="backslashreplace")
+
+
+def detail_of(problem: Problem) -> str:
+    """Return what is wrong as clients read it: one text, without marks and line ends."""
+    one_line = _marked(problem, is_escaped=False).replace("\n", " ").replace("\r", "")
+    return _TAG.sub("", _BREAK.sub("\n", one_line))
+
+
+def _marked(problem: Problem, *, is_escaped: bool) -> str:
+    text, before = problem.text, problem.before
+    after = "" if before is not None else "\n\n"
+    before = _BEFORE.get(problem.status, title_of(problem.status)) if before is None else before
+    if is_escaped:
+        text, before = html.escape(text), html.escape(before)
+    return f"{before}<br /><br />\n{text}{after}"

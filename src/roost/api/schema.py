@@ -1,0 +1,121 @@
+"""Bodies and query strings held against their JSON Schema: quick to accept, exact in what is wrong."""
+
+import json
+from typing import Any
+
+import jsonschema
+import jsonschema_rs
+import msgspec
+
+from roost.errors import BadRequest
+from roost.model.names import uuid_bytes
+
+# Of all formats only uuids occur. In a body they may be spelt in every way there is; in a query string they have
+# their dashes.
+_LENIENT = jsonschema.FormatChecker(formats=())
+_STRICT = jsonschema.FormatChecker(formats=("uuid",))
+
+
+def _is_uuid(value: object) -> bool:
+    return not isinstance(value, str) or uuid_bytes(value) is not None
+
+
+def _is_dashed_uuid(value: object) -> bool:
+    return bool(_STRICT.conforms(value, "uuid"))
+
+
+_LENIENT.checks("uuid")(_is_uuid)
+
+
+class Schema:
+    """One schema, compiled.
+
+    The compiled one accepts; where it does not, the slow one decides, and its message is the answer, because
+    clients match on those.
+
+    Args:
+        document: a JSON Schema whose keys stand in the order in which an error shows them.
+    """
+
+    __slots__ = ("_document", "_of_body", "_of_query")
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document = document
+        self._of_body: _Compiled | None = None
+        self._of_query: _Compiled | None = None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The schema as it was given."""
+        return self._document
+
+    def problem(self, value: object) -> str | None:
+        """Return what is wrong with a body, in the words of the library ``jsonschema``; None: nothing."""
+        if self._of_body is None:
+            self._of_body = _Compiled(self._document, _LENIENT, _is_uuid)
+        return self._of_body.problem(value)
+
+    def query_problem(self, values: dict[str, str]) -> str | None:
+        """Return what is wrong with a query string, likewise."""
+        if self._of_query is None:
+            self._of_query = _Compiled(self._document, _STRICT, _is_dashed_uuid)
+        return self._of_query.problem(values)
+
+
+class _Compiled:
+    """A schema as both libraries have it."""
+
+    __slots__ = ("_quick", "_slow")
+
+    def __init__(self, document: dict[str, Any], formats: Any, is_uuid: Any) -> None:
+        self._quick = jsonschema_rs.validator_for(document, validate_formats=True, formats={"uuid": is_uuid})
+        self._slow = jsonschema.Draft202012Validator(document, format_checker=formats)
+
+    def problem(self, value: object) -> str | None:
+        try:
+            if self._quick.is_valid(value):
+                return None
+        except ValueError:
+            pass  # Halves of characters, and numbers beyond all bounds, are the slow one's.
+        try:
+            error = jsonschema.exceptions.best_match(self._slow.iter_errors(value))
+            return None if error is None else str(error)
+        except RecursionError:
+            return "it is nested too deeply"
+
+
+def decode(body: bytes, schema: Schema) -> Any:
+    """Read a JSON body.
+
+    Raises:
+        BadRequest: it is no JSON, not what the schema asks, or holds text that no database keeps.
+    """
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        value = _slow_decode(body)
+    problem = schema.problem(value)
+    if problem is not None:
+        raise BadRequest(f"JSON does not validate: {problem}")
+    # Only written as an escape can a text hold what is refused here.
+    if b"\\u" in body and not _is_storable(value):
+        raise BadRequest("JSON does not validate: a text holds a NUL or half of a surrogate pair")
+    return value
+
+
+def _slow_decode(body: bytes) -> Any:
+    """Read JSON as Python does: with its messages, and with numbers that JSON does not have."""
+    try:
+        return json.loads(body.decode())
+    except ValueError as error:
+        raise BadRequest(f"Malformed JSON: {error}") from None
+    except RecursionError:
+        raise BadRequest("Malformed JSON: it is nested too deeply") from None
+
+
+def _is_storable(value: object) -> bool:
+    if isinstance(value, str):
+        return "\0" not in value and not any("\ud800" <= letter <= "\udfff" for letter in value)
+    if isinstance(value, dict):
+        return all(_is_storable(key) and _is_storable(each) for key, each in value.items())
+    return not isinstance(value, list) or all(map(_is_storable, value))

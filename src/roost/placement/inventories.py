@@ -1,0 +1,212 @@
+"""What providers offer comes, changes and goes: what each act writes, planned on the columns."""
+
+import math
+from collections.abc import Iterable, Mapping
+
+from roost.engine.state import State
+from roost.errors import BadRequest, Conflict, NotFound
+from roost.model.journal import InventoryRow, PutInventories, Write
+from roost.model.names import AMOUNT_MAX
+from roost.model.provider import Inventory
+
+_CONFLICT = "placement.concurrent_update"
+_IN_USE = "placement.inventory.inuse"
+
+
+def inventory_of(
+    record: Mapping[str, float], *, resource_class: str, provider_uuid: str, may_reserve_all: bool, act: str
+) -> Inventory:  # fmt: skip
+    """Return an inventory as it is meant, with the defaults of what is left out.
+
+    Args:
+        record: whole numbers within the bounds of the schema, but for the ratio.
+        may_reserve_all: whether nothing need be left.
+        act: what was to be done, for the error: create or update.
+
+    Raises:
+        BadRequest: nothing, or less than nothing, would be left.
+    """
+    total, reserved = int(record["total"]), int(record.get("reserved", 0))
+    ratio = float(record.get("allocation_ratio", 1.0))
+    problem = (
+        f"Unable to {act} inventory for resource provider {provider_uuid}: "
+        f"Invalid inventory for '{resource_class}' on resource provider '{provider_uuid}'."
+    )
+    if not math.isfinite(ratio):
+        raise BadRequest(f"{problem} The allocation ratio is no number.")
+    capacity = int((total - reserved) * ratio)
+    if not may_reserve_all and capacity <= 0:
+        raise BadRequest(f"{problem} The reserved value is greater than or equal to total.")
+    # Less than nothing twice is much in arithmetic alone.
+    if capacity < 0 or reserved > total:
+        raise BadRequest(f"{problem} The reserved value is greater than total.")
+    if ratio < 0:
+        raise BadRequest(f"{problem} The allocation ratio is less than 0.")
+    return Inventory(
+        total=total, reserved=reserved, min_unit=int(record.get("min_unit", 1)),
+        max_unit=int(record.get("max_unit", AMOUNT_MAX)), step_size=int(record.get("step_size", 1)),
+        allocation_ratio=ratio,
+    )  # fmt: skip
+
+
+def offered(state: State, row: int) -> dict[str, Inventory]:
+    """Return all inventories of a provider by resource class."""
+    return {state.class_ids.name_of(class_id): _one(state, class_id, row) for class_id in _class_ids(state, row)}
+
+
+def offered_one(state: State, row: int, resource_class: str) -> Inventory | None:
+    """Return one of them, or None."""
+    class_id = _offered_id(state, row, resource_class)
+    return None if class_id is None else _one(state, class_id, row)
+
+
+def check_generation(state: State, row: int, expected: int) -> None:
+    """Refuse a change by somebody who did not see the last one.
+
+    Raises:
+        Conflict: the provider has another generation.
+    """
+    if state.providers.generation.each[row] != expected:
+        raise Conflict("resource provider generation conflict", code=_CONFLICT)
+
+
+def replaced(state: State, row: int, inventories: Mapping[str, Inventory]) -> tuple[Write, ...]:
+    """Plan that a provider offers this and nothing else.
+
+    Raises:
+        BadRequest: a resource class is not known.
+        Conflict: somebody holds something of a class that would go.
+    """
+    rows = []
+    for name, inventory in inventories.items():
+        class_id = state.class_ids.id_of(name)
+        if class_id is None:
+            raise unknown_class(state, row, name)
+        rows.append(row_of(class_id, inventory))
+    kept = {each.class_id for each in rows}
+    used = _used(state, row, (class_id for class_id in _class_ids(state, row) if class_id not in kept))
+    if used:
+        raise Conflict(f"update conflict: {used}", code=_IN_USE)
+    return _writes(state, row, rows)
+
+
+def unknown_class(state: State, row: int, name: str) -> BadRequest:
+    """Return the error of a class that is not known among all that a provider is to offer."""
+    uuid = state.providers.uuids[row]
+    return BadRequest(
+        f"Unknown resource class in inventory for resource provider {uuid}: No such resource class {name}."
+    )
+
+
+def added(state: State, row: int, *, resource_class: str, inventory: Inventory) -> tuple[Write, ...]:
+    """Plan that a provider offers one class more.
+
+    Raises:
+        BadRequest: the class is not known.
+        Conflict: the provider offers it already.
+    """
+    class_id = state.class_ids.id_of(resource_class)
+    if class_id is None:
+        uuid = state.providers.uuids[row]
+        raise BadRequest(
+            f"Unable to create inventory for resource provider {uuid}: No such resource class {resource_class}."
+        )
+    if class_id in _class_ids(state, row):
+        raise Conflict(f"Update conflict: an inventory of class {resource_class} exists already", code=_CONFLICT)
+    return _writes(state, row, [*rows_of(state, row), row_of(class_id, inventory)])
+
+
+def changed(state: State, row: int, *, resource_class: str, inventory: Inventory) -> tuple[Write, ...]:
+    """Plan that a provider offers something else of one class.
+
+    Raises:
+        NotFound: the class is not known.
+        BadRequest: the provider does not offer it.
+    """
+    if resource_class not in state.class_ids:
+        raise NotFound("resource class", resource_class, message=f"No such resource class {resource_class}.")
+    class_id = _offered_id(state, row, resource_class)
+    if class_id is None:
+        raise BadRequest(
+            f"No inventory record with resource class for resource provider {state.providers.uuids[row]}: "
+            f"No inventory of class {resource_class} found."
+        )
+    others = [each for each in rows_of(state, row) if each.class_id != class_id]
+    return _writes(state, row, [*others, row_of(class_id, inventory)])
+
+
+def removed(state: State, row: int, resource_class: str) -> tuple[Write, ...]:
+    """Plan that a provider offers nothing of one class any more.
+
+    Raises:
+        NotFound: it does not offer it.
+        Conflict: somebody holds something of it.
+    """
+    class_id = _offered_id(state, row, resource_class)
+    if class_id is None:
+        problem = f"No inventory of class {resource_class} found for delete"
+        is_known = resource_class in state.class_ids
+        reason = problem if is_known else f"No such resource class {resource_class}."
+        raise NotFound("inventory", resource_class, message=f"{problem}: {reason}")
+    used = _used(state, row, [class_id])
+    if used:
+        raise Conflict(f"Unable to delete inventory of class {resource_class}: {used}", code=_CONFLICT)
+    return _writes(state, row, [each for each in rows_of(state, row) if each.class_id != class_id])
+
+
+def cleared(state: State, row: int) -> tuple[Write, ...]:
+    """Plan that a provider offers nothing any more.
+
+    Raises:
+        Conflict: somebody holds something of it.
+    """
+    used = _used(state, row, _class_ids(state, row))
+    if used:
+        raise Conflict(used, code=_IN_USE)
+    return _writes(state, row, [])
+
+
+def _writes(state: State, row: int, rows: list[InventoryRow]) -> tuple[Write, ...]:
+    providers = state.providers
+    return (PutInventories(providers.ids[row], providers.generation.each[row], rows),)
+
+
+def _used(state: State, row: int, class_ids: Iterable[int]) -> str:
+    """Say which of some classes are in use on a provider; nothing if none is."""
+    names = [
+        state.class_ids.name_of(class_id) for class_id in class_ids if state.classes[class_id].used.each[row]
+    ]  # fmt: skip
+    if not names:
+        return ""
+    return f"Inventory for '{', '.join(names)}' on resource provider '{state.providers.uuids[row]}' in use."
+
+
+def _class_ids(state: State, row: int) -> list[int]:
+    return sorted(class_id for class_id, columns in state.classes.items() if row in columns.holders)
+
+
+def _offered_id(state: State, row: int, resource_class: str) -> int | None:
+    class_id = state.class_ids.id_of(resource_class)
+    return class_id if class_id is not None and row in state.inventory(class_id).holders else None
+
+
+def rows_of(state: State, row: int) -> list[InventoryRow]:
+    """Return all inventories of a provider as they are written."""
+    return [row_of(class_id, _one(state, class_id, row)) for class_id in _class_ids(state, row)]
+
+
+def _one(state: State, class_id: int, row: int) -> Inventory:
+    columns = state.classes[class_id]
+    return Inventory(
+        total=columns.total.each[row], reserved=columns.reserved.each[row], min_unit=columns.min_unit.each[row],
+        max_unit=columns.max_unit.each[row], step_size=columns.step_size.each[row],
+        allocation_ratio=columns.ratio.each[row],
+    )  # fmt: skip
+
+
+def row_of(class_id: int, inventory: Inventory) -> InventoryRow:
+    """Return an inventory as it is written."""
+    return InventoryRow(
+        class_id, inventory.total, inventory.reserved, inventory.min_unit, inventory.max_unit, inventory.step_size,
+        inventory.allocation_ratio,
+    )  # fmt: skip

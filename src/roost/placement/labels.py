@@ -1,0 +1,83 @@
+"""Providers wear traits and are in aggregates: what each act writes, planned on the columns."""
+
+from collections.abc import Sequence
+
+from roost.engine.state import State
+from roost.errors import BadRequest, Conflict
+from roost.model.journal import PutAggregate, PutMembership, PutTraits, Write
+from roost.model.names import uuid_bytes
+from roost.placement.current import Current
+
+
+def traits_of(state: State, row: int) -> list[str]:
+    """Return what a provider wears, in the order in which the traits came to be."""
+    return [state.trait_ids.name_of(number) for number in sorted(state.traits.labels_of(row))]
+
+
+def wearing(state: State, row: int, *, names: Sequence[str], generation: int) -> tuple[Write, ...]:
+    """Plan what a provider wears; where it wears just that, nothing is to be written, and no generation rises.
+
+    Args:
+        generation: of the provider, as the client knows it.
+
+    Raises:
+        Conflict: the provider has another generation.
+        BadRequest: there is no such trait.
+    """
+    _check_generation(state, row, generation)
+    missing = state.trait_ids.missing(names)
+    if missing:
+        raise BadRequest(f"No such trait {', '.join(missing)}")
+    return _worn(state, row, {number for name in names if (number := state.trait_ids.id_of(name)) is not None})
+
+
+def taking_off(state: State, row: int) -> tuple[Write, ...]:
+    """Plan that a provider wears nothing; where that is so already, nothing is to be written."""
+    return _worn(state, row, set())
+
+
+def _worn(state: State, row: int, numbers: set[int]) -> tuple[Write, ...]:
+    if numbers == state.traits.labels_of(row):
+        return ()
+    return (PutTraits(state.providers.ids[row], state.providers.generation.each[row], sorted(numbers)),)
+
+
+def aggregates_of(state: State, row: int) -> list[str]:
+    """Return the aggregates that a provider is in, in the order in which they came to be."""
+    return [state.aggregates.name_of(number) for number in sorted(state.membership.labels_of(row))]
+
+
+def joining(current: Current, row: int, *, uuids: Sequence[str], generation: int | None) -> tuple[Write, ...]:
+    """Plan the aggregates that a provider is in; those that are new come to be.
+
+    Args:
+        uuids: in the spelling that is kept, each once.
+        generation: of the provider, as the client knows it; None: any will do, and it does not rise.
+
+    Raises:
+        Conflict: the provider has another generation.
+    """
+    state = current.state
+    if generation is not None:
+        _check_generation(state, row, generation)
+    writes: list[Write] = []
+    numbers = []
+    for uuid in uuids:
+        number = state.aggregates.id_of(uuid)
+        if number is None:
+            body = uuid_bytes(uuid)
+            assert body is not None, uuid
+            number = current.new_id("aggregate")
+            writes.append(PutAggregate(number, body, "", {}, 0))
+        numbers.append(number)
+    known = state.providers.generation.each[row]
+    writes.append(PutMembership(state.providers.ids[row], known, sorted(numbers), raises=generation is not None))
+    return tuple(writes)
+
+
+def _check_generation(state: State, row: int, generation: int) -> None:
+    if generation != state.providers.generation.each[row]:
+        raise Conflict(
+            "Resource provider's generation already changed. Please update the generation and try again.",
+            code="placement.concurrent_update",
+        )

@@ -1,0 +1,82 @@
+"""Names and their numbers: which are standard, and how new ones get theirs."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from roost.errors import BadRequest, Unavailable
+from roost.model import names
+from roost.model.journal import Item, PutSymbol
+from roost.placement.current import FIRST_NUMBERS, Current
+
+# Names are numbered anew when other processes were faster with a number.
+_ROUNDS = 8
+
+_FORMS: dict[str, tuple[Callable[[str], bool], str]] = {
+    "resource_class": (names.is_resource_class, "is neither a standard resource class nor CUSTOM_[A-Z0-9_]+"),
+    "trait": (names.is_trait, "is neither a standard trait nor CUSTOM_[A-Z0-9_]+"),
+    "consumer_type": (names.is_consumer_type, "is no consumer type: 1..255 of A-Z, 0-9 and _"),
+}
+
+
+def check(kind: str, wanted: Iterable[str]) -> None:
+    """Refuse a name that is neither standard nor a well-formed one of its kind.
+
+    Raises:
+        BadRequest: there is one.
+    """
+    is_one, problem = _FORMS[kind]
+    for name in wanted:
+        if not is_one(name):
+            raise BadRequest(f"{name!r} {problem}")
+
+
+def missing_standard(classes: Collection[str], traits: Collection[str], *, highest_trait: int) -> list[PutSymbol]:
+    """Return the standard resource classes and traits that a database lacks, with their numbers.
+
+    Args:
+        classes, traits: the names that it has.
+        highest_trait: the highest number that it ever gave to a trait; 0: none.
+    """
+    new_classes = [
+        PutSymbol("resource_class", number, name)
+        for number, name in enumerate(names.standard_resource_classes(), start=1)
+        if name not in classes
+    ]
+    new_traits = sorted(name for name in names.standard_traits() if name not in traits)
+    after = max(FIRST_NUMBERS["trait"], highest_trait) + 1
+    return [*new_classes, *(PutSymbol("trait", number, name) for number, name in enumerate(new_traits, start=after))]
+
+
+def install_standard(current: Current) -> None:
+    """Give the standard names their numbers, where a database lacks them."""
+    for _ in range(_ROUNDS):
+        state = current.state
+        missing = missing_standard(set(state.class_ids), set(state.trait_ids), highest_trait=state.trait_ids.highest)
+        if not missing:
+            return
+        # Another process may be at it too: each has what the other was faster with.
+        current.commit([Item(writes=(write,)) for write in missing])
+
+
+def ensure(current: Current, wanted: Mapping[str, Iterable[str]]) -> None:
+    """Give names that are new their numbers.
+
+    Args:
+        wanted: names by kind.
+
+    Raises:
+        BadRequest: a name is neither standard nor well formed, or no number is left.
+        Unavailable: other processes were faster, again and again.
+    """
+    for _ in range(_ROUNDS):
+        writes = _numbered(current, wanted)
+        # Who is refused has read meanwhile what others named.
+        if not writes or current.commit([Item(writes=tuple(writes))])[0] is None:
+            return
+    raise Unavailable("other processes give names their numbers all the time; try again")
+
+
+def _numbered(current: Current, wanted: Mapping[str, Iterable[str]]) -> list[PutSymbol]:
+    new = {kind: current.state.symbols(kind).missing(each) for kind, each in wanted.items()}
+    for kind, each in new.items():
+        check(kind, each)
+    return [PutSymbol(kind, current.new_symbol(kind), name) for kind, each in new.items() for name in each]

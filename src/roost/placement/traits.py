@@ -1,0 +1,82 @@
+"""Traits are named: what each act writes, planned on the columns."""
+
+import re
+from collections.abc import Sequence
+
+from roost.engine.state import State
+from roost.errors import BadRequest, Conflict, NotFound
+from roost.model.journal import DropSymbol, PutSymbol, Write
+from roost.model.names import is_trait, standard_traits
+from roost.placement.current import Current
+
+_KIND = "trait"
+
+
+def number_of(state: State, name: str) -> int:
+    """Return the number of a trait.
+
+    Raises:
+        NotFound: there is none of that name.
+    """
+    number = state.trait_ids.id_of(name)
+    if number is None:
+        raise NotFound("trait", name, message=f"No such trait(s): {name}.")
+    return number
+
+
+def matching(
+    state: State, *, names: Sequence[str] | None = None, prefix: str | None = None, is_worn: bool | None = None
+) -> Sequence[str]:
+    """Return names of traits, in the order in which they came to be.
+
+    Args:
+        names: only these; None: any.
+        prefix: what a name begins with, as a pattern of SQL: case does not matter, ``_`` is any character and ``%``
+            any text; None: anything.
+        is_worn: whether a provider wears the trait; None: either.
+    """
+    found: Sequence[str] = state.trait_ids.names
+    if names is not None:
+        wanted = set(names)
+        found = [name for name in found if name in wanted]
+    if prefix is not None:
+        pattern = re.compile(_as_expression(prefix), re.IGNORECASE | re.DOTALL)
+        found = [name for name in found if pattern.match(name)]
+    if is_worn is not None:
+        worn = state.traits.worn()
+        found = [name for name in found if (state.trait_ids.id_of(name) in worn) is is_worn]
+    return found
+
+
+def _as_expression(prefix: str) -> str:
+    return "".join({"%": ".*", "_": "."}.get(letter) or re.escape(letter) for letter in prefix)
+
+
+def ensuring(current: Current, name: str) -> tuple[Write, ...]:
+    """Plan that a custom trait is there; nothing is to be written where it is.
+
+    Raises:
+        BadRequest: the name is none of a custom trait.
+    """
+    if not is_trait(name) or name in standard_traits():
+        raise BadRequest(
+            "The trait is invalid. A valid trait must be no longer than 255 characters, start with the prefix "
+            '"CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"'
+        )
+    return () if name in current.state.trait_ids else (PutSymbol(_KIND, current.new_symbol(_KIND), name),)
+
+
+def removal(state: State, name: str) -> tuple[Write, ...]:
+    """Plan the end of a trait that nobody wears.
+
+    Raises:
+        NotFound: there is no such trait.
+        BadRequest: it is a standard one.
+        Conflict: a provider wears it.
+    """
+    number = number_of(state, name)
+    if name in standard_traits():
+        raise BadRequest(f"Cannot delete standard trait {name}.")
+    if number in state.traits.worn():
+        raise Conflict(f"The trait {name} is in use by a resource provider.")
+    return (DropSymbol(_KIND, number),)

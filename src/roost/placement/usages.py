@@ -1,0 +1,64 @@
+"""What is in use: of one provider from the columns, of a project from what its consumers hold."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from roost.engine.state import Holder, State
+from roost.model.journal import CLASS_BITS
+
+UNKNOWN = "unknown"  # the type of consumers that nobody gave one
+_CLASS_MASK = (1 << CLASS_BITS) - 1
+
+
+def of_provider(state: State, row: int) -> dict[str, int]:
+    """Return the amount in use by resource class, of each that a provider offers."""
+    return {
+        state.class_ids.name_of(number): columns.used.each[row]
+        for number, columns in sorted(state.classes.items())
+        if row in columns.holders
+    }
+
+
+@dataclass(slots=True)
+class Usage:
+    """What some consumers hold together."""
+
+    consumer_count: int = 0
+    amounts: Counter[int] = field(default_factory=Counter)  # by number of the resource class
+
+
+def of_owner(state: State, project_id: str, *, user_id: str | None = None) -> Mapping[str, Usage]:
+    """Return what the consumers of a project hold, by consumer type.
+
+    Args:
+        user_id: of this user only; None: of everybody.
+    """
+    usages: dict[int, Usage] = {}
+    for holder in _holders(state, project_id, user_id):
+        usage = usages.setdefault(holder.type_id, Usage())
+        usage.consumer_count += 1
+        for inventory_id, amount in holder.takes:
+            usage.amounts[inventory_id & _CLASS_MASK] += amount
+    types = state.consumer_types
+    return {types.name_of(number) if number else UNKNOWN: usage for number, usage in sorted(usages.items())}
+
+
+def _holders(state: State, project_id: str, user_id: str | None) -> Iterable[Holder]:
+    for holder in state.consumers().of_project(project_id):
+        if user_id is None or holder.user_id == user_id:
+            yield holder
+
+
+def total(usages: Iterable[Usage]) -> Usage:
+    """Return what all hold together."""
+    found = Usage()
+    for usage in usages:
+        found.consumer_count += usage.consumer_count
+        found.amounts.update(usage.amounts)
+    return found
+
+
+def by_class(state: State, usage: Usage) -> dict[str, int]:
+    """Return the amounts of a usage by the name of the resource class."""
+    return {state.class_ids.name_of(number): amount for number, amount in sorted(usage.amounts.items())}

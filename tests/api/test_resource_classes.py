@@ -1,0 +1,116 @@
+import pytest
+
+from tests.stocking import offer, provider
+
+
+def names(api, **options):
+    return [each["name"] for each in api.get("/resource_classes", **options).json["resource_classes"]]
+
+
+def test_the_standard_classes_are_there_from_the_beginning(api):
+    assert names(api)[:3] == ["VCPU", "MEMORY_MB", "DISK_GB"]
+    shown = api.get("/resource_classes/VCPU")
+    assert shown.json == {"name": "VCPU", "links": [{"rel": "self", "href": "/resource_classes/VCPU"}]}
+    assert shown.headers["cache-control"] == "no-cache"
+    assert "last-modified" not in api.get("/resource_classes", version="1.14").headers
+
+
+def test_links_begin_where_the_api_is_mounted(api):
+    shown = api.get("/resource_classes/VCPU", prefix="/placement")
+    assert shown.json["links"][0]["href"] == "/placement/resource_classes/VCPU"
+
+
+def test_classes_came_with_version_1_2(api):
+    for method, path in (("GET", ""), ("POST", ""), ("GET", "/VCPU"), ("PUT", "/VCPU"), ("DELETE", "/VCPU")):
+        assert api.ask(method, f"/resource_classes{path}", version="1.1").status == 404
+    assert api.delete("/resource_classes", version="1.1").headers["allow"] == "GET, POST"
+
+
+def test_a_custom_class_is_created_once_and_deleted(api):
+    created = api.post("/resource_classes", {"name": "CUSTOM_A"})
+    assert (created.status, created.body) == (201, b"")
+    assert created.headers["location"] == "http://localhost/resource_classes/CUSTOM_A"
+    again = api.post("/resource_classes", {"name": "CUSTOM_A"})
+    assert (again.status, again.text) == (409, "Conflicting resource class already exists: CUSTOM_A")
+    assert names(api)[-1] == "CUSTOM_A"
+    assert api.delete("/resource_classes/CUSTOM_A").status == 204
+    gone = api.get("/resource_classes/CUSTOM_A")
+    assert (gone.status, gone.text) == (404, "No such resource class CUSTOM_A.")
+    assert api.post("/resource_classes", {"name": "CUSTOM_A"}).status == 201
+
+
+@pytest.mark.parametrize("name", ["VCPU", "CUSTOM_", "CUSTOM_a", "CUSTOM_" + "A" * 249, "CUSTOM_A\n", ""])
+def test_only_custom_names_are_created(api, name):
+    before = names(api)
+    posted = api.post("/resource_classes", {"name": name})
+    assert (posted.status, posted.text[:23]) == (400, "JSON does not validate:")
+    if name:
+        put = api.put(f"/resource_classes/{name}")
+        assert (put.status, put.text) == (400, posted.text.replace("{'name': ", "").removesuffix("}"))
+    assert names(api) == before
+
+
+def test_what_is_wrong_with_a_name_is_told_in_the_words_that_clients_match(api):
+    assert api.post("/resource_classes", {"name": "x"}).text == (
+        "JSON does not validate: 'x' does not match '^CUSTOM_[A-Z0-9_]+$'  Failed validating 'pattern' in "
+        "schema['properties']['name']:     {'type': 'string', 'pattern': '^CUSTOM_[A-Z0-9_]+$', 'maxLength': 255}  "
+        "On instance['name']:     'x'"
+    )
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.6"])
+def test_before_1_7_a_class_is_renamed(api, version):
+    api.post("/resource_classes", {"name": "CUSTOM_A"}, version=version)
+    api.post("/resource_classes", {"name": "CUSTOM_B"}, version=version)
+    one = provider(api)
+    offer(api, one, CUSTOM_A=4)
+
+    def rename(name, to):
+        return api.put(f"/resource_classes/{name}", {"name": to}, version=version)
+
+    assert rename("CUSTOM_A", "CUSTOM_A").status == 200
+    assert rename("CUSTOM_A", "CUSTOM_C").json["name"] == "CUSTOM_C"
+    assert api.get(f"/resource_providers/{one}/usages").json["usages"] == {"CUSTOM_C": 0}
+    assert rename("CUSTOM_C", "CUSTOM_B").text == "Resource class already exists: CUSTOM_B"
+    assert rename("CUSTOM_A", "CUSTOM_B").text == "No such resource class CUSTOM_A."
+    assert rename("VCPU", "CUSTOM_D").text == "Cannot update standard resource class VCPU"
+    assert rename("CUSTOM_C", "VCPU").status == 400
+    assert names(api)[-2:] == ["CUSTOM_C", "CUSTOM_B"]
+
+
+@pytest.mark.parametrize("version", ["1.7", "1.39"])
+def test_from_1_7_a_class_is_put_whether_it_is_there_or_not(api, version):
+    for status in (201, 204):
+        put = api.put("/resource_classes/CUSTOM_A", b"whatever", version=version)
+        assert (put.status, put.body) == (status, b"")
+        assert put.headers["location"] == "http://localhost/resource_classes/CUSTOM_A"
+        assert "last-modified" not in put.headers
+
+
+def test_a_class_that_is_offered_or_standard_stays(api):
+    api.put("/resource_classes/CUSTOM_A")
+    offer(api, provider(api), CUSTOM_A=1)
+    kept = api.delete("/resource_classes/CUSTOM_A")
+    assert (kept.status, kept.text) == (
+        409,
+        "Error in delete resource class: Cannot delete resource class CUSTOM_A. Class is in use in inventory.",
+    )
+    standard = api.delete("/resource_classes/VCPU")
+    assert (standard.status, standard.text) == (
+        400,
+        "Error in delete resource class: Cannot delete standard resource class VCPU.",
+    )
+    assert api.delete("/resource_classes/CUSTOM_B").status == 404
+
+
+def test_names_last(lasting):
+    with lasting() as api:
+        for name in ("CUSTOM_A", "CUSTOM_B", "CUSTOM_C"):
+            api.put(f"/resource_classes/{name}")
+        api.put("/resource_classes/CUSTOM_B", {"name": "CUSTOM_D"}, version="1.6")
+        api.delete("/resource_classes/CUSTOM_C")
+        before = names(api)
+    with lasting() as api:
+        assert names(api) == before
+        assert before[-2:] == ["CUSTOM_A", "CUSTOM_D"]
+        assert api.put("/resource_classes/CUSTOM_C").status == 201

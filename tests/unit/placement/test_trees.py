@@ -1,0 +1,205 @@
+"""Trees that grow, move and shrink are the same in every process, whether it saw that happen or not."""
+
+from collections.abc import Collection
+from itertools import islice
+from random import Random
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roost.engine.search import Compiled, compile_query, search
+from roost.engine.state import State
+from roost.model.host import HostFacts
+from roost.model.journal import (
+    CLASS_BITS,
+    Claim,
+    ConsumerRow,
+    DropProvider,
+    InventoryRow,
+    Item,
+    PutAggregate,
+    PutHost,
+    PutInventories,
+    PutMembership,
+    PutProvider,
+    PutTraits,
+    Release,
+)
+from roost.model.names import SHARING_TRAIT, uuid_bytes
+from roost.model.request import CandidateQuery, ResourceGroup
+from roost.placement.current import Current
+from roost.placement.service import Placement
+from roost.store.memory import MemoryStore
+from tests.worlds import chosen, digest, hosts, roost_with, uuid_named, wish
+
+VCPU, MEMORY = 1, 2
+QUERIES = (
+    CandidateQuery(groups=(ResourceGroup(suffix="", resources={"VCPU": 1, "MEMORY_MB": 1}),)),
+    CandidateQuery(
+        groups=(
+            ResourceGroup(suffix="1", resources={"VCPU": 1}),
+            ResourceGroup(suffix="2", resources={"VCPU": 2}),
+        ),
+        group_policy="isolate",
+        same_subtree=(frozenset({"1", "2"}),),
+    ),
+)
+
+
+class Gardener:
+    """Changes providers at random, in one process or another."""
+
+    def __init__(self, processes: list[Current], random: Random) -> None:
+        self._processes = processes
+        self._random = random
+
+    def act(self) -> None:
+        """Do one thing, which no commit may refuse."""
+        current, random = self._random.choice(self._processes), self._random
+        current.refresh()
+        rows = sorted(current.state.providers.row_of_id.values())
+        if not rows or random.random() < 0.3:
+            self._create(current, rows)
+            return
+        acts = (self._move, self._move, self._stock, self._label, self._host, self._claim, self._release, self._drop)
+        act = random.choice(acts)
+        item = act(current, random.choice(rows), rows)
+        if item is not None:
+            assert current.commit([item]) == [None]
+
+    def _create(self, current: Current, rows: list[int]) -> None:
+        providers = current.state.providers
+        above = self._random.choice(rows) if rows and self._random.random() < 0.5 else -1
+        with current.creating("provider", 1) as number:
+            parent_id = None if above < 0 else providers.ids[above]
+            root_id = number if above < 0 else providers.ids[providers.root.each[above]]
+            name = f"p{number}"
+            write = PutProvider(number, uuid_bytes(uuid_named(name)), name, parent_id, root_id, 0)
+            offered = PutInventories(number, 0, _offer(self._random))
+            assert current.commit([Item((write, offered))]) == [None]
+
+    def _move(self, current: Current, row: int, rows: list[int]) -> Item | None:
+        providers = current.state.providers
+        below = providers.subtree(row)
+        above = self._random.choice([-1, *(each for each in rows if each not in below)])
+        root = row if above < 0 else providers.root.each[above]
+        writes = []
+        for each in below:
+            parent = above if each == row else providers.parent.each[each]
+            writes.append(
+                PutProvider(
+                    providers.ids[each], uuid_bytes(providers.uuids[each]), providers.names[each],
+                    None if parent < 0 else providers.ids[parent], providers.ids[root], providers.versions[each] + 1,
+                )
+            )  # fmt: skip
+        return Item(tuple(writes))
+
+    def _stock(self, current: Current, row: int, rows: list[int]) -> Item:
+        state, providers = current.state, current.state.providers
+        offered = _offer(self._random, used=[each for each in (VCPU, MEMORY) if state.inventory(each).used.each[row]])
+        return Item((PutInventories(providers.ids[row], providers.generation.each[row], offered),))
+
+    def _label(self, current: Current, row: int, rows: list[int]) -> Item:
+        """Let a provider share with the trees of some aggregates, or none."""
+        providers, sharing = current.state.providers, current.state.trait_ids.id_of(SHARING_TRAIT)
+        number, generation = providers.ids[row], providers.generation.each[row]
+        joined = [each for each in (1, 2) if self._random.random() < 0.5]
+        worn = [sharing] if self._random.random() < 0.4 else []
+        return Item((PutTraits(number, generation, worn), PutMembership(number, generation + 1, joined)))
+
+    def _host(self, current: Current, row: int, rows: list[int]) -> Item | None:
+        providers, hosts = current.state.providers, current.state.hosts
+        if providers.parent.each[row] >= 0 or row in hosts.row_of_root:
+            return None
+        facts, name = msgspec.Raw(msgspec.msgpack.encode(HostFacts())), providers.names[row]
+        number = max(hosts.ids, default=0) + 1
+        return Item((PutHost(number, providers.ids[row], name, name, facts, 0),))
+
+    def _drop(self, current: Current, row: int, rows: list[int]) -> Item | None:
+        providers = current.state.providers
+        is_used = any(columns.used.each[row] for columns in current.state.classes.values())
+        is_needed = is_used or len(providers.subtree(row)) > 1
+        return None if is_needed else Item((DropProvider(providers.ids[row]),))
+
+    def _claim(self, current: Current, row: int, rows: list[int]) -> Item | None:
+        if not current.state.inventory(VCPU).can_take(row, 1):
+            return None
+        number = current.new_id("consumer")
+        consumer = ConsumerRow(number, uuid_bytes(uuid_named(f"c{number}")), "", "")
+        return Item((Claim([consumer], [(number, current.state.providers.ids[row] << CLASS_BITS | VCPU, 1)]),))
+
+    def _release(self, current: Current, row: int, rows: list[int]) -> Item | None:
+        holders = sorted(current.state.holders_by_id)
+        if not holders:
+            return None
+        holder = current.state.holders_by_id[self._random.choice(holders)]
+        return Item((Release([holder.id], [(holder.id, *take) for take in holder.takes]),))
+
+
+def _offer(random: Random, *, used: Collection[int] = ()) -> list[InventoryRow]:
+    classes = [each for each in (VCPU, MEMORY) if each in used or random.random() < 0.7]
+    return [InventoryRow(each, random.randint(1, 3), 0, 1, 3, 1, 1.0) for each in classes]
+
+
+def picture(state: State) -> dict[str, object]:
+    """Say how providers hang together, and which candidates there are in which order."""
+    providers = state.providers
+    ids, alive = providers.ids, sorted(providers.row_of_id.values())
+    found = []
+    for query in QUERIES:
+        compiled = compile_query(state, query)
+        assert isinstance(compiled, Compiled)
+        found.append([
+            [(ids[row], class_id, amount) for row, class_id, amount in each.takes]
+            for each in islice(search(state, compiled), 200)
+        ])  # fmt: skip
+    living = {state.hosts.nodes[row] for row in range(len(state.hosts)) if state.hosts.alive.view[row]}
+    whole = digest(state)
+    for part in ("columns", "best"):
+        whole[part] = {key: value for key, value in whole[part].items() if living.intersection(key)}
+    return {
+        "providers": [
+            (ids[row], providers.names[row], providers.parent.each[row] >= 0 and ids[providers.parent.each[row]],
+             ids[providers.root.each[row]])
+            for row in alive
+        ],
+        "children": {ids[row]: [ids[each] for each in below] for row, below in providers.children.items()},
+        "trees": {ids[row]: [ids[each] for each in tree] for row, tree in providers.tree.items()},
+        "candidates": found,
+        "digest": whole,
+    }  # fmt: skip
+
+
+def test_a_host_that_moved_into_the_tree_of_another_one_offers_there_what_it_has():
+    store = MemoryStore()
+    roost = roost_with(hosts(2, VCPU=2), store=store)
+    current, providers = roost._current, roost.state.providers
+    moved = PutProvider(providers.ids[0], uuid_bytes(providers.uuids[0]), "h0", providers.ids[1], providers.ids[1], 1)
+    assert current.commit([Item((moved,))]) == [None]
+    decisions = roost.work([wish(memory_mb=0)] * 5)
+    assert [chosen(decision) for decision in decisions] == [["h1"]] * 4 + [[]]
+    assert digest(roost.state) == digest(Current(store.peer()).state)
+    apart = PutProvider(providers.ids[0], moved.uuid, "h0", None, providers.ids[0], 2)
+    assert current.commit([Item((apart,))]) == [None]
+    assert digest(roost.state) == digest(Current(store.peer()).state)
+    assert roost.state.hosts.column("vcpus_used").tolist() == [2, 2]
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32), st.integers(2, 50))
+def test_trees_and_their_candidates_are_the_same_however_a_process_came_to_know_them(seed, acts):
+    store = MemoryStore()
+    processes = [Current(store), Current(store.peer())]
+    Placement(processes[0])
+    aggregates = [PutAggregate(each, uuid_bytes(uuid_named(f"a{each}")), f"a{each}", {}, 0) for each in (1, 2)]
+    processes[0].write(aggregates)
+    gardener = Gardener(processes, Random(seed))
+    for _ in range(2):
+        for _ in range(acts):
+            gardener.act()
+        for each in processes:
+            each.refresh()
+        living, following, loaded = (picture(each.state) for each in (*processes, Current(store.peer())))
+        assert living == following == loaded
+        assert picture(processes[0].state.fork()) == loaded
