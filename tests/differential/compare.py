@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -90,6 +91,9 @@ def limited(answer: Answer, everything: Answer, limit: int, who: str) -> list[Di
     used = {uuid for each in requests for uuid in providers_of(each)}
     roots = {all_summaries.get(uuid, {}).get("root_provider_uuid", uuid) for uuid in used}
     wanted = {uuid: each for uuid, each in all_summaries.items() if each.get("root_provider_uuid", uuid) in roots}
+    if not any("root_provider_uuid" in each for each in all_summaries.values()):
+        # Before 1.29 the rest of a tree may be shown or not.
+        wanted |= {uuid: each for uuid, each in all_summaries.items() if uuid in summaries}
     return found + _of_values(f"{who}: provider_summaries", wanted, summaries)
 
 
@@ -99,6 +103,15 @@ def providers_of(request: dict[str, Any]) -> set[str]:
     if isinstance(allocations, dict):
         return set(allocations)
     return {each["resource_provider"]["uuid"] for each in allocations}
+
+
+def total_of(request: dict[str, Any]) -> dict[str, int]:
+    """Return what an allocation request takes of each class, on all providers together."""
+    allocations = request["allocations"]
+    total = Counter[str]()
+    for each in allocations.values() if isinstance(allocations, dict) else allocations:
+        total.update(each["resources"])
+    return total
 
 
 def only_in_one(reference: Any, subject: Any) -> list[dict[str, Any]]:

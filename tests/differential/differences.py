@@ -5,12 +5,13 @@ An exchange that differs is excused when one rule accepts all of its differences
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from tests.differential.compare import CANDIDATES, Difference, only_in_one, providers_of
+from tests.differential.compare import CANDIDATES, Difference, only_in_one, providers_of, total_of
 from tests.differential.exchange import Answer, Request
 
 METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"}
@@ -56,6 +57,18 @@ def _reshape_over_total(exchange: Exchange) -> bool:
     return exchange.reference.status != 400 and any(each.get("reserved", 0) > each.get("total", 0) for each in records)
 
 
+def _wrong_sums(exchange: Exchange) -> bool:
+    documents = (exchange.reference.document, exchange.subject.document)
+    if not all(isinstance(each, dict) and "allocation_requests" in each for each in documents):
+        return False
+    asked = Counter[str]()
+    for name, value in _query(exchange).items():
+        if name.startswith("resources"):
+            asked.update({key: int(amount) for key, _, amount in (each.partition(":") for each in value.split(","))})
+    wrong = [[each for each in document["allocation_requests"] if total_of(each) != asked] for document in documents]
+    return bool(wrong[0]) and not wrong[1]
+
+
 def _isolated_sharing(exchange: Exchange) -> bool:
     query = _query(exchange)
     return query.get("group_policy") == "isolate" and _all_touch(exchange, exchange.sharing())
@@ -65,7 +78,10 @@ def _only_sharing(exchange: Exchange) -> bool:
     query, sharing = _query(exchange), exchange.sharing()
     if "resources" not in query or len([name for name in query if name.startswith("resources")]) < 2:
         return False
-    return _all_touch(exchange, sharing)
+    if not _all_touch(exchange, sharing):
+        return False
+    mapped = [each["mappings"][""] for each in _single(exchange) if "mappings" in each]
+    return all(set(uuids) <= sharing for uuids in mapped)
 
 
 def _tree_of_bare_group(exchange: Exchange) -> bool:
@@ -133,6 +149,12 @@ RULES = (
         _reshape_over_total,
     ),
     Rule(
+        "wrong_sums",
+        "Where several groups take from sharing providers, the reference answers more than was asked, and drops what"
+        " would fit; here each candidate has the amounts that were asked.",
+        _wrong_sums,
+    ),
+    Rule(
         "isolated_sharing",
         "Under group_policy=isolate, what groups take from sharing providers counts as what they take from others.",
         _isolated_sharing,
@@ -197,11 +219,16 @@ def _query(exchange: Exchange) -> dict[str, str]:
 
 def _all_touch(exchange: Exchange, providers: set[str]) -> bool:
     """Say whether two lists of candidates differ, and only in candidates that take from these providers."""
+    single = _single(exchange)
+    return bool(single) and all(providers_of(each) & providers for each in single)
+
+
+def _single(exchange: Exchange) -> list[dict[str, Any]]:
+    """Return the candidates that only one of the answers has."""
     documents = (exchange.reference.document, exchange.subject.document)
     if not all(isinstance(each, dict) and "allocation_requests" in each for each in documents):
-        return False
-    single = only_in_one(*documents)
-    return bool(single) and all(providers_of(each) & providers for each in single)
+        return []
+    return only_in_one(*documents)
 
 
 def _records(value: Any) -> list[dict[str, Any]]:

@@ -119,6 +119,9 @@ def test_candidates_are_excused_only_for_sharing_providers():
         excuse(exchange(taking("a", "s"), taking("a"), path="/allocation_candidates?resources=VCPU:1", sharing="s"))
         is None
     )
+    several = "/allocation_candidates?resources=VCPU:1&resources1=VCPU:1"
+    assert excuse(exchange(taking("abc"), taking("ab"), path=several)).name == "wrong_sums"
+    assert excuse(exchange(taking("ab"), taking("abc"), path=several)) is None
 
 
 def test_a_reshape_is_excused_only_above_the_total():
