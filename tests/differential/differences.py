@@ -80,6 +80,8 @@ def _only_sharing(exchange: Exchange) -> bool:
         return False
     if not _all_touch(exchange, sharing):
         return False
+    if only_in_one(exchange.reference.document, exchange.subject.document, of="reference"):
+        return False
     mapped = [each["mappings"][""] for each in _single(exchange) if "mappings" in each]
     return all(set(uuids) <= sharing for uuids in mapped)
 
@@ -155,14 +157,15 @@ RULES = (
         _wrong_sums,
     ),
     Rule(
+        "only_sharing",
+        "The unsuffixed group may be served by sharing providers alone beside suffixed groups, at each of their anchors;"
+        " the reference knows only some of them.",
+        _only_sharing,
+    ),
+    Rule(
         "isolated_sharing",
         "Under group_policy=isolate, what groups take from sharing providers counts as what they take from others.",
         _isolated_sharing,
-    ),
-    Rule(
-        "only_sharing",
-        "The unsuffixed group may be served by sharing providers alone, beside suffixed groups.",
-        _only_sharing,
     ),
     Rule(
         "tree_of_bare_group",
