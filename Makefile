@@ -19,16 +19,16 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check tidy format soak bench golden lock clean
+.PHONY: help demo test check tidy format reference differential openstack soak bench golden lock clean
 
 help: ## print these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(RUN) ## show a small fleet, decisions and their evidence
 	@$(BIN)/roost demo
 
 test: $(DEV) ## run the tests (PYTEST_ARGS="-k name" narrows them)
-	$(PYTEST) -n 2 -m "not soak and not bench" $(PYTEST_ARGS)
+	$(PYTEST) -n 2 -m "not soak and not bench and not differential" $(PYTEST_ARGS)
 
 check: $(DEV) ## run the static checks: format, lint, types, layers, tidiness
 	$(BIN)/ruff format --check .
@@ -44,9 +44,19 @@ format: $(DEV) ## rewrite the sources in house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+reference: $(DEV) ## install the reference server of the Placement API into .cache
+	@$(BIN)/python -m tests.differential.install
+
+# The reports of tests that pass hold the seeds, what was asked and which differences are meant.
+differential: $(DEV) ## compare the Placement API with the reference, seed by seed
+	$(PYTEST) -rPs -p no:randomly -m differential tests/differential $(PYTEST_ARGS)
+
 # pytest ends with 5 when a marker selects nothing, which is no failure here.
 soak: $(DEV) ## run the long tests: many seeds, differential, endurance
 	$(PYTEST) -n 2 -m soak --hypothesis-profile=soak $(PYTEST_ARGS) || [ $$? -eq 5 ]
+
+openstack: $(DEV) ## install the openstack client into .cache, for the tests that run it
+	@$(BIN)/python -m tests.openstack_client
 
 bench: $(DEV) ## measure against the budgets (BENCH_ARGS="--only decide" narrows it)
 	$(BIN)/python -m bench.run $(BENCH_ARGS)

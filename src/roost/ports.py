@@ -80,10 +80,10 @@ class Store(Protocol):
                 answer.
         """
 
-    def changes(self) -> Sequence[Change]:
+    def changes(self) -> Sequence[Change] | None:
         """Return what was committed since the last call (or ``load``), this process's own left out.
 
-        ``load`` comes before the first call.
+        ``load`` comes before the first call. None: the database was restored, and ``load`` must come again.
         """
 
     @property

@@ -16,6 +16,8 @@ def test_aggregates_came_with_version_1_1(api):
     one = provider(api)
     assert api.get(f"/resource_providers/{one}/aggregates", version="1.0").status == 404
     assert api.put(f"/resource_providers/{one}/aggregates", [], version="1.0").status == 404
+    text = {"content-type": "text/plain"}
+    assert api.put(f"/resource_providers/{one}/aggregates", [], version="1.0", headers=text).status == 415
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.18"])

@@ -1,9 +1,14 @@
-"""``roost db``: the database's schema."""
+"""``roost db``: the database's schema, and copies of what it holds."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
+
+from roost.errors import AuditFailed
 
 
 @click.group("db", short_help="Look after the database.")
@@ -11,11 +16,97 @@ def db() -> None:
     """Look after the database."""
 
 
+def _database(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say which database."""
+    for option in (
+        click.option("--database", metavar="URL", help="PostgreSQL URL, or path of a SQLite file."),
+        click.option("--data", type=click.Path(path_type=Path, readable=False), help="Folder of the database."),
+        click.option("--config", type=click.Path(path_type=Path, readable=False), help="Settings, a TOML file."),
+    ):
+        command = option(command)
+    return command
+
+
+def _url(database: str | None, config: Path | None, data: Path | None) -> str:
+    from roost.app import database_of
+
+    return database or database_of(config, data, os.environ)
+
+
 @db.command("upgrade")
-@click.option("--config", type=click.Path(path_type=Path, readable=False), help="Settings, a TOML file.")
-@click.option("--data", type=click.Path(path_type=Path, readable=False), help="Folder of the database.")
-def upgrade(*, config: Path | None, data: Path | None) -> None:
+@_database
+def upgrade(*, database: str | None, config: Path | None, data: Path | None) -> None:
     """Bring the database to this program's schema; nothing is lost, and it may be repeated."""
     from roost.app import upgrade_database
 
-    click.echo(upgrade_database(config, data, os.environ))
+    click.echo(upgrade_database(_url(database, config, data)))
+
+
+@db.command("sync")
+@_database
+def sync(*, database: str | None, config: Path | None, data: Path | None) -> None:
+    """Make the database if it is absent, else bring it to this program's schema."""
+    from roost.app import sync_database
+
+    click.echo(sync_database(_url(database, config, data)))
+
+
+@db.command("version")
+@_database
+def version(*, database: str | None, config: Path | None, data: Path | None) -> None:
+    """Print the schema that the database has."""
+    from roost.app import version_of
+
+    click.echo(version_of(_url(database, config, data)) or "none")
+
+
+@db.command("check")
+@_database
+@click.option("--json", "is_json", is_flag=True, help="Print the findings as JSON.")
+def check(*, database: str | None, config: Path | None, data: Path | None, is_json: bool) -> None:
+    """Check that the schema is this program's, and that the tables keep every rule.
+
+    The database is only read, beside a server that runs. Exit code 7 for another schema, 8 for broken rules.
+    """
+    from roost.app import audit
+
+    findings = audit(_url(database, config, data))
+    if is_json:
+        click.echo(msgspec.json.encode(findings).decode())
+    else:
+        for finding in findings:
+            click.echo(f"{finding.check}: {finding.subject}: {finding.problem}")
+        click.echo(f"{len(findings):,} findings" if findings else "the schema is right and every rule is kept")
+    if findings:
+        raise AuditFailed(f"the check found {len(findings):,} broken rules")
+
+
+@db.command("backup")
+@click.argument("file", type=click.Path(path_type=Path))
+@_database
+def backup(*, file: Path, database: str | None, config: Path | None, data: Path | None) -> None:
+    """Write all that the database holds at one moment into FILE, while it is served."""
+    from roost import app
+    from roost.cli.progress import progress_bar
+
+    with progress_bar("rows") as progress:
+        header, size = app.backup(_url(database, config, data), file, progress=progress)
+    click.echo(f"{file}: {header.rows:,} rows, {size:,} bytes, schema {header.schema}, made {header.made_at}")
+
+
+@db.command("restore")
+@click.argument("file", type=click.Path(path_type=Path))
+@_database
+@click.option("--replace", "may_replace", is_flag=True, help="Replace what the database holds.")
+def restore(*, file: Path, database: str | None, config: Path | None, data: Path | None, may_replace: bool) -> None:
+    """Let the database hold what the backup FILE holds: all of it, or what it held before.
+
+    Without --replace the database must be absent or empty. Processes that serve a PostgreSQL database read it
+    again by themselves; those that serve a SQLite file must be stopped first.
+    """
+    from roost import app
+    from roost.cli.progress import progress_bar
+
+    with progress_bar("rows") as progress:
+        header = app.restore(_url(database, config, data), file, may_replace=may_replace, progress=progress)
+    click.echo(f"restored {header.rows:,} rows, as they were at {header.made_at}")

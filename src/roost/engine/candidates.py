@@ -1,7 +1,8 @@
 """The candidates of one anchor: every way to make its picks together, one after the other."""
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
+from operator import itemgetter
 
 import msgspec
 
@@ -15,6 +16,11 @@ Take = tuple[int, int, int]  # provider row, resource class id, amount
 Mapping = tuple[str, tuple[int, ...]]  # suffix of a group, rows of the providers that serve it, ascending
 
 _DEAD_MAX = 20_000  # how many states that led nowhere are remembered; more would only cost memory
+_ENDS_MAX = 1_024  # how many ways there may be to make the last picks, to be remembered
+_ENDS_KEPT = 64  # for how many states they are
+_ENDS_AFTER = 32  # candidates: who asks for fewer does not pay for what is not reached
+
+_End = tuple[list[tuple[Take, ...]], list[Mapping]]  # of every one of the last picks
 
 
 class RowCandidate(msgspec.Struct, frozen=True, gc=False):
@@ -31,13 +37,15 @@ class Walk:
     It keeps what is chosen and what is left, nothing else, so memory grows with the number of picks and
     not with that of candidates. Before a pick is made, the picks behind it are matched with what would be
     left: a choice that strands one of them is never entered. Where amounts or subtrees still lead nowhere,
-    the state in which they did is remembered, so that it is not entered again by another way.
+    the state in which they did is remembered, so that it is not entered again by another way. Where nothing
+    but isolation binds the picks, the ways to make the last few are remembered, too: they are the same
+    whichever way led there.
     """
 
     __slots__ = (
-        "_alike", "_anchor", "_chosen", "_contention", "_dead", "_decisive", "_firsts", "_forces", "_highest",
-        "_is_ordered", "_isolated_bits", "_layout", "_mapped", "_matched", "_rules_at", "_served", "_spread",
-        "_takes", "_twin",
+        "_alike", "_anchor", "_chosen", "_contention", "_dead", "_decisive", "_end_at", "_ends", "_firsts", "_forces",
+        "_highest", "_is_ordered", "_isolated_bits", "_layout", "_mapped", "_matched", "_rules_at", "_served",
+        "_spread", "_takes", "_twin",
     )  # fmt: skip
 
     def __init__(
@@ -52,7 +60,8 @@ class Walk:
         self._rules_at = [[rule for rule in rules if at in rule.members] for at in range(len(layout))]
         self._decisive = sorted({at for rule in rules for at in rule.members})
         picks_of = _picks_of_groups(compiled, layout)
-        self._firsts = [members[0] for _, members in picks_of]
+        firsts = [members[0] for _, members in picks_of]
+        self._firsts = itemgetter(*firsts) if len(firsts) > 1 else itemgetter(slice(firsts[0], firsts[0] + 1))
         self._spread = [(at, *group) for at, group in enumerate(picks_of) if len(group[1]) > 1]
         self._chosen = [0] * len(layout)  # the provider of every pick
         self._isolated_bits = 0  # providers that serve an isolated pick
@@ -69,6 +78,8 @@ class Walk:
         self._highest = [len(layout.rows)] * len(layout)
         if self._is_ordered:
             self._pair_twins(state, compiled)
+        self._ends: dict[int, list[_End]] = {}  # by the providers that are taken
+        self._end_at = self._find_end()
 
     def __iter__(self) -> Iterator[RowCandidate]:
         start = [matching.perfect() for _, matching in self._contention.matchings]
@@ -79,6 +90,7 @@ class Walk:
         last = len(self._layout) - 1
         levels = [self._choices(0)]
         found = [False]  # whether anything was found below each level
+        count = 0
         while levels:
             depth = len(levels) - 1
             if next(levels[-1], None) is None:
@@ -91,7 +103,13 @@ class Walk:
                     self._dead.add(self._signature(depth))
             elif depth == last:
                 found[-1] = True
+                count += 1
                 yield self._candidate()
+            elif depth + 1 == self._end_at and count >= _ENDS_AFTER:
+                found[-1] = True
+                for takes, mapped in self._ends_now():
+                    self._takes[self._end_at :], self._mapped[self._end_at :] = takes, mapped
+                    yield self._candidate()
             elif not self._dead or self._signature(depth + 1) not in self._dead:
                 levels.append(self._choices(depth + 1))
                 found.append(False)
@@ -136,6 +154,39 @@ class Walk:
                     for cell, amount in draws:
                         left[cell] += amount
 
+    def _find_end(self) -> int:
+        """Return from which pick on all ways are remembered; what no pick has if there is none."""
+        if self._decisive or self._contention.left or self._is_ordered:
+            return -1
+        end, count = len(self._layout), 1
+        while end > 1 and (count := count * self._layout.options[end - 1].bit_count()) <= _ENDS_MAX:
+            end -= 1
+        return end if end < len(self._layout) - 1 else -1
+
+    def _ends_now(self) -> list[_End]:
+        """Return every way to make the last picks while some providers are taken, in the order of the search."""
+        taken = self._isolated_bits
+        ends = self._ends.get(taken)
+        if ends is None:
+            if len(self._ends) >= _ENDS_KEPT:
+                self._ends.clear()
+            ends = self._ends[taken] = list(self._ends_from(self._end_at, taken))
+        return ends
+
+    def _ends_from(self, at: int, taken: int) -> Iterator[_End]:
+        if at == len(self._layout):
+            yield [], []
+            return
+        is_isolated, served = self._layout.isolated[at], self._served[at]
+        options = self._layout.options[at] & ~taken if is_isolated else self._layout.options[at]
+        while options:
+            bit = options & -options
+            options ^= bit
+            provider = bit.bit_length() - 1
+            takes, mapping = served.get(provider) or self._serve(at, provider)
+            for takes_behind, mapped_behind in self._ends_from(at + 1, taken | bit if is_isolated else taken):
+                yield [takes, *takes_behind], [mapping, *mapped_behind]
+
     def _options_at(self, at: int) -> int:
         """Return the providers still open to a pick: a bit mask."""
         options = self._layout.options[at]
@@ -175,7 +226,7 @@ class Walk:
         return found
 
     def _candidate(self) -> RowCandidate:
-        takes = [take for of_pick in self._takes for take in of_pick]
+        takes = list(chain.from_iterable(self._takes))
         if self._contention.overlaps:
             sums: dict[tuple[int, int], int] = {}
             for row, class_id, amount in takes:
@@ -183,10 +234,13 @@ class Walk:
             takes = [(row, class_id, amount) for (row, class_id), amount in sums.items()]
         takes.sort()
         mapped = self._mapped
-        mappings = [mapped[first] for first in self._firsts]
-        for place, suffix, members in self._spread:
-            mappings[place] = (suffix, tuple(sorted({mapped[at][1][0] for at in members})))
-        return RowCandidate(tuple(takes), tuple(mappings), self._anchor)
+        mappings = tuple(self._firsts(mapped))
+        if self._spread:
+            of_groups = list(mappings)
+            for place, suffix, members in self._spread:
+                of_groups[place] = (suffix, tuple(sorted({mapped[at][1][0] for at in members})))
+            mappings = tuple(of_groups)
+        return RowCandidate(tuple(takes), mappings, self._anchor)
 
     def _serve(self, at: int, provider: int) -> tuple[tuple[Take, ...], Mapping]:
         """Return, and keep, what a pick takes from a provider and how it is mapped."""

@@ -174,6 +174,12 @@ def moment_of(row: EvidenceRow) -> Moment:
     return Moment(record.position, record.ahead, record.seen)
 
 
+def blinded(body: bytes) -> bytes:
+    """Return the body of a row that no longer tells which changes the decision saw: it can be read, not replayed."""
+    record = _record.decode(body)
+    return _encoder.encode(msgspec.structs.replace(record, seen="")) if record.seen else body
+
+
 def _pick(chosen: Chosen, amounts: list[dict[str, int]]) -> Pick:
     return Pick(
         chosen.host,

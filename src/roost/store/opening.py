@@ -7,9 +7,10 @@ from pathlib import Path
 from roost.errors import BadSettings
 from roost.model import settings as model_settings
 from roost.ports import Store
+from roost.store import sqlite_file
 from roost.store.reading import ReadingStore
 from roost.store.sqlite import SqliteStore
-from roost.store.sqlite_file import upgrade_file
+from roost.store.sqlite_file import FileLock, create, make_folder, size_of, upgrade_file
 
 _POSTGRESQL = ("postgresql://", "postgres://")
 
@@ -60,6 +61,71 @@ def upgrade(url_or_path: str | Path) -> None:
         postgresql_link.upgrade(url)
     else:
         upgrade_file(sqlite_path(url))
+
+
+def sync(url_or_path: str | Path) -> None:
+    """Bring a database to the schema of this program; an absent or empty one gets its tables."""
+    url = str(url_or_path)
+    if is_postgresql(url):
+        upgrade(url)
+        return
+    path = sqlite_path(url)
+    if size_of(path):
+        upgrade_file(path)
+        return
+    make_folder(path)
+    lock = FileLock(path)
+    try:
+        create(path)
+    finally:
+        lock.release()
+
+
+def stamp(url_or_path: str | Path, version: str) -> None:
+    """Say that a database has a schema, without looking whether it has.
+
+    Raises:
+        NotFound: there is no such version.
+        StoreBusy: a process serves the SQLite file.
+        Unavailable: the database cannot be written.
+    """
+    from roost.store import upgrade as migrating  # slow to import
+
+    url = str(url_or_path)
+    if is_postgresql(url):
+        with needs_extra():
+            from roost.store import postgresql_link
+        with postgresql_link.explained():
+            migrating.stamp_postgresql(url, version)
+        return
+    path = sqlite_path(url)
+    lock = FileLock(path)
+    try:
+        with sqlite_file.explained(path):
+            migrating.stamp_sqlite(path, version)
+    finally:
+        lock.release()
+
+
+def exists(url_or_path: str | Path) -> bool:
+    """Say whether there is a database at all; whether a server has one is not asked."""
+    url = str(url_or_path)
+    return is_postgresql(url) or size_of(sqlite_path(url)) is not None
+
+
+def version_of(url_or_path: str | Path) -> str | None:
+    """Return the schema of a database; None: it has no tables of ours.
+
+    Raises:
+        StoreBroken: it does not exist, or is not a database of ours.
+        Unavailable: PostgreSQL does not answer.
+    """
+    url = str(url_or_path)
+    if is_postgresql(url):
+        with needs_extra():
+            from roost.store import postgresql_link
+        return postgresql_link.version_of(url)
+    return sqlite_file.version_of(sqlite_path(url))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from roost.store import postgresql_link, postgresql_past
 from roost.store.batch import Batch, gather
 from roost.store.codec import decode_writes, encode_writes
 from roost.store.postgresql_arrays import Array
-from roost.store.postgresql_link import Lost
+from roost.store.postgresql_link import Lost, Restored
 from roost.store.postgresql_rows import batch_statement, lock_and_read, write_changed
 from roost.store.pruning import Doomed, Row, choose_doomed
 from roost.store.schema import BLOCK_SIZES, DECISION, select
@@ -100,7 +100,8 @@ class PostgresStore:
 
     def load(self) -> Loaded:
         """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
-        snapshot, loaded = postgresql_past.load(self._url)
+        epoch, snapshot, loaded = postgresql_past.load(self._url)
+        self._link.epoch = epoch
         self._snapshot, self._position, self._seen_token = snapshot, loaded.position, self._tokens
         self._own.clear()
         return loaded
@@ -204,7 +205,7 @@ class PostgresStore:
         found = self._read(_FIND, (self._tokens, Array("bigint", ids)))
         return self._committed(found[0][0]) if found else None
 
-    def changes(self) -> Sequence[Change]:
+    def changes(self) -> Sequence[Change] | None:
         """See ``Store.changes``. One round trip, whether there is anything new or not.
 
         Positions become visible out of order, so what is new is told by snapshots: changes whose transaction
@@ -212,7 +213,10 @@ class PostgresStore:
         """
         assert self._snapshot is not None, "load comes first"
         values = (self._snapshot, self._snapshot, Array("bigint", self._own))
-        rows = self._read(_CHANGES, values)
+        try:
+            rows = self._read(_CHANGES, values)
+        except Restored:
+            return None
         self._snapshot, self._seen_token = rows[0][0], self._tokens
         self._own.clear()
         changes = [Change(position, decode_writes(body)) for _, position, body in rows if position is not None]

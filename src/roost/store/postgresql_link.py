@@ -16,6 +16,8 @@ from roost.store.schema import SCHEMA_VERSION, check_version
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
+# What this process knows holds as long as this does: a restore ends all connections, and then it is another one.
+EPOCH = "SELECT coalesce((SELECT next FROM sequence WHERE kind = 'epoch'), 0)"
 _CONNECT_TIMEOUT_S = 5
 _RECONNECT_S = 5.0
 _FINISH_MS = 5000
@@ -36,12 +38,21 @@ class Lost(Exception):  # never leaves the store
         super().__init__(f"the connection to PostgreSQL was lost (process {backend} of the server)")
 
 
+class Restored(Unavailable):
+    """The database was restored from a backup since this process read it."""
+
+    def __init__(self) -> None:
+        super().__init__("the database was restored from a backup, and is read again: try again")
+
+
 class Link:
     """The connection of one store."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._name = f"roost {secrets.token_hex(8)}"
+        # Of what this process knows of the database; None: it knows nothing yet.
+        self.epoch: int | None = None
         self._connection = self._connect()
         self._backend = self._connection.info.backend_pid
 
@@ -51,19 +62,28 @@ class Link:
 
         Raises:
             Unavailable: the server did not come back within some seconds.
+            Restored: it did with a restored database.
         """
         if self._connection.closed:
-            deadline = time.monotonic() + _RECONNECT_S
-            while True:
-                try:
-                    self._connection = self._connect()
-                    break
-                except Unavailable:
-                    if time.monotonic() > deadline:
-                        raise
-                    time.sleep(0.1)
-            self._backend = self._connection.info.backend_pid
+            connection, epoch = self._reconnected(time.monotonic() + _RECONNECT_S)
+            if self.epoch not in (None, epoch):
+                connection.close()
+                raise Restored
+            self._connection = connection
+            self._backend = connection.info.backend_pid
         return self._connection
+
+    def _reconnected(self, deadline_s: float) -> tuple[Connection, int | None]:
+        while True:
+            try:
+                connection = self._connect()
+                with explained():  # A restore that is under way is waited for here, and may end this connection too.
+                    row = connection.execute(EPOCH).fetchone()
+                return connection, None if row is None else row[0]
+            except Unavailable:
+                if time.monotonic() > deadline_s:
+                    raise
+                time.sleep(0.1)
 
     @contextmanager
     def watched(self) -> Iterator[Connection]:
@@ -135,15 +155,20 @@ def prepare(url: str, *, may_create: bool = True) -> None:
         connection.close()
 
 
+def version_of(url: str) -> str | None:
+    """Return the schema of a database; None: it has no tables of ours."""
+    connection = connect(url)
+    try:
+        return _version(connection)
+    finally:
+        connection.close()
+
+
 def upgrade(url: str) -> None:
     """Run the missing migrations."""
     from roost.store.upgrade import upgrade_postgresql
 
-    connection = connect(url)
-    try:
-        version = _version(connection)
-    finally:
-        connection.close()
+    version = version_of(url)
     if version is not None and (not version.isdigit() or version >= SCHEMA_VERSION):
         check_version(version, "the PostgreSQL database")
         return

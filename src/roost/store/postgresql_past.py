@@ -9,7 +9,7 @@ import psycopg
 from roost.model.journal import Write
 from roost.ports import Loaded, Past
 from roost.store.codec import decode_writes, parts_of
-from roost.store.postgresql_link import Connection, connect, explained
+from roost.store.postgresql_link import EPOCH, Connection, connect, explained
 from roost.store.pruning import Snapshot
 from roost.store.schema import ALLOCATION, Table, select
 from roost.store.stream import writes_of
@@ -69,16 +69,18 @@ def _read_seen(text: str) -> _Seen:
     return _Seen(snapshot, int(token, 16), int(token, 16) - int(since, 16))
 
 
-def load(url: str) -> tuple[str, Loaded]:
-    """Return the present snapshot, and everything as it shows it; see ``Store.load``.
+def load(url: str) -> tuple[int, str, Loaded]:
+    """Return the epoch, the present snapshot, and everything as it shows it; see ``Store.load``.
 
     Reads on a connection of its own, so commits may go on meanwhile.
     """
     with explained():
         connection = _reader(url)
+        epoch = connection.execute(EPOCH).fetchone()
         row = connection.execute("SELECT pg_current_snapshot()::text, max(position) FROM feed").fetchone()
+    assert epoch is not None
     assert row is not None
-    return row[0], Loaded(row[1] or 0, _closing(connection, writes_of(_scan_of(connection))))
+    return epoch[0], row[0], Loaded(row[1] or 0, _closing(connection, writes_of(_scan_of(connection))))
 
 
 def past(url: str, text: str) -> Past | None:
@@ -158,7 +160,7 @@ def write_snapshot(url: str) -> bool:
             if writer.execute(_IS_NEWEST).fetchone() is not None:
                 return False
             made_at_s = time.time()
-            seen, loaded = load(url)
+            _, seen, loaded = load(url)
             head = {"position": loaded.position, "made_at_s": made_at_s, "seen": seen, "count": 0}
             for part, body in enumerate(parts_of(loaded.writes), start=1):
                 writer.execute(_PART, (loaded.position, part, made_at_s, seen, body))

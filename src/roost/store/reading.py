@@ -48,7 +48,7 @@ class ReadingStore:
         """
         return self._refuse()
 
-    def changes(self) -> Sequence[Change]:
+    def changes(self) -> Sequence[Change] | None:
         """See ``Store.changes``. A SQLite file is seen as it was when it was loaded."""
         return self._store.changes()
 

@@ -78,6 +78,15 @@ DECISION = _table(
     key="id",
 )
 
+# Numbers that were given out, and on PostgreSQL ``epoch``: another one after each restore.
+SEQUENCE = _table("sequence", "kind:text next", key="kind")
+
+# Finds a row of a database that somebody used: the names that every database has are not looked at.
+ANYTHING = """
+SELECT 1 FROM provider UNION ALL SELECT 1 FROM aggregate UNION ALL SELECT 1 FROM consumer
+UNION ALL SELECT 1 FROM server_group UNION ALL SELECT 1 FROM decision
+UNION ALL SELECT 1 FROM symbol WHERE substr(name, 1, 7) = 'CUSTOM_' LIMIT 1"""
+
 # Identities handed out at once. Symbols go one by one: a class number has 16 bits, and a restart loses the
 # rest of a block. So do providers and hosts: they rise in the order in which they are created, by whomever.
 BLOCK_SIZES = {

@@ -182,6 +182,24 @@ def _connect(uri: str) -> sqlite3.Connection:
     return connection
 
 
+def version_of(path: Path) -> str | None:
+    """Return the schema of a database; None: it is an empty file.
+
+    Raises:
+        StoreBroken: it does not exist, or is not a database of ours.
+    """
+    if not size_of(path):
+        if size_of(path) is None:
+            raise StoreBroken(f"{path} does not exist")
+        return None
+    with explained(path):
+        connection = _connect(f"{path.absolute().as_uri()}?mode=ro")
+        try:
+            return _version(connection, path)
+        finally:
+            connection.close()
+
+
 def _check(connection: sqlite3.Connection, path: Path) -> None:
     check_version(_version(connection, path), str(path))
 

@@ -8,7 +8,10 @@ from typing import Any
 
 import alembic.command
 import alembic.config
+import alembic.util.exc
 import sqlalchemy
+
+from roost.errors import NotFound
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 # A claim changes a few bytes in pages far apart, and the log takes whole pages. Against pages of 4 KiB a lone
@@ -18,7 +21,43 @@ _PAGE_BYTES = 2048
 
 def upgrade_sqlite(path: Path, *, to: str = "head") -> None:
     """Run the missing migrations on a file, all in one transaction; create the file if it is absent."""
+    with _sqlite(path) as connection:
+        alembic.command.upgrade(_config(connection), to)
 
+
+def upgrade_postgresql(url: str, *, to: str = "head") -> None:
+    """Run the missing migrations, all in one transaction, while no other process does."""
+    with _postgresql(url) as connection:
+        alembic.command.upgrade(_config(connection), to)
+
+
+def stamp_sqlite(path: Path, version: str) -> None:
+    """Say that a file has a schema, without looking; see ``stamped``."""
+    with stamped(version), _sqlite(path) as connection:
+        alembic.command.stamp(_config(connection), version)
+
+
+def stamp_postgresql(url: str, version: str) -> None:
+    """Say that a database has a schema, without looking; see ``stamped``."""
+    with stamped(version), _postgresql(url) as connection:
+        alembic.command.stamp(_config(connection), version)
+
+
+@contextmanager
+def stamped(version: str) -> Iterator[None]:
+    """Say that there is no such version.
+
+    Raises:
+        NotFound: there is not.
+    """
+    try:
+        yield
+    except alembic.util.exc.CommandError:
+        raise NotFound("schema version", version) from None
+
+
+@contextmanager
+def _sqlite(path: Path) -> Iterator[sqlalchemy.Connection]:
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(path, isolation_level=None)
         connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")  # Of a file that exists already it changes nothing.
@@ -29,12 +68,12 @@ def upgrade_sqlite(path: Path, *, to: str = "head") -> None:
     )
     with _driver_errors(), engine.connect() as connection:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
-        _run(connection, to)
+        yield connection
         connection.exec_driver_sql("COMMIT")
 
 
-def upgrade_postgresql(url: str, *, to: str = "head") -> None:
-    """Run the missing migrations, all in one transaction, while no other process does."""
+@contextmanager
+def _postgresql(url: str) -> Iterator[sqlalchemy.Connection]:
     import psycopg  # an extra: absent where only SQLite is used
 
     def connect() -> "psycopg.Connection[Any]":
@@ -43,7 +82,7 @@ def upgrade_postgresql(url: str, *, to: str = "head") -> None:
     engine = sqlalchemy.create_engine("postgresql+psycopg://", creator=connect, poolclass=sqlalchemy.pool.NullPool)
     with _driver_errors(), engine.begin() as connection:
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('roost upgrade'))")
-        _run(connection, to)
+        yield connection
 
 
 def head() -> str:
@@ -66,14 +105,9 @@ def _driver_errors() -> Iterator[None]:
         raise error.orig from None
 
 
-def _config() -> alembic.config.Config:
+def _config(connection: sqlalchemy.Connection | None = None) -> alembic.config.Config:
     config = alembic.config.Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
-    return config
-
-
-def _run(connection: sqlalchemy.Connection, to: str) -> None:
-    config = _config()
     config.attributes["connection"] = connection
-    alembic.command.upgrade(config, to)
+    return config

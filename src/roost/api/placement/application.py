@@ -1,12 +1,12 @@
 """From a request to an answer: who asks, in which version, for what, and whether they may."""
 
-import logging
 import uuid
 from collections.abc import Callable, Mapping
 
 from roost.api import problems
 from roost.api.accept import acceptable
 from roost.api.placement import routes, versions
+from roost.api.placement.options import DEFAULTS, Options
 from roost.api.placement.request import (
     JSON,
     Identity,
@@ -20,6 +20,7 @@ from roost.api.placement.routes import Route
 from roost.api.placement.versions import Version
 from roost.api.problems import Problem, VersionHeaders
 from roost.errors import RoostError
+from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.placement.serving import Task
@@ -28,7 +29,6 @@ Identify = Callable[[Mapping[str, str]], Identity | None]
 Allows = Callable[[str, Identity, Mapping[str, str]], bool]  # policy, who, what is acted on
 _VERSION_HEADER = "openstack-api-version"
 _HTML = "text/html"
-_log = logging.getLogger(__name__)
 
 
 class Application:
@@ -37,17 +37,19 @@ class Application:
     Args:
         identify: says from the headers who asks; None: nobody that is known.
         allows: says whether they may.
+        options: what answers follow.
     """
 
-    def __init__(self, *, identify: Identify, allows: Allows) -> None:
+    def __init__(self, *, identify: Identify, allows: Allows, options: Options = DEFAULTS) -> None:
         self._identify = identify
         self._allows = allows
+        self._options = options
 
     def enter(self, request: Request) -> Response | Task[Response]:
         """Answer what needs no columns, errors above all; else return what is to be asked of them."""
         try:
             route = self._admit(request)
-        except RoostError as error:
+        except Exception as error:  # noqa: BLE001  # everybody gets an answer
             return self.fail(request, error)
         handler = route.handler
 
@@ -62,11 +64,13 @@ class Application:
         Raises:
             Problem: they may not, or there is no such thing.
         """
-        request.identity = self._identify(request.headers)
-        # Only the list of versions is open to everybody, and only under this name.
-        if request.identity is None and request.path != "/":
+        if request.identity is None:
+            request.identity = self._identify(request.headers)
+        # Only the list of versions is open to everybody, and only under these names.
+        if request.identity is None and request.path not in {"", "/"}:
             raise Problem(401, version_headers="none")
         request.version = _version(request)
+        request.options = self._options
         _check_length(request)
         route = _route(request)
         if not route.is_silent(request.version):
@@ -74,6 +78,8 @@ class Application:
                 require_reader(request)
             elif request.method in {"POST", "PUT"}:
                 require_json(request)
+        if not request.wants(route.since):
+            raise Problem(404)
         self._check_policy(route, request)
         return route
 
@@ -87,6 +93,10 @@ class Application:
             is_system_scoped = request.identity.is_system_scoped
             text = route.policy if is_system_scoped else f"Policy does not allow {route.policy} to be performed."
             raise Problem(403, text, version_headers="version")
+
+    def refuse(self, request: Request, response: Response) -> Response:
+        """Return an answer to somebody who is not known."""
+        return self.finish(request, response, version_headers="none")
 
     def finish(
         self, request: Request, response: Response, *, version_headers: VersionHeaders = "all"
@@ -104,7 +114,7 @@ class Application:
     def fail(self, request: Request, error: Exception) -> Response:
         """Return an error as the client reads it best; what nobody raised on purpose goes to the log."""
         if not isinstance(error, RoostError):
-            _log.error("request %s failed: %s %s", request.request_id, request.method, request.path, exc_info=error)
+            log.fault(request.request_id, error)
         problem = problems.problem_of(error)
         content_type, body = _told(request, problem)
         headers = {**problem.headers, "content-type": content_type}
@@ -150,6 +160,7 @@ def _route(request: Request) -> Route:
     if found is None:
         raise Problem(404, version_headers="version")
     methods, request.parameters = found
+    request.route = routes.path_of(methods)
     route = methods.get(request.method)
     is_too_new = route is not None and not request.wants(route.since)
     before = f"The method {request.method} is not allowed for this resource. "
@@ -158,7 +169,7 @@ def _route(request: Request) -> Route:
         raise Problem(405, text, before=before, headers={"allow": ", ".join(methods)})
     if is_too_new and route.is_method_new:
         raise Problem(405, before=before)
-    if is_too_new:
+    if is_too_new and not route.is_media_first:
         raise Problem(404)
     return route
 

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from roost.api.accept import acceptable
+from roost.api.placement.options import DEFAULTS, Options
 from roost.api.placement.versions import CACHE_HEADERS, OLDEST, Version
 from roost.api.problems import Problem, VersionHeaders
 from roost.api.schema import Schema, decode
@@ -41,8 +42,11 @@ class Request:
     prefix: str = ""  # where the API is mounted: links and locations begin with it
     host_url: str = ""  # scheme and host as the client named them, for locations
     request_id: str = ""
+    is_mounted: bool = True  # whether the path is below the mount prefix at all
+    route: str = ""  # the path with the names of its parameters, once it is known
     version: Version = OLDEST
     identity: Identity | None = None
+    options: Options = DEFAULTS
     parameters: Mapping[str, str] = field(default_factory=dict)  # of the path
     _decoded: Any = None
 
@@ -64,13 +68,12 @@ class Request:
         """Return the query string as names and values, in order, decoded.
 
         Raises:
-            BadRequest: it is no text.
+            BadRequest: it is no UTF-8.
         """
-        if not self.query_string:
-            return []
+        # Until its parts are told apart, every character stands for a byte.
         found = parse_qsl(self.query_string.replace(";", "&"), keep_blank_values=True, encoding="latin-1")
         try:
-            return [(name.encode("latin-1").decode(), value.encode("latin-1").decode()) for name, value in found]
+            return [(_text(name), _text(value)) for name, value in found]
         except UnicodeDecodeError as error:
             raise BadRequest(f"Invalid query string parameters: {error}") from None
 
@@ -109,6 +112,10 @@ class Response:
 
 
 Handler = Callable[[Request, Current], Response | Plan[Response]]
+
+
+def _text(raw: str) -> str:
+    return raw if raw.isascii() else raw.encode("latin-1").decode()
 
 
 def answer(

@@ -7,6 +7,7 @@ from roost.api.placement import versions
 from roost.api.placement.handlers import (
     aggregates,
     allocations,
+    candidates,
     inventories,
     providers,
     reshaper,
@@ -30,6 +31,8 @@ class Route:
     is_method_new: bool = False
     # From which version on it neither shows nor reads anything, so that media types do not matter; None: none.
     silent_since: Version | None = None
+    # Whether a wrong media type is told before that the route is newer than the asked version.
+    is_media_first: bool = False
 
     def is_silent(self, version: Version) -> bool:
         """Say whether it neither shows nor reads anything in a version."""
@@ -66,12 +69,16 @@ _TABLE: dict[str, dict[str, Route]] = {
     },
     "/resource_providers/{uuid}/aggregates": {
         "GET": Route(
-            handler=aggregates.show, policy="placement:resource_providers:aggregates:list", since=versions.AGGREGATES
+            handler=aggregates.show,
+            policy="placement:resource_providers:aggregates:list",
+            since=versions.AGGREGATES,
+            is_media_first=True,
         ),
         "PUT": Route(
             handler=aggregates.replace,
             policy="placement:resource_providers:aggregates:update",
             since=versions.AGGREGATES,
+            is_media_first=True,
         ),
     },
     "/resource_providers/{uuid}/traits": {
@@ -145,6 +152,13 @@ _TABLE: dict[str, dict[str, Route]] = {
     "/reshaper": {
         "POST": Route(handler=reshaper.post, policy="placement:reshaper:reshape", since=versions.RESHAPER),
     },
+    "/allocation_candidates": {
+        "GET": Route(
+            handler=candidates.list_candidates,
+            policy="placement:allocation_candidates:list",
+            since=versions.CANDIDATES,
+        ),
+    },
 }
 
 
@@ -176,6 +190,7 @@ def _grown(table: Mapping[str, Mapping[str, Route]]) -> _Node:
 
 
 _TOP = _grown(_TABLE)
+_PATHS = {id(methods): path for path, methods in _TABLE.items()}
 
 
 def find(path: str) -> tuple[Mapping[str, Route], dict[str, str]] | None:
@@ -191,6 +206,11 @@ def find(path: str) -> tuple[Mapping[str, Route], dict[str, str]] | None:
         else:
             return None
     return None if node.methods is None else (node.methods, parameters)
+
+
+def path_of(methods: Mapping[str, Route]) -> str:
+    """Return the path that ``find`` found, with the names of its parameters."""
+    return _PATHS[id(methods)]
 
 
 def table() -> Mapping[str, Mapping[str, Route]]:

@@ -39,6 +39,6 @@ def post(request: Request, current: Current) -> Plan[Response]:
         Offer(uuid=uuid, generation=each["resource_provider_generation"], inventories=each["inventories"])
         for uuid, each in body["inventories"].items()
     ]
-    wishes = wishes_of(body["allocations"])
+    wishes = wishes_of(body["allocations"], request.options)
     writes = reshape(current, offers, wishes)
     return Plan(writes=writes, answer=answer(request, status=204))

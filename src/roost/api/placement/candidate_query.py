@@ -1,0 +1,223 @@
+"""From the query string of ``GET /allocation_candidates`` to what is asked, in the order in which faults are told."""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+import msgspec
+
+from roost.api.placement import candidate_values, versions
+from roost.api.placement.candidate_schemas import schema_of, suffix_pattern
+from roost.api.placement.versions import Version
+from roost.errors import BadRequest
+from roost.model.names import AMOUNT_MAX
+from roost.model.request import CandidateQuery, ResourceGroup
+
+# More digits than these make no difference any more.
+_LIMIT_DIGITS = 18
+
+Pairs = Sequence[tuple[str, str]]
+
+
+class _Draft(msgspec.Struct):
+    """A group while its parameters are read."""
+
+    suffix: str
+    resources: dict[str, int] = {}
+    required: tuple[frozenset[str], ...] = ()
+    forbidden: frozenset[str] = frozenset()
+    member_of: tuple[frozenset[str], ...] = ()
+    forbidden_aggregates: frozenset[str] = frozenset()
+    in_tree: str | None = None
+
+
+def parse(pairs: Pairs, version: Version, *, groups_max: int) -> CandidateQuery:
+    """Return what a query string asks in a version.
+
+    Args:
+        pairs: names and values, decoded, in their order.
+        groups_max: how many groups there may be.
+
+    Raises:
+        BadRequest: it cannot be understood, or may not be asked; the first fault is told.
+    """
+    values = dict(pairs)
+    _check(values, version)
+    limit = _limit(pairs, values, version)
+    root_required, root_forbidden = _root_traits(pairs, version)
+    subtrees = _subtrees(pairs)
+    drafts = _drafts(pairs, version)
+    if len(drafts) > groups_max:
+        raise BadRequest(f"The query has {len(drafts)} groups, and may have {groups_max} (limit placement.groups_max).")
+    if version < versions.SAME_SUBTREE:
+        _check_orphans(drafts)
+    else:
+        _check_resourceless(drafts, subtrees)
+    _check_conflicts(drafts)
+    if sum(1 for draft in drafts if draft.suffix) > 1 and "group_policy" not in values:
+        raise BadRequest(
+            'The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.'
+        )
+    return CandidateQuery(
+        groups=tuple(_group(draft) for draft in drafts),
+        group_policy="isolate" if values.get("group_policy") == "isolate" else "none",
+        root_required=root_required,
+        root_forbidden=root_forbidden,
+        same_subtree=subtrees,
+        limit=limit,
+    )
+
+
+def _check(values: dict[str, str], version: Version) -> None:
+    problem = schema_of(version).problem(values)
+    if problem is not None:
+        raise BadRequest(f"Invalid query string parameters: {problem}")
+
+
+def _limit(pairs: Pairs, values: dict[str, str], version: Version) -> int | None:
+    """Return the first limit there is, which has to keep the rule of the last."""
+    first = next((value for key, value in pairs if key == "limit"), None)
+    if first is None:
+        return None
+    if first != values["limit"]:
+        _check({**values, "limit": first}, version)
+    return min(int(first[:_LIMIT_DIGITS]), AMOUNT_MAX)
+
+
+def _root_traits(pairs: Pairs, version: Version) -> tuple[frozenset[str], frozenset[str]]:
+    values = [value for key, value in pairs if key == "root_required"]
+    if len(values) > 1:
+        raise BadRequest(
+            "Query parameter 'root_required' may be specified only once.", code="placement.query.duplicate_key"
+        )
+    # Of the root nothing is asked in alternatives, not even in versions in which groups may.
+    sets, forbidden = candidate_values.traits(values, min(version, versions.RE_PARENTING))
+    required = frozenset[str]().union(*sets)
+    conflicts = sorted(required & forbidden)
+    if conflicts:
+        raise BadRequest(
+            f"Conflicting required and forbidden traits found in root_required: {', '.join(conflicts)}",
+            code="placement.query.bad_value",
+        )
+    return required, forbidden
+
+
+def _subtrees(pairs: Pairs) -> tuple[frozenset[str], ...]:
+    sets = [frozenset(suffix.strip() for suffix in value.split(",")) for key, value in pairs if key == "same_subtree"]
+    if any("" in suffixes for suffixes in sets):
+        raise BadRequest(
+            "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
+            code="placement.query.bad_value",
+        )
+    return tuple(sets)
+
+
+@cache
+def _key_pattern(version: Version) -> re.Pattern[str]:
+    suffix = suffix_pattern(version)
+    # A line end behind the name is not seen, as in the schema.
+    return re.compile(
+        f"^(resources|required|member_of|in_tree)({suffix})?$" if suffix else "^(resources|required|member_of)()$"
+    )
+
+
+def _drafts(pairs: Pairs, version: Version) -> list[_Draft]:
+    """Read the parameters of all groups, in the order in which the groups were first named."""
+    pattern = _key_pattern(version)
+    drafts: dict[str, _Draft] = {}
+    seen: set[str] = set()
+    for key, value in pairs:
+        match = pattern.match(key)
+        if match is None:
+            continue
+        suffix = match[2] or ""
+        draft = drafts.setdefault(suffix, _Draft(suffix))
+        if match[1] == "resources":
+            draft.resources = candidate_values.resources(value)
+        elif match[1] == "in_tree":
+            draft.in_tree = candidate_values.tree(value)
+        elif key not in seen:
+            # All values of these count together, where the first of them stands.
+            seen.add(key)
+            _read_labels(draft, match[1], [each for other, each in pairs if other == key], version=version)
+    return list(drafts.values())
+
+
+def _read_labels(draft: _Draft, name: str, values: list[str], *, version: Version) -> None:
+    if name == "member_of":
+        draft.member_of, draft.forbidden_aggregates = candidate_values.aggregates(
+            values, version, key=name + draft.suffix
+        )
+        return
+    if version < versions.ANY_TRAITS:
+        values = values[-1:]
+    draft.required, draft.forbidden = candidate_values.traits(values, version)
+
+
+def _check_orphans(drafts: Iterable[_Draft]) -> None:
+    """Refuse groups that ask no resources, as they all had to."""
+    orphans = [draft for draft in drafts if not draft.resources]
+    traits = [f"required{draft.suffix}" for draft in orphans if draft.required]
+    if traits:
+        raise BadRequest(
+            "All traits parameters must be associated with resources.  "
+            f"Found the following orphaned traits keys: {', '.join(traits)}"
+        )
+    members = [f"member_of{draft.suffix}" for draft in orphans if draft.member_of or draft.forbidden_aggregates]
+    if members:
+        raise BadRequest(
+            "All member_of parameters must be associated with resources. "
+            f"Found the following orphaned member_of keys: {', '.join(members)}"
+        )
+    if not drafts:
+        raise BadRequest("At least one request group (`resources` or `resources{$S}`) is required.")
+    if orphans:
+        raise BadRequest("All request groups must specify resources.")
+
+
+def _check_resourceless(drafts: list[_Draft], subtrees: tuple[frozenset[str], ...]) -> None:
+    """Refuse groups without resources outside of subtrees, and subtrees of groups that there are not."""
+    if not any(draft.resources for draft in drafts):
+        raise BadRequest(
+            "There must be at least one resources or resources[$S] parameter.", code="placement.query.missing_value"
+        )
+    joined = frozenset[str]().union(*subtrees)
+    loose = sorted(draft.suffix for draft in drafts if not draft.resources and draft.suffix not in joined)
+    if loose:
+        raise BadRequest(
+            "Resourceless suffixed group request should be specified in `same_subtree` query param: "
+            f"bad group(s) - {loose}.",
+            code="placement.query.bad_value",
+        )
+    suffixes = [draft.suffix for draft in drafts]
+    unknown = sorted(joined.difference(suffixes))
+    if unknown:
+        raise BadRequest(
+            f"Real suffixes should be specified in `same_subtree`: {unknown} not found in {suffixes}.",
+            code="placement.query.bad_value",
+        )
+
+
+def _check_conflicts(drafts: Iterable[_Draft]) -> None:
+    conflicts = []
+    for draft in drafts:
+        names = {name for each in draft.required if each <= draft.forbidden for name in each}
+        if names:
+            conflicts.append(f"required{draft.suffix}: ({', '.join(sorted(names))})")
+    if conflicts:
+        raise BadRequest(
+            "Conflicting required and forbidden traits found in the following traits keys: "
+            f"{', '.join(sorted(conflicts))}"
+        )
+
+
+def _group(draft: _Draft) -> ResourceGroup:
+    resources, member_of = draft.resources, draft.member_of
+    if any(amount > AMOUNT_MAX for amount in resources.values()):
+        # No inventory gives as much at once: the same as to be one of no aggregates.
+        resources = {name: min(amount, AMOUNT_MAX) for name, amount in resources.items()}
+        member_of = (*member_of, frozenset())
+    return ResourceGroup(
+        suffix=draft.suffix, resources=resources, required=draft.required, forbidden=draft.forbidden,
+        member_of=member_of, forbidden_aggregates=draft.forbidden_aggregates, in_tree=draft.in_tree,
+    )  # fmt: skip

@@ -1,0 +1,73 @@
+"""What the query string of ``GET /allocation_candidates`` may hold, version by version."""
+
+from functools import cache
+from typing import Any
+
+from roost.api.placement import versions
+from roost.api.placement.versions import Version
+from roost.api.schema import Schema
+
+_TEXT = {"type": "string"}
+_LIMIT = {"type": ["integer", "string"], "pattern": "^[1-9][0-9]*$", "minimum": 1, "minLength": 1}
+_POLICY = {"type": "string", "enum": ["none", "isolate"]}
+_ONLY_TEXT = {"type": ["string"]}
+_NUMBER = "[1-9][0-9]*"
+_WORD = "[a-zA-Z0-9_-]{1,64}"
+# The versions in which the query string became another.
+_STEPS = (
+    versions.CANDIDATES,
+    versions.CANDIDATES_LIMIT,
+    versions.CANDIDATES_BY_TRAITS,
+    versions.CANDIDATES_BY_MEMBERSHIP,
+    versions.GRANULAR_GROUPS,
+    versions.CANDIDATES_IN_TREE,
+    versions.TEXT_SUFFIXES,
+    versions.ROOT_REQUIRED,
+    versions.SAME_SUBTREE,
+)
+
+
+def suffix_pattern(version: Version) -> str:
+    """Return what the suffix of a group may be, as a regular expression; nothing where there are no groups."""
+    if version < versions.GRANULAR_GROUPS:
+        return ""
+    return _WORD if version >= versions.TEXT_SUFFIXES else _NUMBER
+
+
+def schema_of(version: Version) -> Schema:
+    """Return the schema of a version."""
+    return _schema(max(step for step in _STEPS if step <= version))
+
+
+@cache
+def _schema(step: Version) -> Schema:
+    return Schema(_of_one_group(step) if step < versions.GRANULAR_GROUPS else _of_groups(step))
+
+
+def _of_one_group(step: Version) -> dict[str, Any]:
+    properties: dict[str, Any] = {"resources": _TEXT}
+    if step >= versions.CANDIDATES_LIMIT:
+        properties["limit"] = _LIMIT
+    if step >= versions.CANDIDATES_BY_TRAITS:
+        properties["required"] = _ONLY_TEXT
+    if step >= versions.CANDIDATES_BY_MEMBERSHIP:
+        properties["member_of"] = _ONLY_TEXT
+    return {"type": "object", "properties": properties, "required": ["resources"], "additionalProperties": False}
+
+
+def _of_groups(step: Version) -> dict[str, Any]:
+    properties: dict[str, Any] = {"limit": _LIMIT, "group_policy": _POLICY}
+    if step >= versions.ROOT_REQUIRED:
+        properties["root_required"] = _ONLY_TEXT
+    if step >= versions.SAME_SUBTREE:
+        properties["same_subtree"] = _ONLY_TEXT
+    names = ["resources", "required", "member_of"]
+    if step >= versions.CANDIDATES_IN_TREE:
+        names.append("in_tree")
+    suffix = suffix_pattern(step)
+    return {
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+        "patternProperties": {f"^{name}({suffix})?$": _TEXT for name in names},
+    }

@@ -1,0 +1,127 @@
+"""``/allocation_candidates``: every way to hold a request."""
+
+import random
+from collections.abc import Iterable
+from itertools import islice
+from typing import TypeVar
+
+import msgspec
+
+from roost.api.placement import candidate_query, versions
+from roost.api.placement.candidate_json import Form, Requests, form_of
+from roost.api.placement.candidate_summaries import Summaries
+from roost.api.placement.options import Options
+from roost.api.placement.request import Request, Response, answer
+from roost.api.placement.versions import Version
+from roost.engine.search import Compiled, UnknownName, compile_query, lone_anchors, search
+from roost.engine.state import State
+from roost.model.request import CandidateQuery
+from roost.placement import candidates
+from roost.placement.current import Current
+
+_Found = TypeVar("_Found")
+_QUERIES_MAX = 512
+_FORMS_MAX = 4
+# Out of how many candidates some are drawn at random, where nothing bounds how many are generated.
+_DRAWN_MAX = 100_000
+_NONE = b'{"allocation_requests":[],"provider_summaries":{}}'
+
+
+class _Known(msgspec.Struct):
+    """A query string that was understood, and what it means in the columns."""
+
+    query: CandidateQuery
+    compiled: Compiled
+    form: Form
+    epoch: int
+
+
+class _Kept:
+    """What is kept of one state between requests."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._known: dict[tuple[str, Version], _Known] = {}
+        self._summaries: dict[Form, Summaries] = {}
+
+    def known(self, request: Request) -> _Known | None:
+        """Return what a request asks, in the numbers of the columns; None: a group before an unknown name has nothing.
+
+        Raises:
+            BadRequest: it cannot be understood, or names what nobody has defined.
+        """
+        key, state = (request.query_string, request.version), self.state
+        known = self._known.get(key)
+        if known is not None and known.epoch == state.changes.epoch:
+            return known
+        query = (
+            candidate_query.parse(request.pairs(), request.version, groups_max=request.options.groups_max)
+            if known is None
+            else known.query
+        )
+        # What is generated may be more than what is shown.
+        compiled = compile_query(
+            state, msgspec.structs.replace(query, limit=None),
+            is_one_provider_a_tree=not request.wants(versions.NESTED_CANDIDATES),
+        )  # fmt: skip
+        if isinstance(compiled, UnknownName):
+            candidates.refuse_unknown(state, query)
+            return None
+        classes = {state.class_ids.id_of(name) for group in query.groups for name in group.resources}
+        form = form_of(request.version, (each for each in classes if each is not None))
+        if len(self._known) >= _QUERIES_MAX:
+            del self._known[next(iter(self._known))]
+        known = self._known[key] = _Known(query, compiled, form, state.changes.epoch)
+        return known
+
+    def summaries(self, form: Form) -> Summaries:
+        """Return the summaries in a form."""
+        found = self._summaries.get(form)
+        if found is None:
+            if len(self._summaries) >= _FORMS_MAX:
+                del self._summaries[next(iter(self._summaries))]
+            found = self._summaries[form] = Summaries(self.state, form)
+        return found
+
+
+def list_candidates(request: Request, current: Current) -> Response:
+    """List the ways to hold what the query string asks."""
+    state = current.state
+    kept = current.kept.get(_Kept)
+    if kept is None or kept.state is not state:
+        kept = current.kept[_Kept] = _Kept(state)
+    known = kept.known(request)
+    body = _NONE if known is None else _body(kept, known, request.options)
+    return answer(request, body, changed_s=state.now_s)
+
+
+def _body(kept: _Kept, known: _Known, options: Options) -> bytes:
+    state, compiled, limit = kept.state, known.compiled, known.query.limit
+    requests = Requests(state, known.form, bytes_max=options.candidates_max_bytes)
+    lone = lone_anchors(state, compiled)
+    if lone is not None:
+        assert compiled.plain is not None
+        generated = lone[: _generated_max(limit, options)].tolist()
+        shown = requests.of_lone(list(_chosen(generated, limit, options)), compiled.plain.resources)
+    else:
+        found = search(state, compiled, order=options.allocation_candidates_generation_strategy)
+        shown = requests.of(_chosen(found, limit, options))
+    summaries = kept.summaries(known.form).of(requests.used) if shown else ""
+    return f'{{"allocation_requests":[{shown}],"provider_summaries":{{{summaries}}}}}'.encode()
+
+
+def _generated_max(limit: int | None, options: Options) -> int | None:
+    """Return how many candidates are generated at most; None: all there are."""
+    most = options.max_allocation_candidates if options.max_allocation_candidates > 0 else None
+    if options.randomize_allocation_candidates or limit is None:
+        return most
+    return limit if most is None else min(limit, most)
+
+
+def _chosen(found: Iterable[_Found], limit: int | None, options: Options) -> Iterable[_Found]:
+    """Return the candidates that are shown, of all there are in the order of the search."""
+    most = _generated_max(limit, options)
+    if not options.randomize_allocation_candidates:
+        return islice(found, most)
+    drawn = list(islice(found, most or _DRAWN_MAX))
+    return random.sample(drawn, len(drawn) if limit is None else min(limit, len(drawn)))

@@ -1,0 +1,56 @@
+"""The Placement API without a server: a request is answered in the process that asks."""
+
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
+
+from roost.api.placement.application import Application, new_request_id
+from roost.api.placement.request import Request, Response
+from roost.errors import RoostError, Unavailable
+from roost.placement.serving import Serving
+
+
+class InProcess:
+    """The way through the application that a request over HTTP takes, without the sockets.
+
+    Any number of threads may ask at the same time.
+    """
+
+    def __init__(self, application: Application, serving: Serving) -> None:
+        self._application = application
+        self._serving: Serving | None = serving
+
+    def ask(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"") -> Response:
+        """Answer one request, errors too.
+
+        Args:
+            url: with or without scheme and host, which locations begin with.
+            headers: names in any case.
+
+        Raises:
+            Unavailable: ``close`` was called.
+        """
+        if self._serving is None:
+            raise Unavailable("this Placement API in process has ended: enter its context again")
+        parts = urlsplit(url)
+        request = Request(
+            method=method,
+            path=unquote(parts.path),
+            query_string=parts.query,
+            headers={name.lower(): value for name, value in headers.items()},
+            body=body,
+            host_url=f"{parts.scheme}://{parts.netloc}" if parts.netloc else "",
+            request_id=new_request_id(),
+        )
+        try:
+            entered = self._application.enter(request)
+            if isinstance(entered, Response):
+                return entered
+            return self._application.finish(request, self._serving.run(entered))
+        except RoostError as error:
+            return self._application.fail(request, error)
+
+    def close(self) -> None:
+        """Finish what is being answered, end the thread, and let go of the database."""
+        serving, self._serving = self._serving, None
+        if serving is not None:
+            serving.stop()

@@ -1,0 +1,83 @@
+"""What the commands that stand in for upstream's share: the options of its configuration, and the database in it."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from roost.cli.plain import shown
+from roost.errors import BadSettings, RoostError
+
+# Scripts give them; there is no log here.
+_WITHOUT_EFFECT = (
+    "--debug", "--nodebug", "--use-journal", "--nouse-journal", "--use-json", "--nouse-json", "--use-syslog",
+    "--nouse-syslog",
+)  # fmt: skip
+_WITH_VALUE_WITHOUT_EFFECT = (
+    ("--log-config-append", "--log-config"), ("--log-date-format",), ("--log-dir", "--logdir"),
+    ("--log-file", "--logfile"), ("--syslog-log-facility",),
+)  # fmt: skip
+_CONNECTION = "OS_PLACEMENT_DATABASE__CONNECTION"
+
+
+def parser_of(program: str) -> argparse.ArgumentParser:
+    """Return a parser with the options that say where the configuration is."""
+    parser = argparse.ArgumentParser(prog=program)
+    parser.add_argument("--config-file", metavar="PATH", action="append", default=[], help="a placement.conf")
+    parser.add_argument("--config-dir", metavar="DIR", action="append", default=[], help="a folder of *.conf files")
+    for name in _WITHOUT_EFFECT:
+        short = ["-d"] if name == "--debug" else []
+        parser.add_argument(name, *short, action="store_true", help=argparse.SUPPRESS)
+    for names in _WITH_VALUE_WITHOUT_EFFECT:
+        parser.add_argument(*names, help=argparse.SUPPRESS)
+    return parser
+
+
+def configuration_files(arguments: argparse.Namespace, environ: Mapping[str, str]) -> list[Path]:
+    """Return the files to read, in order: those that are named, else the first of the usual places."""
+    found = [Path(name) for name in arguments.config_file]
+    for name in arguments.config_dir:
+        found += sorted(Path(name).glob("*.conf"))
+    if found:
+        return found
+    folders = [Path(environ[name]) for name in ("OS_PLACEMENT_CONFIG_DIR",) if environ.get(name)]
+    home = environ.get("HOME")
+    folders += [Path(home) / ".placement", Path(home)] if home else []
+    usual = [folder / "placement.conf" for folder in (*folders, Path("/etc/placement"), Path("/etc"))]
+    return [path for path in usual if path.is_file()][:1]
+
+
+def database_asked(arguments: argparse.Namespace, environ: Mapping[str, str]) -> str:
+    """Return the URL of the database that the configuration names.
+
+    Raises:
+        BadSettings: it names none, or one that is not served here.
+    """
+    from roost.direct.databases import database_of_files, database_url
+    from roost.store.opening import is_postgresql, sqlite_path
+
+    if environ.get(_CONNECTION):
+        url = database_url(environ[_CONNECTION])
+    else:
+        files = configuration_files(arguments, environ)
+        if not files:
+            raise BadSettings("placement.conf", "there is none: name one with --config-file")
+        url = database_of_files(files)
+    if not is_postgresql(url):
+        sqlite_path(url)
+    return url
+
+
+def run(program: str, main: Callable[[Mapping[str, str]], int], *, failure: int) -> None:
+    """End the program with what ``main`` returns; an error is one sentence on standard error.
+
+    Args:
+        failure: the exit code of an error.
+    """
+    try:
+        code = main(os.environ)
+    except RoostError as error:
+        print(f"{program}: {shown(str(error))}", file=sys.stderr)
+        code = failure
+    sys.exit(code)

@@ -1,0 +1,104 @@
+"""``roost-placement-status``: for scripts that were written for ``placement-status``."""
+
+import json
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from roost.cli.placement_options import configuration_files, database_asked, parser_of, run
+
+_PROGRAM = "roost-placement-status"
+_SUCCESS, _WARNING, _FAILURE = range(3)  # exit codes too: the worst of all checks
+_EXIT_ERROR = 255
+_WORDS = ("Success", "Warning", "Failure")
+_TITLE = "Upgrade Check Results"
+_WIDTH = 60
+
+
+class _Checked(NamedTuple):
+    name: str
+    result: int
+    details: str | None = None
+
+
+def main() -> None:
+    """Run the command."""
+    run(_PROGRAM, _main, failure=_EXIT_ERROR)
+
+
+def _main(environ: Mapping[str, str]) -> int:
+    parser = parser_of(_PROGRAM)
+    groups = parser.add_subparsers(metavar="command", required=True)
+    upgrade = groups.add_parser("upgrade", help="check whether this version can be started")
+    upgrade.add_argument("act", choices=("check",), metavar="check")
+    upgrade.add_argument("--json", dest="is_json", action="store_true", help="print the results as JSON")
+    arguments = parser.parse_args()
+    url, files = database_asked(arguments, environ), configuration_files(arguments, environ)
+    checked = [*_tables(url), _policy(files)]
+    if arguments.is_json:
+        named = [{"check": each.name, "result": each.result, "details": each.details} for each in checked]
+        print(json.dumps({"name": _TITLE, "checks": named}))
+    else:
+        print("\n".join(_drawn(checked)))
+    return max(each.result for each in checked)
+
+
+def _tables(url: str) -> list[_Checked]:
+    """Check that every provider has its root, and every allocation its consumer."""
+    from roost.app import audit
+
+    findings = audit(url)
+    roots = [finding for finding in findings if finding.check == "tree"]
+    orphans = [finding for finding in findings if finding.check == "ownerless allocation"]
+    return [
+        _Checked(
+            "Missing Root Provider IDs", _FAILURE if roots else _SUCCESS,
+            f"{roots[0].subject} {roots[0].problem}. Run `roost audit`." if roots else None,
+        ),
+        _Checked(
+            "Incomplete Consumers", _WARNING if orphans else _SUCCESS,
+            f"There are {len(orphans)} allocations without consumers. Run `roost audit`." if orphans else None,
+        ),
+    ]  # fmt: skip
+
+
+def _policy(files: Sequence[Path]) -> _Checked:
+    """Check that the policy file, if there is one, is YAML and not only JSON."""
+    from roost.direct.databases import policy_file_of
+
+    path = policy_file_of(files)
+    name = "Policy File JSON to YAML Migration"
+    if path is None or not _is_json(path):
+        return _Checked(name, _SUCCESS)
+    return _Checked(
+        name, _FAILURE,
+        "Your policy file is JSON-formatted which is deprecated. You need to switch to YAML-formatted file.",
+    )  # fmt: skip
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _drawn(checked: Sequence[_Checked]) -> list[str]:
+    """Draw the table: a cell a check, as wide as its longest line."""
+    cells = [[f"Check: {each.name}", f"Result: {_WORDS[each.result]}", *_details(each)] for each in checked]
+    width = max(len(line) for cell in ([_TITLE], *cells) for line in cell)
+    rule = f"+{'-' * (width + 2)}+"
+    lines = [rule]
+    for cell in ([_TITLE], *cells):
+        lines += [*(f"| {line.ljust(width)} |" for line in cell), rule]
+    return lines
+
+
+def _details(checked: _Checked) -> list[str]:
+    return textwrap.wrap(f"Details: {checked.details}", _WIDTH, subsequent_indent="  ")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""A keystoneauth adapter whose requests are answered in process, over a transport of ``requests``."""
+
+import io
+import uuid
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+import requests
+import urllib3
+from keystoneauth1.adapter import Adapter
+from keystoneauth1.session import Session
+from requests.adapters import HTTPAdapter
+
+from roost.api.placement.in_process import InProcess
+
+
+class Opened(NamedTuple):
+    """An adapter and the session of ``requests`` below it."""
+
+    adapter: Adapter
+    requests_session: requests.Session
+
+    def close(self) -> None:
+        """Let go of the session."""
+        self.requests_session.close()
+
+
+class _Transport(HTTPAdapter):
+    """What ``requests`` sends with: into the application instead of a socket."""
+
+    def __init__(self, api: InProcess) -> None:
+        super().__init__()
+        self._api = api
+
+    # The arguments are those of ``requests``.
+    def send(  # noqa: PLR0917
+        self, request: requests.PreparedRequest, stream: bool = False, timeout: Any = None,  # noqa: FBT001, FBT002
+        verify: Any = True, cert: Any = None, proxies: Mapping[str, str] | None = None,  # noqa: FBT002
+    ) -> requests.Response:  # fmt: skip
+        """Answer a request."""
+        body = request.body or b""
+        assert isinstance(body, str | bytes), "bodies in parts are not sent by an adapter"
+        answer = self._api.ask(
+            request.method or "GET",
+            request.url or "/",
+            headers={name: _text(value) for name, value in request.headers.items()},
+            body=body.encode() if isinstance(body, str) else body,
+        )
+        raw = urllib3.HTTPResponse(
+            body=io.BytesIO(answer.body), headers=answer.headers, status=answer.status,
+            reason=HTTPStatus(answer.status).phrase, preload_content=False,
+        )  # fmt: skip
+        return self.build_response(request, raw)
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else value
+
+
+def adapter(api: InProcess, *, microversion: str | None) -> Opened:
+    """Return an adapter of a random address, at which nothing but this API answers.
+
+    Args:
+        microversion: of requests that name none.
+    """
+    address = f"http://{uuid.uuid4()}"
+    opened = requests.Session()
+    opened.trust_env = False  # No proxy stands in between.
+    opened.mount(address, _Transport(api))
+    made = Adapter(
+        Session(session=opened),
+        service_type="placement",
+        endpoint_override=address,
+        additional_headers={"x-auth-token": "admin"},
+        default_microversion=microversion,
+        raise_exc=False,
+    )
+    return Opened(made, opened)

@@ -1,0 +1,69 @@
+"""Queries for candidates that name what nobody has defined."""
+
+from collections.abc import Iterable, Iterator
+
+from roost.engine.query import UnknownName, compile_query
+from roost.engine.search import search
+from roost.engine.state import State
+from roost.engine.symbols import Symbols
+from roost.engine.types import Mask
+from roost.errors import BadRequest
+from roost.model.request import CandidateQuery, ResourceGroup
+
+
+def refuse_unknown(state: State, query: CandidateQuery) -> None:
+    """Refuse a query that names unknown classes or traits, unless the groups before them leave nothing to find.
+
+    Raises:
+        BadRequest: it names what nobody has defined.
+    """
+    _check_traits(state, sorted(query.root_required | query.root_forbidden))
+    if (query.root_required or query.root_forbidden) and not _has_root(state, query):
+        return
+    for group in query.groups:
+        for name in group.resources:
+            if name not in state.class_ids:
+                raise BadRequest(f"Invalid resource class in resources parameter: No such resource class {name}.")
+        if not all(state.membership.wearing_any(_known_aggregates(state, each)).any() for each in group.member_of):
+            return
+        for names in group.required:
+            _check_traits(state, sorted(names))
+        _check_traits(state, sorted(group.forbidden))
+        if not _is_served(state, query, group):
+            return
+
+
+def _check_traits(state: State, names: Iterable[str]) -> None:
+    for name in names:
+        if name not in state.trait_ids:
+            raise BadRequest(f"No such trait(s): {name}.")
+
+
+def _has_root(state: State, query: CandidateQuery) -> bool:
+    roots: Mask = state.providers.alive.view & (state.providers.parent.view < 0)
+    for name in query.root_required:
+        roots &= state.traits.wearing(_number(state.trait_ids, name))
+    for name in query.root_forbidden:
+        roots &= ~state.traits.wearing(_number(state.trait_ids, name))
+    return bool(roots.any())
+
+
+def _number(table: Symbols, name: str) -> int:
+    number = table.id_of(name)
+    assert number is not None, name
+    return number
+
+
+def _known_aggregates(state: State, uuids: Iterable[str]) -> Iterator[int]:
+    return (number for uuid in uuids if (number := state.aggregates.id_of(uuid)) is not None)
+
+
+def _is_served(state: State, query: CandidateQuery, group: ResourceGroup) -> bool:
+    """Say whether a group alone, under the traits of the root, has a candidate; one without resources is not asked."""
+    if not group.resources:
+        return True
+    alone = CandidateQuery(
+        groups=(group,), root_required=query.root_required, root_forbidden=query.root_forbidden, limit=1
+    )
+    compiled = compile_query(state, alone)
+    return not isinstance(compiled, UnknownName) and next(search(state, compiled), None) is not None

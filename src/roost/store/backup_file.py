@@ -1,0 +1,163 @@
+"""The file of a backup: what is in it, in which order, and how it is known to be whole.
+
+Two lines of text come first: what it is, and a JSON object that says what it holds, for ``head -n 2``. Then follow
+blocks of rows, each its length in four bytes and msgpack under zlib, an empty block, and the SHA-256 of all before.
+"""
+
+import hashlib
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from roost.errors import BadFile, BadRequest
+
+Progress = Callable[[int, int], None]  # rows done, rows in all
+Block = tuple[int, list[tuple[Any, ...]]]  # number of a table in the header, rows of it
+
+_MAGIC = b"roost-backup 1\n"
+_LENGTH = struct.Struct(">I")
+_BLOCK_MAX = 2**30  # bytes; a longer one is a broken length
+_HEADER_MAX = 2**20
+_CHUNK = 2**20
+_DIGEST_BYTES = hashlib.sha256().digest_size
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(tuple[int, list[tuple[Any, ...]]])
+
+
+class TableHead(msgspec.Struct, frozen=True):
+    """A table in a backup."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: int
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backup holds."""
+
+    schema: str
+    database: str  # sqlite, postgresql
+    made_at: str  # ISO 8601, UTC
+    position: int  # of the newest change in the feed
+    tables: tuple[TableHead, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many there are in all tables."""
+        return sum(table.rows for table in self.tables)
+
+
+def write_backup(path: Path, header: Header, blocks: Iterable[Block], *, progress: Progress) -> int:
+    """Write a backup that appears when it is whole; return its bytes.
+
+    Raises:
+        BadRequest: there is a file of this name already.
+        BadFile: it cannot be written.
+    """
+    if path.exists():
+        raise BadRequest(f"{path} exists already: name a file that does not")
+    beside = path.with_name(path.name + ".new")
+    with _told(path):
+        # A backup holds everything, so nobody else may read it.
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                size = _write(file, header, blocks, progress=progress)
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(beside, path)  # Unlike a rename it never replaces what came meanwhile.
+        finally:
+            beside.unlink(missing_ok=True)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    return size
+
+
+def _write(file: BinaryIO, header: Header, blocks: Iterable[Block], *, progress: Progress) -> int:
+    digest, size, done, total = hashlib.sha256(), 0, 0, header.rows
+    for part in _parts(header, blocks):
+        if isinstance(part, int):
+            done += part
+            progress(done, total)
+            continue
+        file.write(part)
+        digest.update(part)
+        size += len(part)
+    file.write(digest.digest())
+    return size + _DIGEST_BYTES
+
+
+def _parts(header: Header, blocks: Iterable[Block]) -> Iterator[bytes | int]:
+    yield _MAGIC + msgspec.json.encode(header) + b"\n"
+    for block in blocks:
+        body = zlib.compress(_encoder.encode(block))
+        yield _LENGTH.pack(len(body)) + body
+        yield len(block[1])
+    yield _LENGTH.pack(0)
+
+
+def read_header(path: Path) -> Header:
+    """Return what a backup holds, after all of it was found to be as it was written.
+
+    Raises:
+        BadFile: it is no backup, or not whole.
+    """
+    with _told(path), path.open("rb") as file:
+        digest, left = hashlib.sha256(), path.stat().st_size - _DIGEST_BYTES
+        header = _header(path, file)
+        file.seek(0)
+        while left > 0:
+            part = file.read(min(left, _CHUNK))
+            if not part:
+                break
+            digest.update(part)
+            left -= len(part)
+        if left or file.read() != digest.digest():
+            raise BadFile(str(path), "the backup is damaged or cut off: its checksum is wrong")
+    return header
+
+
+def read_blocks(path: Path) -> Iterator[Block]:
+    """Yield the rows of a backup whose checksum is right, in the order in which they were written.
+
+    Raises:
+        BadFile: it is no backup, or not whole.
+    """
+    with _told(path), path.open("rb") as file:
+        _header(path, file)
+        while True:
+            length = file.read(_LENGTH.size)
+            size = _LENGTH.unpack(length)[0] if len(length) == _LENGTH.size else _BLOCK_MAX
+            if not size:
+                return
+            body = file.read(size) if size < _BLOCK_MAX else b""
+            try:
+                yield _decoder.decode(zlib.decompress(body))
+            except (zlib.error, msgspec.MsgspecError) as error:
+                raise BadFile(str(path), "the backup is damaged or cut off") from error
+
+
+def _header(path: Path, file: BinaryIO) -> Header:
+    if file.read(len(_MAGIC)) != _MAGIC:
+        raise BadFile(str(path), "is no backup that this version of roost can read")
+    try:
+        return msgspec.json.decode(file.readline(_HEADER_MAX), type=Header)
+    except msgspec.MsgspecError as error:
+        raise BadFile(str(path), "the backup is damaged: its second line does not say what it holds") from error
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BadFile(str(path), error.strerror or str(error)) from error

@@ -1,0 +1,145 @@
+"""All rows of a PostgreSQL database at one moment, and all of them replaced."""
+
+import secrets
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import errors
+
+from roost.errors import StoreBusy, Unavailable
+from roost.store.codec import encode_writes
+from roost.store.postgresql_link import Connection, connect, explained, prepare
+from roost.store.schema import ANYTHING, SEQUENCE_TABLES, ColumnType, Table
+
+# In the spelling of COPY; what arrives are integers, floats, text and bytes, uuids as their 16 bytes.
+_TYPES: dict[ColumnType, str] = {"bigint": "int8", "float8": "float8", "text": "text", "bytea": "bytea", "uuid": "uuid"}
+_LOCK_TIMEOUT_S = 60
+_END_TIMEOUT_MS = 10_000
+_FOLLOWING = """
+INSERT INTO sequence (kind, next) VALUES (%s, %s) ON CONFLICT (kind) DO UPDATE SET next = excluded.next"""
+_NAMES = """
+SELECT relname FROM pg_class
+WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace AND relname <> 'alembic_version'
+ORDER BY relname"""
+# Whoever was connected before knows what is no more. They connect anew, wait for the locks, and find another epoch.
+_END_OTHERS = """
+SELECT count(*) FILTER (WHERE NOT pg_terminate_backend(pid, %s)) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE 'roost%%'"""
+
+
+class _Reading:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def position(self) -> int:
+        return _one(self._connection, "SELECT coalesce(max(position), 0) FROM feed")
+
+    def count(self, table: Table) -> int:
+        return _one(self._connection, f"SELECT count(*) FROM {table.name}")  # noqa: S608  # our names
+
+    def rows(self, table: Table) -> Iterable[tuple[Any, ...]]:
+        order = ", ".join(table.key)
+        query = f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY {order}"  # noqa: S608  # our names
+        text = f"COPY ({query}) TO STDOUT (FORMAT BINARY)"
+        with self._connection.cursor() as cursor, cursor.copy(text.encode()) as copy:
+            copy.set_types([_TYPES[kind] for kind in table.types])
+            yield from copy.rows()
+
+
+def _one(connection: Connection, text: str) -> int:
+    row = connection.execute(text.encode()).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+@contextmanager
+def reading(url: str) -> Iterator[_Reading]:
+    """Give one moment of a database, beside the processes that serve it."""
+    prepare(url, may_create=False)
+    with explained(), closing(connect(url)) as connection:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
+        connection.autocommit = False
+        yield _Reading(connection)
+
+
+class _Replacing:
+    def __init__(self, connection: Connection, tables: list[str]) -> None:
+        self._connection = connection
+        self._tables = tables
+        self._sequence = self._next_ids()
+        self._position = _Reading(connection).position()
+
+    def _next_ids(self) -> dict[str, int]:
+        return dict(self._connection.execute("SELECT kind, next FROM sequence").fetchall())
+
+    def is_empty(self) -> bool:
+        return self._connection.execute(ANYTHING.encode()).fetchone() is None
+
+    def clear(self) -> None:
+        self._connection.execute(f"TRUNCATE {', '.join(self._tables)}".encode())
+
+    def write(self, table: Table, rows: list[tuple[Any, ...]]) -> None:
+        encode = [_uuid if kind == "uuid" else _same for kind in table.types]
+        text = f"COPY {table.name} ({', '.join(table.columns)}) FROM STDIN (FORMAT BINARY)"
+        with self._connection.cursor() as cursor, cursor.copy(text.encode()) as copy:
+            copy.set_types([_TYPES[kind] for kind in table.types])
+            for row in rows:
+                copy.write_row([to(value) for to, value in zip(encode, row, strict=True)])
+
+    def finish(self, position: int) -> None:
+        known = self._next_ids()
+        following = {"epoch": secrets.randbits(62)}
+        for kind, table in SEQUENCE_TABLES.items():
+            highest = _one(self._connection, f"SELECT coalesce(max(id), 0) FROM {table}")  # noqa: S608  # our names
+            following[kind] = max(highest + 1, known.get(kind, 1), self._sequence.get(kind, 1))
+        for kind, number in following.items():
+            self._connection.execute(_FOLLOWING, (kind, number))
+        beyond = max(position, self._position) + 1
+        # A change that changes nothing, and the number that the next one goes on from; numbers never come twice.
+        self._connection.execute(
+            "SELECT setval(pg_get_serial_sequence('feed', 'position'), "
+            "greatest(%s, nextval(pg_get_serial_sequence('feed', 'position'))))",
+            (beyond,),
+        )
+        self._connection.execute("INSERT INTO feed (token, body) VALUES (0, %s)", (encode_writes([]),))
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _uuid(value: Any) -> uuid.UUID:
+    return uuid.UUID(bytes=value)
+
+
+@contextmanager
+def replacing(url: str) -> Iterator[_Replacing]:
+    """Give a transaction that replaces what a database holds, with its tables made where it has none.
+
+    At its end all other processes of ours lose their connection, so that none writes what it knew before.
+
+    Raises:
+        StoreBusy: others hold the tables for too long.
+    """
+    prepare(url)
+    with explained(), closing(connect(url, application_name="restore")) as connection, connection.transaction():
+        connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT_S}s'".encode())
+        tables = [str(name) for (name,) in connection.execute(_NAMES).fetchall()]
+        try:
+            connection.execute(f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE".encode())
+        except errors.LockNotAvailable:
+            raise StoreBusy(f"the PostgreSQL database was in use for {_LOCK_TIMEOUT_S} seconds; try again") from None
+        yield _Replacing(connection, tables)
+        try:
+            row = connection.execute(_END_OTHERS, (_END_TIMEOUT_MS,)).fetchone()
+        except errors.InsufficientPrivilege:
+            raise Unavailable(
+                "other processes are connected as another role, and cannot be told of the restore: "
+                "stop them, or restore as that role; nothing was changed"
+            ) from None
+        if row is None or row[0]:
+            raise Unavailable("another process did not let go of the database; nothing was changed; try again")

@@ -1,0 +1,98 @@
+"""All rows of a SQLite file at one moment, and all of them replaced."""
+
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from roost.store.codec import encode_writes
+from roost.store.schema import ANYTHING, SEQUENCE_TABLES, Table
+from roost.store.sqlite_file import FileLock, create, explained, make_folder, open_reader, open_writer, size_of
+from roost.store.sqlite_rows import insert
+
+_FETCHED_AT_ONCE = 2000
+
+
+class _Reading:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def position(self) -> int:
+        (found,) = self._connection.execute("SELECT coalesce(max(position), 0) FROM feed").fetchone()
+        return int(found)
+
+    def count(self, table: Table) -> int:
+        (found,) = self._connection.execute(f"SELECT count(*) FROM {table.name}").fetchone()  # noqa: S608  # our names
+        return int(found)
+
+    def rows(self, table: Table) -> Iterable[tuple[Any, ...]]:
+        text = f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY {', '.join(table.key)}"  # noqa: S608
+        cursor = self._connection.execute(text)
+        while rows := cursor.fetchmany(_FETCHED_AT_ONCE):
+            yield from rows
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[_Reading]:
+    """Give one moment of a file, beside the process that serves it."""
+    with explained(path), closing(open_reader(path)) as connection:
+        connection.execute("BEGIN")
+        yield _Reading(connection)
+
+
+class _Replacing:
+    def __init__(self, connection: sqlite3.Connection, tables: list[str]) -> None:
+        self._connection = connection
+        self._tables = tables
+        self._sequence: dict[str, int] = dict(connection.execute("SELECT kind, next FROM sequence"))
+        self._position = _Reading(connection).position()
+
+    def is_empty(self) -> bool:
+        return self._connection.execute(ANYTHING).fetchone() is None
+
+    def clear(self) -> None:
+        for table in self._tables:
+            self._connection.execute(f"DELETE FROM {table}")  # noqa: S608  # names of this database
+
+    def write(self, table: Table, rows: list[tuple[Any, ...]]) -> None:
+        self._connection.executemany(insert(table), rows)
+
+    def finish(self, position: int) -> None:
+        execute = self._connection.execute
+        known: dict[str, int] = dict(execute("SELECT kind, next FROM sequence"))
+        for kind, table in SEQUENCE_TABLES.items():
+            (highest,) = execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()  # noqa: S608  # our names
+            following = max(highest + 1, known.get(kind, 1), self._sequence.get(kind, 1))
+            execute("INSERT OR REPLACE INTO sequence (kind, next) VALUES (?, ?)", (kind, following))
+        # A change that changes nothing: where the next one goes on from.
+        beyond = max(position, self._position) + 1
+        values = (beyond, time.time(), encode_writes([]))
+        execute("INSERT INTO feed (position, written_at_s, body) VALUES (?, ?, ?)", values)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[_Replacing]:
+    """Give a transaction that replaces what a file holds, made first where it is absent; commit it at the end.
+
+    Raises:
+        StoreBusy: a process serves it.
+    """
+    is_absent = not size_of(path)
+    if is_absent:
+        make_folder(path)
+    lock = FileLock(path)
+    try:
+        if is_absent:
+            create(path)
+        with explained(path), closing(open_writer(path, synchronous="FULL")) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            names = connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> ?", ("alembic_version",)
+            )
+            yield _Replacing(connection, [name for (name,) in names if not name.startswith("sqlite_")])
+            connection.execute("COMMIT")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        lock.release()

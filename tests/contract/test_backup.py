@@ -1,0 +1,293 @@
+"""A backup is everything at one moment; a restore is all of it or nothing, whoever is connected or dies."""
+
+import contextlib
+import hashlib
+import sqlite3
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from roost.errors import BadFile, BadRequest, StoreBusy, Unavailable
+from roost.model.evidence import Record, moment_of
+from roost.model.journal import PutSymbol
+from roost.model.settings import Settings
+from roost.placement.current import Current
+from roost.placement.service import Placement
+from roost.store.audit import audit
+from roost.store.backup import backup, restore
+from roost.store.backup_file import read_header
+from roost.store.opening import open_store
+from tests import postgres
+from tests.contract.stores import (
+    CPU,
+    MEMORY,
+    PostgresWorld,
+    SqliteWorld,
+    claim,
+    commit,
+    evidence,
+    host,
+    inventory,
+    item,
+    offer,
+    provider,
+    release,
+    state,
+)
+from tests.products import kill, roost, worker
+
+BODY = msgspec.msgpack.encode(
+    Record(1, 1, 1, 0, [], [], [], [], [], [], [], [], 1, 1, 0.0, 0.0, ahead=0, seen="1:1: 0 0")
+)
+
+
+def quiet(done, total):
+    assert 0 <= done <= total
+
+
+def url_of(world):
+    return str(world.path) if isinstance(world, SqliteWorld) else world.url
+
+
+def position_of(store):
+    """Read everything, and say up to which change."""
+    loaded = store.load()
+    list(loaded.writes)
+    return loaded.position
+
+
+def used(world):
+    """Fill a database: providers, a host, consumers who came and went, decisions."""
+    store = world.open()
+    writes = [PutSymbol("resource_class", CPU, "VCPU"), PutSymbol("resource_class", MEMORY, "CUSTOM_MEMORY")]
+    writes += [write for number in range(1, 30) for write in (provider(number), offer(number, cpu=8, memory=64))]
+    assert commit(store, item(*writes, host(1)), item(provider(40, parent=provider(3)))) == ["", ""]
+    held = [claim(number, (inventory(1 + number % 20), 1)) for number in range(1, 60)]
+    items = [item(one, rows=[evidence(one.consumers[0].id, body=BODY)]) for one in held]
+    assert set(commit(store, *items)) == {""}
+    assert set(commit(store, *(item(release(one)) for one in held[:10]))) == {""}
+    store.reserve("consumer", 1000)
+    return store
+
+
+@pytest.fixture
+def full(durable, tmp_path):
+    """A database that is in use, its content, and a backup of it."""
+    store = used(durable)
+    path = tmp_path / "one.backup"
+    backup(url_of(durable), path, progress=quiet)
+    return store, state(store), path
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def other(request, tmp_path):
+    """Give another empty database, of either kind."""
+    if request.param == "sqlite":
+        made = SqliteWorld(tmp_path / "other" / "roost.db")
+    else:
+        made = PostgresWorld(request.getfixturevalue("postgres_url_too"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def postgres_url_too(postgres_server):
+    with postgres.fresh_database(postgres_server) as url:
+        yield url
+
+
+def test_everything_comes_back_in_either_kind_of_database(full, other):
+    _, before, path = full
+    restore(url_of(other), path, may_replace=False, progress=quiet)
+    store = other.open()
+    assert state(store) == before
+    assert sorted(row.id for row in store.evidence(newest=100)) == list(range(1, 60))
+    assert list(audit(url_of(other))) == []
+
+
+def test_a_backup_holds_one_moment_of_a_database_that_goes_on(durable, tmp_path):
+    store = used(durable)
+    before = state(store)
+    seen = []
+
+    def meanwhile(done, total):
+        if not seen:
+            assert commit(store, item(provider(90), offer(90, cpu=1))) == [""]
+        seen.append((done, total))
+
+    path = tmp_path / "one.backup"
+    header, size = backup(url_of(durable), path, progress=meanwhile)
+    assert seen[-1] == (header.rows, header.rows)
+    assert (path.stat().st_size, path.stat().st_mode & 0o777) == (size, 0o600)
+    durable.close()
+    restore(url_of(durable), path, may_replace=True, progress=quiet)
+    assert state(durable.open()) == before
+
+
+def test_identities_and_positions_go_on_after_a_restore(full, durable):
+    store, _, path = full
+    first = store.reserve("consumer", 1)
+    assert commit(store, item(provider(95))) == [""]
+    position = position_of(store)
+    durable.close()
+    restore(url_of(durable), path, may_replace=True, progress=quiet)
+    store = durable.open()
+    assert store.reserve("consumer", 1) > first
+    assert position_of(store) > position
+
+
+def test_decisions_of_before_are_kept_and_not_rebuilt(full, durable):
+    _, _, path = full
+    durable.close()
+    restore(url_of(durable), path, may_replace=True, progress=quiet)
+    store = durable.open()
+    assert commit(store, item(provider(96))) == [""]
+    for row in store.evidence(newest=100):
+        moment = moment_of(row)
+        assert moment.seen == ""
+        assert store.past(moment.position, moment.seen) is None
+
+
+def test_a_database_that_holds_something_is_replaced_only_on_demand(full, durable):
+    store, _, path = full
+    assert commit(store, item(provider(97))) == [""]
+    before = state(store)
+    durable.close()
+    with pytest.raises(BadRequest, match="--replace"):
+        restore(url_of(durable), path, may_replace=False, progress=quiet)
+    assert state(durable.open()) == before
+
+
+def test_a_database_that_was_only_opened_is_empty(full, other):
+    _, before, path = full
+    Placement(Current(other.open()))
+    other.close()
+    restore(url_of(other), path, may_replace=False, progress=quiet)
+    assert state(other.open()) == before
+
+
+def test_a_backup_replaces_no_file(full, durable):
+    _, _, path = full
+    before = path.read_bytes()
+    with pytest.raises(BadRequest):
+        backup(url_of(durable), path, progress=quiet)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("spoil", [
+    lambda body: body[:-1], lambda body: body[: len(body) // 2], lambda _: b"", lambda body: b"x" + body[1:],
+    lambda body: body[:-40] + bytes([body[-40] ^ 1]) + body[-39:], lambda body: body + b"x",
+    lambda body: body.split(b"\n")[0] + b"\n",
+])  # fmt: skip
+def test_a_spoilt_backup_changes_nothing(full, durable, spoil):
+    _, before, path = full
+    path.write_bytes(spoil(path.read_bytes()))
+    durable.close()
+    with pytest.raises(BadFile):
+        restore(url_of(durable), path, may_replace=True, progress=quiet)
+    assert state(durable.open()) == before
+
+
+def test_a_backup_of_another_schema_is_refused(full, durable):
+    _, before, path = full
+    body = path.read_bytes()
+    version = read_header(path).schema.encode()
+    body = body[:-32].replace(b'"schema":"' + version, b'"schema":"0001', 1)
+    path.write_bytes(body + hashlib.sha256(body).digest())
+    durable.close()
+    with pytest.raises(BadFile, match="schema 0001, older than"):
+        restore(url_of(durable), path, may_replace=True, progress=quiet)
+    assert state(durable.open()) == before
+
+
+def test_a_sqlite_file_that_is_served_is_not_restored(tmp_path):
+    world = SqliteWorld(tmp_path / "roost.db")
+    store = used(world)
+    path = tmp_path / "one.backup"
+    backup(str(world.path), path, progress=quiet)
+    with pytest.raises(StoreBusy, match="served by another process"):
+        restore(str(world.path), path, may_replace=True, progress=quiet)
+    assert commit(store, item(provider(98))) == [""]
+
+
+def test_processes_that_serve_postgresql_read_a_restored_database_anew(postgres_url, tmp_path):
+    path = tmp_path / "one.backup"
+    first, second = (Current(open_store(postgres_url, settings=Settings().store)) for _ in range(2))
+    with contextlib.closing(first.store), contextlib.closing(second.store):
+        Placement(first)
+        first.write([provider(1, name="old"), offer(1, cpu=4)])
+        backup(postgres_url, path, progress=quiet)
+        second.refresh()
+        second.write([provider(2, name="new")])
+        first.refresh()
+        assert set(first.state.providers.row_of_name) == {"old", "new"}
+        restore(postgres_url, path, may_replace=True, progress=quiet)
+        assert first.refresh()
+        assert set(first.state.providers.row_of_name) == {"old"}
+        # The other has not looked, and writes on what it knew: that is refused, and then it knows.
+        with pytest.raises(Unavailable, match="restored"):
+            second.write([provider(3, name="later")])
+        second.refresh()
+        assert set(second.state.providers.row_of_name) == {"old"}
+        second.write([provider(3, name="later")])
+        assert first.refresh()
+        assert set(first.state.providers.row_of_name) == {"old", "later"}
+
+
+def slow_restore(url, path):
+    """Restore in a process of its own, saying how far it is, and waiting for a word at each step."""
+
+    def step(done, total):
+        print(done, total, flush=True)
+        sys.stdin.readline()
+
+    restore(url, Path(path), may_replace=True, progress=step)
+    print("done", flush=True)
+
+
+@pytest.mark.parametrize("steps", [1, 5, 9, 1000])
+def test_a_restore_that_is_killed_leaves_the_old_or_the_new(full, durable, steps):
+    store, new, path = full
+    assert commit(store, item(provider(99), offer(99, cpu=3))) == [""]
+    old = state(store)
+    durable.close()
+    process = worker("tests.contract.test_backup:slow_restore", url_of(durable), str(path))
+    told = ""
+    with contextlib.suppress(BrokenPipeError):
+        for _ in range(steps):
+            told = process.stdout.readline()
+            if told in ("", "done\n"):
+                break
+            process.stdin.write("\n")
+    kill(process)
+    found = state(durable.open())
+    assert found == (new if told == "done\n" else old) or (found == new and steps > 9)
+    assert list(audit(url_of(durable))) == []
+
+
+def test_the_commands(tmp_path):
+    data = tmp_path / "data"
+
+    def run(*words, code=0):
+        done = roost("db", *words, cwd=tmp_path)
+        assert done.returncode == code, done.stderr
+        return done.stdout, done.stderr
+
+    assert run("version", "--data", data, code=7)[1].endswith("does not exist\n")
+    for _ in range(2):
+        assert run("sync", "--data", data)[0] == f"{data / 'roost.db'} has the schema of this program\n"
+    assert run("version", "--database", data / "roost.db")[0].strip().isdigit()
+    assert run("check", "--data", data)[0] == "the schema is right and every rule is kept\n"
+    assert run("check", "--data", data, "--json")[0] == "[]\n"
+    out, _ = run("backup", tmp_path / "b", "--data", data)
+    assert " rows, " in out
+    assert run("backup", tmp_path / "b", "--data", data, code=2)[1].startswith("roost: ")
+    out, _ = run("restore", tmp_path / "b", "--database", tmp_path / "two.db")
+    assert out.startswith("restored ")
+    with contextlib.closing(sqlite3.connect(data / "roost.db")) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0001'")
+        connection.commit()
+    assert run("version", "--data", data)[0] == "0001\n"
+    assert "older than" in run("check", "--data", data, code=7)[1]

@@ -1,0 +1,198 @@
+"""The differences that are meant: each with its reason, and the narrow condition under which it is excused.
+
+An exchange that differs is excused when one rule accepts all of its differences.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from tests.differential.compare import CANDIDATES, Difference, only_in_one, providers_of
+from tests.differential.exchange import Answer, Request
+
+METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"}
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request, both answers and where they differ; ``sharing`` gives the providers that share, when asked."""
+
+    request: Request
+    reference: Answer
+    subject: Answer
+    found: list[Difference]
+    sharing: Callable[[], set[str]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A difference that is meant."""
+
+    name: str
+    reason: str
+    excuses: Callable[[Exchange], bool]
+
+
+def _no_internal_error(exchange: Exchange) -> bool:
+    return exchange.reference.status == 500 and 400 <= exchange.subject.status < 500
+
+
+def _emptied_stranger(exchange: Exchange) -> bool:
+    return (
+        "emptied_stranger" in exchange.request.marks
+        and exchange.reference.status == 409
+        and b"consumer generation conflict" in exchange.reference.body
+        and exchange.subject.status == 204
+    )
+
+
+def _reshape_over_total(exchange: Exchange) -> bool:
+    if not exchange.request.path.startswith("/reshaper") or exchange.subject.status != 400:
+        return False
+    records = _records(json.loads(exchange.request.body or b"null"))
+    return exchange.reference.status != 400 and any(each.get("reserved", 0) > each.get("total", 0) for each in records)
+
+
+def _isolated_sharing(exchange: Exchange) -> bool:
+    query = _query(exchange)
+    return query.get("group_policy") == "isolate" and _all_touch(exchange, exchange.sharing())
+
+
+def _only_sharing(exchange: Exchange) -> bool:
+    query, sharing = _query(exchange), exchange.sharing()
+    if "resources" not in query or len([name for name in query if name.startswith("resources")]) < 2:
+        return False
+    return _all_touch(exchange, sharing)
+
+
+def _tree_of_bare_group(exchange: Exchange) -> bool:
+    query = _query(exchange)
+    bare = [name for name in query if name.startswith("in_tree") and name.replace("in_tree", "resources") not in query]
+    return bool(bare) and "same_subtree" in query and exchange.reference.status == exchange.subject.status == 200
+
+
+def _not_http(exchange: Exchange) -> bool:
+    length = exchange.request.header("content-length")
+    is_http = exchange.request.method in METHODS and (length is None or length.isdecimal())
+    return not is_http and exchange.reference.status // 100 == exchange.subject.status // 100 == 4
+
+
+def _path_in_utf8(exchange: Exchange) -> bool:
+    return all(
+        each.place.endswith(".detail")
+        and each.subject == each.reference.encode("latin-1", "ignore").decode("utf-8", "ignore")
+        for each in exchange.found
+    )
+
+
+def _newline_in_path(exchange: Exchange) -> bool:
+    path = exchange.request.path.partition("?")[0]
+    return path.endswith("%0A") and exchange.reference.status < 300 and exchange.subject.status in {400, 404}
+
+
+def _database_text(exchange: Exchange) -> bool:
+    return all(each.place.endswith(".detail") and "sqlite3." in str(each.reference) for each in exchange.found)
+
+
+def _names_in_another_order(exchange: Exchange) -> bool:
+    return all(
+        each.place.endswith(".detail") and _words(each.reference) == _words(each.subject) for each in exchange.found
+    )
+
+
+RULES = (
+    Rule(
+        "no_internal_error",
+        "Where the reference fails with an internal error on bad input, a 4xx says what is wrong with it.",
+        _no_internal_error,
+    ),
+    Rule(
+        "emptied_stranger",
+        "Emptying a consumer that never was leaves nothing behind, so it is still new afterwards; the reference"
+        " keeps a row of generation 0.",
+        _emptied_stranger,
+    ),
+    Rule(
+        "reshape_over_total",
+        "A reshape that reserves more than there is, is refused, as the routes of inventories do.",
+        _reshape_over_total,
+    ),
+    Rule(
+        "isolated_sharing",
+        "Under group_policy=isolate, what groups take from sharing providers counts as what they take from others.",
+        _isolated_sharing,
+    ),
+    Rule(
+        "only_sharing",
+        "The unsuffixed group may be served by sharing providers alone, beside suffixed groups.",
+        _only_sharing,
+    ),
+    Rule(
+        "tree_of_bare_group",
+        "in_tree of a group without resources is honoured.",
+        _tree_of_bare_group,
+    ),
+    Rule(
+        "not_http",
+        "What is no HTTP, a length that is no number or a method that nobody knows, is refused before the API sees it.",
+        _not_http,
+    ),
+    Rule(
+        "path_in_utf8",
+        "Letters beyond ASCII in a path are shown as they were meant; the reference shows each byte as a letter.",
+        _path_in_utf8,
+    ),
+    Rule(
+        "newline_in_path",
+        "A name or uuid in the path does not end with a newline; the reference overlooks it.",
+        _newline_in_path,
+    ),
+    Rule(
+        "database_text",
+        "The reference shows a database's own error text, statement and values included; a text of ours stands there.",
+        _database_text,
+    ),
+    Rule(
+        "names_in_another_order",
+        "Where a text lists several unknown names, their order is that of a set in the reference.",
+        _names_in_another_order,
+    ),
+)
+
+
+def excuse(exchange: Exchange) -> Rule | None:
+    """Return the first rule that excuses an exchange; None where none does."""
+    return next((rule for rule in RULES if rule.excuses(exchange)), None)
+
+
+def _query(exchange: Exchange) -> dict[str, str]:
+    parts = urlsplit(exchange.request.path)
+    return dict(parse_qsl(parts.query)) if parts.path == CANDIDATES else {}
+
+
+def _all_touch(exchange: Exchange, providers: set[str]) -> bool:
+    """Say whether two lists of candidates differ, and only in candidates that take from these providers."""
+    documents = (exchange.reference.document, exchange.subject.document)
+    if not all(isinstance(each, dict) and "allocation_requests" in each for each in documents):
+        return False
+    single = only_in_one(*documents)
+    return bool(single) and all(providers_of(each) & providers for each in single)
+
+
+def _records(value: Any) -> list[dict[str, Any]]:
+    try:
+        found = [each for one in value["inventories"].values() for each in one["inventories"].values()]
+    except (AttributeError, KeyError, TypeError):
+        return []
+    return [
+        each
+        for each in found
+        if isinstance(each, dict) and all(type(each.get(n, 0)) is int for n in ("total", "reserved"))
+    ]
+
+
+def _words(text: Any) -> list[str]:
+    return sorted(re.split(r"[\s,'\"{}\[\]]+", text)) if isinstance(text, str) else [repr(text)]

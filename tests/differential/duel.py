@@ -1,0 +1,267 @@
+"""Both servers are asked the same; what differs is told, shortened and can be asked again."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from tests.differential import compare
+from tests.differential.compare import Difference
+from tests.differential.differences import Exchange, excuse
+from tests.differential.exchange import Answer, Connection, Request
+from tests.differential.routes import minor_of, route_of
+from tests.differential.scene import Act
+
+ASKING = (("x-auth-token", "admin"), ("openstack-api-version", "placement 1.39"))
+SHARING = Request(method="GET", path="/resource_providers?required=MISC_SHARES_VIA_AGGREGATE", headers=ASKING)
+SHORTENING_MAX = 60
+KINDS_MAX = 20
+
+
+class Server(Protocol):
+    """What can be asked and emptied."""
+
+    address: str
+
+    def empty(self) -> None:
+        """Start again with the standard names and nothing else."""
+
+
+class Side:
+    """One server, and what it calls the uuids that it chose itself."""
+
+    def __init__(self, server: Server, alter: Callable[[Request, Answer], Answer] | None = None) -> None:
+        self.server = server
+        self._alter = alter  # changes answers on their way, to see that it is noticed
+        self._connection: Connection | None = None
+        self._chosen: dict[str, str] = {}  # name in the sequence -> uuid on this server
+
+    def empty(self) -> None:
+        """Start with an empty world."""
+        self.close()
+        self.server.empty()
+        self._chosen = {}
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def ask(self, request: Request) -> Answer:
+        """Send a request and return the answer, in the names of the sequence."""
+        if self._connection is None:
+            self._connection = Connection(self.server.address)
+        sent = request
+        for name, uuid in self._chosen.items():
+            body = None if sent.body is None else sent.body.replace(name.encode(), uuid.encode())
+            sent = replace(sent, path=sent.path.replace(name, uuid), body=body)
+        answer = self._connection.ask(sent)
+        if request.generates and (uuid := re.search(r"[0-9a-f-]{36}$", answer.headers.get("location", ""))):
+            self._chosen[request.generates] = uuid[0]
+        for name, chosen in self._chosen.items():
+            headers = {key: value.replace(chosen, name) for key, value in answer.headers.items()}
+            answer = Answer(
+                status=answer.status, headers=headers, body=answer.body.replace(chosen.encode(), name.encode())
+            )
+        return self._alter(request, answer) if self._alter else answer
+
+
+@dataclass
+class Tally:
+    """What was asked, and what came of it."""
+
+    asked: Counter[tuple[str, int]] = field(default_factory=Counter)  # route, status of the reference
+    versions: set[tuple[str, int]] = field(default_factory=set)  # route, minor version
+    excused: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: "Tally") -> None:
+        """Count another tally in."""
+        self.asked += other.asked
+        self.versions |= other.versions
+        self.excused += other.excused
+
+    @property
+    def exchanges(self) -> int:
+        """How many requests both servers answered."""
+        return sum(self.asked.values())
+
+    @property
+    def good(self) -> int:
+        """How many of them the reference granted."""
+        return sum(count for (_, status), count in self.asked.items() if status < 300)
+
+    def text(self) -> str:
+        """Return counts by route and status, the share of successes, and the differences that are meant."""
+        statuses = Counter[int]()
+        routes: dict[str, dict[int, int]] = {}
+        for (route, status), count in sorted(self.asked.items()):
+            statuses[status] += count
+            routes.setdefault(route, {})[status] = count
+        lines = [
+            f"{route:58} " + "  ".join(f"{status}: {count}" for status, count in each.items())
+            for route, each in routes.items()
+        ]
+        lines.append(f"{self.exchanges} exchanges, {self.good / max(1, self.exchanges):.0%} successes; " + "  ".join(
+            f"{status}: {count}" for status, count in sorted(statuses.items())))  # fmt: skip
+        lines.append(
+            "differences that are meant: "
+            + (", ".join(f"{name} {count}" for name, count in sorted(self.excused.items())) or "none")
+        )
+        return "\n".join(lines)
+
+
+@dataclass
+class Fault:
+    """An exchange that differs and should not."""
+
+    step: int
+    exchange: Exchange
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What makes two faults one: route, statuses and places."""
+        route = route_of(self.exchange.request.method, self.exchange.request.path)
+        places = sorted({re.sub(r"[0-9a-f-]{36}| \(of .*", "*", each.place) for each in self.exchange.found})
+        return (route, str(self.exchange.reference.status), str(self.exchange.subject.status), *places)
+
+
+@dataclass
+class Outcome:
+    """What came of one sequence."""
+
+    requests: list[Request] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
+
+    @property
+    def kinds(self) -> set[tuple[str, ...]]:
+        """The kinds of its faults."""
+        return {fault.kind for fault in self.faults}
+
+
+class Duel:
+    """Two servers that should answer alike."""
+
+    def __init__(self, reference: Side, subject: Side) -> None:
+        self.reference = reference
+        self.subject = subject
+
+    def run(self, act: Act) -> Outcome:
+        """Send a sequence to both, in empty worlds; it ends early where the worlds have come apart."""
+        self._empty()
+        outcome = Outcome()
+        try:
+            request = next(act)
+            while True:
+                outcome.requests.append(request)
+                exchange, rule = self.ask(request)
+                _count(outcome.tally, exchange, rule)
+                if exchange.found and rule is None:
+                    outcome.faults.append(Fault(len(outcome.requests) - 1, exchange))
+                    if _comes_apart(exchange) or len(outcome.kinds) >= KINDS_MAX:
+                        act.close()
+                        break
+                request = act.send(exchange.reference)
+        except StopIteration:
+            pass
+        return outcome
+
+    def ask(self, request: Request) -> tuple[Exchange, str | None]:
+        """Ask both, and say where they differ and which rule excuses it."""
+        answers = self.reference.ask(request), self.subject.ask(request)
+        limit = compare.limit_of(request)
+        if limit is not None and answers[0].status == answers[1].status == 200:
+            return self._limited(request, answers, limit)
+        return self._judged(request, answers, compare.differences(*answers))
+
+    def shorten(self, requests: list[Request], fault: Fault) -> list[Request]:
+        """Drop requests while the last one still differs in the same way; the result differs in an empty world."""
+        kept, last = requests[: fault.step], requests[fault.step]
+        tries, size = 0, max(1, len(kept))
+        while size and tries < SHORTENING_MAX:
+            start = 0
+            while start < len(kept) and tries < SHORTENING_MAX:
+                tries += 1
+                fewer = kept[:start] + kept[start + size :]
+                if self._differs([*fewer, last], fault):
+                    kept = fewer
+                else:
+                    start += size
+            size //= 2
+        return [*kept, last]
+
+    def close(self) -> None:
+        """Close both connections."""
+        self.reference.close()
+        self.subject.close()
+
+    def _empty(self) -> None:
+        self.reference.empty()
+        self.subject.empty()
+
+    def _differs(self, requests: Iterable[Request], fault: Fault) -> bool:
+        self._empty()
+        exchange, rule = None, None
+        for request in requests:
+            exchange, rule = self.ask(request)
+        return exchange is not None and bool(exchange.found) and rule is None and Fault(0, exchange).kind == fault.kind
+
+    def _limited(self, request: Request, answers: tuple[Answer, Answer], limit: int) -> tuple[Exchange, str | None]:
+        """Judge the unlimited answers as any others; the limited ones may choose among the reference's."""
+        unlimited = compare.without_limit(request)
+        whole, rule = self.ask(unlimited)
+        if whole.found or whole.reference.status != 200:
+            return whole, rule
+        headers = [each for each in compare.differences(*answers) if each.place.startswith("header")]
+        found = [each for name, answer in zip(("reference", "subject"), answers, strict=True)
+                 for each in compare.limited(answer, whole.reference, limit, name)]  # fmt: skip
+        return self._judged(request, answers, headers + found)
+
+    def _judged(self, request: Request, answers: tuple[Answer, Answer],
+                found: list[Difference]) -> tuple[Exchange, str | None]:  # fmt: skip
+        exchange = Exchange(request, *answers, found, self._sharing)
+        rule = excuse(exchange) if found else None
+        return exchange, None if rule is None else rule.name
+
+    def _sharing(self) -> set[str]:
+        document = self.reference.ask(SHARING).document
+        return {each["uuid"] for each in document["resource_providers"]}
+
+
+def story(fault: Fault, address: str) -> str:
+    """Return a fault for people: the request as a command, both answers, and where they differ."""
+    request, sides = fault.exchange.request, (fault.exchange.reference, fault.exchange.subject)
+    lines = [f"step {fault.step}: {request.as_curl(address)}"]
+    for name, answer in zip(("reference", "subject  "), sides, strict=True):
+        lines.append(f"  {name}  {answer.status} {_interesting(answer)} {_body(answer)}")
+    return "\n".join(lines + [f"  differs in {each}" for each in fault.exchange.found])
+
+
+def _count(tally: Tally, exchange: Exchange, rule: str | None) -> None:
+    request = exchange.request
+    route = route_of(request.method, request.path)
+    tally.asked[route, exchange.reference.status] += 1
+    minor = minor_of(request.header("openstack-api-version"))
+    if minor is not None:
+        tally.versions.add((route, minor))
+    if rule is not None:
+        tally.excused[rule] += 1
+
+
+def _comes_apart(exchange: Exchange) -> bool:
+    """Say whether the worlds may differ from here on: one wrote what the other did not."""
+    is_written = [answer.status < 300 for answer in (exchange.reference, exchange.subject)]
+    return exchange.request.method not in {"GET", "HEAD", "OPTIONS"} and is_written[0] != is_written[1]
+
+
+def _interesting(answer: Answer) -> str:
+    names = (*compare.COMPARED, "allow", "last-modified")
+    return json.dumps({name: answer.headers[name] for name in names if name in answer.headers})
+
+
+def _body(answer: Answer) -> str:
+    text = answer.body.decode("utf-8", "backslashreplace")
+    return text if len(text) < 3000 else f"{text[:3000]}… ({len(text)} characters)"

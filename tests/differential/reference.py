@@ -1,0 +1,92 @@
+"""The reference: openstack-placement of one version, run as it is, in an environment of its own."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Self
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = ROOT / ".cache" / "reference-placement"
+REQUIREMENTS = ("openstack-placement==16.0.0",)
+VARIABLE = "ROOST_REFERENCE_PLACEMENT"
+HOW_TO_INSTALL = f"the reference is not installed: run `make reference`, or let {VARIABLE} name a Python that has it"
+
+SETTINGS = """\
+[api]
+auth_strategy = noauth2
+[placement_database]
+connection = sqlite:///{folder}/placement.sqlite
+sync_on_startup = True
+sqlite_synchronous = False
+"""
+
+
+def python() -> Path | None:
+    """Return the Python that has the reference; None where there is none."""
+    named = os.environ.get(VARIABLE)
+    path = Path(named) if named else ENVIRONMENT / "bin" / "python"
+    if not path.exists():
+        return None
+    asked = subprocess.run([path, "-c", "import placement"], capture_output=True, check=False)
+    return path if asked.returncode == 0 else None
+
+
+class Reference:
+    """A running reference with a database in a temporary folder; it ends with this object or this process."""
+
+    def __init__(self) -> None:
+        program = python()
+        assert program is not None, HOW_TO_INSTALL
+        self.folder = Path(tempfile.mkdtemp(prefix="roost-reference-"))
+        (self.folder / "placement.conf").write_text(SETTINGS.format(folder=self.folder))
+        self._process = subprocess.Popen(
+            # Isolated, so that the modules beside the script do not stand in for libraries of the same name.
+            [program, "-I", Path(__file__).with_name("serving.py"), self.folder],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.address = ""
+        self.empty()
+
+    def empty(self) -> None:
+        """Start again with the standard names and nothing else."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        said = self._process.stdout.readline()
+        assert said.startswith("listening on "), self.log()
+        self.address = said.split()[-1]
+
+    def log(self) -> str:
+        """Return the end of what it wrote to its log."""
+        path = self.folder / "log"
+        return path.read_text(errors="replace")[-4000:] if path.exists() else "it said nothing"
+
+    def stop(self) -> None:
+        """End it and remove its folder."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=20)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def install() -> None:
+    """Create the environment with the reference in it, unless it is there."""
+    if python() is not None:
+        print(f"{python()} has the reference")
+        return
+    subprocess.run([sys.executable, "-m", "venv", "--clear", ENVIRONMENT], check=True)
+    quiet = ("--disable-pip-version-check", "--quiet")
+    subprocess.run([ENVIRONMENT / "bin" / "python", "-m", "pip", *quiet, "install", *REQUIREMENTS], check=True)
+    print(f"{ENVIRONMENT} has {' '.join(REQUIREMENTS)}")

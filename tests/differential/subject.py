@@ -1,0 +1,81 @@
+"""Roost's server of the Placement API, as a user starts it, on an empty database."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Self
+
+from tests.differential.reference import ROOT
+
+START = (sys.executable, "-m", "roost", "placement")
+
+
+def missing() -> str | None:
+    """Return why the server cannot be started; None where it can."""
+    asked = subprocess.run(
+        [*START, "--help"], capture_output=True, text=True, check=False, env=_environment(), cwd=ROOT
+    )
+    return None if asked.returncode == 0 else f"there is no `roost placement`: {asked.stderr.strip().splitlines()[-1:]}"
+
+
+class Subject:
+    """A running server with a database in a temporary folder."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="roost-subject-"))
+        self._process: subprocess.Popen[str] | None = None
+        self._count = 0
+        self.address = ""
+
+    def empty(self) -> None:
+        """Start again on a new database."""
+        self._end()
+        self._count += 1
+        database = self.folder / f"{self._count}.sqlite"
+        command = [*START, "--listen", "127.0.0.1:0", "--database", f"sqlite:///{database}"]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=log, text=True, env=_environment(), cwd=self.folder
+            )
+        assert self._process.stdout is not None
+        said = self._process.stdout.readline()
+        assert said.startswith("listening on "), f"{said}{self.log()}"
+        self.address = said.split()[-1]
+
+    def log(self) -> str:
+        """Return the end of what it wrote to the standard error."""
+        path = self.folder / "log"
+        return path.read_text(errors="replace")[-4000:] if path.exists() else "it said nothing"
+
+    def stop(self) -> None:
+        """End it and remove its folder."""
+        self._end()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _end(self) -> None:
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._process = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def _environment() -> dict[str, str]:
+    """Let the sources beside the tests be found where the product is not installed."""
+    paths = [os.environ.get("PYTHONPATH", ""), str(ROOT / "src")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}

@@ -1,0 +1,158 @@
+"""A comparison that finds nothing is worth nothing: differences are planted, and each is found."""
+
+import json
+
+import pytest
+
+from tests.differential import reference
+from tests.differential.compare import canonical, differences, limited
+from tests.differential.differences import Exchange, excuse
+from tests.differential.duel import Duel, Side, story
+from tests.differential.exchange import Answer, Request
+from tests.differential.sequences import sequence
+
+REQUEST_ID = "req-01234567-89ab-cdef-0123-456789abcdef"
+HEADERS = {
+    "content-type": "application/json",
+    "openstack-api-version": "placement 1.39",
+    "vary": "openstack-api-version",
+    "x-openstack-request-id": REQUEST_ID,
+}
+
+
+def answer(document=None, status=200, **headers):
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(
+        status=status, headers=HEADERS | named, body=b"" if document is None else json.dumps(document).encode()
+    )
+
+
+def problem(detail, status=400):
+    return answer({"errors": [{"status": status, "detail": detail, "request_id": REQUEST_ID}]}, status)
+
+
+def exchange(theirs, ours, *, path="/allocation_candidates", method="GET", headers=(), body=None, sharing=()):
+    content = None if body is None else json.dumps(body).encode()
+    request = Request(method=method, path=path, headers=headers, body=content)
+    return Exchange(request, theirs, ours, differences(theirs, ours), lambda: set(sharing))
+
+
+def taking(*choices):
+    requests = [{"allocations": {uuid: {"resources": {"VCPU": 1}} for uuid in choice}} for choice in choices]
+    return answer({"allocation_requests": requests, "provider_summaries": {}})
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "place"),
+    [
+        (answer(), answer(status=204), "status"),
+        (answer({"a": 1}), answer({"a": 2}), "body.a"),
+        (answer({"a": 1}), answer({"a": 1.0}), "body.a"),
+        (answer({"a": 1}), answer({"a": True}), "body.a"),
+        (answer({"a": None}), answer({}), "body.a"),
+        (answer({"a": [1, 2, 2]}), answer({"a": [1, 2]}), "body.a (of 3 and 2)"),
+        (problem("No such trait"), problem("No such trait."), "body.errors.0.detail"),
+        (answer(), answer(vary="accept"), "header vary"),
+        (answer(allow="GET, PUT"), answer(allow="GET"), "header allow"),
+        (answer(last_modified="Sat, 21 Nov 2026 20:31:52 GMT"), answer(), "header last-modified"),
+        (answer(last_modified="Sat, 21 Nov 2026 20:31:52 GMT"), answer(last_modified="today"), "header last-modified"),
+        (
+            answer(last_modified="Sat, 21 Nov 2026 20:31:52 GMT"),
+            answer(last_modified="Thu, 01 Jan 1970 00:00:00 GMT"),
+            "header last-modified",
+        ),
+        (answer(location="http://a:1/traits/X"), answer(location="http://b:2/traits/Y"), "header location"),
+        (answer(), answer(x_openstack_request_id="7"), "header x-openstack-request-id"),
+    ],
+)  # fmt: skip
+def test_a_difference_is_found_where_it_is(theirs, ours, place):
+    assert [each.place for each in differences(theirs, ours)] == [place]
+
+
+def test_what_may_differ_is_no_difference():
+    theirs = answer({"links": [{"href": "a"}, {"href": "b"}]}, location="http://a:1/x", allow="GET, PUT")
+    ours = answer({"links": [{"href": "b"}, {"href": "a"}]}, location="http://b:2/x", allow="PUT,GET")
+    assert differences(theirs, ours) == []
+    assert canonical({"request_id": REQUEST_ID}) == canonical({"request_id": REQUEST_ID.replace("0", "1")})
+
+
+def test_a_limited_answer_chooses_among_all():
+    everything = taking("a", "b", "c")
+    assert limited(taking("b"), everything, 1, "ours") == []
+    assert [each.place for each in limited(taking("d"), everything, 1, "ours")] == ["ours: request"]
+    assert [each.place for each in limited(taking("a"), everything, 2, "ours")] == ["ours: count"]
+
+
+def test_a_rule_excuses_what_it_names_and_nothing_else():
+    assert excuse(exchange(problem("oops", 500), problem("bad"))).name == "no_internal_error"
+    assert excuse(exchange(problem("oops", 500), answer())) is None
+    assert excuse(exchange(problem("A, B"), problem("B, A"))).name == "names_in_another_order"
+    assert excuse(exchange(problem("A, B"), problem("A, C"))) is None
+    assert excuse(exchange(problem("(sqlite3.Error)", 409), problem("taken", 409))).name == "database_text"
+    assert excuse(exchange(problem("(sqlite3.Error)", 409), problem("taken", 400))) is None
+
+    assert excuse(exchange(problem("no Ã\x84"), problem("no Ä"))).name == "path_in_utf8"
+    assert excuse(exchange(problem("no Ã\x84"), problem("no A"))) is None
+    assert excuse(exchange(answer(), problem("no", 404), path="/traits/A%0A")).name == "newline_in_path"
+    assert excuse(exchange(answer(), problem("no", 404), path="/traits/A")) is None
+    short = (("content-length", "short"),)
+    assert excuse(exchange(problem("no integer"), answer(), headers=short)) is None
+    assert excuse(exchange(problem("no integer"), problem("no HTTP"), headers=short)).name == "not_http"
+    assert excuse(exchange(problem("no integer"), problem("no HTTP"))) is None
+
+
+def test_candidates_are_excused_only_for_sharing_providers():
+    path = "/allocation_candidates?resources=VCPU:1&resources1=VCPU:1&group_policy=isolate"
+    assert excuse(exchange(taking("a", "s"), taking("a"), path=path, sharing="s")).name == "isolated_sharing"
+    assert excuse(exchange(taking("a", "b"), taking("a"), path=path, sharing="s")) is None
+    assert (
+        excuse(exchange(taking("a", "s"), taking("a"), path="/allocation_candidates?resources=VCPU:1", sharing="s"))
+        is None
+    )
+
+
+def test_a_reshape_is_excused_only_above_the_total():
+    def reshape(reserved):
+        record = {"total": 4, "reserved": reserved}
+        body = {"inventories": {"a": {"inventories": {"VCPU": record}}}, "allocations": {}}
+        return exchange(answer(status=204), problem("too much"), path="/reshaper", method="POST", body=body)
+
+    assert excuse(reshape(5)).name == "reshape_over_total"
+    assert excuse(reshape(4)) is None
+
+
+def test_a_seed_says_the_same_each_time():
+    def words(seed):
+        act, said = sequence(seed, 40), []
+        try:
+            request = next(act)
+            while True:
+                said.append(request)
+                request = act.send(answer({}, 204))
+        except StopIteration:
+            return said
+
+    assert words(5) == words(5)
+    assert words(5) != words(6)
+
+
+@pytest.mark.differential
+def test_a_planted_difference_is_found_and_shortened():
+    def alter(request, given):
+        if request.method == "GET" and "/traits" in request.path and b"CUSTOM_RED" in given.body:
+            return Answer(
+                status=given.status, headers=given.headers, body=given.body.replace(b"CUSTOM_RED", b"CUSTOM_REDDER")
+            )
+        return given
+
+    if reference.python() is None:
+        pytest.skip(reference.HOW_TO_INSTALL)
+    with reference.Reference() as one, reference.Reference() as other:
+        both = Duel(Side(one), Side(other, alter))
+        outcome = both.run(sequence(3))
+        fault = outcome.faults[0]
+        shortest = both.shorten(outcome.requests, fault)
+        both.close()
+    assert "CUSTOM_REDDER" in story(fault, other.address)
+    # Making the name and asking for it is all that it takes.
+    assert [request.method for request in shortest] == ["PUT", "GET"]

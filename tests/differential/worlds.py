@@ -1,0 +1,125 @@
+"""What a sequence remembers of the world it builds, so that most of what it asks makes sense."""
+
+import uuid
+from dataclasses import dataclass, field
+from random import Random
+
+CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "VGPU", "PCPU", "SRIOV_NET_VF")
+CUSTOM_CLASSES = tuple(f"CUSTOM_{name}" for name in ("GOLD", "FPGA_X", "IRON_1", "A"))
+SHARES = "MISC_SHARES_VIA_AGGREGATE"
+TRAITS = ("HW_CPU_X86_AVX", "HW_CPU_X86_SSE2", "STORAGE_DISK_SSD", "COMPUTE_NODE")
+CUSTOM_TRAITS = tuple(f"CUSTOM_{name}" for name in ("RED", "BLUE", "T_1", "X"))
+TYPES = ("INSTANCE", "MIGRATION", "T_1")
+PROJECTS = ("p1", "p2", "Projekt ü")
+USERS = ("u1", "u2")
+AMOUNT_MAX = 2_147_483_647
+
+
+@dataclass
+class Record:
+    """An inventory as it was last written."""
+
+    total: int
+    reserved: int = 0
+    min_unit: int = 1
+    max_unit: int = AMOUNT_MAX
+    step_size: int = 1
+    allocation_ratio: float = 1.0
+
+    @property
+    def capacity(self) -> int:
+        """What all allocations together may reach."""
+        return int((self.total - self.reserved) * self.allocation_ratio)
+
+
+@dataclass
+class Provider:
+    """A provider; its generation is None after a write that did not tell it."""
+
+    uuid: str
+    name: str
+    parent: str | None = None
+    generation: int | None = 0
+    inventories: dict[str, Record] = field(default_factory=dict)
+    traits: set[str] = field(default_factory=set)
+    aggregates: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Consumer:
+    """A consumer with allocations; its generation is None when it has to be looked up."""
+
+    uuid: str
+    allocations: dict[str, dict[str, int]]
+    generation: int | None = 1
+
+
+class World:
+    """Providers, consumers and names that should exist, by what was answered."""
+
+    def __init__(self, draw: Random) -> None:
+        self.draw = draw
+        self.providers: dict[str, Provider] = {}
+        self.consumers: dict[str, Consumer] = {}
+        self.classes: set[str] = set()
+        self.traits: set[str] = set()
+        self.aggregates = [self.new_uuid() for _ in range(4)]
+        self.named = 0
+
+    def new_uuid(self) -> str:
+        """Return a uuid that was never used."""
+        return str(uuid.UUID(int=self.draw.getrandbits(128), version=4))
+
+    def new_name(self) -> str:
+        """Return the name of a new provider: mostly plain."""
+        self.named += 1
+        return self.draw.choice(
+            ("host-{}", "host-{}", "host-{}", "Gäste {}", "机 {}", "a&b=<{}>", "\U0001f426{}")
+        ).format(self.named)
+
+    def any_provider(self, *, stranger: float = 0.04) -> Provider:
+        """Return a provider, now and then one that does not exist."""
+        if not self.providers or self.draw.random() < stranger:
+            return Provider(self.new_uuid(), "stranger")
+        return self.draw.choice(list(self.providers.values()))
+
+    def stocked(self) -> list[Provider]:
+        """Return the providers that have inventory."""
+        return [provider for provider in self.providers.values() if provider.inventories]
+
+    def any_consumer(self, *, stranger: float = 0.1) -> str:
+        """Return the uuid of a consumer, now and then of one without allocations."""
+        if not self.consumers or self.draw.random() < stranger:
+            return self.new_uuid()
+        return self.draw.choice(list(self.consumers))
+
+    def any_class(self) -> str:
+        """Return the name of a class, nearly always of one that exists."""
+        if self.draw.random() < 0.02:
+            return self.draw.choice(("CUSTOM_NOWHERE", "NOT_A_CLASS", "vcpu"))
+        return self.draw.choice(CLASSES + tuple(sorted(self.classes)) * 2)
+
+    def any_trait(self) -> str:
+        """Return the name of a trait, nearly always of one that exists."""
+        if self.draw.random() < 0.02:
+            return self.draw.choice(("CUSTOM_NOWHERE", "NOT_A_TRAIT", "hw_cpu"))
+        return self.draw.choice(TRAITS + tuple(sorted(self.traits)) * 2)
+
+    def used(self, provider: str, name: str) -> int:
+        """Return how much of a class consumers hold on a provider."""
+        return sum(held.allocations.get(provider, {}).get(name, 0) for held in self.consumers.values())
+
+    def is_parent(self, provider: str) -> bool:
+        """Say whether a provider has children."""
+        return any(other.parent == provider for other in self.providers.values())
+
+    def roots(self) -> list[str]:
+        """Return the providers without a parent."""
+        return [provider.uuid for provider in self.providers.values() if provider.parent is None]
+
+    def forget(self) -> None:
+        """Know no generation any more: something was written that is not modelled."""
+        for provider in self.providers.values():
+            provider.generation = None
+        for consumer in self.consumers.values():
+            consumer.generation = None

@@ -1,0 +1,54 @@
+from random import Random
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from roost.api.placement import candidate_query
+from tests.asked import Columns, can_be_asked, drawn_url, parameters_of
+from tests.forests import query_of, questions, random_query, state_of
+from tests.reference.candidate_answers import answer_of
+from tests.reference.candidates import Node, Stock
+from tests.writes import History, new_state
+
+
+@settings(max_examples=400, deadline=None)
+@given(questions(), st.integers(0, 2**32))
+def test_an_answer_is_what_dictionaries_would_say(question, seed):
+    forest, query = question
+    assume(can_be_asked(query))
+    url, version = drawn_url(query, Random(seed))
+    state = state_of(forest)
+    assert Columns(state).get(url, version) == (200, answer_of(state, query_of(query), version))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32))
+def test_an_answer_is_right_whatever_was_written_since_the_last_one(seed):
+    random = Random(seed)
+    state = new_state()
+    history, columns = History(state, random), Columns(state)
+    history.run(20)
+    for _ in range(8):
+        history.run(random.choice((0, 1, 5, 20)))
+        forest = {f"p{number}": Node(stocks={"VCPU": Stock(1)}) for number in range(9)}
+        features = frozenset(random.sample(("plain", "suffixed", "required", "member_of", "root"), 2))
+        query = random_query(random, forest, features)
+        url, version = drawn_url(query, random)
+        assert columns.get(url, version) == (200, answer_of(state, query_of(query), version))
+
+
+@given(questions())
+def test_a_query_string_is_understood_as_it_was_meant(question):
+    _, query = question
+    assume(can_be_asked(query))
+    pairs, oldest = parameters_of(query)
+    for version in (oldest, 39):
+        asked = candidate_query.parse(pairs, candidate_query.Version(1, version), groups_max=10)
+        wanted = query_of(query)
+        assert sorted(asked.groups, key=str) == sorted(wanted.groups, key=str)
+        assert (asked.group_policy, asked.root_required, asked.root_forbidden) == (
+            wanted.group_policy,
+            wanted.root_required,
+            wanted.root_forbidden,
+        )
+        assert set(wanted.same_subtree) <= set(asked.same_subtree)

@@ -1,0 +1,173 @@
+"""``roost.PlacementDirect``, with keystoneauth1 and without."""
+
+import gc
+import subprocess
+import sys
+import threading
+import types
+
+import msgspec
+import pytest
+
+import roost
+from roost.direct.client import Client
+from roost.errors import BadSettings, StoreBusy, Unavailable
+from roost.model.settings import Settings, Store
+
+UUID = "4e8e5957-649f-477b-9e5b-f1f75b21c03c"
+
+
+@pytest.fixture(params=["keystoneauth", "own"])
+def kind(request, monkeypatch):
+    """Let the tests run with each client."""
+    if request.param == "keystoneauth":
+        pytest.importorskip("keystoneauth1", reason="the extra keystone is not installed")
+    else:
+        # Whoever imports a module that is None finds that it is not there.
+        for name in ("keystoneauth1.adapter", "keystoneauth1", "requests"):
+            monkeypatch.setitem(sys.modules, name, None)
+        monkeypatch.delitem(sys.modules, "roost.direct.keystone", raising=False)
+    return request.param
+
+
+def test_the_whole_way_of_a_provider(kind):
+    with roost.PlacementDirect("sqlite://") as client:
+        assert isinstance(client, Client) == (kind == "own")
+        made = client.post("/resource_providers", json={"name": "one", "uuid": UUID}, microversion="1.20")
+        assert (made.status_code, made.json()["uuid"]) == (200, UUID)
+        assert made.headers["Location"].endswith(f"/resource_providers/{UUID}")
+        shown = client.get(f"/resource_providers/{UUID}", microversion="1.20")
+        assert shown.json() == made.json()
+        assert shown.headers["openstack-api-version"] == "placement 1.20"
+
+
+@pytest.mark.usefixtures("kind")
+def test_an_error_is_an_answer():
+    with roost.PlacementDirect("sqlite://") as client:
+        missing = client.get("/resource_providers/none", microversion="1.23")
+        assert missing.status_code == 404
+        assert missing.json()["errors"][0]["code"] == "placement.undefined_code"
+        assert "none" in missing.text
+
+
+@pytest.mark.parametrize(("latest", "version"), [(False, "1.0"), (True, "1.39")])
+@pytest.mark.usefixtures("kind")
+def test_which_version_is_asked_where_none_is_named(latest, version):
+    with roost.PlacementDirect("sqlite://", latest_microversion=latest) as client:
+        answer = client.get("/resource_providers")
+        assert answer.headers["openstack-api-version"] == f"placement {version}"
+
+
+@pytest.mark.usefixtures("kind")
+def test_names_in_a_path_and_a_query_arrive_as_they_were_meant():
+    with roost.PlacementDirect("sqlite://", latest_microversion=True) as client:
+        client.post("/resource_providers", json={"name": "a b&ü", "uuid": UUID})
+        found = client.get("/resource_providers?name=a%20b%26%C3%BC").json()["resource_providers"]
+        assert [each["uuid"] for each in found] == [UUID]
+        assert client.get("/resource_providers", params={"name": "a b&ü"}).json()["resource_providers"] == found
+
+
+@pytest.mark.usefixtures("kind")
+def test_headers_of_the_caller_go_before():
+    with roost.PlacementDirect("sqlite://") as client:
+        assert client.get("/resource_providers", headers={"x-auth-token": "bob"}).status_code == 403
+
+
+@pytest.mark.usefixtures("kind")
+def test_it_leaves_nothing_behind(tmp_path):
+    path, before = tmp_path / "roost.db", threading.active_count()
+    for _ in range(2):  # The second one finds the lock free.
+        with roost.PlacementDirect(str(path)) as client:
+            assert client.get("/resource_providers").status_code == 200
+            assert threading.active_count() > before
+        assert threading.active_count() == before
+    gc.collect()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["roost.db", "roost.db.lock"]
+    with pytest.raises(Unavailable):
+        client.get("/resource_providers")
+
+
+@pytest.mark.usefixtures("kind")
+def test_it_lets_go_of_the_database_when_the_block_fails(tmp_path):
+    with pytest.raises(ZeroDivisionError), roost.PlacementDirect(tmp_path / "roost.db"):
+        raise ZeroDivisionError
+    with roost.PlacementDirect(tmp_path / "roost.db"):
+        pass
+
+
+@pytest.mark.usefixtures("kind")
+def test_many_threads_ask_at_once():
+    with roost.PlacementDirect("sqlite://", latest_microversion=True) as client:
+        made = []
+        threads = [
+            threading.Thread(
+                target=lambda number=number: made.append(
+                    client.post("/resource_providers", json={"name": f"n{number}"}).status_code
+                )
+            )
+            for number in range(8)
+        ]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert made == [200] * 8
+        assert len(client.get("/resource_providers").json()["resource_providers"]) == 8
+
+
+def configurations(folder):
+    """Give configurations of every kind that name one database."""
+    path = folder / "one.db"
+    (folder / "roost.toml").write_text(f'[store]\nurl = "sqlite:///{path}"\n')
+    (folder / "placement.conf").write_text(f"[placement_database]\nconnection = sqlite:///{path}\n[api]\n")
+    loaded = types.SimpleNamespace(placement_database=types.SimpleNamespace(connection=f"sqlite:///{path}"))
+    return [
+        path, str(path), f"sqlite:///{path}", str(folder / "roost.toml"), folder / "placement.conf",
+        msgspec.structs.replace(Settings(), store=Store(url=f"sqlite:///{path}")), loaded,
+    ]  # fmt: skip
+
+
+def test_every_kind_of_configuration_names_the_same_database(tmp_path):
+    for number, config in enumerate(configurations(tmp_path)):
+        with roost.PlacementDirect(config, latest_microversion=True) as client:
+            assert len(client.get("/resource_providers").json()["resource_providers"]) == number
+            client.post("/resource_providers", json={"name": f"n{number}"})
+
+
+def test_a_loaded_configuration_of_oslo_names_a_database(tmp_path):
+    cfg = pytest.importorskip("oslo_config.cfg", reason="the extra keystone is not installed")
+    conf = cfg.ConfigOpts()
+    conf.register_opts([cfg.StrOpt("connection")], group="placement_database")
+    conf([], project="roost-test", default_config_files=[])
+    conf.set_override("connection", f"sqlite:///{tmp_path / 'one.db'}", group="placement_database")
+    with roost.PlacementDirect(conf) as client:
+        assert client.get("/resource_providers").status_code == 200
+    assert (tmp_path / "one.db").exists()
+
+
+@pytest.mark.parametrize("config", [None, 5, types.SimpleNamespace(), "mysql+pymysql://a@b/c", "notes.txt", "no.conf"])
+def test_a_configuration_that_names_no_database_is_refused(config, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(BadSettings), roost.PlacementDirect(config):
+        pass
+
+
+def test_a_file_that_is_served_already_is_refused(tmp_path):
+    with (
+        roost.PlacementDirect(tmp_path / "roost.db"),
+        pytest.raises(StoreBusy),
+        roost.PlacementDirect(tmp_path / "roost.db"),
+    ):
+        pass
+
+
+@pytest.mark.usefixtures("kind")
+def test_it_works_on_postgresql(postgres_url):
+    with roost.PlacementDirect(postgres_url, latest_microversion=True) as client:
+        assert client.post("/resource_providers", json={"name": "one"}).status_code == 200
+
+
+def test_the_package_is_imported_without_it():
+    code = "import sys, roost; sys.exit(any(name.startswith('roost.') for name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
