@@ -23,7 +23,8 @@ class Answered:
         self.status = response.status
         self.headers = dict(response.headers)
         self.body = response.body
-        self.json = json.loads(response.body) if response.body else None
+        is_json = response.headers.get("content-type") == "application/json"
+        self.json = json.loads(response.body) if is_json and response.body else None
 
     @property
     def text(self):

@@ -18,7 +18,7 @@ from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
 from roost.compat.placement_conf import PlacementConf, read_placement_conf
 from roost.engine.state import State
-from roost.errors import BadSettings
+from roost.errors import BadRequest, BadSettings
 from roost.machine import SystemClock
 from roost.model.placement_settings import Placement as PlacementSettings
 from roost.model.settings import Settings
@@ -38,6 +38,7 @@ from roost.store.opening import exists, is_postgresql, open_store, stamp, sync, 
 
 if TYPE_CHECKING:
     from roost.api.supervisor import Parent
+    from roost.compat.upstream import importing
 
 __all__ = [
     "Roost",
@@ -49,6 +50,7 @@ __all__ = [
     "database_of",
     "database_with",
     "exists",
+    "import_placement",
     "open_in_process",
     "open_placement",
     "open_reader",
@@ -67,6 +69,7 @@ __all__ = [
     "version_of",
 ]
 
+Progress = Callable[[int, int], None]  # done, in all
 _DATABASE = "roost.db"
 _IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
 
@@ -167,6 +170,18 @@ def _name_of(url: str) -> str:
     return "the PostgreSQL database" if is_postgresql(url) else url
 
 
+def without_password(url: str) -> str:
+    """Return an address that may be shown and kept.
+
+    >>> without_password("mysql://placement:secret@db/placement")
+    'mysql://placement@db/placement'
+    """
+    scheme, separator, rest = url.partition("://")
+    place, slash, path = rest.partition("/")
+    account, at, host = place.rpartition("@")
+    return f"{scheme}{separator}{account.partition(':')[0]}{at}{host}{slash}{path.partition('?')[0]}"
+
+
 def open_placement(url: str, settings: Settings | None = None) -> Serving:
     """Open a database for the Placement API alone, and the thread that serves it.
 
@@ -185,7 +200,7 @@ def open_placement(url: str, settings: Settings | None = None) -> Serving:
             sync(url)
         store = open_store(url, settings=settings.store)
     try:
-        current = Current(store)
+        current = Current(store, clock=SystemClock())
         Placement(current)
     except BaseException:
         store.close()
@@ -311,6 +326,43 @@ def serve_placement(
         run(*servers, each_second=each_second, parent=None if parent is None else parent.fileno())
     finally:
         serving.stop()
+
+
+def import_placement(
+    source: str, database: str, *, headers: Mapping[str, str], is_dry_run: bool, progress: Progress
+) -> "importing.Imported":  # fmt: skip
+    """Copy everything that another Placement holds into a database, made if it is absent, and compare.
+
+    Args:
+        source: URL of its database or of its API.
+        headers: of requests to its API.
+        is_dry_run: whether nothing is written.
+
+    Raises:
+        BadRequest: the source is none, or something of it cannot be kept.
+        Conflict: something changed here that would be overwritten; nothing was written.
+        Unavailable: one of the two cannot be used.
+    """
+    from roost.compat.upstream import http, importing, sql  # SQLAlchemy is slow to import
+
+    if not sql.is_sql(source) and not source.startswith(("http://", "https://")):
+        raise BadRequest("--from must be the URL of a database or of an API, or the path of a placement.conf")
+    store: Store
+    if is_dry_run:
+        store = opening.open_reader(database) if exists(database) else MemoryStore()
+    else:
+        store = open_store(database, settings=Settings().store)
+    try:
+        current = Current(store)
+        if not is_dry_run:
+            Placement(current)
+        if sql.is_sql(source):
+            there = sql.read_sql(source, progress=progress)
+        else:
+            there = http.read_http(source, headers=headers, progress=progress)
+        return importing.bring(current, there, source=without_password(source), is_dry_run=is_dry_run)
+    finally:
+        store.close()
 
 
 def open_in_process(url: str) -> InProcess:

@@ -68,7 +68,7 @@ class Roost:
         self._random = random or SystemRandom()
         self._settings = settings
         self._store = store
-        self._current = Current(store) if current is None else current
+        self._current = Current(store, clock=self._clock) if current is None else current
         self.placement = Placement(self._current)
         self.fleet = FleetService(self._current)
         self.rules = rules or plugins.build(settings, adapt=adapt)

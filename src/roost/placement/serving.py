@@ -234,14 +234,17 @@ def _fail(jobs: Sequence[_Job[Any]], error: Exception) -> None:
 
 
 def _phases(jobs: list[_Job[Any]]) -> list[list[_Job[Any]]]:
-    """Tell claims, which share few statements, from other writes, and from providers that are created in turn."""
+    """Tell claims, which share few statements, from other writes, and from providers that are created in turn.
+
+    Claims come after the other writes: these name generations, which claims raise, and claims name none.
+    """
     phases: tuple[list[_Job[Any]], ...] = ([], [], [])
     for job in jobs:
         assert job.plan is not None
         if job.plan.create is not None:
             phases[2].append(job)
         elif all(isinstance(write, Claim | Release) for write in job.plan.writes):
-            phases[0].append(job)
-        else:
             phases[1].append(job)
+        else:
+            phases[0].append(job)
     return [phase for phase in phases if phase]

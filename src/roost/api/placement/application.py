@@ -49,7 +49,7 @@ class Application:
         """Answer what needs no columns, errors above all; else return what is to be asked of them."""
         try:
             route = self._admit(request)
-        except RoostError as error:
+        except Exception as error:  # noqa: BLE001  # everybody gets an answer
             return self.fail(request, error)
         handler = route.handler
 

@@ -9,7 +9,7 @@ from roost.api.placement import versions
 from roost.api.placement.allocation_schemas import of_many, of_one
 from roost.api.placement.options import Options
 from roost.api.placement.request import Request, Response, answer
-from roost.engine.state import Holder, State
+from roost.api.problems import Problem
 from roost.errors import BadRequest, NotFound
 from roost.model.journal import CLASS_BITS
 from roost.model.names import is_text, uuid_bytes, uuid_text
@@ -43,7 +43,7 @@ def show(request: Request, current: Current) -> Response:
         value["consumer_generation"] = holder.generation
     if request.wants(versions.CONSUMER_TYPES):
         value["consumer_type"] = claims.type_name(state, holder)
-    return answer(request, value, changed_s=_changed_s(state, holder))
+    return answer(request, value, changed_s=holder.touched_s)
 
 
 def list_of_provider(request: Request, current: Current) -> Response:
@@ -52,22 +52,22 @@ def list_of_provider(request: Request, current: Current) -> Response:
     try:
         row = providers.row_of(state, uuid)
     except NotFound as error:
-        raise NotFound("resource provider", uuid, message=f"Resource provider '{uuid}' not found: {error}") from None
+        raise Problem(404, f"Resource provider '{uuid}' not found: {error}") from None
     provider_id, name_of = state.providers.ids[row], state.class_ids.name_of
     shown: dict[str, Any] = {}
     changed_s = 0.0
-    for holder in state.holders.values():
-        resources = {
-            name_of(inventory_id & _CLASS_MASK): amount
-            for inventory_id, amount in holder.takes
-            if inventory_id >> CLASS_BITS == provider_id
+    for holder in state.consumers().of_provider(provider_id):
+        of_consumer: dict[str, Any] = {
+            "resources": {
+                name_of(inventory_id & _CLASS_MASK): amount
+                for inventory_id, amount in holder.takes
+                if inventory_id >> CLASS_BITS == provider_id
+            }
         }
-        if resources:
-            of_consumer: dict[str, Any] = {"resources": resources}
-            if request.wants(versions.CONSUMER_GENERATIONS):
-                of_consumer["consumer_generation"] = holder.generation
-            shown[uuid_text(holder.uuid)] = of_consumer
-            changed_s = max(changed_s, _changed_s(state, holder))
+        if request.wants(versions.CONSUMER_GENERATIONS):
+            of_consumer["consumer_generation"] = holder.generation
+        shown[uuid_text(holder.uuid)] = of_consumer
+        changed_s = max(changed_s, holder.touched_s)
     value = {"allocations": shown, "resource_provider_generation": state.providers.generation.each[row]}
     return answer(request, value, changed_s=changed_s or state.now_s)
 
@@ -92,7 +92,10 @@ def replace_many(request: Request, current: Current) -> Response | Plan[Response
 
 def delete(request: Request, current: Current) -> Plan[Response]:
     """Let one consumer give back all it holds."""
-    freed = claims.end(current.state, request.parameters["consumer"])
+    try:
+        freed = claims.end(current.state, request.parameters["consumer"])
+    except NotFound as error:
+        raise Problem(404, str(error)) from None
     return Plan(writes=(freed,), answer=answer(request, status=204))
 
 
@@ -115,9 +118,7 @@ def wishes_of(consumers: Mapping[str, Any], options: Options) -> list[Wish]:
 
 def _plan(request: Request, current: Current, wishes: list[Wish], *, unknown_class: str) -> Response | Plan[Response]:
     done = answer(request, status=204)
-    writes = claims.replacement(
-        current.state, wishes, new_id=lambda: current.new_id("consumer"), unknown_class=unknown_class
-    ).writes
+    writes = claims.replacement(current, wishes, unknown_class=unknown_class).writes
     return Plan(writes=writes, answer=done) if writes else done
 
 
@@ -145,9 +146,3 @@ def _wish(uuid: bytes, described: Mapping[str, Any], options: Options) -> Wish:
 
 def _malformed(uuid: str) -> BadRequest:
     return BadRequest(f"Malformed consumer_uuid: {uuid}")
-
-
-def _changed_s(state: State, holder: Holder) -> float:
-    providers = state.providers
-    rows = (providers.row_of_id[inventory_id >> CLASS_BITS] for inventory_id, _ in holder.takes)
-    return max((providers.touched_s.each[row] for row in rows), default=state.now_s)
