@@ -85,7 +85,7 @@ def test_a_limited_answer_chooses_among_all():
 
 def test_a_rule_excuses_what_it_names_and_nothing_else():
     assert excuse(exchange(problem("oops", 500), problem("bad"))).name == "no_internal_error"
-    assert excuse(exchange(problem("oops", 500), answer())) is None
+    assert excuse(exchange(problem("oops", 500), answer(), path="/traits")) is None
     assert excuse(exchange(problem("A, B"), problem("B, A"))).name == "names_in_another_order"
     assert excuse(exchange(problem("A, B"), problem("A, C"))) is None
     assert excuse(exchange(problem("(sqlite3.Error)", 409), problem("taken", 409))).name == "database_text"
