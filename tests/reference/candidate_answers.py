@@ -25,7 +25,8 @@ def request_of(candidate, version):
     """Return one allocation request."""
     if version < 12:
         shown = [
-            {"resource_provider": {"uuid": uuid}, "resources": amounts} for uuid, amounts in candidate.allocations.items()  # noqa: E501
+            {"resource_provider": {"uuid": uuid}, "resources": amounts}
+            for uuid, amounts in candidate.allocations.items()
         ]
         return {"allocations": shown}
     value = {"allocations": {uuid: {"resources": amounts} for uuid, amounts in candidate.allocations.items()}}
