@@ -1,7 +1,8 @@
-"""How long candidate search takes: many flat hosts, and one host with many devices.
+"""How long candidates take: many flat hosts, trees of five, and one host with many devices.
 
-Run ``python bench/candidates.py``; it prints medians over repeated calls, each from the query's names to
-candidates in rows (and, where it says so, in uuids and names).
+Run ``python -m bench.candidates [HOSTS [REPEATS]]``; it prints medians over repeated calls: of the search, from the
+query's names to candidates in rows (and, where it says so, in uuids and names); and of whole requests, from the query
+string to the JSON of an answer in version 1.39, all but the socket.
 """
 
 import statistics
@@ -9,15 +10,22 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from itertools import chain
 
+from roost.api.placement.application import Application, new_request_id
+from roost.api.placement.request import Identity, Request, Response
 from roost.engine.apply import apply
 from roost.engine.search import Compiled, compile_query, has_candidate, search, to_candidate
 from roost.engine.state import State
 from roost.model import journal
 from roost.model.request import CandidateQuery, ResourceGroup
+from roost.placement.current import Current
+from roost.store.dry import DryStore
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "CUSTOM_GPU")
 HOST = {"VCPU": 64, "MEMORY_MB": 262_144, "DISK_GB": 2_000}
+FLAT = "resources=VCPU:4,MEMORY_MB:8192,DISK_GB:40"
+NESTED = "resources=VCPU:4,MEMORY_MB:8192&resources_gpu=CUSTOM_GPU:1"
 
 
 def add(state: State, provider_id: int, totals: dict[str, int], *, parent_id: int | None = None) -> None:
@@ -77,6 +85,51 @@ def first(state: State, query: CandidateQuery, limit: int | None, *, named: bool
     return sum(1 for each in found if not named or to_candidate(state, each))
 
 
+class Api:
+    """The Placement API over a state, asked in process."""
+
+    def __init__(self, state: State) -> None:
+        self._current = Current(DryStore(position=0, next_ids={}), state=state)
+        self._application = Application(identify=lambda _: Identity(user_id="admin"), allows=lambda *_: True)
+
+    def get(self, query: str) -> bytes:
+        """Return the body of an answer."""
+        request = Request(
+            method="GET", path="/allocation_candidates", query_string=query,
+            headers={"openstack-api-version": "placement 1.39"}, request_id=new_request_id(),
+        )  # fmt: skip
+        task = self._application.enter(request)
+        assert not isinstance(task, Response), task.body
+        response = task(self._current)
+        assert isinstance(response, Response)
+        return self._application.finish(request, response).body
+
+
+def requests(hosts: int, repeats: int) -> Iterator[tuple[str, float, float | None]]:
+    """Yield name, median in ms, and the budget in ms of whole requests."""
+    few = max(repeats // 20, 3)
+
+    def of(
+        name: str, state: State, query: str, *, budget: float | None, often: int = few
+    ) -> tuple[str, float, float | None]:
+        api = Api(state)
+        return f"request: {name}", median_ms(lambda: api.get(query), often), budget
+
+    flat_hosts = fleet(hosts, 0)
+    yield of(f"{hosts:,} flat hosts, limit 10", flat_hosts, f"{FLAT}&limit=10", budget=2.0, often=repeats)
+    yield of(f"{hosts:,} flat hosts, limit 1,000", flat_hosts, f"{FLAT}&limit=1000", budget=None)
+    yield of(f"{hosts:,} flat hosts, no limit", flat_hosts, FLAT, budget=20.0)
+    trees = max(hosts // 10, 1)
+    yield of(f"{trees:,} trees of five, two groups, no limit", fleet(trees, 4), NESTED, budget=None)
+    groups = "&".join(f"resources{number}=CUSTOM_GPU:1" for number in range(1, 9))
+    wide = f"{groups}&group_policy=isolate"
+    yield of(
+        "8 groups on 8 devices, limit 1,000", fleet(1, 8), f"{wide}&limit=1000", budget=5.0, often=repeats // 4 or 1
+    )
+    many = fleet(hosts * 10, 0)
+    yield of(f"{hosts * 10:,} flat hosts, limit 1,000", many, f"{FLAT}&limit=1000", budget=20.0)
+
+
 def cases(hosts: int, repeats: int) -> Iterator[tuple[str, float, float | None]]:
     """Yield name, median in ms, and the budget in ms where there is one."""
     state = fleet(hosts, 0)
@@ -107,7 +160,7 @@ def cases(hosts: int, repeats: int) -> Iterator[tuple[str, float, float | None]]
 def main(hosts: int = 10_000, repeats: int = 200) -> None:
     """Print the table."""
     print(f"{'candidate search':<52} {'median ms':>10} {'budget':>7}")
-    for name, took, budget in cases(hosts, repeats):
+    for name, took, budget in chain(cases(hosts, repeats), requests(hosts, repeats)):
         shown = "" if budget is None else f"{budget:.1f}"
         print(f"{name:<52} {took:>10.3f} {shown:>7}{' over' if budget is not None and took > budget else ''}")
 

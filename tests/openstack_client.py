@@ -36,7 +36,7 @@ def install():
 
 
 class Client:
-    """A process that runs commands of the client, one after the other, without starting it anew each time."""
+    """A process that runs commands of the client, one after the other, without importing it anew each time."""
 
     def __init__(self):
         program = python()

@@ -35,7 +35,9 @@ class _Lazy(click.Group):
         "fleet": "roost.cli.fleet",
         "import": "roost.cli.imports",
         "placement": "roost.cli.placement",
+        "policy": "roost.cli.policy",
         "replay": "roost.cli.replay",
+        "token": "roost.cli.token",
         "why": "roost.cli.why",
     }
 

@@ -4,6 +4,8 @@ They are for a search of everything, trees without a host included. What a sched
 a request and why not the others, is answered by ``roost.engine.query_checks``, which says why both are needed.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from roost.engine.query import Compiled, Wanted
@@ -12,33 +14,43 @@ from roost.engine.state import State
 from roost.engine.types import Amounts, Mask, Rows
 
 
+class Serving(NamedTuple):
+    """Which providers can serve what, each by itself and for its own tree: a byte a provider row, 0 or 1."""
+
+    plain: tuple[bytes, ...]  # one a class of the group without suffix, where the root is none it excludes
+    kinds: tuple[bytes, ...]  # one a kind of group with a suffix
+
+
 def anchor_mask(state: State, compiled: Compiled, sharing: Sharing | None = None) -> Mask:
-    """Say which providers may be the root of a candidate's tree.
+    """Say which providers may be the root of a candidate's tree: see ``survey``."""
+    return survey(state, compiled, Sharing(state) if sharing is None else sharing)[0]
+
+
+def survey(state: State, compiled: Compiled, sharing: Sharing) -> tuple[Mask, Serving]:
+    """Say which providers may be the root of a candidate's tree, and which can serve what there.
 
     A root it refuses has no candidate. A root it lets pass need not have one, unless the tree is that root
     alone, nothing is shared and no group has a suffix.
 
-    Args:
-        sharing: that of the state, if it is at hand.
-
     Returns:
-        bool, shape (providers,), False for everything that is not a living root.
+        bool, shape (providers,), False for everything that is not a living root; and who serves.
     """
     mask: Mask = state.providers.alive.view & (state.providers.parent.view < 0)
     if not compiled.is_possible:
         mask[:] = False
-        return mask
+        return mask, Serving((), ())
     for trait in compiled.root_required:
         mask &= state.traits.wearing(trait)
     if compiled.root_forbidden:
         mask &= ~state.traits.wearing_any(compiled.root_forbidden)
-    trees = _Trees(state, Sharing(state) if sharing is None else sharing)
-    if compiled.plain is not None:
-        trees.narrow_by_plain(mask, compiled.plain)
+    trees = _Trees(state, sharing)
+    plain = [] if compiled.plain is None else trees.narrow_by_plain(mask, compiled.plain)
     wanted_of = list(compiled.kind_of.values())
-    for number, wanted in enumerate(compiled.kinds):
+    kinds = [
         trees.narrow_by_kind(mask, wanted, wanted_of.count(number), is_isolated=compiled.is_isolated)
-    return mask
+        for number, wanted in enumerate(compiled.kinds)
+    ]
+    return mask, Serving(tuple(able.tobytes() for able in plain), tuple(able.tobytes() for able in kinds))
 
 
 class _Trees:
@@ -56,9 +68,9 @@ class _Trees:
         found[self._state.providers.root.view[np.flatnonzero(providers)]] = True
         return found
 
-    def narrow_by_plain(self, mask: Mask, wanted: Wanted) -> None:
-        """Keep the roots whose trees, and what is shared with them, offer every class and trait."""
-        state = self._state
+    def narrow_by_plain(self, mask: Mask, wanted: Wanted) -> list[Mask]:
+        """Keep the roots whose trees, and what is shared with them, offer every class and trait; return who does."""
+        state, serving = self._state, []
         lenders = [] if wanted.in_tree is not None else _rows_serving(state, wanted, self._sharing.rows)
         permitted = _permitted_for_plain(state, wanted)
         for class_id, amount in wanted.resources:
@@ -66,6 +78,7 @@ class _Trees:
             able = columns.able(amount)
             if permitted is not None:
                 able &= permitted
+            serving.append(able)
             found = self._lift(able)
             lending = [row for row in lenders if columns.can_take(row, amount)]
             if lending:
@@ -80,9 +93,14 @@ class _Trees:
             if lending:
                 found = found | self._lift(self._sharing.borrowers(lending))
             mask &= found
+        return serving
 
-    def narrow_by_kind(self, mask: Mask, wanted: Wanted, count: int, *, is_isolated: bool) -> None:
-        """Keep the roots whose trees, and what is shared with them, have places for ``count`` equal groups."""
+    def narrow_by_kind(self, mask: Mask, wanted: Wanted, count: int, *, is_isolated: bool) -> Mask:
+        """Keep the roots whose trees, and what is shared with them, have places for ``count`` equal groups.
+
+        Returns:
+            who has one: bool, shape (providers,).
+        """
         state = self._state
         able = _permitted_for_kind(state, wanted)
         for class_id, amount in wanted.resources:
@@ -98,6 +116,7 @@ class _Trees:
         if lending:
             found = found | self._lift(self._sharing.borrowers(lending))
         mask &= found
+        return able
 
 
 def _places(state: State, wanted: Wanted, rows: Rows) -> Amounts:

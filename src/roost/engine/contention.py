@@ -18,7 +18,7 @@ class Layout:
     __slots__ = ("isolated", "options", "picks", "rows")
 
     def __init__(self, picks: list[Pick], *, own: set[int], is_isolated: bool) -> None:
-        self.picks = sorted(picks, key=_by_freedom)
+        self.picks = sorted(picks, key=by_freedom)
         rows = {row for pick in picks for row in pick.options}
         self.rows = sorted(rows & own) + sorted(rows - own)
         bit_of = {row: 1 << at for at, row in enumerate(self.rows)}
@@ -35,7 +35,8 @@ class Layout:
         return len(self.picks)
 
 
-def _by_freedom(pick: Pick) -> tuple[int, list[int]]:
+def by_freedom(pick: Pick) -> tuple[int, list[int]]:
+    """Return what puts picks in the order in which they are made."""
     return len(pick.options), [-amount for _, amount in pick.demand]
 
 

@@ -1,5 +1,6 @@
 """What has to be chosen at one anchor, and from which providers."""
 
+from roost.engine.anchors import Serving
 from roost.engine.query import Compiled, Demand, Wanted
 from roost.engine.sharing import Sharing
 from roost.engine.state import State
@@ -17,12 +18,17 @@ class Pick:
         self.wanted = wanted
 
 
-def picks_at(state: State, compiled: Compiled, root: int, *, sharing: Sharing) -> list[Pick] | None:
+def picks_at(
+    state: State, compiled: Compiled, root: int, *, sharing: Sharing, serving: Serving | None = None
+) -> list[Pick] | None:
     """Return every choice to be made at an anchor, or nothing if one of them has no option.
 
     Args:
         root: provider row; anything but a living root has no candidate.
+        serving: who serves what, if that is at hand; then the root has passed the mask that came with it.
     """
+    if serving is not None and not sharing:
+        return _surveyed(state, compiled, root, serving=serving)
     providers = state.providers
     if not compiled.is_possible or not providers.alive.each[root] or providers.parent.each[root] >= 0:
         return None
@@ -49,6 +55,29 @@ def picks_at(state: State, compiled: Compiled, root: int, *, sharing: Sharing) -
             if not options:
                 return None
             options_of.append(options)
+        for suffix, kind in compiled.kind_of.items():
+            wanted = compiled.kinds[kind]
+            picks.append(Pick(suffix=suffix, demand=wanted.resources, options=options_of[kind], wanted=wanted))
+    return picks
+
+
+def _surveyed(state: State, compiled: Compiled, root: int, *, serving: Serving) -> list[Pick] | None:
+    """Return the same where it was judged already who serves what, and nothing is shared."""
+    own = state.providers.rows_of_tree(root)
+    if len(own) > 1:
+        own = sorted(own)
+    picks = []
+    plain = compiled.plain
+    if plain is not None:
+        for each, able in zip(plain.resources, serving.plain, strict=True):
+            options = [row for row in own if able[row]]
+            if not options:
+                return None
+            picks.append(Pick(suffix="", demand=(each,), options=options, wanted=plain))
+    if compiled.kinds:
+        options_of = [[row for row in own if able[row]] for able in serving.kinds]
+        if not all(options_of):
+            return None
         for suffix, kind in compiled.kind_of.items():
             wanted = compiled.kinds[kind]
             picks.append(Pick(suffix=suffix, demand=wanted.resources, options=options_of[kind], wanted=wanted))

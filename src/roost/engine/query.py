@@ -55,11 +55,9 @@ class Compiled:
     limit: int | None
     is_possible: bool  # False: no state of the inventories could ever satisfy it
     is_one_provider_a_tree: bool
-
-    @property
-    def are_picks_free(self) -> bool:
-        """Whether any provider of one class goes with any provider of another."""
-        return not self.kinds and not self.is_one_provider_a_tree and self.plain is not None and not self.plain.required
+    # Whether any provider of one pick goes with any provider of another: no class is asked twice, and nothing else
+    # binds picks to each other.
+    are_picks_free: bool
 
 
 def compile_query(
@@ -97,6 +95,7 @@ def compile_query(
             kind_of[group.suffix] = kinds.setdefault(wanted, len(kinds))
         suffixes.append(group.suffix)
         is_possible = is_possible and _is_possible(group, wanted)
+    are_subtrees_trivial = all(len(suffixes) < 2 for suffixes in query.same_subtree)
     return Compiled(
         plain=plain,
         kinds=tuple(kinds),
@@ -109,7 +108,17 @@ def compile_query(
         limit=query.limit,
         is_possible=is_possible,
         is_one_provider_a_tree=is_one_provider_a_tree,
+        are_picks_free=not is_one_provider_a_tree
+        and are_subtrees_trivial
+        and not (query.group_policy == "isolate" and len(kind_of) > 1)
+        and (plain is None or not plain.required)
+        and _are_classes_distinct(query),
     )
+
+
+def _are_classes_distinct(query: CandidateQuery) -> bool:
+    classes = [name for group in query.groups for name in group.resources]
+    return len(set(classes)) == len(classes)
 
 
 def _unknown(state: State, query: CandidateQuery) -> UnknownName | None:

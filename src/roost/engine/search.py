@@ -1,13 +1,14 @@
 """Candidate search: every way to hold a query, best anchors first, made only as far as they are asked for."""
 
 from collections.abc import Iterable, Iterator
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import Literal
 
 import numpy as np
 
-from roost.engine.anchors import anchor_mask
-from roost.engine.candidates import RowCandidate, Walk
+from roost.engine.anchors import Serving, survey
+from roost.engine.candidates import RowCandidate, Take, Walk
+from roost.engine.contention import by_freedom
 from roost.engine.picks import Pick, picks_at
 from roost.engine.query import Compiled, UnknownName, compile_query
 from roost.engine.sharing import Sharing
@@ -104,7 +105,7 @@ def to_candidate(state: State, row_candidate: RowCandidate) -> Candidate:
 class _Finder:
     """One search: the sharing providers it met, and what must not come twice."""
 
-    __slots__ = ("_compiled", "_distinct_mappings", "_seen", "_seen_options", "_state", "sharing")
+    __slots__ = ("_compiled", "_distinct_mappings", "_seen", "_seen_options", "_serving", "_state", "sharing")
 
     def __init__(self, state: State, compiled: Compiled, *, distinct_mappings: bool) -> None:
         self._state = state
@@ -112,6 +113,7 @@ class _Finder:
         self._distinct_mappings = distinct_mappings
         self._seen: set[object] = set()
         self._seen_options: set[object] = set()
+        self._serving: Serving | None = None  # where all anchors were looked at
         self.sharing = Sharing(state)
 
     def depth_first(self, anchors: Iterable[int] | None) -> Iterator[RowCandidate]:
@@ -130,7 +132,7 @@ class _Finder:
     def lone(self) -> Rows | None:
         if self.sharing or self._compiled.kinds:
             return None
-        rows: Rows = np.flatnonzero(anchor_mask(self._state, self._compiled, self.sharing))
+        rows = self._rows()
         nested = self._state.providers.tree
         return rows if not nested or nested.keys().isdisjoint(rows.tolist()) else None
 
@@ -168,12 +170,17 @@ class _Finder:
             yield each
 
     def _anchors(self) -> Iterator[int]:
-        rows: Rows = np.flatnonzero(anchor_mask(self._state, self._compiled, self.sharing))
+        rows = self._rows()
         start, size = 0, 16
         while start < len(rows):
             # A limit often stops after a few: leave the arrays a little at a time.
             yield from rows[start : start + size].tolist()
             start, size = start + size, size * 4
+
+    def _rows(self) -> Rows:
+        mask, self._serving = survey(self._state, self._compiled, self.sharing)
+        rows: Rows = np.flatnonzero(mask)
+        return rows
 
     def _alone(self, anchor: int) -> RowCandidate:
         """Return the candidate of a tree of one provider that the mask let pass, where no group has a suffix."""
@@ -183,7 +190,7 @@ class _Finder:
         return RowCandidate(takes, (("", (anchor,)),), anchor)
 
     def _at(self, anchor: int) -> Iterator[RowCandidate]:
-        picks = picks_at(self._state, self._compiled, anchor, sharing=self.sharing)
+        picks = picks_at(self._state, self._compiled, anchor, sharing=self.sharing, serving=self._serving)
         if picks is None:
             return
         if self.sharing and all(row in self.sharing.rows for pick in picks for row in pick.options):
@@ -193,16 +200,28 @@ class _Finder:
                 return
             self._seen_options.add(options)
         if self._compiled.are_picks_free:
-            yield from _free(picks, anchor)
+            yield from _free(self._compiled, picks, anchor)
             return
         yield from Walk(
             self._state, self._compiled, picks, anchor=anchor, are_mappings_distinct=self._distinct_mappings
         )
 
 
-def _free(picks: list[Pick], anchor: int) -> Iterator[RowCandidate]:
-    """Yield the candidates at an anchor where any provider of one class goes with any of another."""
-    demands = [pick.demand[0] for pick in picks]
-    for rows in product(*[pick.options for pick in picks]):
-        takes = sorted((row, class_id, amount) for row, (class_id, amount) in zip(rows, demands, strict=True))
-        yield RowCandidate(tuple(takes), (("", tuple(sorted(set(rows)))),), anchor)
+def _free(compiled: Compiled, picks: list[Pick], anchor: int) -> Iterator[RowCandidate]:
+    """Yield the candidates at an anchor where any provider of one pick goes with any provider of another."""
+    if compiled.kinds:
+        picks = sorted(picks, key=by_freedom)  # As everywhere where groups have suffixes.
+    members: dict[str, list[int]] = {suffix: [] for suffix in compiled.suffixes}
+    for at, pick in enumerate(picks):
+        members[pick.suffix].append(at)
+    takes_of = [[_takes(pick, row) for row in pick.options] for pick in picks]
+    for rows, takes in zip(product(*[pick.options for pick in picks]), product(*takes_of), strict=True):
+        mappings = [
+            (suffix, (rows[at[0]],) if len(at) == 1 else tuple(sorted({rows[each] for each in at})))
+            for suffix, at in members.items()
+        ]
+        yield RowCandidate(tuple(sorted(chain.from_iterable(takes))), tuple(mappings), anchor)
+
+
+def _takes(pick: Pick, row: int) -> tuple[Take, ...]:
+    return tuple([(row, class_id, amount) for class_id, amount in pick.demand])

@@ -45,6 +45,7 @@ class Requests:
         self._form = form
         self._bytes_max = bytes_max
         self._texts: dict[tuple[Take, ...], str] = {}
+        self._of_provider: dict[tuple[Take, ...], str] = {}
         self._mapped: dict[Mapping, str] = {}
         self.used: set[int] = set()  # provider rows
 
@@ -88,29 +89,38 @@ class Requests:
     def _check_size(self, size: int) -> None:
         if size > self._bytes_max:
             raise BadRequest(
-                f"The candidates need more than {self._bytes_max:,} bytes (limit candidates_max_bytes); "
+                f"The candidates need more than {self._bytes_max:,} bytes (limit placement.candidates_max_bytes); "
                 "ask for fewer with the parameter limit."
             )
 
     def _resources(self, demand: Iterable[tuple[int, int]]) -> str:
         name_of = self._state.class_ids.name_of
-        return "{" + ",".join(f'"{name_of(class_id)}":{amount}' for class_id, amount in demand) + "}"
+        return "{" + ",".join([f'"{name_of(class_id)}":{amount}' for class_id, amount in demand]) + "}"
 
     def _allocations(self, takes: tuple[Take, ...]) -> str:
-        demands: dict[int, list[tuple[int, int]]] = {}
-        for row, class_id, amount in takes:
-            demands.setdefault(row, []).append((class_id, amount))
-        self.used.update(demands)
-        uuids = self._state.providers.uuids
-        shown = [(uuids[row], self._resources(demand)) for row, demand in demands.items()]
+        """Return, and keep, what a candidate takes; the takes from one provider stand together."""
+        parts, start, of_provider = [], 0, self._of_provider
+        for end in range(1, len(takes) + 1):
+            if end == len(takes) or takes[end][0] != takes[start][0]:
+                own = takes[start:end]
+                parts.append(of_provider.get(own) or self._allocation(own))
+                start = end
+        text = ",".join(parts)
+        text = self._texts[takes] = f"{{{text}}}" if self._form.are_allocations_named else f"[{text}]"
+        return text
+
+    def _allocation(self, takes: tuple[Take, ...]) -> str:
+        row = takes[0][0]
+        self.used.add(row)
+        uuid, resources = (
+            self._state.providers.uuids[row],
+            self._resources([(class_id, amount) for _, class_id, amount in takes]),
+        )
         if self._form.are_allocations_named:
-            text = "{" + ",".join(f'"{uuid}":{{"resources":{resources}}}' for uuid, resources in shown) + "}"
+            text = f'"{uuid}":{{"resources":{resources}}}'
         else:
-            listed = (
-                f'{{"resource_provider":{{"uuid":"{uuid}"}},"resources":{resources}}}' for uuid, resources in shown
-            )
-            text = f"[{','.join(listed)}]"
-        self._texts[takes] = text
+            text = f'{{"resource_provider":{{"uuid":"{uuid}"}},"resources":{resources}}}'
+        self._of_provider[takes] = text
         return text
 
     def _mapping(self, mapping: Mapping) -> str:
