@@ -75,6 +75,18 @@ def _tree_of_bare_group(exchange: Exchange) -> bool:
     return bool(bare) and "same_subtree" in query and exchange.reference.status == exchange.subject.status == 200
 
 
+def _search_error(exchange: Exchange) -> bool:
+    path = exchange.request.path.partition("?")[0].lstrip("/")
+    return path == CANDIDATES.lstrip("/") and exchange.reference.status == 500 and exchange.subject.status == 200
+
+
+def _aggregate_spelling(exchange: Exchange) -> bool:
+    wanted = [value for name, value in parse_qsl(urlsplit(exchange.request.path).query) if name.startswith("member_of")]
+    uuids = re.findall(r"[0-9A-Fa-f-]{32,36}", ",".join(wanted))
+    is_standard = all(re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", uuid) for uuid in uuids)
+    return not is_standard and exchange.reference.status == exchange.subject.status == 200
+
+
 def _not_http(exchange: Exchange) -> bool:
     length = exchange.request.header("content-length")
     is_http = exchange.request.method in METHODS and (length is None or length.isdecimal())
@@ -142,6 +154,16 @@ RULES = (
         "tree_of_bare_group",
         "in_tree of a group without resources is honoured.",
         _tree_of_bare_group,
+    ),
+    Rule(
+        "search_error",
+        "Some searches with sharing providers end in an internal error in the reference; here they are answered.",
+        _search_error,
+    ),
+    Rule(
+        "aggregate_spelling",
+        "member_of finds an aggregate by its uuid however that is spelt; the reference compares letter by letter.",
+        _aggregate_spelling,
     ),
     Rule(
         "not_http",
