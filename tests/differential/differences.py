@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from roost.model.names import uuid_form
 from tests.differential.compare import CANDIDATES, Difference, only_in_one, providers_of
 from tests.differential.exchange import Answer, Request
 
@@ -105,6 +106,13 @@ def _newline_in_path(exchange: Exchange) -> bool:
     return path.endswith("%0A") and exchange.reference.status < 300 and exchange.subject.status in {400, 404}
 
 
+def _aggregate_spelling(exchange: Exchange) -> bool:
+    if not all(each.place.startswith("body.aggregates") for each in exchange.found):
+        return False
+    reference, subject = (each.document["aggregates"] for each in (exchange.reference, exchange.subject))
+    return set(map(uuid_form, reference)) == set(subject)
+
+
 def _database_text(exchange: Exchange) -> bool:
     return all(each.place.endswith(".detail") and "sqlite3." in str(each.reference) for each in exchange.found)
 
@@ -171,6 +179,11 @@ RULES = (
         "newline_in_path",
         "A name or uuid in the path does not end with a newline; the reference overlooks it.",
         _newline_in_path,
+    ),
+    Rule(
+        "aggregate_spelling",
+        "An aggregate is its uuid, shown in small letters with dashes; in the reference each spelling is one.",
+        _aggregate_spelling,
     ),
     Rule(
         "database_text",

@@ -121,6 +121,16 @@ def test_candidates_are_excused_only_for_sharing_providers():
     )
 
 
+def test_aggregates_are_excused_only_for_how_they_are_spelt():
+    one, other = "2f41f7cd-1cdd-4e9c-a824-74872226ff43", "78e51061-7311-48a3-82ce-6f447ed4d57b"
+
+    def shown(*theirs):
+        return exchange(answer({"aggregates": theirs}), answer({"aggregates": [one]}))
+
+    assert excuse(shown(one.upper(), one)).name == "aggregate_spelling"
+    assert excuse(shown(one.upper(), other)) is None
+
+
 def test_a_reshape_is_excused_only_above_the_total():
     def reshape(reserved):
         record = {"total": 4, "reserved": reserved}
