@@ -4,7 +4,9 @@ import json
 from contextlib import contextmanager
 
 from roost.api.placement.application import Application, new_request_id
-from roost.api.placement.request import Identity, Request, Response
+from roost.api.placement.auth import believe
+from roost.api.placement.policy import Policy
+from roost.api.placement.request import Request, Response
 from roost.errors import RoostError
 from roost.placement.current import Current
 from roost.placement.service import Placement
@@ -21,7 +23,8 @@ class Answered:
         self.status = response.status
         self.headers = dict(response.headers)
         self.body = response.body
-        self.json = json.loads(response.body) if response.body else None
+        is_json = response.headers.get("content-type") == "application/json"
+        self.json = json.loads(response.body) if is_json and response.body else None
 
     @property
     def text(self):
@@ -43,16 +46,7 @@ class Asking:
 
     def ask(self, method, url, body=None, *, version=NEWEST, headers=None, prefix=""):
         """Send one request, as an administrator unless ``headers`` say otherwise."""
-        path, _, query = url.partition("?")
-        sent = {"x-auth-token": "admin", "openstack-api-version": f"placement {version}", "host": "localhost"}
-        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        if data:
-            sent |= {"content-type": "application/json", "content-length": str(len(data))}
-        sent |= headers or {}
-        request = Request(
-            method=method, path=path, query_string=query, headers=sent, body=data, prefix=prefix,
-            host_url="http://localhost", request_id=new_request_id(),
-        )  # fmt: skip
+        request = self.request(method, url, body, version=version, headers=headers, prefix=prefix)
         entered = self.application.enter(request)
         if isinstance(entered, Response):
             return Answered(entered)
@@ -60,6 +54,19 @@ class Asking:
             return Answered(self.application.finish(request, self.serving.run(entered)))
         except RoostError as error:
             return Answered(self.application.fail(request, error))
+
+    def request(self, method, url, body=None, *, version=NEWEST, headers=None, prefix=""):
+        """Give a request as it comes from the network."""
+        path, _, query = url.partition("?")
+        sent = {"x-auth-token": "admin", "openstack-api-version": f"placement {version}", "host": "localhost"}
+        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        if data:
+            sent |= {"content-type": "application/json", "content-length": str(len(data))}
+        sent |= headers or {}
+        return Request(
+            method=method, path=path, query_string=query, headers=sent, body=data, prefix=prefix,
+            host_url="http://localhost", request_id=new_request_id(),
+        )  # fmt: skip
 
     def get(self, url, **options):
         """Ask for what there is."""
@@ -78,15 +85,6 @@ class Asking:
         return self.ask("DELETE", url, **options)
 
 
-def _admin(headers):
-    token = headers.get("x-auth-token")
-    return None if token is None else Identity(user_id=token, project_id=token, roles=frozenset({token}))
-
-
-def _is_admin(policy, identity, target):
-    return bool(policy) and "admin" in identity.roles and "project_id" in target
-
-
 @contextmanager
 def asking(store=None):
     """Open the API over a store; by default a fresh one in memory."""
@@ -94,6 +92,6 @@ def asking(store=None):
     Placement(current)
     serving = Serving(current)
     try:
-        yield Asking(Application(identify=_admin, allows=_is_admin), serving)
+        yield Asking(Application(identify=believe, allows=Policy(is_legacy=True).allows), serving)
     finally:
         serving.stop()

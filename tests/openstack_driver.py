@@ -1,4 +1,6 @@
-"""Run many commands of the `openstack` client in one process, by the Python that has the client.
+"""Run many commands of the `openstack` client without starting it anew, by the Python that has the client.
+
+The client remembers endpoints and columns from one command to the next, so each is run by a fork of its own.
 
 Each line of the input is a list of words in JSON; each line of the output tells what became of them. The words
 ``["commands"]`` ask for the names of all commands that osc-placement adds.
@@ -8,7 +10,7 @@ import contextlib
 import importlib.metadata
 import io
 import json
-import logging
+import os
 import sys
 
 
@@ -22,7 +24,6 @@ def run(words):
             code = shell.main(words)
         except SystemExit as error:
             code = error.code
-    logging.getLogger().handlers.clear()  # Every run adds its own.
     return {"code": code, "out": out.getvalue(), "err": err.getvalue()}
 
 
@@ -34,9 +35,14 @@ def commands():
 
 def main():
     """Answer line by line until the input ends."""
+    run(["trait", "list", "--help"])  # What this imports, the forks have.
     for line in sys.stdin:
         words = json.loads(line)
-        print(json.dumps(commands() if words == ["commands"] else run(words)), flush=True)
+        child = os.fork()
+        if child == 0:
+            print(json.dumps(commands() if words == ["commands"] else run(words)), flush=True)
+            os._exit(0)
+        os.waitpid(child, 0)
 
 
 if __name__ == "__main__":

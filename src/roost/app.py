@@ -1,22 +1,34 @@
 """The composition root: what picks implementations, by settings and by where things lie."""
 
+import gc
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from socket import socket
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from roost.api.placement.application import Application
+from roost.api.placement.auth import believe
 from roost.api.placement.in_process import InProcess
-from roost.api.placement.request import Identity
+from roost.api.placement.options import options_of
+from roost.api.placement.policy import Policy, read_policy
 from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
+from roost.compat.placement_conf import PlacementConf, read_placement_conf
 from roost.engine.state import State
+from roost.errors import BadRequest, BadSettings
+from roost.machine import SystemClock
+from roost.model.placement_settings import Placement as PlacementSettings
 from roost.model.settings import Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
 from roost.placement.serving import Serving
+from roost.placement.tidying import Tidier
 from roost.ports import Clock, Random, Store
 from roost.product import Roost
-from roost.settings import data_folder, find_settings, load_settings
+from roost.settings import converted_section, data_folder, find_settings, load_settings
 from roost.store import opening
 from roost.store.audit import Finding, audit
 from roost.store.backup import backup, restore
@@ -24,8 +36,13 @@ from roost.store.dry import DryStore
 from roost.store.memory import MemoryStore
 from roost.store.opening import exists, is_postgresql, open_store, stamp, sync, upgrade, version_of
 
+if TYPE_CHECKING:
+    from roost.api.supervisor import Parent
+    from roost.compat.upstream import importing
+
 __all__ = [
     "Roost",
+    "Served",
     "audit",
     "audit_database",
     "audit_path",
@@ -33,12 +50,17 @@ __all__ = [
     "database_of",
     "database_with",
     "exists",
+    "import_placement",
     "open_in_process",
     "open_placement",
     "open_reader",
     "open_roost",
     "open_scratch",
+    "placement_policy",
+    "placement_served",
+    "placement_settings",
     "restore",
+    "serve_placement",
     "settings_of",
     "stamp",
     "sync_database",
@@ -47,6 +69,7 @@ __all__ = [
     "version_of",
 ]
 
+Progress = Callable[[int, int], None]  # done, in all
 _DATABASE = "roost.db"
 _IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
 
@@ -147,7 +170,19 @@ def _name_of(url: str) -> str:
     return "the PostgreSQL database" if is_postgresql(url) else url
 
 
-def open_placement(url: str) -> Serving:
+def without_password(url: str) -> str:
+    """Return an address that may be shown and kept.
+
+    >>> without_password("mysql://placement:secret@db/placement")
+    'mysql://placement@db/placement'
+    """
+    scheme, separator, rest = url.partition("://")
+    place, slash, path = rest.partition("/")
+    account, at, host = place.rpartition("@")
+    return f"{scheme}{separator}{account.partition(':')[0]}{at}{host}{slash}{path.partition('?')[0]}"
+
+
+def open_placement(url: str, settings: Settings | None = None) -> Serving:
     """Open a database for the Placement API alone, and the thread that serves it.
 
     Args:
@@ -156,14 +191,178 @@ def open_placement(url: str) -> Serving:
     Raises:
         Unavailable: the database cannot be used; the message says why.
     """
-    store: Store = MemoryStore() if url in _IN_MEMORY else open_store(url, settings=Settings().store)
+    settings = settings or Settings()
+    store: Store
+    if url in _IN_MEMORY:
+        store = MemoryStore()
+    else:
+        if settings.placement.sync_on_startup:
+            sync(url)
+        store = open_store(url, settings=settings.store)
     try:
-        current = Current(store)
+        current = Current(store, clock=SystemClock())
         Placement(current)
     except BaseException:
         store.close()
         raise
-    return Serving(current)
+    return Serving(
+        current, queue_max=settings.placement.queue_max, group_max=settings.store.group_max,
+        retries=settings.placement.allocation_conflict_retry_count,
+        tidy=Tidier(store, settings.store, clock=SystemClock()),
+    )  # fmt: skip
+
+
+class Served(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server of the Placement API serves."""
+
+    url: str  # of the database, or its path
+    settings: Settings
+    notes: tuple[str, ...]  # what was said and has no effect, a sentence each
+
+
+def placement_served(
+    config: Path | None, data: Path | None, environ: Mapping[str, str], *, conf: Path | None = None,
+    database: str | None = None, given: Mapping[str, object] | None = None,
+) -> Served:  # fmt: skip
+    """Return what is to be served, of the settings, an existing ``placement.conf``, and what the command line says.
+
+    Each goes before those that are named before it here.
+
+    Args:
+        conf: path of a ``placement.conf``; None: none.
+        database: URL or path.
+        given: values of section ``placement``.
+
+    Raises:
+        BadSettings: a setting is unknown or wrong, or cannot be honoured.
+        BadFile: ``placement.conf`` cannot be understood.
+    """
+    settings = settings_of(config, environ)
+    url, notes = database or settings.store.url, list[str]()
+    found = None if conf is None else read_placement_conf(conf)
+    if found is not None:
+        notes += found.notes
+        where = "[placement_database] connection"
+        if database is not None and (found.connection or found.problem):
+            notes.append(f"{conf}: {where} has no effect: --database goes before it")
+        elif database is None and found.problem:
+            raise BadSettings(str(conf), f"{where}: {found.problem}")
+        elif database is None:
+            url = found.connection or url
+    placement = _joined(settings, found, given)
+    if not url:
+        folder = data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0)
+        folder.mkdir(parents=True, exist_ok=True)
+        url = str(folder / _DATABASE)
+    if placement.workers > 1 and not is_postgresql(url):
+        raise BadSettings("placement.workers", "must be 1 on SQLite, which serves one process; name a PostgreSQL URL")
+    return Served(url=url, settings=msgspec.structs.replace(settings, placement=placement), notes=tuple(notes))
+
+
+def placement_settings(
+    config: Path | None, environ: Mapping[str, str], *, conf: Path | None = None,
+    given: Mapping[str, object] | None = None,
+) -> PlacementSettings:  # fmt: skip
+    """Return section ``placement`` of what ``placement_served`` returns."""
+    found = None if conf is None else read_placement_conf(conf)
+    return _joined(settings_of(config, environ), found, given)
+
+
+def _joined(settings: Settings, conf: PlacementConf | None, given: Mapping[str, object] | None) -> PlacementSettings:
+    values = msgspec.to_builtins(settings.placement) | ({} if conf is None else conf.settings) | dict(given or {})
+    return converted_section("placement", PlacementSettings, values)
+
+
+def placement_policy(settings: PlacementSettings) -> Policy:
+    """Return the rules of who may do what.
+
+    Raises:
+        BadSettings: the policy file cannot be read or understood.
+    """
+    path = Path(settings.policy_file) if settings.policy_file else None
+    return read_policy(path, is_legacy=not settings.enforce_new_defaults)
+
+
+def serve_placement(
+    served: Served, listener: socket, *, observer: socket | None = None, parent: "Parent | None" = None,
+    on_ready: Callable[[], None] = lambda: None,
+) -> None:  # fmt: skip
+    """Serve the Placement API until a signal says stop.
+
+    Args:
+        listener: where it is asked.
+        observer: where /healthz and /metrics are asked; None: nowhere.
+        parent: of this process, if it is one of several.
+        on_ready: called when the next connection will be answered.
+
+    Raises:
+        BadSettings: policies, tokens or the access to Keystone are not as they should be.
+        Unavailable: the database cannot be used; the message says why.
+    """
+    from roost.api.asgi import AsgiApplication
+    from roost.api.observing import Observing, health_of
+    from roost.api.placement.access import access_of
+    from roost.api.server import Server, run
+
+    settings = served.settings.placement
+    identify, authenticate = access_of(settings)
+    application = Application(identify=identify, allows=placement_policy(settings).allows, options=options_of(settings))
+    serving = open_placement(served.url, served.settings)
+    gc.collect()
+    gc.freeze()  # What was loaded lives as long as the process.
+    try:
+        health = health_of(serving)
+        edge = AsgiApplication(application, serving, settings=settings, authenticate=authenticate)
+        servers = [Server(edge, listener, settings)]
+        if observer is not None:
+            servers.append(Server(Observing(health), observer, settings))
+
+        async def each_second() -> None:
+            serving.measure()
+            if parent is not None:
+                parent.say(await health())
+
+        on_ready()
+        run(*servers, each_second=each_second, parent=None if parent is None else parent.fileno())
+    finally:
+        serving.stop()
+
+
+def import_placement(
+    source: str, database: str, *, headers: Mapping[str, str], is_dry_run: bool, progress: Progress
+) -> "importing.Imported":  # fmt: skip
+    """Copy everything that another Placement holds into a database, made if it is absent, and compare.
+
+    Args:
+        source: URL of its database or of its API.
+        headers: of requests to its API.
+        is_dry_run: whether nothing is written.
+
+    Raises:
+        BadRequest: the source is none, or something of it cannot be kept.
+        Conflict: something changed here that would be overwritten; nothing was written.
+        Unavailable: one of the two cannot be used.
+    """
+    from roost.compat.upstream import http, importing, sql  # SQLAlchemy is slow to import
+
+    if not sql.is_sql(source) and not source.startswith(("http://", "https://")):
+        raise BadRequest("--from must be the URL of a database or of an API, or the path of a placement.conf")
+    store: Store
+    if is_dry_run:
+        store = opening.open_reader(database) if exists(database) else MemoryStore()
+    else:
+        store = open_store(database, settings=Settings().store)
+    try:
+        current = Current(store)
+        if not is_dry_run:
+            Placement(current)
+        if sql.is_sql(source):
+            there = sql.read_sql(source, progress=progress)
+        else:
+            there = http.read_http(source, headers=headers, progress=progress)
+        return importing.bring(current, there, source=without_password(source), is_dry_run=is_dry_run)
+    finally:
+        store.close()
 
 
 def open_in_process(url: str) -> InProcess:
@@ -172,16 +371,7 @@ def open_in_process(url: str) -> InProcess:
     Raises:
         Unavailable: the database cannot be used; the message says why.
     """
-    return InProcess(Application(identify=_named, allows=_is_admin), open_placement(url))
-
-
-def _named(headers: Mapping[str, str]) -> Identity | None:
-    token = headers.get("x-auth-token")
-    return Identity(user_id=token, project_id=token, roles=frozenset({token})) if token else None
-
-
-def _is_admin(_policy: str, identity: Identity, _target: Mapping[str, str]) -> bool:
-    return "admin" in identity.roles
+    return InProcess(Application(identify=believe, allows=Policy().allows), open_placement(url))
 
 
 def audit_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> "list[Finding]":

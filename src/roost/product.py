@@ -30,6 +30,7 @@ from roost.model.summary import Summary
 from roost.placement.current import Current
 from roost.placement.past import rebuilt
 from roost.placement.service import Placement
+from roost.placement.tidying import PRUNE_EVERY, prune
 from roost.ports import Clock, IdKind, Random, Store
 from roost.scheduler import plugins, replaying
 from roost.scheduler.counting import BY, By, Counter, Progress
@@ -40,9 +41,6 @@ from roost.scheduler.select import Scheduler
 from roost.scheduler.summary import summarise
 from roost.store.dry import DryStore
 
-# Old evidence is looked for after so many acts: fewer than the rows that one look may delete, so it keeps up.
-_PRUNE_EVERY = 1024
-_DAY_S = 86_400.0
 # Refusals that are summed up at once: some seconds' work.
 _SUMMED_UP_MAX = 200_000
 
@@ -70,7 +68,7 @@ class Roost:
         self._random = random or SystemRandom()
         self._settings = settings
         self._store = store
-        self._current = Current(store) if current is None else current
+        self._current = Current(store, clock=self._clock) if current is None else current
         self.placement = Placement(self._current)
         self.fleet = FleetService(self._current)
         self.rules = rules or plugins.build(settings, adapt=adapt)
@@ -241,7 +239,7 @@ class Roost:
             return self.fork().outcomes(acts)
         results = self.scheduler.work(acts)
         self._acts += len(acts)
-        if self._acts >= _PRUNE_EVERY:
+        if self._acts >= PRUNE_EVERY:
             self._acts = 0
             self.prune()
         return results
@@ -409,11 +407,7 @@ class Roost:
 
         A snapshot is begun beside this process where one is due.
         """
-        bounds = self._settings.store
-        if bounds.snapshot_every_bytes:
-            self._store.start_snapshot(every_bytes=bounds.snapshot_every_bytes)
-        oldest_s = self._clock.now_s() - bounds.evidence_keep_days * _DAY_S
-        return self._store.prune(older_than_s=oldest_s, max_bytes=bounds.evidence_max_bytes)
+        return prune(self._store, self._settings.store, now_s=self._clock.now_s())
 
     def utilisation(self) -> dict[str, tuple[int, int]]:
         """Return used amount and capacity of each resource class over the fleet, by name."""

@@ -7,17 +7,26 @@ import tomllib
 import types
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from roost.errors import BadSettings
+from roost.model.placement_settings import Placement
 from roost.model.settings import Default, FilterScheduler, Scheduler, Settings, Store
 from roost.scheduler import plugins
 from roost.scheduler.plugins import Adapt, RuleClass
 
+Part = TypeVar("Part", bound=msgspec.Struct)
+
 _OWN: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
-    {"DEFAULT": Default, "scheduler": Scheduler, "filter_scheduler": FilterScheduler, "store": Store}
+    {
+        "DEFAULT": Default,
+        "scheduler": Scheduler,
+        "filter_scheduler": FilterScheduler,
+        "store": Store,
+        "placement": Placement,
+    }
 )
 
 
@@ -133,7 +142,7 @@ def _settings(document: dict[str, Any], adapt: Adapt | None) -> Settings:
     _refuse_unknown(document, found.known)
     tables: dict[str, dict[str, Any]] = {}
     for rule in found.known:
-        options = _converted(rule.section, rule.options, document.get(rule.section, {}))
+        options = converted_section(rule.section, rule.options, document.get(rule.section, {}))
         if rule.options.__struct_fields__:
             tables.setdefault(rule.section, {}).update(msgspec.structs.asdict(options))
     values: dict[str, Any] = {**own, "tables": tables}
@@ -141,11 +150,15 @@ def _settings(document: dict[str, Any], adapt: Adapt | None) -> Settings:
 
 
 def _own_part(section: str, kind: type[msgspec.Struct], document: dict[str, Any]) -> msgspec.Struct:
-    return _converted(section, kind, document.get(section, {}))
+    return converted_section(section, kind, document.get(section, {}))
 
 
-def _converted(section: str, kind: type[msgspec.Struct], table: dict[str, Any]) -> msgspec.Struct:
-    """Return the part of a section that one struct owns."""
+def converted_section(section: str, kind: type[Part], table: Mapping[str, Any]) -> Part:
+    """Return the part of a section that one struct owns.
+
+    Raises:
+        BadSettings: a value is wrong.
+    """
     values = {key: table[key] for key in kind.__struct_fields__ if key in table}
     for key, value in values.items():
         if isinstance(value, float) and not math.isfinite(value):

@@ -26,6 +26,7 @@ from roost.model.journal import (
     PutProvider,
     PutSymbol,
     PutTraits,
+    RaiseGeneration,
     Release,
     RenameSymbol,
 )
@@ -93,6 +94,7 @@ def histories(draw):
         st.builds(PutTraits, numbers, few, st.lists(few)),
         st.builds(PutMembership, numbers, few, st.lists(few), st.booleans()),
         st.builds(PutSymbol, kinds, numbers, st.sampled_from("AB")), st.builds(DropSymbol, kinds, numbers),
+        st.builds(RaiseGeneration, numbers, few, st.integers(0, 3)),
         st.builds(RenameSymbol, kinds, numbers, st.sampled_from("AB")),
         st.builds(PutDocument, numbers, st.just("flavor"), st.sampled_from([b"a", b"b"]), st.just(b"body")),
         st.builds(PutAggregate, numbers, st.builds(uuid_of, few), st.just("a"), st.just({"k": "v"}), few),

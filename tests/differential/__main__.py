@@ -90,6 +90,8 @@ def main() -> int:
             print(f"{name}: {outcome.tally.exchanges} exchanges, {len(outcome.faults)} unexplained", flush=True)
             report(duel, outcome, f"python -m tests.differential {name}", told, may_shorten=not arguments.no_shorten)
     print(tally.text() if arguments.counts else tally.text().split("\n", tally.text().count("\n") - 1)[-1])
+    for kind in sorted(told):
+        print("  ", *kind, sep="  ")
     print(f"{faults} differences are not explained, of {len(told)} kinds")
     return 1 if faults else 0
 

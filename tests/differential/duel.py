@@ -17,7 +17,7 @@ from tests.differential.scene import Act
 ASKING = (("x-auth-token", "admin"), ("openstack-api-version", "placement 1.39"))
 SHARING = Request(method="GET", path="/resource_providers?required=MISC_SHARES_VIA_AGGREGATE", headers=ASKING)
 SHORTENING_MAX = 60
-FAULTS_MAX = 20
+KINDS_MAX = 20
 
 
 class Server(Protocol):
@@ -136,6 +136,11 @@ class Outcome:
     faults: list[Fault] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
 
+    @property
+    def kinds(self) -> set[tuple[str, ...]]:
+        """The kinds of its faults."""
+        return {fault.kind for fault in self.faults}
+
 
 class Duel:
     """Two servers that should answer alike."""
@@ -156,7 +161,7 @@ class Duel:
                 _count(outcome.tally, exchange, rule)
                 if exchange.found and rule is None:
                     outcome.faults.append(Fault(len(outcome.requests) - 1, exchange))
-                    if _comes_apart(exchange) or len(outcome.faults) >= FAULTS_MAX:
+                    if _comes_apart(exchange) or len(outcome.kinds) >= KINDS_MAX:
                         act.close()
                         break
                 request = act.send(exchange.reference)

@@ -31,8 +31,9 @@ def problem(detail, status=400):
     return answer({"errors": [{"status": status, "detail": detail, "request_id": REQUEST_ID}]}, status)
 
 
-def exchange(theirs, ours, *, path="/allocation_candidates", method="GET", body=None, marks=frozenset(), sharing=()):
-    request = Request(method=method, path=path, body=None if body is None else json.dumps(body).encode(), marks=marks)
+def exchange(theirs, ours, *, path="/allocation_candidates", method="GET", headers=(), body=None, sharing=()):
+    content = None if body is None else json.dumps(body).encode()
+    request = Request(method=method, path=path, headers=headers, body=content)
     return Exchange(request, theirs, ours, differences(theirs, ours), lambda: set(sharing))
 
 
@@ -55,6 +56,11 @@ def taking(*choices):
         (answer(allow="GET, PUT"), answer(allow="GET"), "header allow"),
         (answer(last_modified="Sat, 21 Nov 2026 20:31:52 GMT"), answer(), "header last-modified"),
         (answer(last_modified="Sat, 21 Nov 2026 20:31:52 GMT"), answer(last_modified="today"), "header last-modified"),
+        (
+            answer(last_modified="Sat, 21 Nov 2026 20:31:52 GMT"),
+            answer(last_modified="Thu, 01 Jan 1970 00:00:00 GMT"),
+            "header last-modified",
+        ),
         (answer(location="http://a:1/traits/X"), answer(location="http://b:2/traits/Y"), "header location"),
         (answer(), answer(x_openstack_request_id="7"), "header x-openstack-request-id"),
     ],
@@ -79,11 +85,30 @@ def test_a_limited_answer_chooses_among_all():
 
 def test_a_rule_excuses_what_it_names_and_nothing_else():
     assert excuse(exchange(problem("oops", 500), problem("bad"))).name == "no_internal_error"
-    assert excuse(exchange(problem("oops", 500), answer())) is None
+    assert excuse(exchange(problem("oops", 500), answer(), path="/traits")) is None
     assert excuse(exchange(problem("A, B"), problem("B, A"))).name == "names_in_another_order"
     assert excuse(exchange(problem("A, B"), problem("A, C"))) is None
     assert excuse(exchange(problem("(sqlite3.Error)", 409), problem("taken", 409))).name == "database_text"
     assert excuse(exchange(problem("(sqlite3.Error)", 409), problem("taken", 400))) is None
+
+    assert excuse(exchange(problem("no Ã\x84"), problem("no Ä"))).name == "path_in_utf8"
+    assert excuse(exchange(problem("no Ã\x84"), problem("no A"))) is None
+    assert excuse(exchange(answer(), problem("no", 404), path="/traits/A%0A")).name == "newline_in_path"
+    assert excuse(exchange(answer(), problem("no", 404), path="/traits/A")) is None
+    assert excuse(exchange(problem("13", 500), taking("a"))).name == "search_error"
+    assert excuse(exchange(problem("13", 500), taking("a"), path="/traits")) is None
+    plain = "01234567-89ab-cdef-0123-456789abcdef"
+    for uuid, name in (
+        (plain, None),
+        (plain.replace("-", ""), "aggregate_spelling"),
+        (plain.upper(), "aggregate_spelling"),
+    ):
+        path = f"/allocation_candidates?resources=VCPU:1&member_of={uuid}"
+        assert getattr(excuse(exchange(taking(), taking("a"), path=path)), "name", None) == name
+    short = (("content-length", "short"),)
+    assert excuse(exchange(problem("no integer"), answer(), headers=short)) is None
+    assert excuse(exchange(problem("no integer"), problem("no HTTP"), headers=short)).name == "not_http"
+    assert excuse(exchange(problem("no integer"), problem("no HTTP"))) is None
 
 
 def test_candidates_are_excused_only_for_sharing_providers():

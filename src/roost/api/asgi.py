@@ -1,12 +1,18 @@
-"""ASGI around an application: bytes in, bytes out, within limits."""
+"""ASGI around the Placement API: bytes in, bytes out, within limits, watched and logged."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, Protocol
+from urllib.parse import unquote_to_bytes
 
+from roost.api.cors import Cors
 from roost.api.placement.application import Application, new_request_id
-from roost.api.placement.request import Request, Response
+from roost.api.placement.request import Identity, Request, Response
 from roost.api.problems import Problem
+from roost.model.placement_settings import Placement as Settings
+from roost.observe import log, metrics
 from roost.placement.serving import Serving
 
 Scope = MutableMapping[str, Any]
@@ -14,96 +20,209 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
+class Authenticate(Protocol):
+    """Who asks, where finding out takes a while."""
+
+    async def __call__(self, request: Request, /) -> Identity | Response:
+        """Return who asks, or what is to be answered to somebody unknown."""
+
+
+class Mailbox:
+    """How answers come from the serving thread to a loop: the loop is woken once for all that wait for it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._is_woken = False
+
+    def post(self, act: Callable[[], None]) -> None:
+        """Let the loop do something soon; from any thread."""
+        self._waiting.append(act)
+        if not self._is_woken:
+            self._is_woken = True
+            self.loop.call_soon_threadsafe(self._empty)
+
+    def _empty(self) -> None:
+        # First of all: what comes from now on wakes the loop again.
+        self._is_woken = False
+        while self._waiting:
+            self._waiting.popleft()()
+
+
 class AsgiOutcome:
     """An outcome that is told from the serving thread and awaited on a loop."""
 
-    __slots__ = ("_future", "_loop")
+    __slots__ = ("_future", "_mailbox", "error", "result")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._future: asyncio.Future[Response] = loop.create_future()
+    def __init__(self, loop: asyncio.AbstractEventLoop, mailbox: Mailbox) -> None:
+        self._mailbox = mailbox
+        self._future: asyncio.Future[None] = loop.create_future()
+        self.result: Response | None = None
+        self.error: BaseException | None = None
 
     def set_running_or_notify_cancel(self) -> bool:
         """Say whether the client still waits."""
-        return not self._future.cancelled()
+        return not self._future.done()
 
     def set_result(self, result: Response, /) -> None:
         """Take the answer."""
-        self._loop.call_soon_threadsafe(self._settle, result, None)
+        self.result = result
+        self._mailbox.post(self._settle)
 
     def set_exception(self, exception: BaseException, /) -> None:
         """Take an error instead."""
-        self._loop.call_soon_threadsafe(self._settle, None, exception)
+        self.error = exception
+        self._mailbox.post(self._settle)
 
-    def _settle(self, result: Response | None, error: BaseException | None) -> None:
-        if self._future.done():
-            return
-        if error is not None:
-            self._future.set_exception(error)
-        elif result is not None:
-            self._future.set_result(result)
+    def expire(self, problem: Problem) -> None:
+        """Take an error because nothing else came; on the loop."""
+        if not self._future.done():
+            self.result, self.error = None, problem
+            self._future.set_result(None)
+
+    def _settle(self) -> None:
+        if not self._future.done():
+            self._future.set_result(None)
 
     async def wait(self) -> Response:
-        """Return the answer."""
-        return await self._future
+        """Return the answer, or raise the error."""
+        await self._future
+        if self.error is not None:
+            raise self.error
+        assert self.result is not None
+        return self.result
 
 
 class AsgiApplication:
-    """The Placement API as an ASGI application."""
+    """The Placement API as an ASGI application.
 
-    def __init__(self, application: Application, serving: Serving, *, body_max: int = 16 * 2**20) -> None:
+    Args:
+        application: what is asked.
+        serving: the thread that answers.
+        settings: limits, and where the API is mounted.
+        authenticate: says who asks, where the application cannot say so at once.
+    """
+
+    def __init__(
+        self, application: Application, serving: Serving, *, settings: Settings | None = None,
+        authenticate: Authenticate | None = None,
+    ) -> None:  # fmt: skip
         self._application = application
         self._serving = serving
-        self._body_max = body_max
+        self._settings = settings or Settings()
+        self._authenticate = authenticate
+        self._cors = Cors.of(self._settings)
+        self._mailbox: Mailbox | None = None
+        self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         assert scope["type"] == "http", scope["type"]
-        request = _request(scope)
+        begun_s = time.perf_counter()
+        request = self._request(scope)
+        self._under_way += 1
         try:
-            request.body = await self._body(receive)
-            response = await self._answer(request)
+            response = self._preflight(request) or await self._answer(request, receive)
         except Exception as error:  # noqa: BLE001  # everybody gets an answer
             response = self._application.fail(request, error)
-        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()]
+        finally:
+            self._under_way -= 1
+        headers = [(name.encode("latin-1"), _bytes(value)) for name, value in self._headers(request, response).items()]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
+        self._observe(request, response, time.perf_counter() - begun_s)
 
-    async def _body(self, receive: Receive) -> bytes:
+    def _preflight(self, request: Request) -> Response | None:
+        return None if self._cors is None else self._cors.preflight(request)
+
+    def _headers(self, request: Request, response: Response) -> Mapping[str, str]:
+        if self._cors is None:
+            return response.headers
+        return {**response.headers, **self._cors.headers(request.headers.get("origin"))}
+
+    def _observe(self, request: Request, response: Response, elapsed_s: float) -> None:
+        metrics.answered(request.route, request.method, response.status, elapsed_s=elapsed_s)
+        if self._settings.log_requests:
+            who = request.identity
+            log.request(
+                request_id=request.request_id, method=request.method, path=request.prefix + request.path,
+                status=response.status, elapsed_s=elapsed_s, user=None if who is None else who.user_id,
+                project=None if who is None else who.project_id, version=str(request.version),
+                size=len(response.body),
+            )  # fmt: skip
+
+    async def _answer(self, request: Request, receive: Receive) -> Response:
+        if self._under_way > self._settings.requests_max:
+            raise busy(f"{self._settings.requests_max:,} requests are under way", "requests_max")
+        if not request.is_mounted:
+            raise Problem(404)
+        request.body = await self._body(request, receive)
+        if self._authenticate is not None and request.path not in {"", "/"}:
+            found = await self._authenticate(request)
+            if isinstance(found, Response):
+                return self._application.refuse(request, found)
+            request.identity = found
+        entered = self._application.enter(request)
+        if isinstance(entered, Response):
+            return entered
+        loop = asyncio.get_running_loop()
+        if self._mailbox is None or self._mailbox.loop is not loop:
+            self._mailbox = Mailbox(loop)
+        outcome = AsgiOutcome(loop, self._mailbox)
+        self._serving.submit(entered, outcome)
+        timeout_s = self._settings.request_timeout_s
+        late = busy(f"the answer took longer than {timeout_s:g} s", "request_timeout_s")
+        timer = loop.call_later(timeout_s, outcome.expire, late)
+        try:
+            return self._application.finish(request, await outcome.wait())
+        finally:
+            timer.cancel()
+
+    async def _body(self, request: Request, receive: Receive) -> bytes:
+        size_max = self._settings.body_max_bytes
+        too_large = Problem(413, f"The body is larger than {size_max:,} bytes (limit placement.body_max_bytes).")
+        length = request.headers.get("content-length", "")
+        if length.isdecimal() and int(length) > size_max:
+            raise too_large
         parts, size = [], 0
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise Problem(400, "the client left before its request had ended")
+                raise Problem(400, "The client left before its request had ended.")
             part = message.get("body", b"")
             size += len(part)
-            if size > self._body_max:
-                raise Problem(413, f"The body is larger than {self._body_max:,} bytes (limit body_max).")
+            if size > size_max:
+                raise too_large
             parts.append(part)
             if not message.get("more_body", False):
-                return b"".join(parts)
+                return b"".join(parts) if len(parts) > 1 else parts[0]
 
-    async def _answer(self, request: Request) -> Response:
-        entered = self._application.enter(request)
-        if isinstance(entered, Response):
-            return entered
-        outcome = AsgiOutcome(asyncio.get_running_loop())
-        self._serving.submit(entered, outcome)
-        return self._application.finish(request, await outcome.wait())
+    def _request(self, scope: Scope) -> Request:
+        headers: dict[str, str] = {}
+        for name, value in scope["headers"]:
+            key, text = name.decode("latin-1"), value.decode("latin-1")
+            headers[key] = f"{headers[key]},{text}" if key in headers else text
+        # As WSGI does, and so as clients of this API know it: one letter a byte.
+        path = unquote_to_bytes(scope["raw_path"]).decode("latin-1")
+        prefix = self._settings.prefix
+        is_mounted = not prefix or path == prefix or path.startswith(f"{prefix}/")
+        return Request(
+            method=scope["method"],
+            path=path[len(prefix) :] if is_mounted else path,
+            query_string=scope["query_string"].decode("latin-1"),
+            headers=headers,
+            prefix=prefix,
+            is_mounted=is_mounted,
+            host_url=f"{scope['scheme']}://{headers.get('host', '')}",
+            request_id=new_request_id(),
+        )
 
 
-def _request(scope: Scope) -> Request:
-    headers: dict[str, str] = {}
-    for name, value in scope["headers"]:
-        key, text = name.decode("latin-1"), value.decode("latin-1")
-        headers[key] = f"{headers[key]},{text}" if key in headers else text
-    prefix = scope.get("root_path", "")
-    return Request(
-        method=scope["method"],
-        path=scope["path"].removeprefix(prefix),
-        query_string=scope["query_string"].decode("latin-1"),
-        headers=headers,
-        prefix=prefix,
-        host_url=f"{scope['scheme']}://{headers.get('host', '')}",
-        request_id=new_request_id(),
-    )
+def busy(what: str, limit: str) -> Problem:
+    """Return the answer of a server that cannot now, with the limit that says so."""
+    return Problem(503, f"{what} (limit placement.{limit}); try again.", headers={"retry-after": "1"})
+
+
+def _bytes(value: str) -> bytes:
+    # What a client sent may come back in a header, but never as a header of its own.
+    return value.replace("\r", " ").replace("\n", " ").encode("latin-1", "replace")

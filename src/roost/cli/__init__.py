@@ -33,8 +33,11 @@ class _Lazy(click.Group):
         "decide": "roost.cli.decide",
         "demo": "roost.cli.demo",
         "fleet": "roost.cli.fleet",
+        "import": "roost.cli.imports",
         "placement": "roost.cli.placement",
+        "policy": "roost.cli.policy",
         "replay": "roost.cli.replay",
+        "token": "roost.cli.token",
         "why": "roost.cli.why",
     }
 
@@ -45,7 +48,9 @@ class _Lazy(click.Group):
         module = self.modules.get(cmd_name)
         if module is None:
             return None
-        command = getattr(importlib.import_module(module), cmd_name)
+        found = importlib.import_module(module)
+        # A command that is called like a word of Python has a line behind its name.
+        command = getattr(found, cmd_name, None) or getattr(found, f"{cmd_name}_")
         assert isinstance(command, click.Command)
         return command
 

@@ -1,43 +1,95 @@
 """``roost placement``: a server of the Placement API alone."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from roost.api.placement.request import Identity
+if TYPE_CHECKING:
+    from socket import socket
+
+    from roost.api.supervisor import Parent
+    from roost.app import Served
+
+_FILE = click.Path(path_type=Path, readable=False)
 
 
 @click.command("placement", short_help="Serve the Placement API.")
-@click.option("--listen", default="127.0.0.1:8778", show_default=True, metavar="HOST:PORT", help="Where to listen.")
-@click.option("--database", metavar="URL", default="roost.db", help="PostgreSQL URL, or path of a SQLite file.")
-def placement(*, listen: str, database: str) -> None:
-    """Serve the Placement API, 1.0 to 1.39, at the root path."""
-    import socket
+@click.option("--listen", metavar="HOST:PORT", help="Where to listen; port 0 takes a free one.  [127.0.0.1:8778]")
+@click.option("--database", metavar="URL", help="PostgreSQL URL, or path of a SQLite file.  [roost.db in the data]")
+@click.option("--config", type=_FILE, help="Settings, a TOML file.")
+@click.option("--data", type=_FILE, help="Folder of the database.")
+@click.option("--conf", type=_FILE, help="An existing placement.conf, which goes before the settings.")
+@click.option("--workers", type=int, metavar="N", help="Processes that answer; several only on PostgreSQL.  [1]")
+@click.option("--prefix", metavar="PATH", help="Path below which the API is found, such as /placement.")
+@click.option("--metrics-listen", metavar="HOST:PORT", help="Where /healthz and /metrics are asked.  [nowhere]")
+@click.option(
+    "--allow-insecure-listen", is_flag=True, default=None,
+    help="Believe everybody (noauth2) on addresses that other machines reach, too.",
+)  # fmt: skip
+def placement(
+    *, listen: str | None, database: str | None, config: Path | None, data: Path | None, conf: Path | None,
+    workers: int | None, prefix: str | None, metrics_listen: str | None, allow_insecure_listen: bool | None,
+) -> None:  # fmt: skip
+    """Serve the Placement API, 1.0 to 1.39.
 
-    import uvicorn
+    The first line printed says where. SIGTERM and SIGINT stop it once all that was asked is answered.
+    """
+    from roost.api.server import check_listening, listen_on, url_of
+    from roost.app import placement_policy, placement_served
 
-    from roost.api.asgi import AsgiApplication
-    from roost.api.placement.application import Application
-    from roost.app import open_placement
+    said = {
+        "listen": listen, "workers": workers, "prefix": prefix, "metrics_listen": metrics_listen,
+        "allow_insecure_listen": allow_insecure_listen,
+    }  # fmt: skip
+    given = {name: value for name, value in said.items() if value is not None}
+    served = placement_served(config, data, os.environ, conf=conf, database=database, given=given)
+    settings = served.settings.placement
+    check_listening(settings)
+    for note in (*served.notes, *placement_policy(settings).warnings):
+        click.echo(f"roost: {note}", err=True)
+    listener = listen_on("listen", settings.listen)
+    observer = listen_on("metrics_listen", settings.metrics_listen) if settings.metrics_listen else None
 
-    host, _, port = listen.rpartition(":")
-    serving = open_placement(database)
-    application = Application(identify=_named, allows=_is_admin)
-    listener = socket.create_server((host, int(port)))
-    click.echo(f"listening on http://{host}:{listener.getsockname()[1]}")
-    config = uvicorn.Config(
-        AsgiApplication(application, serving), log_level="warning", access_log=False, lifespan="off"
-    )
-    try:
-        uvicorn.Server(config).run(sockets=[listener])
-    finally:
-        serving.stop()
+    def on_ready() -> None:
+        click.echo(f"listening on {url_of(listener)}{settings.prefix}")
+        if observer is not None:
+            click.echo(f"metrics on {url_of(observer)}/metrics")
+
+    if settings.workers == 1:
+        from roost.app import serve_placement
+
+        serve_placement(served, listener, observer=observer, on_ready=on_ready)
+    else:
+        _supervise(served, listener, observer, on_ready=on_ready)
 
 
-def _named(headers: Mapping[str, str]) -> Identity | None:
-    token = headers.get("x-auth-token")
-    return Identity(user_id=token, project_id=token, roles=frozenset({token})) if token else None
+def _supervise(
+    served: "Served", listener: "socket", observer: "socket | None", *, on_ready: Callable[[], None]
+) -> None:
+    """Let workers share the listening socket, and answer for all of them where they are watched."""
+    import tempfile
+
+    from roost.api.observing import Observing
+    from roost.api.server import Server
+    from roost.api.supervisor import Supervisor
+    from roost.observe import metrics
+
+    settings = served.settings.placement
+    with tempfile.TemporaryDirectory(prefix="roost-metrics-") as folder:
+        os.environ[metrics.FOLDER_VARIABLE] = folder
+        supervisor = Supervisor(
+            _work, (served, listener), count=settings.workers, stop_timeout_s=settings.stop_timeout_s,
+            on_ready=on_ready,
+        )  # fmt: skip
+        servers = [] if observer is None else [Server(Observing(supervisor.health), observer, settings)]
+        supervisor.run(*servers)
 
 
-def _is_admin(_policy: str, identity: Identity, _target: Mapping[str, str]) -> bool:
-    return "admin" in identity.roles
+def _work(served: "Served", listener: "socket", *, parent: "Parent") -> None:
+    """Serve as one of several processes."""
+    from roost.app import serve_placement
+
+    serve_placement(served, listener, parent=parent)

@@ -37,11 +37,20 @@ def database_of_files(paths: Sequence[Path]) -> str:
     Raises:
         BadSettings: a file cannot be read, or none names a database.
     """
+    return database_url(connection_of_files(paths))
+
+
+def connection_of_files(paths: Sequence[Path]) -> str:
+    """Return the connection as some ``placement.conf`` spell it, of which later ones go before.
+
+    Raises:
+        BadSettings: a file cannot be read, or none names a database.
+    """
     connection = _parsed(paths).get("placement_database", "connection", fallback=None)
     if not connection:
         place = str(paths[-1]) if paths else "placement.conf"
         raise BadSettings(place, "placement_database.connection is not set")
-    return database_url(connection)
+    return connection
 
 
 def policy_file_of(paths: Sequence[Path]) -> Path | None:

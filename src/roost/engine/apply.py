@@ -30,6 +30,7 @@ def apply(state: State, write: journal.Write) -> None:
             _drop_symbol(state, write)
         case journal.RenameSymbol():
             state.symbols(write.kind).rename(write.id, write.name)
+            _note_name(state, write.kind)
             state.changes.touch_all()
         case journal.PutProvider():
             _put_provider(state, write)
@@ -38,6 +39,8 @@ def apply(state: State, write: journal.Write) -> None:
         case journal.PutGeneration():
             row = state.providers.row_of_id[write.provider_id]
             state.providers.generation.each[row] = write.generation
+        case journal.RaiseGeneration():
+            state.providers.generation.each[state.providers.row_of_id[write.provider_id]] += write.by
         case journal.PutTraits():
             row = state.providers.row_of_id[write.provider_id]
             if _is_newest(state, "traits", row, expected=write.expected) and state.traits.put(row, write.trait_ids):
@@ -73,11 +76,13 @@ def take(state: State, claim: Claim) -> None:
 
 def raise_generations(state: State, claim: Claim | Release, by: int = 1) -> None:
     """Count a claim in the generation of every provider it names, and a release in those that it says."""
-    generation = state.providers.generation.data
-    row_of_id = state.providers.row_of_id
+    generation, touched_s = state.providers.generation.data, state.providers.touched_s.each
+    row_of_id, now_s = state.providers.row_of_id, state.now_s
     raised = claim.raised if isinstance(claim, Release) else {take[1] >> CLASS_BITS for take in claim.takes}
     for provider_id in raised:
-        generation[row_of_id[provider_id]] += by
+        row = row_of_id[provider_id]
+        generation[row] += by
+        touched_s[row] = now_s
 
 
 def occupy(state: State, claim: Claim) -> None:
@@ -103,9 +108,11 @@ def _settle_in(
     state: State, consumer: journal.ConsumerRow, *, takes: list[tuple[int, int]], instance: journal.InstanceRow | None
 ) -> None:
     _use(state, takes, 1)
-    holder = Holder(consumer, takes, instance)
+    holder = Holder(consumer, takes, instance, touched_s=state.now_s)
     state.holders[consumer.uuid] = holder
     state.holders_by_id[consumer.id] = holder
+    if state.directory is not None:
+        state.directory.add(holder)
     if instance is not None:
         _count_instance(state, instance, 1)
 
@@ -136,6 +143,8 @@ def _vacate(state: State, consumer_id: int) -> None:
     # The same uuid may have come back as another consumer before this was read from the feed.
     if state.holders.get(holder.uuid) is holder:
         del state.holders[holder.uuid]
+    if state.directory is not None:
+        state.directory.remove(holder)
     _use(state, holder.takes, -1)
     instance = holder.instance
     if instance is not None:
@@ -181,6 +190,7 @@ _COUNTED = {
 
 def _put_symbol(state: State, write: journal.PutSymbol) -> None:
     state.symbols(write.kind).put(write.id, write.name)
+    _note_name(state, write.kind)
     if write.kind == "resource_class" and write.name in _COUNTED:
         used, free, factor = _COUNTED[write.name]
         columns = state.hosts.columns
@@ -190,10 +200,16 @@ def _put_symbol(state: State, write: journal.PutSymbol) -> None:
 
 def _drop_symbol(state: State, write: journal.DropSymbol) -> None:
     state.symbols(write.kind).drop(write.id)
+    _note_name(state, write.kind)
     if write.kind == "resource_class":
         state.classes.pop(write.id, None)
         state.forget_best()
     state.changes.touch_all()
+
+
+def _note_name(state: State, kind: str) -> None:
+    if kind != "consumer_type":
+        state.names_touched_s = state.now_s
 
 
 def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> None:
@@ -228,6 +244,7 @@ def _put_provider(state: State, write: journal.PutProvider) -> None:
     row = providers.put(
         write.id, uuid=str(uuid.UUID(bytes=write.uuid)), name=write.name, parent_row=parent_row, version=write.version
     )
+    providers.touched_s.each[row] = state.now_s
     if row == known:
         for columns in state.classes.values():
             columns.grow(row + 1)
@@ -359,6 +376,7 @@ def _is_newest(state: State, kind: str, row: int, *, expected: int, raises: bool
     """
     if raises:
         state.providers.generation.each[row] += 1
+    state.providers.touched_s.each[row] = state.now_s
     if state.content_versions.get((kind, row), -1) > expected:
         return False
     state.content_versions[kind, row] = expected

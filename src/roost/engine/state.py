@@ -7,6 +7,7 @@ import numpy as np
 from roost.engine.capacity import ClassColumns
 from roost.engine.changes import Changes
 from roost.engine.columns import Column
+from roost.engine.consumers import Directory
 from roost.engine.hosts import Hosts
 from roost.engine.labels import Labels
 from roost.engine.symbols import Symbols
@@ -19,9 +20,11 @@ from roost.model.names import SHARING_TRAIT
 class Holder:
     """A consumer and what it holds. Never changed after it is made; a change makes a new one."""
 
-    __slots__ = ("generation", "id", "instance", "project_id", "takes", "type_id", "user_id", "uuid")
+    __slots__ = ("generation", "id", "instance", "project_id", "takes", "touched_s", "type_id", "user_id", "uuid")
 
-    def __init__(self, consumer: ConsumerRow, takes: list[tuple[int, int]], instance: InstanceRow | None) -> None:
+    def __init__(
+        self, consumer: ConsumerRow, takes: list[tuple[int, int]], instance: InstanceRow | None, *, touched_s: float
+    ) -> None:  # fmt: skip
         self.id = consumer.id
         self.uuid = consumer.uuid
         self.generation = consumer.generation
@@ -30,6 +33,7 @@ class Holder:
         self.type_id = consumer.type_id
         self.takes = takes  # inventory id, amount
         self.instance = instance
+        self.touched_s = touched_s  # when it was written, or read from the database; seconds since the epoch
 
 
 class Group:
@@ -70,9 +74,9 @@ class State:
 
     __slots__ = (
         "_best", "_host_trees", "_ledgers", "aggregate_names", "aggregate_versions", "aggregates", "changes",
-        "class_ids", "classes", "consumer_types", "content_versions", "counted", "documents", "groups",
-        "groups_by_uuid", "holders", "holders_by_id", "hosts", "inventory_version", "membership", "metadata", "now_s",
-        "position", "providers", "shared_version", "stale_hosts", "trait_ids", "traits",
+        "class_ids", "classes", "consumer_types", "content_versions", "counted", "directory", "documents", "groups",
+        "groups_by_uuid", "holders", "holders_by_id", "hosts", "inventory_version", "membership", "metadata",
+        "names_touched_s", "now_s", "position", "providers", "shared_version", "stale_hosts", "trait_ids", "traits",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -101,7 +105,9 @@ class State:
         self.counted: dict[int, tuple[Column, Column, int]] = {}
         self.content_versions: dict[tuple[str, int], int] = {}  # kind, provider row -> generation it was written at
         self.position = 0  # of the newest change applied
-        self.now_s = 0.0  # the moment of the newest change, in seconds since the epoch
+        self.now_s = 0.0  # of what is applied: seconds since the epoch, as whoever applies it says
+        self.names_touched_s = 0.0  # when a resource class or a trait came, changed or went
+        self.directory: Directory[Holder] | None = None  # see ``consumers``
         self._best: dict[int, Column] = {}
         self._ledgers: dict[int, Ledger] = {}
         self._host_trees: tuple[Rows, Mask] | None = None
@@ -115,6 +121,12 @@ class State:
                 return self.trait_ids
             case _:
                 return self.consumer_types
+
+    def consumers(self) -> Directory[Holder]:
+        """Return the consumers by provider and by project, made when first asked for and kept from then on."""
+        if self.directory is None:
+            self.directory = Directory(self.holders_by_id.values())
+        return self.directory
 
     def inventory(self, class_id: int) -> ClassColumns:
         """Return the columns of a class, made when first asked for."""
@@ -173,6 +185,7 @@ class State:
     def separate(self) -> None:
         """Derive anew what a shallow copy still shares with the state that it was made of."""
         self._best, self._ledgers = {}, {}
+        self.directory = None
 
     def forget_best(self) -> None:
         """Drop what was derived from inventories and trees; it is made again when next asked for."""
@@ -226,4 +239,5 @@ class State:
         copy.shared_version = self.shared_version
         copy.stale_hosts = set(self.stale_hosts)
         copy.position = self.position
+        copy.now_s, copy.names_touched_s = self.now_s, self.names_touched_s
         return copy

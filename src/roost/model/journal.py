@@ -83,6 +83,17 @@ class PutGeneration(msgspec.Struct, frozen=True, array_like=True, tag="generatio
     generation: int
 
 
+class RaiseGeneration(msgspec.Struct, frozen=True, array_like=True, tag="raise"):
+    """The generation of a provider rises, so that it is what another Placement says of it.
+
+    Commits only while the generation is ``expected``.
+    """
+
+    provider_id: int
+    expected: int
+    by: int  # >= 1
+
+
 class PutTraits(msgspec.Struct, frozen=True, array_like=True, tag="traits"):
     """All traits of a provider are replaced; its generation rises by one."""
 
@@ -204,8 +215,8 @@ class Release(msgspec.Struct, frozen=True, array_like=True, tag="release"):
 
 
 Write = (
-    PutSymbol | DropSymbol | RenameSymbol | PutProvider | DropProvider | PutInventories | PutGeneration | PutTraits
-    | PutMembership | PutAggregate | PutHost | PutGroup | PutDocument | Claim | Release
+    PutSymbol | DropSymbol | RenameSymbol | PutProvider | DropProvider | PutInventories | PutGeneration
+    | RaiseGeneration | PutTraits | PutMembership | PutAggregate | PutHost | PutGroup | PutDocument | Claim | Release
 )  # fmt: skip
 
 

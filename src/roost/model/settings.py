@@ -6,6 +6,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from roost.model.placement_settings import Placement
+
 
 class Default(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section ``[DEFAULT]``, the part that no single rule owns."""
@@ -108,12 +110,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     scheduler: Scheduler = Scheduler()
     filter_scheduler: FilterScheduler = FilterScheduler()
     store: Store = Store()
+    placement: Placement = Placement()
     tables: dict[str, dict[str, Any]] = {}  # options of rules: section -> key -> value
 
     def body(self) -> bytes:
         """Return what decides about decisions, as JSON with sorted keys: equal settings, equal bytes.
 
-        The store is left out: it changes no decision, and its address may hold a password.
+        The store is left out: it changes no decision, and its address may hold a password. So is what serves
+        others: it decides nothing here.
         """
         return msgspec.json.encode(
             {

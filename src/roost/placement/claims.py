@@ -1,6 +1,6 @@
 """Consumers take, replace and give back what they hold: what each act writes, planned on the columns."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -12,11 +12,10 @@ from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.group import GUARDED_POLICIES
 from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place, PutSymbol, Release, Write
 from roost.model.names import AMOUNT_MAX, uuid_text
+from roost.placement.current import Current
 
-CONSUMER_TYPE = "consumer_type"
+_TYPE = "consumer_type"
 UNKNOWN_TYPE = "unknown"  # how a consumer without a type is shown
-# Numbers of consumer types lie beyond those of classes and traits, since all symbols share one table.
-_FIRST_CONSUMER_TYPE = 1 << 32
 _CLASS_MASK = (1 << CLASS_BITS) - 1
 
 
@@ -45,9 +44,7 @@ class Replacement(NamedTuple):
         return tuple(filter(None, (*self.names, self.release, self.claim)))
 
 
-def replacement(
-    state: State, wishes: Sequence[Wish], *, new_id: Callable[[], int], unknown_class: str
-) -> Replacement:  # fmt: skip
+def replacement(current: Current, wishes: Sequence[Wish], *, unknown_class: str) -> Replacement:
     """Plan that consumers hold something else than before, all of them or none.
 
     Everything that they held is given back first. A plan never names the generation of a provider, so claims on
@@ -55,14 +52,13 @@ def replacement(
 
     Args:
         wishes: each consumer once.
-        new_id: gives a fresh identity of a consumer.
         unknown_class: what stands before the name of a class that is not there, when that is told.
 
     Raises:
         Conflict: a consumer has another generation, or something does not fit.
         BadRequest: a provider or class is not there.
     """
-    return move(state, wishes, known(state, wishes), new_id=new_id, unknown_class=unknown_class)
+    return move(current, wishes, known(current.state, wishes), unknown_class=unknown_class)
 
 
 def known(state: State, wishes: Sequence[Wish]) -> list[Holder | None]:
@@ -89,8 +85,8 @@ def known(state: State, wishes: Sequence[Wish]) -> list[Holder | None]:
 
 
 def move(
-    state: State, wishes: Sequence[Wish], holders: Sequence[Holder | None], *, new_id: Callable[[], int],
-    unknown_class: str, instead: Instead | None = None,
+    current: Current, wishes: Sequence[Wish], holders: Sequence[Holder | None], *, unknown_class: str,
+    instead: Instead | None = None,
 ) -> Replacement:  # fmt: skip
     """Plan the same of consumers that are known.
 
@@ -98,6 +94,7 @@ def move(
         holders: as ``known`` gives them.
         instead: inventories that are written before the claim, in place of those in the columns.
     """
+    state = current.state
     takes = [_takes(state, wish, unknown_class) for wish in wishes]
     ending = [holder for holder in holders if holder is not None]
     refusal = claimable(state, (take for each in takes for take in each), frees=_held(state, ending), instead=instead)
@@ -105,8 +102,8 @@ def move(
         # What somebody held who ends counts as named too.
         named = [each or _held(state, filter(None, [holder])) for each, holder in zip(takes, holders, strict=True)]
         raise _told(state, refusal, [take for each in named for take in each], instead=instead)
-    names = _new_types(state, wishes)
-    claim = _claim(state, zip(wishes, holders, takes, strict=True), names=names, new_id=new_id)
+    names = _new_types(current, wishes)
+    claim = _claim(current, zip(wishes, holders, takes, strict=True), names)
     raised = _emptied(wishes, holders, claim)
     return Replacement(names, release_of(state, ending, raised=raised) if ending else None, claim)
 
@@ -205,18 +202,17 @@ def _without(classes: str, providers: str) -> Conflict:
     )
 
 
-def _new_types(state: State, wishes: Sequence[Wish]) -> list[PutSymbol]:
-    missing = state.consumer_types.missing(
+def _new_types(current: Current, wishes: Sequence[Wish]) -> list[PutSymbol]:
+    missing = current.state.consumer_types.missing(
         wish.consumer_type for wish in wishes if wish.consumer_type is not None and wish.amounts
     )
-    after = max(_FIRST_CONSUMER_TYPE, state.consumer_types.highest) + 1
-    return [PutSymbol(CONSUMER_TYPE, number, name) for number, name in enumerate(missing, start=after)]
+    return [PutSymbol(_TYPE, current.new_symbol(_TYPE), name) for name in missing]
 
 
 def _claim(
-    state: State, wanted: Iterable[tuple[Wish, Holder | None, list[Take]]], *, names: Sequence[PutSymbol],
-    new_id: Callable[[], int],
+    current: Current, wanted: Iterable[tuple[Wish, Holder | None, list[Take]]], names: Sequence[PutSymbol]
 ) -> Claim | None:  # fmt: skip
+    state = current.state
     ids, new_types = state.providers.ids, {write.name: write.id for write in names}
     consumers: list[ConsumerRow] = []
     taken: list[tuple[int, int, int]] = []
@@ -225,7 +221,7 @@ def _claim(
     for wish, holder, takes in wanted:
         if not takes:
             continue
-        consumer_id, generation, type_id = new_id(), 1, 0
+        consumer_id, generation, type_id = current.new_id("consumer"), 1, 0
         if holder is not None:
             generation, type_id = holder.generation + 1, holder.type_id
             places += _places_of(state, holder.instance)

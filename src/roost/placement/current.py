@@ -11,7 +11,7 @@ from roost.engine.apply import apply, raise_generations, settle, undo
 from roost.engine.state import State
 from roost.errors import BadRequest, StoreBroken, Unavailable
 from roost.model.journal import CLASS_BITS, Change, Claim, Item, PutDocument, Refusal, Release, Write
-from roost.ports import IdKind, Store
+from roost.ports import Clock, IdKind, Store
 
 # How many identities are fetched from the store at once.
 _BLOCK = 4096
@@ -30,9 +30,16 @@ class Current:
     else is committed first and applied afterwards.
     """
 
-    def __init__(self, store: Store, *, state: State | None = None) -> None:
-        """Start with what the store holds, or with a state that equals it."""
+    def __init__(self, store: Store, *, state: State | None = None, clock: Clock | None = None) -> None:
+        """Start with what the store holds, or with a state that equals it.
+
+        Args:
+            store: the database.
+            state: None: it is loaded.
+            clock: what changes are dated by when they get into the columns; None: they are not.
+        """
         self.store = store
+        self._clock = clock
         self.state = State() if state is None else state
         self._staged: list[Item] = []
         self.ahead = 0  # claims and releases in the columns that the next commit makes durable
@@ -54,7 +61,7 @@ class Current:
                 first = self.store.reserve(kind, _BLOCK)
                 self._ids[kind] = (first, first + _BLOCK)
         store = store_of(self.state.position, {kind: end for kind, (_, end) in self._ids.items()})
-        copy = Current(store, state=(state or self.state).fork())
+        copy = Current(store, state=(state or self.state).fork(), clock=self._clock)
         copy._ids = dict(self._ids)
         return copy
 
@@ -68,6 +75,7 @@ class Current:
         if self._is_stale:
             self._reload()
             return True
+        self._date(self.state)
         changes = self.store.changes()
         if changes is None:
             self._reload()
@@ -81,7 +89,13 @@ class Current:
         self._keep_order(known)
         return True
 
+    def _date(self, state: State) -> None:
+        """Let a state know what time it is."""
+        if self._clock is not None:
+            state.now_s = self._clock.now_s()
+
     def _apply(self, changes: Iterable[Change]) -> None:
+        self._date(self.state)
         for change in changes:
             for write in change.writes:
                 apply(self.state, write)
@@ -115,6 +129,7 @@ class Current:
 
     def _reload(self) -> None:
         state = State()
+        self._date(state)
         loaded = self.store.load()
         try:
             for write in loaded.writes:

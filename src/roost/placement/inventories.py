@@ -82,7 +82,7 @@ def replaced(state: State, row: int, inventories: Mapping[str, Inventory]) -> tu
         class_id = state.class_ids.id_of(name)
         if class_id is None:
             raise unknown_class(state, row, name)
-        rows.append(_row(class_id, inventory))
+        rows.append(row_of(class_id, inventory))
     kept = {each.class_id for each in rows}
     used = _used(state, row, (class_id for class_id in _class_ids(state, row) if class_id not in kept))
     if used:
@@ -113,7 +113,7 @@ def added(state: State, row: int, *, resource_class: str, inventory: Inventory) 
         )
     if class_id in _class_ids(state, row):
         raise Conflict(f"Update conflict: an inventory of class {resource_class} exists already", code=_CONFLICT)
-    return _writes(state, row, [*_rows(state, row), _row(class_id, inventory)])
+    return _writes(state, row, [*rows_of(state, row), row_of(class_id, inventory)])
 
 
 def changed(state: State, row: int, *, resource_class: str, inventory: Inventory) -> tuple[Write, ...]:
@@ -131,8 +131,8 @@ def changed(state: State, row: int, *, resource_class: str, inventory: Inventory
             f"No inventory record with resource class for resource provider {state.providers.uuids[row]}: "
             f"No inventory of class {resource_class} found."
         )
-    others = [each for each in _rows(state, row) if each.class_id != class_id]
-    return _writes(state, row, [*others, _row(class_id, inventory)])
+    others = [each for each in rows_of(state, row) if each.class_id != class_id]
+    return _writes(state, row, [*others, row_of(class_id, inventory)])
 
 
 def removed(state: State, row: int, resource_class: str) -> tuple[Write, ...]:
@@ -151,7 +151,7 @@ def removed(state: State, row: int, resource_class: str) -> tuple[Write, ...]:
     used = _used(state, row, [class_id])
     if used:
         raise Conflict(f"Unable to delete inventory of class {resource_class}: {used}", code=_CONFLICT)
-    return _writes(state, row, [each for each in _rows(state, row) if each.class_id != class_id])
+    return _writes(state, row, [each for each in rows_of(state, row) if each.class_id != class_id])
 
 
 def cleared(state: State, row: int) -> tuple[Write, ...]:
@@ -190,8 +190,9 @@ def _offered_id(state: State, row: int, resource_class: str) -> int | None:
     return class_id if class_id is not None and row in state.inventory(class_id).holders else None
 
 
-def _rows(state: State, row: int) -> list[InventoryRow]:
-    return [_row(class_id, _one(state, class_id, row)) for class_id in _class_ids(state, row)]
+def rows_of(state: State, row: int) -> list[InventoryRow]:
+    """Return all inventories of a provider as they are written."""
+    return [row_of(class_id, _one(state, class_id, row)) for class_id in _class_ids(state, row)]
 
 
 def _one(state: State, class_id: int, row: int) -> Inventory:
@@ -203,7 +204,8 @@ def _one(state: State, class_id: int, row: int) -> Inventory:
     )  # fmt: skip
 
 
-def _row(class_id: int, inventory: Inventory) -> InventoryRow:
+def row_of(class_id: int, inventory: Inventory) -> InventoryRow:
+    """Return an inventory as it is written."""
     return InventoryRow(
         class_id, inventory.total, inventory.reserved, inventory.min_unit, inventory.max_unit, inventory.step_size,
         inventory.allocation_ratio,

@@ -1,15 +1,15 @@
 """Inventories move between providers with the allocations on them: one act, planned on the columns."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from roost.engine.capacity import capacity_of
 from roost.engine.state import State
 from roost.errors import BadRequest, Conflict
 from roost.model.journal import CLASS_BITS, InventoryRow, PutInventories, Write
-from roost.model.names import AMOUNT_MAX
+from roost.placement import inventories
 from roost.placement.claims import Replacement, Wish, known, move, unknown
+from roost.placement.current import Current
 
 _MALFORMED = "malformed reshaper data: "
 
@@ -31,9 +31,7 @@ class _Planned(msgspec.Struct, frozen=True):
     after: dict[int, InventoryRow]
 
 
-def reshape(
-    state: State, offers: Sequence[Offer], wishes: Sequence[Wish], *, new_id: Callable[[], int]
-) -> tuple[Write, ...]:  # fmt: skip
+def reshape(current: Current, offers: Sequence[Offer], wishes: Sequence[Wish]) -> tuple[Write, ...]:
     """Plan that providers offer and consumers hold something else than before, all of it or nothing.
 
     In between, what a provider offered and what it will offer stand together, unless that is nothing; and the
@@ -42,18 +40,18 @@ def reshape(
     Args:
         offers: each provider once.
         wishes: each consumer once.
-        new_id: gives a fresh identity of a consumer.
 
     Raises:
         BadRequest: a provider or a class is not there, or an inventory reserves more than it has.
         Conflict: a provider or a consumer has another generation, an amount does not fit, or an inventory that
             goes is still in use.
     """
+    state = current.state
     rows = [_row_of(state, offer) for offer in offers]
     holders = known(state, wishes)
     planned = [_planned(state, offer, row) for offer, row in zip(offers, rows, strict=True)]
     instead = {(each.row, class_id): inventory for each in planned for class_id, inventory in each.after.items()}
-    moved = move(state, wishes, holders, new_id=new_id, unknown_class=_MALFORMED, instead=instead)
+    moved = move(current, wishes, holders, unknown_class=_MALFORMED, instead=instead)
     for each in planned:
         _check_use(state, each, moved)
     generation = state.providers.generation.each
@@ -92,40 +90,16 @@ def _row_of(state: State, offer: Offer) -> int:
 
 def _planned(state: State, offer: Offer, row: int) -> _Planned:
     after = {}
-    for name in offer.inventories:
+    for name, record in offer.inventories.items():
         class_id = state.class_ids.id_of(name)
         if class_id is None:
             raise unknown(_MALFORMED, name)
-        after[class_id] = _inventory(class_id, offer.inventories[name])
-        if capacity_of(after[class_id]) < 0:
-            raise BadRequest(
-                f"Unable to update inventory for resource provider {offer.uuid}: Invalid inventory for '{name}' on "
-                f"resource provider '{offer.uuid}'. The reserved value is greater than total."
-            )
-    return _Planned(row, state.providers.ids[row], _offered(state, row), after)
-
-
-def _inventory(class_id: int, fields: Mapping[str, float]) -> InventoryRow:
-    return InventoryRow(
-        class_id=class_id,
-        total=int(fields["total"]),
-        reserved=int(fields.get("reserved", 0)),
-        min_unit=int(fields.get("min_unit", 1)),
-        max_unit=int(fields.get("max_unit", AMOUNT_MAX)),
-        step_size=int(fields.get("step_size", 1)),
-        allocation_ratio=float(fields.get("allocation_ratio", 1.0)),
-    )
-
-
-def _offered(state: State, row: int) -> dict[int, InventoryRow]:
-    return {
-        class_id: InventoryRow(
-            class_id, columns.total.each[row], columns.reserved.each[row], columns.min_unit.each[row],
-            columns.max_unit.each[row], columns.step_size.each[row], columns.ratio.each[row],
+        inventory = inventories.inventory_of(
+            record, resource_class=name, provider_uuid=offer.uuid, may_reserve_all=True, act="update"
         )
-        for class_id, columns in state.classes.items()
-        if row in columns.holders
-    }  # fmt: skip
+        after[class_id] = inventories.row_of(class_id, inventory)
+    before = {each.class_id: each for each in inventories.rows_of(state, row)}
+    return _Planned(row, state.providers.ids[row], before, after)
 
 
 def _check_use(state: State, planned: _Planned, moved: Replacement) -> None:

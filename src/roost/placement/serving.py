@@ -2,14 +2,19 @@
 
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Generic, Protocol, TypeVar
 
-from roost.errors import Conflict, Unavailable
+from roost.errors import Conflict, RoostError, Unavailable
 from roost.model.journal import Claim, Item, Refusal, Release
+from roost.observe import log, metrics
 from roost.placement.current import Current
 from roost.placement.plans import Plan
+
+# After so many lost races a plan is committed alone.
+_TOGETHER_MAX = 3
 
 Answer = TypeVar("Answer")
 Taken_contra = TypeVar("Taken_contra", contravariant=True)
@@ -44,20 +49,28 @@ class _Job(Generic[Answer]):
 class Serving:
     """A queue of tasks and the thread that works on it.
 
+    Whatever a task, the store or whoever waits for an answer does, the thread goes on, and everybody gets an answer.
+
     Args:
         current: the columns and the store behind them; nobody else touches them from now on.
         queue_max: tasks that may wait, >= 1; more are turned away.
         group_max: tasks that are worked on together, and committed together, at most, >= 1.
         retries: how often a plan that lost a race is made anew.
+        tidy: told in the thread, after each group, how many commits were accepted since the last time.
     """
 
     def __init__(
-        self, current: Current, *, queue_max: int = 1024, group_max: int = 64, retries: int = 10
+        self, current: Current, *, queue_max: int = 1024, group_max: int = 64, retries: int = 10,
+        tidy: Callable[[int], None] | None = None,
     ) -> None:  # fmt: skip
         self._current = current
+        self._queue_max = queue_max
         self._group_max = group_max
         self._retries = retries
-        self._waiting: queue.Queue[_Job[Any] | None] = queue.Queue(queue_max)
+        self._tidy = tidy
+        self._accepted = 0
+        self._is_stopped = False
+        self._waiting: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="placement", daemon=True)
         self._thread.start()
 
@@ -66,6 +79,14 @@ class Serving:
         """How many tasks wait, about."""
         return self._waiting.qsize()
 
+    def measure(self) -> None:
+        """Tell the metrics how things are; from any thread."""
+        state = self._current.state
+        metrics.QUEUE_DEPTH.set(self.waiting_count)
+        metrics.PROVIDERS.set(len(state.providers.row_of_uuid))
+        metrics.CONSUMERS.set(len(state.holders))
+        metrics.REVISION.set(state.position)
+
     def submit(self, task: Task[Answer], outcome: Outcome[Answer]) -> None:
         """Let a task be worked on; its outcome is told from the thread.
 
@@ -73,12 +94,14 @@ class Serving:
         writes are durable; then it may run again, if somebody else was faster.
 
         Raises:
-            Unavailable: too much waits already.
+            Unavailable: too much waits already, or the thread is to end.
         """
-        try:
-            self._waiting.put_nowait(_Job(task, outcome))
-        except queue.Full:
-            raise Unavailable(f"{self._waiting.maxsize:,} requests wait already (limit queue_max); try again") from None
+        if self._is_stopped:
+            raise Unavailable("the server is stopping; try again")
+        if self._waiting.qsize() >= self._queue_max:
+            text = f"{self._queue_max:,} requests wait already (limit placement.queue_max); try again"
+            raise Unavailable(text)
+        self._waiting.put(_Job(task, outcome))
 
     def run(self, task: Task[Answer]) -> Answer:
         """Work on a task, and wait for its answer.
@@ -92,6 +115,7 @@ class Serving:
 
     def stop(self) -> None:
         """Finish what waits, end the thread, and close the store."""
+        self._is_stopped = True
         self._waiting.put(None)
         self._thread.join()
         self._current.store.close()
@@ -107,52 +131,76 @@ class Serving:
                 pass
             is_running = None not in group
             self._serve([job for job in group if job is not None and job.outcome.set_running_or_notify_cancel()])
+            self._tidy_up()
 
-    def _serve(self, jobs: Sequence[_Job[Any]]) -> None:
+    def _tidy_up(self) -> None:
+        accepted, self._accepted = self._accepted, 0
+        if self._tidy is None or not accepted:
+            return
+        try:
+            self._tidy(accepted)
+        except Exception as error:  # noqa: BLE001  # nobody waits for this; the next answer does not depend on it
+            log.fault("tidy", error)
+
+    def _serve(self, jobs: list[_Job[Any]]) -> None:
         """Answer a group; what loses a race goes round again."""
-        while jobs:
-            try:
-                self._current.refresh()
-            except Exception as error:  # noqa: BLE001  # the thread must live on, and everybody gets an answer
-                for job in jobs:
-                    job.outcome.set_exception(error)
-                return
-            planned = [job for job in jobs if self._plan(job)]
-            jobs = [job for jobs in _phases(planned) for job in self._commit(jobs)]
+        metrics.GROUP_SIZE.observe(len(jobs))
+        rounds = deque([jobs] if jobs else [])
+        while rounds:
+            beaten = self._serve_round(rounds.popleft())
+            # What loses again and again may be beaten by its own group: alone it cannot be.
+            alone = [job for job in beaten if job.attempts >= _TOGETHER_MAX]
+            together = [job for job in beaten if job.attempts < _TOGETHER_MAX]
+            rounds.extend([together] if together else [])
+            rounds.extend([job] for job in alone)
+
+    def _serve_round(self, jobs: Sequence[_Job[Any]]) -> list[_Job[Any]]:
+        """Answer what can be answered; return what lost a race and may try again."""
+        known = self._current.state.position
+        try:
+            self._current.refresh()
+        except Exception as error:  # noqa: BLE001  # the thread must live on, and everybody gets an answer
+            _fail(jobs, error)
+            return []
+        if self._current.store.is_shared:
+            metrics.BEHIND.observe(self._current.state.position - known)
+        planned = [job for job in jobs if self._plan(job)]
+        return [job for phase in _phases(planned) for job in self._commit(phase)]
 
     def _plan(self, job: _Job[Answer]) -> bool:
         """Run a task on the columns; say whether something is to be written."""
         try:
             result = job.task(self._current)
         except Exception as error:  # noqa: BLE001  # as above
-            job.outcome.set_exception(error)
+            _fail([job], error)
             return False
         if isinstance(result, Plan):
             job.plan = result
             return True
-        job.outcome.set_result(result)
+        _answer(job, result)
         return False
 
     def _commit(self, jobs: list[_Job[Any]]) -> list[_Job[Any]]:
         """Commit plans together; return those that lost a race and may try again."""
+        metrics.COMMIT_SIZE.observe(len(jobs))
         try:
             refusals = self._write(jobs)
         except Exception as error:  # noqa: BLE001  # as above
-            for job in jobs:
-                job.outcome.set_exception(error)
+            _fail(jobs, error)
             return []
         beaten = []
         for job, refusal in zip(jobs, refusals, strict=True):
             assert job.plan is not None
             job.attempts += 1
             if refusal is None:
-                job.outcome.set_result(job.plan.answer)
+                self._accepted += 1
+                _answer(job, job.plan.answer)
             elif job.attempts <= self._retries:
+                metrics.CONFLICTS.inc()
                 beaten.append(job)
             else:
-                job.outcome.set_exception(
-                    Conflict(f"others were faster {job.attempts} times ({refusal.kind} {refusal.table}); try again")
-                )
+                text = f"others were faster {job.attempts} times ({refusal.kind} {refusal.table}); try again"
+                _fail([job], Conflict(text))
         return beaten
 
     def _write(self, jobs: list[_Job[Any]]) -> list[Refusal | None]:
@@ -168,15 +216,35 @@ class Serving:
             return self._current.commit(items)
 
 
+def _answer(job: _Job[Answer], result: Answer) -> None:
+    try:
+        job.outcome.set_result(result)
+    except Exception as error:  # noqa: BLE001  # whoever waited is gone, with the loop it waited on
+        log.fault("answer", error)
+
+
+def _fail(jobs: Sequence[_Job[Any]], error: Exception) -> None:
+    if not isinstance(error, RoostError) or isinstance(error, Unavailable):
+        metrics.FAULTS.inc()
+    for job in jobs:
+        try:
+            job.outcome.set_exception(error)
+        except Exception as other:  # noqa: BLE001  # as above
+            log.fault("answer", other)
+
+
 def _phases(jobs: list[_Job[Any]]) -> list[list[_Job[Any]]]:
-    """Tell claims, which share few statements, from other writes, and from providers that are created in turn."""
+    """Tell claims, which share few statements, from other writes, and from providers that are created in turn.
+
+    Claims come after the other writes: these name generations, which claims raise, and claims name none.
+    """
     phases: tuple[list[_Job[Any]], ...] = ([], [], [])
     for job in jobs:
         assert job.plan is not None
         if job.plan.create is not None:
             phases[2].append(job)
         elif all(isinstance(write, Claim | Release) for write in job.plan.writes):
-            phases[0].append(job)
-        else:
             phases[1].append(job)
+        else:
+            phases[0].append(job)
     return [phase for phase in phases if phase]

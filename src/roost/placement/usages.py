@@ -45,8 +45,8 @@ def of_owner(state: State, project_id: str, *, user_id: str | None = None) -> Ma
 
 
 def _holders(state: State, project_id: str, user_id: str | None) -> Iterable[Holder]:
-    for holder in state.holders.values():
-        if holder.project_id == project_id and (user_id is None or holder.user_id == user_id):
+    for holder in state.consumers().of_project(project_id):
+        if user_id is None or holder.user_id == user_id:
             yield holder
 
 

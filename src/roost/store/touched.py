@@ -17,6 +17,7 @@ from roost.model.journal import (
     PutProvider,
     PutSymbol,
     PutTraits,
+    RaiseGeneration,
     Release,
     RenameSymbol,
     Write,
@@ -127,6 +128,11 @@ def _put_membership(touched: Touched, write: PutMembership) -> None:
     touched.stock_ids.add(slot_of(write.provider_id))
 
 
+def _raise_generation(touched: Touched, write: RaiseGeneration) -> None:
+    touched.is_structural = True
+    touched.stock_ids.add(slot_of(write.provider_id))
+
+
 def _put_aggregate(touched: Touched, write: PutAggregate) -> None:
     touched.is_structural = True
     touched.look("aggregate", "id", write.id)
@@ -174,6 +180,7 @@ _LOOKS: dict[type[Write], Callable[..., None]] = {
     PutInventories: _put_inventories,
     PutTraits: _put_traits,
     PutMembership: _put_membership,
+    RaiseGeneration: _raise_generation,
     PutAggregate: _put_aggregate,
     PutHost: _put_host,
     PutGroup: _put_group,

@@ -20,6 +20,7 @@ from roost.model.journal import (
     PutProvider,
     PutSymbol,
     PutTraits,
+    RaiseGeneration,
     Refusal,
     Release,
     RenameSymbol,
@@ -252,10 +253,10 @@ def _expect(shelves: Shelves, provider_id: int, expected: int) -> Refusal | None
     return None
 
 
-def _bump(shelves: Shelves, provider_id: int) -> None:
+def _bump(shelves: Shelves, provider_id: int, *, by: int = 1) -> None:
     slot = shelves.stocks.get(slot_of(provider_id))
     assert slot is not None, provider_id
-    shelves.stocks.put(slot.with_used(slot.used + 1))
+    shelves.stocks.put(slot.with_used(slot.used + by))
 
 
 def _put_inventories(shelves: Shelves, write: PutInventories) -> Refusal | None:
@@ -297,6 +298,15 @@ def _put_membership(shelves: Shelves, write: PutMembership) -> Refusal | None:
         shelves.memberships.put(Labels(write.provider_id, tuple(sorted(set(write.aggregate_ids)))))
         if write.raises:
             _bump(shelves, write.provider_id)
+    return refusal
+
+
+def _raise_generation(shelves: Shelves, write: RaiseGeneration) -> Refusal | None:
+    refusal = _expect(shelves, write.provider_id, write.expected)
+    if refusal is None and write.by < 1:
+        refusal = Refusal("generation", "provider", write.provider_id)
+    if refusal is None:
+        _bump(shelves, write.provider_id, by=write.by)
     return refusal
 
 
@@ -389,6 +399,7 @@ _JUDGES: dict[type, Callable[..., Refusal | None]] = {
     PutInventories: _put_inventories,
     PutTraits: _put_traits,
     PutMembership: _put_membership,
+    RaiseGeneration: _raise_generation,
     PutAggregate: _put_aggregate,
     PutHost: _put_host,
     PutGroup: _put_group,

@@ -61,9 +61,10 @@ def _malformed(scene: Scene, request: Request) -> Request:
 
 def _value(scene: Scene, request: Request) -> Request:
     """Change, drop or add one value somewhere in the body."""
-    if request.body is None:
+    try:
+        document = json.loads(request.body or b"")
+    except ValueError:  # It is spoilt already.
         return _key(scene, request)
-    document = json.loads(request.body)
     places = list(_places(document))
     if not places or scene.chance(0.03):
         return replace(request, body=json.dumps(scene.draw.choice(VALUES)).encode())
@@ -91,9 +92,10 @@ def _key(scene: Scene, request: Request) -> Request:
 
 def _path(scene: Scene, request: Request) -> Request:
     path, mark, query = request.path.partition("?")
+    end = "%0A" if request.method == "GET" else "%20"
     changed = scene.draw.choice((
         f"{path}/", f"/{path}", f"{path}//", f"{path}/bogus", path.upper(), path.replace("_", "%5F"), path[:-1],
-        f"{path}%0A", path.replace("e", "%65", 1), f"{path}%2F", "/nonexistent", f"{path}.json",
+        path + end, path.replace("e", "%65", 1), f"{path}%2F", "/nonexistent", f"{path}.json",
     ))  # fmt: skip
     return replace(request, path=changed + mark + query)
 

@@ -12,13 +12,14 @@ from roost.model.journal import (
     Item,
     PutMembership,
     PutSymbol,
+    PutTraits,
     Release,
     RenameSymbol,
 )
 from roost.placement.current import Current
 from tests.contract.stores import claim, commit, host, inventory, item, offer, provider, release
 from tests.racing import BreakableStore
-from tests.worlds import digest
+from tests.worlds import FixedClock, digest
 
 
 def stocked():
@@ -222,6 +223,29 @@ def test_what_a_consumer_holds_is_replaced_in_every_process():
     other.refresh()
     assert other.state.holders[rows[0].uuid].generation == 2
     assert digest(current.state) == digest(other.state) == digest(Current(store.peer()).state)
+
+
+def test_a_provider_tells_when_it_changed_as_far_as_this_process_knows():
+    store, _ = stocked()
+    assert commit(store, item(provider(2), offer(2, cpu=4))) == [""]
+    clock = FixedClock(10.0)
+    current, other = Current(store.peer(), clock=clock), Current(store.peer())
+    touched_s, names_touched_s = current.state.providers.touched_s, current.state.names_touched_s
+    assert (touched_s.view.tolist(), names_touched_s) == ([10.0, 10.0], 10.0)
+    held, told = claim(10, (inventory(1), 1)), []
+    for at, write in enumerate((
+        held, PutTraits(2, 1, [7]), PutMembership(2, 2, [], raises=False), offer(2, expected=2), release(held),
+        provider(1, version=2, name="new"), PutSymbol("trait", 70_000, "CUSTOM_A"),
+    )):  # fmt: skip
+        clock.time_s = 20.0 + at
+        assert (current if at % 2 else other).commit([item(write)]) == [None]
+        assert not current.refresh() or at % 2 == 0
+        told.append((*touched_s.view.tolist(), current.state.names_touched_s))
+    assert told == [
+        (20.0, 10.0, 10.0), (20.0, 21.0, 10.0), (20.0, 22.0, 10.0), (20.0, 23.0, 10.0), (20.0, 23.0, 10.0),
+        (25.0, 23.0, 10.0), (25.0, 23.0, 26.0),
+    ]  # fmt: skip
+    assert other.state.providers.touched_s.view.tolist() == [0.0, 0.0]
 
 
 def test_evidence_alone_may_be_staged():

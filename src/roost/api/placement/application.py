@@ -1,6 +1,5 @@
 """From a request to an answer: who asks, in which version, for what, and whether they may."""
 
-import logging
 import uuid
 from collections.abc import Callable, Mapping
 
@@ -21,6 +20,7 @@ from roost.api.placement.routes import Route
 from roost.api.placement.versions import Version
 from roost.api.problems import Problem, VersionHeaders
 from roost.errors import RoostError
+from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.placement.serving import Task
@@ -29,7 +29,6 @@ Identify = Callable[[Mapping[str, str]], Identity | None]
 Allows = Callable[[str, Identity, Mapping[str, str]], bool]  # policy, who, what is acted on
 _VERSION_HEADER = "openstack-api-version"
 _HTML = "text/html"
-_log = logging.getLogger(__name__)
 
 
 class Application:
@@ -50,7 +49,7 @@ class Application:
         """Answer what needs no columns, errors above all; else return what is to be asked of them."""
         try:
             route = self._admit(request)
-        except RoostError as error:
+        except Exception as error:  # noqa: BLE001  # everybody gets an answer
             return self.fail(request, error)
         handler = route.handler
 
@@ -65,9 +64,10 @@ class Application:
         Raises:
             Problem: they may not, or there is no such thing.
         """
-        request.identity = self._identify(request.headers)
-        # Only the list of versions is open to everybody, and only under this name.
-        if request.identity is None and request.path != "/":
+        if request.identity is None:
+            request.identity = self._identify(request.headers)
+        # Only the list of versions is open to everybody, and only under these names.
+        if request.identity is None and request.path not in {"", "/"}:
             raise Problem(401, version_headers="none")
         request.version = _version(request)
         request.options = self._options
@@ -94,6 +94,10 @@ class Application:
             text = route.policy if is_system_scoped else f"Policy does not allow {route.policy} to be performed."
             raise Problem(403, text, version_headers="version")
 
+    def refuse(self, request: Request, response: Response) -> Response:
+        """Return an answer to somebody who is not known."""
+        return self.finish(request, response, version_headers="none")
+
     def finish(
         self, request: Request, response: Response, *, version_headers: VersionHeaders = "all"
     ) -> Response:  # fmt: skip
@@ -110,7 +114,7 @@ class Application:
     def fail(self, request: Request, error: Exception) -> Response:
         """Return an error as the client reads it best; what nobody raised on purpose goes to the log."""
         if not isinstance(error, RoostError):
-            _log.error("request %s failed: %s %s", request.request_id, request.method, request.path, exc_info=error)
+            log.fault(request.request_id, error)
         problem = problems.problem_of(error)
         content_type, body = _told(request, problem)
         headers = {**problem.headers, "content-type": content_type}
@@ -156,6 +160,7 @@ def _route(request: Request) -> Route:
     if found is None:
         raise Problem(404, version_headers="version")
     methods, request.parameters = found
+    request.route = routes.path_of(methods)
     route = methods.get(request.method)
     is_too_new = route is not None and not request.wants(route.since)
     before = f"The method {request.method} is not allowed for this resource. "

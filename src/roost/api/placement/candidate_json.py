@@ -102,7 +102,7 @@ class Requests:
     def _check_size(self, size: int) -> None:
         if size > self._bytes_max:
             raise BadRequest(
-                f"The candidates need more than {self._bytes_max:,} bytes (limit candidates_max_bytes); "
+                f"The candidates need more than {self._bytes_max:,} bytes (limit placement.candidates_max_bytes); "
                 "ask for fewer with the parameter limit."
             )
 

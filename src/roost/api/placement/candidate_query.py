@@ -48,7 +48,7 @@ def parse(pairs: Pairs, version: Version, *, groups_max: int) -> CandidateQuery:
     subtrees = _subtrees(pairs)
     drafts = _drafts(pairs, version)
     if len(drafts) > groups_max:
-        raise BadRequest(f"The query has {len(drafts)} groups, and may have {groups_max} (limit groups_max).")
+        raise BadRequest(f"The query has {len(drafts)} groups, and may have {groups_max} (limit placement.groups_max).")
     if version < versions.SAME_SUBTREE:
         _check_orphans(drafts)
     else:

@@ -42,6 +42,8 @@ class Request:
     prefix: str = ""  # where the API is mounted: links and locations begin with it
     host_url: str = ""  # scheme and host as the client named them, for locations
     request_id: str = ""
+    is_mounted: bool = True  # whether the path is below the mount prefix at all
+    route: str = ""  # the path with the names of its parameters, once it is known
     version: Version = OLDEST
     identity: Identity | None = None
     options: Options = DEFAULTS

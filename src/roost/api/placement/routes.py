@@ -190,6 +190,7 @@ def _grown(table: Mapping[str, Mapping[str, Route]]) -> _Node:
 
 
 _TOP = _grown(_TABLE)
+_PATHS = {id(methods): path for path, methods in _TABLE.items()}
 
 
 def find(path: str) -> tuple[Mapping[str, Route], dict[str, str]] | None:
@@ -205,6 +206,11 @@ def find(path: str) -> tuple[Mapping[str, Route], dict[str, str]] | None:
         else:
             return None
     return None if node.methods is None else (node.methods, parameters)
+
+
+def path_of(methods: Mapping[str, Route]) -> str:
+    """Return the path that ``find`` found, with the names of its parameters."""
+    return _PATHS[id(methods)]
 
 
 def table() -> Mapping[str, Mapping[str, Route]]:

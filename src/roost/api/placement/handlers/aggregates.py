@@ -5,7 +5,6 @@ from typing import Any
 from roost.api.placement import versions
 from roost.api.placement.request import Request, Response, answer
 from roost.api.schema import Schema
-from roost.engine.state import State
 from roost.model.names import uuid_form
 from roost.placement import labels
 from roost.placement.current import Current
@@ -28,8 +27,8 @@ def show(request: Request, current: Current) -> Response:
     """Show the aggregates that a provider is in."""
     state = current.state
     row = row_of(state, request.parameters["uuid"])
-    generation = state.providers.generation.each[row]
-    return _shown(request, state, labels.aggregates_of(state, row), generation=generation)
+    generation, changed_s = state.providers.generation.each[row], state.providers.touched_s.each[row]
+    return _shown(request, labels.aggregates_of(state, row), generation=generation, changed_s=changed_s)
 
 
 def replace(request: Request, current: Current) -> Plan[Response]:
@@ -43,13 +42,12 @@ def replace(request: Request, current: Current) -> Plan[Response]:
         named, generation = request.json(_BARE), None
     uuids = list(dict.fromkeys(map(uuid_form, named)))
     writes = labels.joining(current, row, uuids=uuids, generation=generation)
-    return Plan(
-        writes=writes, answer=_shown(request, state, uuids, generation=state.providers.generation.each[row] + 1)
-    )
+    risen = state.providers.generation.each[row] + 1
+    return Plan(writes=writes, answer=_shown(request, uuids, generation=risen, changed_s=state.now_s))
 
 
-def _shown(request: Request, state: State, uuids: list[str], *, generation: int) -> Response:
+def _shown(request: Request, uuids: list[str], *, generation: int, changed_s: float) -> Response:
     value: dict[str, Any] = {"aggregates": uuids}
     if request.wants(versions.AGGREGATES_WITH_GENERATION):
         value["resource_provider_generation"] = generation
-    return answer(request, value, changed_s=state.now_s)
+    return answer(request, value, changed_s=changed_s)

@@ -7,8 +7,9 @@ import msgspec
 
 from roost.api.placement import versions
 from roost.api.placement.allocation_schemas import of_many, of_one
+from roost.api.placement.options import Options
 from roost.api.placement.request import Request, Response, answer
-from roost.engine.state import Holder, State
+from roost.api.problems import Problem
 from roost.errors import BadRequest, NotFound
 from roost.model.journal import CLASS_BITS
 from roost.model.names import is_text, uuid_bytes, uuid_text
@@ -18,8 +19,6 @@ from roost.placement.current import Current
 from roost.placement.plans import Plan
 
 _CLASS_MASK = (1 << CLASS_BITS) - 1
-# Of consumers that were written before projects and users were asked for.
-_NOBODY = "00000000-0000-0000-0000-000000000000"
 
 
 def show(request: Request, current: Current) -> Response:
@@ -44,7 +43,7 @@ def show(request: Request, current: Current) -> Response:
         value["consumer_generation"] = holder.generation
     if request.wants(versions.CONSUMER_TYPES):
         value["consumer_type"] = claims.type_name(state, holder)
-    return answer(request, value, changed_s=_changed_s(state, holder))
+    return answer(request, value, changed_s=holder.touched_s)
 
 
 def list_of_provider(request: Request, current: Current) -> Response:
@@ -53,22 +52,22 @@ def list_of_provider(request: Request, current: Current) -> Response:
     try:
         row = providers.row_of(state, uuid)
     except NotFound as error:
-        raise NotFound("resource provider", uuid, message=f"Resource provider '{uuid}' not found: {error}") from None
+        raise Problem(404, f"Resource provider '{uuid}' not found: {error}") from None
     provider_id, name_of = state.providers.ids[row], state.class_ids.name_of
     shown: dict[str, Any] = {}
     changed_s = 0.0
-    for holder in state.holders.values():
-        resources = {
-            name_of(inventory_id & _CLASS_MASK): amount
-            for inventory_id, amount in holder.takes
-            if inventory_id >> CLASS_BITS == provider_id
+    for holder in state.consumers().of_provider(provider_id):
+        of_consumer: dict[str, Any] = {
+            "resources": {
+                name_of(inventory_id & _CLASS_MASK): amount
+                for inventory_id, amount in holder.takes
+                if inventory_id >> CLASS_BITS == provider_id
+            }
         }
-        if resources:
-            of_consumer: dict[str, Any] = {"resources": resources}
-            if request.wants(versions.CONSUMER_GENERATIONS):
-                of_consumer["consumer_generation"] = holder.generation
-            shown[uuid_text(holder.uuid)] = of_consumer
-            changed_s = max(changed_s, _changed_s(state, holder))
+        if request.wants(versions.CONSUMER_GENERATIONS):
+            of_consumer["consumer_generation"] = holder.generation
+        shown[uuid_text(holder.uuid)] = of_consumer
+        changed_s = max(changed_s, holder.touched_s)
     value = {"allocations": shown, "resource_provider_generation": state.providers.generation.each[row]}
     return answer(request, value, changed_s=changed_s or state.now_s)
 
@@ -79,7 +78,7 @@ def replace(request: Request, current: Current) -> Response | Plan[Response]:
     body = uuid_bytes(uuid)
     if body is None:
         raise _malformed(uuid)
-    wish = _wish(body, request.json(of_one(request.version)))
+    wish = _wish(body, request.json(of_one(request.version)), request.options)
     return _plan(
         request, current, [wish], unknown_class=f"Unable to allocate inventory for consumer {uuid_text(body)}: "
     )
@@ -87,17 +86,20 @@ def replace(request: Request, current: Current) -> Response | Plan[Response]:
 
 def replace_many(request: Request, current: Current) -> Response | Plan[Response]:
     """Let several consumers hold what the body says, all of them or none."""
-    wishes = wishes_of(request.json(of_many(request.version)))
+    wishes = wishes_of(request.json(of_many(request.version)), request.options)
     return _plan(request, current, wishes, unknown_class="Unable to allocate inventory ")
 
 
 def delete(request: Request, current: Current) -> Plan[Response]:
     """Let one consumer give back all it holds."""
-    freed = claims.end(current.state, request.parameters["consumer"])
+    try:
+        freed = claims.end(current.state, request.parameters["consumer"])
+    except NotFound as error:
+        raise Problem(404, str(error)) from None
     return Plan(writes=(freed,), answer=answer(request, status=204))
 
 
-def wishes_of(consumers: Mapping[str, Any]) -> list[Wish]:
+def wishes_of(consumers: Mapping[str, Any], options: Options) -> list[Wish]:
     """Return what several consumers are to hold.
 
     Raises:
@@ -110,20 +112,20 @@ def wishes_of(consumers: Mapping[str, Any]) -> list[Wish]:
             raise _malformed(uuid)
         if body in wishes:
             raise BadRequest(f"The consumer {uuid_text(body)} is named twice.")
-        wishes[body] = _wish(body, described)
+        wishes[body] = _wish(body, described, options)
     return list(wishes.values())
 
 
 def _plan(request: Request, current: Current, wishes: list[Wish], *, unknown_class: str) -> Response | Plan[Response]:
     done = answer(request, status=204)
-    writes = claims.replacement(
-        current.state, wishes, new_id=lambda: current.new_id("consumer"), unknown_class=unknown_class
-    ).writes
+    writes = claims.replacement(current, wishes, unknown_class=unknown_class).writes
     return Plan(writes=writes, answer=done) if writes else done
 
 
-def _wish(uuid: bytes, described: Mapping[str, Any]) -> Wish:
-    project_id, user_id = described.get("project_id", _NOBODY), described.get("user_id", _NOBODY)
+def _wish(uuid: bytes, described: Mapping[str, Any], options: Options) -> Wish:
+    # Old versions do not ask for them.
+    project_id = described.get("project_id", options.incomplete_consumer_project_id)
+    user_id = described.get("user_id", options.incomplete_consumer_user_id)
     for name, text in (("project_id", project_id), ("user_id", user_id)):
         if not is_text(text, length_max=255):
             raise BadRequest(f"The {name} must be text without NUL and halves of characters.")
@@ -144,9 +146,3 @@ def _wish(uuid: bytes, described: Mapping[str, Any]) -> Wish:
 
 def _malformed(uuid: str) -> BadRequest:
     return BadRequest(f"Malformed consumer_uuid: {uuid}")
-
-
-def _changed_s(state: State, holder: Holder) -> float:
-    providers = state.providers
-    rows = (providers.row_of_id[inventory_id >> CLASS_BITS] for inventory_id, _ in holder.takes)
-    return max((providers.touched_s.each[row] for row in rows), default=state.now_s)

@@ -39,7 +39,7 @@ def _object(properties: Mapping[str, object], required: list[str]) -> dict[str, 
 _CHANGE_ONE = Schema(_object(_RECORD, ["total", "resource_provider_generation"]))
 _ADD = Schema(_object(_RECORD | {"resource_class": {"type": "string", "pattern": _NAMES}}, ["total", "resource_class"]))
 _ONE_OF_ALL = _object(_RECORD, ["total"])
-_REPLACE = Schema(
+REPLACE = Schema(
     _object(
         {
             "resource_provider_generation": _GENERATION,
@@ -90,7 +90,7 @@ def replace(request: Request, current: Current) -> Plan[Response]:
     """Let a provider offer this and nothing else."""
     state = current.state
     row = providers.row_of(state, request.parameters["uuid"])
-    body = request.json(_REPLACE)
+    body = request.json(REPLACE)
     inventories.check_generation(state, row, body["resource_provider_generation"])
     wanted = {}
     for name, record in body["inventories"].items():

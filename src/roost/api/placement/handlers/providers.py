@@ -16,6 +16,7 @@ from roost.model.request import ResourceGroup
 from roost.placement import providers
 from roost.placement.current import Current
 from roost.placement.plans import Plan
+from roost.placement.tree_bounds import check_tree
 
 _NAME = {"type": "string", "maxLength": 200}
 _UUID = {"type": "string", "format": "uuid"}
@@ -94,6 +95,7 @@ def create(request: Request, current: Current) -> Response | Plan[Response]:
     creation = providers.creation(
         current.state, uuid=number, name=body["name"], parent_uuid=body.get("parent_provider_uuid")
     )
+    _check_tree(request, current.state, creation.parent_uuid)
     headers = request.location(f"/resource_providers/{number}")
     if not request.wants(versions.CREATED_PROVIDER_IN_BODY):
         return Plan(create=creation.writes, answer=answer(request, status=201, headers=headers))
@@ -114,11 +116,20 @@ def update(request: Request, current: Current) -> Plan[Response]:
         parent=(body["parent_provider_uuid"],) if "parent_provider_uuid" in body else None,
         may_move=request.wants(versions.RE_PARENTING),
     )  # fmt: skip
+    _check_tree(request, state, revision.parent_uuid, moved_row=row)
     text = _Form(request).text(
         state.providers.uuids[row], name=body["name"], generation=state.providers.generation.each[row],
         parent=revision.parent_uuid, root=revision.root_uuid,
     )  # fmt: skip
     return Plan(writes=revision.writes, answer=answer(request, text.encode(), changed_s=state.now_s))
+
+
+def _check_tree(request: Request, state: State, parent_uuid: str | None, *, moved_row: int | None = None) -> None:
+    options = request.options
+    check_tree(
+        state.providers, parent_uuid, moved_row=moved_row, depth_max=options.tree_depth_max,
+        providers_max=options.tree_providers_max,
+    )  # fmt: skip
 
 
 def delete(request: Request, current: Current) -> Plan[Response]:
@@ -164,3 +175,15 @@ class _Form:
             columns.uuids[row], name=columns.names[row], generation=columns.generation.each[row],
             parent=None if parent < 0 else columns.uuids[parent], root=columns.uuids[columns.root.each[row]],
         )  # fmt: skip
+
+
+def row_to_read(request: Request, state: State) -> int:
+    """Return the row of the provider that the path names, to read what belongs to it.
+
+    Raises:
+        Problem: there is none of that uuid.
+    """
+    try:
+        return providers.row_of(state, request.parameters["uuid"])
+    except NotFound as error:
+        raise Problem(404, f"{error}: {error}") from None

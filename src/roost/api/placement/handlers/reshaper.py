@@ -3,44 +3,20 @@
 from typing import Any
 
 from roost.api.placement import versions
-from roost.api.placement.allocation_schemas import CLASS_KEY, UUID_KEY, consumers, newest
+from roost.api.placement.allocation_schemas import UUID_KEY, consumers, newest
 from roost.api.placement.handlers.allocations import wishes_of
+from roost.api.placement.handlers.inventories import REPLACE
 from roost.api.placement.request import Request, Response, answer
 from roost.api.placement.versions import Version
 from roost.api.schema import Schema
-from roost.model.names import AMOUNT_MAX
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.placement.reshapes import Offer, reshape
 
-_INVENTORY = {
-    "type": "object",
-    "properties": {
-        "resource_provider_generation": {"type": "integer"},
-        "total": {"type": "integer", "maximum": AMOUNT_MAX, "minimum": 1},
-        "reserved": {"type": "integer", "maximum": AMOUNT_MAX, "minimum": 0},
-        "min_unit": {"type": "integer", "maximum": AMOUNT_MAX, "minimum": 1},
-        "max_unit": {"type": "integer", "maximum": AMOUNT_MAX, "minimum": 1},
-        "step_size": {"type": "integer", "maximum": AMOUNT_MAX, "minimum": 1},
-        "allocation_ratio": {"type": "number", "maximum": 3.40282e38},
-    },
-    "required": ["total"],
-    "additionalProperties": False,
-}
-_PROVIDER = {
-    "type": "object",
-    "properties": {
-        "resource_provider_generation": {"type": "integer"},
-        "inventories": {"type": "object", "patternProperties": {CLASS_KEY: _INVENTORY}},
-    },
-    "required": ["resource_provider_generation", "inventories"],
-    "additionalProperties": False,
-}
-
 
 def _schema(version: Version) -> Schema:
     offered = {
-        "type": "object", "patternProperties": {UUID_KEY: _PROVIDER}, "minProperties": 1,
+        "type": "object", "patternProperties": {UUID_KEY: REPLACE.document}, "minProperties": 1,
         "additionalProperties": False,
     }  # fmt: skip
     return Schema(
@@ -63,6 +39,6 @@ def post(request: Request, current: Current) -> Plan[Response]:
         Offer(uuid=uuid, generation=each["resource_provider_generation"], inventories=each["inventories"])
         for uuid, each in body["inventories"].items()
     ]
-    wishes = wishes_of(body["allocations"])
-    writes = reshape(current.state, offers, wishes, new_id=lambda: current.new_id("consumer"))
+    wishes = wishes_of(body["allocations"], request.options)
+    writes = reshape(current, offers, wishes)
     return Plan(writes=writes, answer=answer(request, status=204))

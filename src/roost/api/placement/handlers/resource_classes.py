@@ -24,14 +24,14 @@ def list_classes(request: Request, current: Current) -> Response:
     """List all classes."""
     state = current.state
     body = {"resource_classes": [_shown(request, name) for name in state.class_ids.names]}
-    return answer(request, body, changed_s=state.now_s)
+    return answer(request, body, changed_s=state.names_touched_s)
 
 
 def show(request: Request, current: Current) -> Response:
     """Show one class."""
     name = request.parameters["name"]
     resource_classes.number_of(current.state, name)
-    return answer(request, _shown(request, name), changed_s=current.state.now_s)
+    return answer(request, _shown(request, name), changed_s=current.state.names_touched_s)
 
 
 def create(request: Request, current: Current) -> Plan[Response]:

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 
+from roost.api.placement.handlers.providers import row_to_read
 from roost.api.placement.request import Request, Response, answer
+from roost.api.problems import Problem
 from roost.api.schema import Schema
 from roost.engine.state import State
-from roost.errors import BadRequest
+from roost.errors import BadRequest, NotFound
 from roost.placement import labels, traits
 from roost.placement.current import Current
 from roost.placement.plans import Plan
-from roost.placement.providers import row_of, row_to_read
+from roost.placement.providers import row_of
 
 _LIST = Schema(
     {
@@ -41,7 +43,7 @@ def list_traits(request: Request, current: Current) -> Response:
         prefix=value if kind == "startswith" else None,
         is_worn=_associated(query.get("associated")),
     )
-    return answer(request, {"traits": found}, changed_s=current.state.now_s)
+    return answer(request, {"traits": found}, changed_s=current.state.names_touched_s)
 
 
 def _name_filter(text: str | None) -> tuple[str, str]:
@@ -66,31 +68,46 @@ def _associated(text: str | None) -> bool | None:
 
 def show(request: Request, current: Current) -> Response:
     """Tell whether there is a trait."""
-    traits.number_of(current.state, request.parameters["name"])
-    return answer(request, status=204, changed_s=current.state.now_s)
+    _named(request, current.state)
+    return answer(request, status=204, changed_s=current.state.names_touched_s)
 
 
 def ensure(request: Request, current: Current) -> Response | Plan[Response]:
     """See that a custom trait is there."""
     name = request.parameters["name"]
     writes = traits.ensuring(current, name)
-    headers, now_s = request.location(f"/traits/{name}"), current.state.now_s
+    headers, state = request.location(f"/traits/{name}"), current.state
     if not writes:
-        return answer(request, status=204, headers=headers, changed_s=now_s)
-    return Plan(writes=writes, answer=answer(request, status=201, headers=headers, changed_s=now_s))
+        return answer(request, status=204, headers=headers, changed_s=state.names_touched_s)
+    return Plan(writes=writes, answer=answer(request, status=201, headers=headers, changed_s=state.now_s))
 
 
 def delete(request: Request, current: Current) -> Plan[Response]:
     """Delete a custom trait."""
-    writes = traits.removal(current.state, request.parameters["name"])
+    writes = traits.removal(current.state, _named(request, current.state))
     return Plan(writes=writes, answer=answer(request, status=204))
+
+
+def _named(request: Request, state: State) -> str:
+    """Return the trait that the path names.
+
+    Raises:
+        Problem: there is none of that name.
+    """
+    name = request.parameters["name"]
+    try:
+        traits.number_of(state, name)
+    except NotFound as error:
+        raise Problem(404, str(error)) from None
+    return name
 
 
 def show_worn(request: Request, current: Current) -> Response:
     """Show what a provider wears."""
     state = current.state
-    row = row_to_read(state, request.parameters["uuid"])
-    return _worn(request, state, labels.traits_of(state, row), generation=state.providers.generation.each[row])
+    row = row_to_read(request, state)
+    generation, changed_s = state.providers.generation.each[row], state.providers.touched_s.each[row]
+    return _worn(request, labels.traits_of(state, row), generation=generation, changed_s=changed_s)
 
 
 def wear(request: Request, current: Current) -> Response | Plan[Response]:
@@ -101,8 +118,8 @@ def wear(request: Request, current: Current) -> Response | Plan[Response]:
     names, generation = sorted(set(body["traits"])), state.providers.generation.each[row]
     writes = labels.wearing(state, row, names=names, generation=body["resource_provider_generation"])
     if not writes:
-        return _worn(request, state, names, generation=generation)
-    return Plan(writes=writes, answer=_worn(request, state, names, generation=generation + 1))
+        return _worn(request, names, generation=generation, changed_s=state.providers.touched_s.each[row])
+    return Plan(writes=writes, answer=_worn(request, names, generation=generation + 1, changed_s=state.now_s))
 
 
 def take_off(request: Request, current: Current) -> Response | Plan[Response]:
@@ -113,5 +130,5 @@ def take_off(request: Request, current: Current) -> Response | Plan[Response]:
     return Plan(writes=writes, answer=bare) if writes else bare
 
 
-def _worn(request: Request, state: State, names: Sequence[str], *, generation: int) -> Response:
-    return answer(request, {"traits": names, "resource_provider_generation": generation}, changed_s=state.now_s)
+def _worn(request: Request, names: Sequence[str], *, generation: int, changed_s: float) -> Response:
+    return answer(request, {"traits": names, "resource_provider_generation": generation}, changed_s=changed_s)

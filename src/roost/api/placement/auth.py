@@ -1,0 +1,147 @@
+"""Who asks: everybody as they say (noauth2), or whoever holds a token of a file."""
+
+import hashlib
+import hmac
+import re
+import secrets
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from roost.api.placement.request import Identity
+from roost.errors import BadRequest, BadSettings
+
+Headers = Mapping[str, str]
+_SALT_BYTES = 16
+_SECRET_BYTES = 32
+_HASH = re.compile(rf"[0-9a-f]{{{2 * _SALT_BYTES}}}:[0-9a-f]{{64}}")
+_ROLE = re.compile(r"[^\s,]+")
+
+
+def believe(headers: Headers) -> Identity | None:
+    """Return whoever the headers say asks, as noauth2 does: ``x-auth-token`` is USER or USER:PROJECT."""
+    token = headers.get("x-auth-token")
+    if not token:
+        return None
+    user, colon, project = token.partition(":")
+    roles = headers.get("x-roles")
+    if roles is None:
+        roles = "admin" if user == "admin" else ""
+    return Identity(
+        user_id=user,
+        project_id=headers.get("x-project-id") or (project if colon else user),
+        roles=roles_of(roles),
+        is_system_scoped=bool(headers.get("openstack-system-scope")),
+    )
+
+
+def roles_of(text: str) -> frozenset[str]:
+    """Return the roles of a list with commas, in lower case: rules do not mind the case."""
+    return frozenset(role.strip().lower() for role in text.split(",") if role.strip())
+
+
+class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who holds a token, and what it hashes to.
+
+    Tokens are made by ``new_token``: nobody guesses one, so a quick hash keeps it, and asking costs little.
+    """
+
+    name: str  # the user that requests are of
+    sha256: str  # salt and hash of both, in hexadecimal, with a colon between them
+    project: str = ""  # empty: the name
+    roles: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError("name must not be empty")
+        if not _HASH.fullmatch(self.sha256):
+            raise ValueError(f"sha256 of {self.name} is not one that `roost token new` makes")
+
+    def is_of(self, text: bytes) -> bool:
+        """Say whether this is the token of a text, in a time that does not tell how nearly."""
+        salt, _, wanted = self.sha256.partition(":")
+        return hmac.compare_digest(_hashed(text, bytes.fromhex(salt)), wanted)
+
+    @property
+    def identity(self) -> Identity:
+        """Who holds it."""
+        roles = frozenset(role.lower() for role in self.roles)
+        return Identity(user_id=self.name, project_id=self.project or self.name, roles=roles)
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file of tokens."""
+
+    token: tuple[Token, ...] = ()
+
+
+class Tokens:
+    """Tokens of a file, none of which it holds: only what they hash to.
+
+    Args:
+        tokens: those that are accepted.
+    """
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._known = [(token, token.identity) for token in tokens]
+
+    def identify(self, headers: Headers) -> Identity | None:
+        """Return whoever holds the token in ``x-auth-token``, if it is one of ours."""
+        text = headers.get("x-auth-token", "").encode("latin-1", "replace")
+        # All are compared, so that the time says nothing about which one it is.
+        found = [identity for token, identity in self._known if token.is_of(text)]
+        return found[0] if found else None
+
+
+def read_tokens(path: Path) -> Tokens:
+    """Read a file of tokens.
+
+    Raises:
+        BadSettings: it cannot be read, or is not as ``roost token new`` writes it.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Tokens(msgspec.convert(document, _File).token)
+    except OSError as error:
+        raise BadSettings(str(path), f"cannot be read: {error.strerror or error}") from None
+    except msgspec.ValidationError as error:
+        raise BadSettings(str(path), f"is no file of tokens: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise BadSettings(str(path), f"is no TOML: {error}") from None
+
+
+def new_token(name: str, *, project: str = "", roles: Sequence[str] = ()) -> tuple[str, Token]:
+    """Make a token that nobody guesses; return its text, which is kept nowhere, and what a file holds of it.
+
+    Raises:
+        BadRequest: the name is empty, or a role is no word.
+    """
+    if not name:
+        raise BadRequest("a token needs the name of its user")
+    for role in roles:
+        if not _ROLE.fullmatch(role):
+            raise BadRequest(f"a role is one word without commas, got {role!r}")
+    text, salt = secrets.token_urlsafe(_SECRET_BYTES), secrets.token_bytes(_SALT_BYTES)
+    kept = f"{salt.hex()}:{_hashed(text.encode(), salt)}"
+    return text, Token(name=name, sha256=kept, project=project, roles=tuple(roles))
+
+
+def as_toml(token: Token) -> str:
+    """Return an entry of a file of tokens."""
+    lines = ["[[token]]", f"name = {_quoted(token.name)}"]
+    if token.project:
+        lines.append(f"project = {_quoted(token.project)}")
+    lines.append(f"roles = [{', '.join(map(_quoted, token.roles))}]")
+    lines.append(f'sha256 = "{token.sha256}"')
+    return "\n".join(lines) + "\n"
+
+
+def _hashed(text: bytes, salt: bytes) -> str:
+    return hashlib.sha256(salt + text).hexdigest()
+
+
+def _quoted(text: str) -> str:
+    # A JSON string is one of TOML too, except that TOML wants this one control character spelt out.
+    return msgspec.json.encode(text).decode().replace("\x7f", "\\u007f")

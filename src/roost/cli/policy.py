@@ -1,0 +1,49 @@
+"""``roost policy``: who may do what in the Placement API."""
+
+import os
+from pathlib import Path
+
+import click
+import msgspec
+
+_FILE = click.Path(path_type=Path, readable=False)
+
+
+@click.group("policy", short_help="Look at who may do what.")
+def policy() -> None:
+    """Look at who may do what in the Placement API."""
+
+
+@policy.command("show")
+@click.option("--config", type=_FILE, help="Settings, a TOML file.")
+@click.option("--conf", type=_FILE, help="An existing placement.conf, which goes before the settings.")
+@click.option(
+    "--policy-file", metavar="FILE", help="YAML or JSON file of policies, in place of the one in the settings."
+)
+@click.option("--legacy/--new", "is_legacy", default=None, help="Which defaults hold, whatever the settings say.")
+@click.option("--json", "is_json", is_flag=True, help="Print JSON.")
+def show(
+    *, config: Path | None, conf: Path | None, policy_file: str | None, is_legacy: bool | None, is_json: bool
+) -> None:
+    """Print every rule in force, and where it comes from."""
+    from roost.api.placement.routes import table
+    from roost.app import placement_policy, placement_settings
+    from roost.cli.tables import aligned
+
+    given: dict[str, object] = {} if is_legacy is None else {"enforce_new_defaults": not is_legacy}
+    if policy_file is not None:
+        given["policy_file"] = policy_file
+    found = placement_policy(placement_settings(config, os.environ, conf=conf, given=given))
+    for warning in found.warnings:
+        click.echo(f"roost: {warning}", err=True)
+    operations: dict[str, list[str]] = {}
+    for path, methods in table().items():
+        for method, route in methods.items():
+            operations.setdefault(route.policy or "", []).append(f"{method} {path}")
+    rows = [{**msgspec.to_builtins(each), "operations": operations.get(each.name, [])} for each in found.table]
+    if is_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+        return
+    lines = [("rule", "says", "source"), *((each.name, each.rule, each.source) for each in found.table)]
+    for line in aligned(lines, indent=0, right=()):
+        click.echo(line)

@@ -1,0 +1,106 @@
+"""INI files as OpenStack's services read them: repeated options, lines that go on, values that name others."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from roost.errors import BadFile
+
+_OPTION = re.compile(r"([^=:]+?)\s*[=:]\s*(.*)")
+_SUBSTITUTE = re.compile(r"\\?\$(?:\$|(?P<plain>\w+)|\{(?P<braced>[\w.]+)\})|\\\$")
+_DEPTH_MAX = 10
+
+
+class Ini:
+    """What a file says: sections, and in each the values of an option, in order.
+
+    Args:
+        path: of the file, for errors.
+        sections: section -> option -> values.
+    """
+
+    def __init__(self, path: str, sections: Mapping[str, Mapping[str, list[str]]]) -> None:
+        self.path = path
+        self.sections = sections
+
+    def get(self, section: str, option: str) -> str | None:
+        """Return the last value of an option, with what it names of others put in; None: there is none.
+
+        Raises:
+            BadFile: it names an option that is not there.
+        """
+        values = self.sections.get(section, {}).get(option)
+        return None if not values else self._filled(values[-1], section, option)
+
+    def all(self, section: str, option: str) -> list[str]:
+        """Return every value of an option that may be repeated, or listed with commas."""
+        values = self.sections.get(section, {}).get(option, ())
+        parts = [part.strip() for value in values for part in self._filled(value, section, option).split(",")]
+        return [part for part in parts if part]
+
+    def options(self) -> Iterator[tuple[str, str]]:
+        """Give every section with every option in it."""
+        for section, options in self.sections.items():
+            for option in options:
+                yield section, option
+
+    def _filled(self, text: str, section: str, option: str, *, depth: int = 0) -> str:
+        def value(found: re.Match[str]) -> str:
+            name = found["plain"] or found["braced"]
+            if name is None or found[0].startswith("\\"):
+                return found[0].removeprefix("\\").replace("$$", "$")
+            place, _, key = name.rpartition(".")
+            for where in (place,) if place else (section, "DEFAULT"):
+                values = self.sections.get(where, {}).get(key)
+                if values and depth < _DEPTH_MAX:
+                    return self._filled(values[-1], where, key, depth=depth + 1)
+            raise BadFile(self.path, f"[{section}] {option} names ${name}, which is not there")
+
+        return _SUBSTITUTE.sub(value, text)
+
+
+def read_ini(path: Path) -> Ini:
+    """Read a file.
+
+    Raises:
+        BadFile: it cannot be read, or a line of it cannot be understood.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadFile(str(path), f"cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise BadFile(str(path), "is not UTF-8 text") from None
+    return Ini(str(path), _sections(str(path), text))
+
+
+def _sections(path: str, text: str) -> dict[str, dict[str, list[str]]]:
+    found: dict[str, dict[str, list[str]]] = {}
+    values: list[str] | None = None  # of the option that may go on in the next line
+    section: dict[str, list[str]] | None = None
+    for number, line in enumerate(text.splitlines(), start=1):
+        stripped = line.strip()
+        if not stripped or line[0] in "#;":
+            values = values if stripped else None
+        elif line[0].isspace():
+            if values is None:
+                raise BadFile(path, "this line goes on from none", line=number)
+            values[-1] = f"{values[-1]}\n{stripped}"
+        elif line[0] == "[":
+            if not stripped.endswith("]") or len(stripped) < 3:
+                raise BadFile(path, "a section is not closed, or has no name", line=number)
+            section, values = found.setdefault(stripped[1:-1], {}), None
+        else:
+            option = _OPTION.fullmatch(stripped)
+            if option is None:
+                raise BadFile(path, "is neither OPTION = VALUE nor [SECTION]", line=number)
+            if section is None:
+                raise BadFile(path, "an option stands in no section", line=number)
+            values = section.setdefault(option[1], [])
+            values.append(_unquoted(option[2]))
+    return found
+
+
+def _unquoted(value: str) -> str:
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return value[1:-1] if is_quoted else value

@@ -1,0 +1,156 @@
+"""What a Placement holds, wherever it was read: the same structs for upstream and for Roost, so that they compare."""
+
+import hashlib
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from roost.engine.state import Holder, State
+from roost.errors import BadRequest
+from roost.model.journal import CLASS_BITS
+from roost.model.names import uuid_text
+
+_CLASS_MASK = (1 << CLASS_BITS) - 1
+_DIGEST_BYTES = 8
+_encoder = msgspec.msgpack.Encoder(order="sorted")
+# What an allocation names as owner that was made before allocations named one.
+NOBODY = str(uuid.UUID(int=0))
+
+Progress = Callable[[int, int], None]  # done, in all
+
+
+class Offer(msgspec.Struct, frozen=True, array_like=True):
+    """An inventory, as it is and not as it should be: whoever copies is no judge."""
+
+    total: int
+    reserved: int
+    min_unit: int
+    max_unit: int
+    step_size: int
+    allocation_ratio: float
+
+    @property
+    def capacity(self) -> float:
+        """How much may be used."""
+        return (self.total - self.reserved) * self.allocation_ratio
+
+    def allows(self, amount: int) -> bool:
+        """Say whether one consumer may have so much."""
+        return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0
+
+
+def offer_of(fields: Sequence[Any]) -> Offer:
+    """Return an inventory of its fields in their order, as whatever numbers a source has.
+
+    A reshape there may have left more reserved than there is, which nobody here could have written. It means the
+    same as all of it being reserved.
+    """
+    total, reserved, min_unit, max_unit, step_size = map(int, fields[:5])
+    return Offer(total, min(reserved, total), min_unit, max_unit, step_size, float(fields[5]))
+
+
+class Provider(msgspec.Struct, frozen=True, array_like=True):
+    """A provider with all that it offers and wears."""
+
+    uuid: str
+    name: str
+    parent_uuid: str | None
+    generation: int
+    inventories: dict[str, Offer]
+    traits: list[str]  # sorted, as the next
+    aggregates: list[str]
+
+
+class Consumer(msgspec.Struct, frozen=True, array_like=True):
+    """A consumer with all that it holds, at least something."""
+
+    uuid: str
+    project_id: str
+    user_id: str
+    consumer_type: str | None  # None: unknown
+    generation: int
+    amounts: dict[str, dict[str, int]]  # by provider and class
+
+
+class World(msgspec.Struct, kw_only=True):
+    """Everything."""
+
+    providers: dict[str, Provider]  # by uuid, as the next
+    consumers: dict[str, Consumer]
+    # Names of which some may be in use nowhere.
+    classes: list[str]
+    traits: list[str]
+
+    def used(self) -> dict[tuple[str, str], int]:
+        """Return what is used, by provider and class."""
+        used: dict[tuple[str, str], int] = defaultdict(int)
+        for consumer in self.consumers.values():
+            for provider, amounts in consumer.amounts.items():
+                for name, amount in amounts.items():
+                    used[provider, name] += amount
+        return used
+
+
+def digest(one: Provider | Consumer) -> bytes:
+    """Return bytes that are equal for equal content."""
+    return hashlib.blake2b(_encoder.encode(one), digest_size=_DIGEST_BYTES).digest()
+
+
+def same_uuid(text: str, what: str) -> str:
+    """Return a uuid in the spelling in which all are compared.
+
+    Raises:
+        BadRequest: it is none.
+    """
+    try:
+        return str(uuid.UUID(text))
+    except (ValueError, AttributeError):
+        raise BadRequest(f"the source has a {what} whose uuid is {text!r}, which is none") from None
+
+
+def provider_at(state: State, row: int) -> Provider:
+    """Return a provider as Roost has it."""
+    providers = state.providers
+    parent = providers.parent.each[row]
+    name_of = state.class_ids.name_of
+    return Provider(
+        providers.uuids[row],
+        providers.names[row],
+        None if parent < 0 else providers.uuids[parent],
+        providers.generation.each[row],
+        {
+            name_of(class_id): Offer(
+                columns.total.each[row], columns.reserved.each[row], columns.min_unit.each[row],
+                columns.max_unit.each[row], columns.step_size.each[row], columns.ratio.each[row],
+            )
+            for class_id, columns in state.classes.items()
+            if row in columns.holders
+        },
+        sorted(map(state.trait_ids.name_of, state.traits.labels_of(row))),
+        sorted(map(state.aggregates.name_of, state.membership.labels_of(row))),
+    )  # fmt: skip
+
+
+def consumer_of(state: State, holder: Holder) -> Consumer:
+    """Return a consumer as Roost has it."""
+    providers, amounts = state.providers, dict[str, dict[str, int]]()
+    for inventory_id, amount in holder.takes:
+        provider = providers.uuids[providers.row_of_id[inventory_id >> CLASS_BITS]]
+        amounts.setdefault(provider, {})[state.class_ids.name_of(inventory_id & _CLASS_MASK)] = amount
+    kind = state.consumer_types.name_of(holder.type_id) if holder.type_id else None
+    return Consumer(uuid_text(holder.uuid), holder.project_id, holder.user_id, kind, holder.generation, amounts)
+
+
+def world_of(state: State) -> World:
+    """Return everything that Roost has."""
+    rows = (row for row, is_alive in enumerate(state.providers.alive.view.tolist()) if is_alive)
+    consumers = (consumer_of(state, holder) for holder in state.holders.values())
+    return World(
+        providers={each.uuid: each for each in (provider_at(state, row) for row in rows)},
+        consumers={each.uuid: each for each in consumers if each.amounts},
+        classes=sorted(state.class_ids),
+        traits=sorted(state.trait_ids),
+    )

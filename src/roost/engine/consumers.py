@@ -1,0 +1,63 @@
+"""Who holds something of a provider, and whose consumers are whose: for reads that start there."""
+
+from collections.abc import Collection, Iterable
+from typing import Generic, Protocol, TypeVar
+
+from roost.model.journal import CLASS_BITS
+
+
+class Holding(Protocol):
+    """What is looked at in a consumer."""
+
+    id: int
+    project_id: str
+    takes: list[tuple[int, int]]  # inventory id, amount
+
+
+H = TypeVar("H", bound=Holding)
+K = TypeVar("K")
+
+
+class Directory(Generic[H]):
+    """Consumers by provider and by project.
+
+    Deciding needs neither, so a state makes one when it is first asked for, and keeps it up to date from then on.
+
+    Args:
+        holders: all consumers as they are now.
+    """
+
+    __slots__ = ("_of_project", "_of_provider")
+
+    def __init__(self, holders: Iterable[H]) -> None:
+        self._of_provider: dict[int, dict[int, H]] = {}
+        self._of_project: dict[str, dict[int, H]] = {}
+        for holder in holders:
+            self.add(holder)
+
+    def of_provider(self, provider_id: int) -> Collection[H]:
+        """Return who holds anything of a provider, in the order in which they came; good until the next change."""
+        return self._of_provider.get(provider_id, {}).values()
+
+    def of_project(self, project_id: str) -> Collection[H]:
+        """Return the consumers of a project, in the order in which they came; good until the next change."""
+        return self._of_project.get(project_id, {}).values()
+
+    def add(self, holder: H) -> None:
+        """Note a consumer that came."""
+        self._of_project.setdefault(holder.project_id, {})[holder.id] = holder
+        for inventory_id, _ in holder.takes:
+            self._of_provider.setdefault(inventory_id >> CLASS_BITS, {})[holder.id] = holder
+
+    def remove(self, holder: H) -> None:
+        """Forget a consumer that went."""
+        _forget(self._of_project, holder.project_id, holder.id)
+        for provider_id in {inventory_id >> CLASS_BITS for inventory_id, _ in holder.takes}:
+            _forget(self._of_provider, provider_id, holder.id)
+
+
+def _forget(holders_of: dict[K, dict[int, H]], key: K, number: int) -> None:
+    holders = holders_of[key]
+    del holders[number]
+    if not holders:
+        del holders_of[key]

@@ -1,0 +1,1 @@
+"""Evidence out: what a server tells about itself while it runs."""

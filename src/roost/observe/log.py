@@ -1,0 +1,50 @@
+"""The log: one line of JSON an event on standard error, with nothing secret in it."""
+
+import sys
+import time
+import traceback
+
+import msgspec
+
+
+def request(
+    *, request_id: str, method: str, path: str, status: int, elapsed_s: float, user: str | None, project: str | None,
+    version: str, size: int,
+) -> None:  # fmt: skip
+    """Tell of a request that was answered. Of its headers and its query string nothing is told."""
+    _write(
+        {
+            "event": "request",
+            "request_id": request_id,
+            "method": method,
+            "path": path,
+            "status": status,
+            "ms": round(elapsed_s * 1000, 3),
+            "bytes": size,
+            "version": version,
+            "user": user,
+            "project": project,
+        }
+    )
+
+
+def fault(request_id: str, error: BaseException) -> None:
+    """Tell of an error that nobody raised on purpose, with where it came from."""
+    story = "".join(traceback.format_exception(error))
+    _write({"event": "fault", "request_id": request_id, "error": repr(error), "traceback": story})
+
+
+def event(name: str, **fields: str | float | None) -> None:
+    """Tell of something else that happened."""
+    _write({"event": name, **fields})
+
+
+def _write(fields: dict[str, object]) -> None:
+    now_s = time.time()
+    line = msgspec.json.encode({"time_s": round(now_s, 3), **fields}) + b"\n"
+    # Nobody may read it any more; that is no reason to stop.
+    try:
+        sys.stderr.buffer.write(line)
+        sys.stderr.buffer.flush()
+    except (OSError, ValueError, AttributeError):
+        return

@@ -1,0 +1,68 @@
+"""Every metric, declared once, with its unit and labels.
+
+Where several processes serve one database, each writes its own numbers into files of one folder, and the process
+that started them adds them up.
+"""
+
+import functools
+import os
+from pathlib import Path
+
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+_METHODS = frozenset({"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"})
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
+
+REQUESTS = Counter("roost_requests", "Requests answered.", ["route", "method", "status"])
+REQUEST_SECONDS = Histogram(
+    "roost_request_seconds", "Seconds from the head of a request to its answer.", ["route"], buckets=_SECONDS
+)
+QUEUE_DEPTH = Gauge("roost_queue_depth", "Requests that wait for the thread that answers.", multiprocess_mode="livesum")
+GROUP_SIZE = Histogram("roost_group_size", "Requests that were answered together.", buckets=_SIZES)
+COMMIT_SIZE = Histogram("roost_commit_size", "Writes that were committed together.", buckets=_SIZES)
+CONFLICTS = Counter("roost_conflicts_retried", "Writes that lost a race and were made anew.")
+BEHIND = Histogram(
+    "roost_changes_read", "Changes of other processes that were read before an answer.", buckets=(0, *_SIZES, 1024)
+)
+REVISION = Gauge("roost_revision", "Position of the newest change that is known.", multiprocess_mode="livemin")
+PROVIDERS = Gauge("roost_providers", "Providers there are.", multiprocess_mode="livemax")
+CONSUMERS = Gauge("roost_consumers", "Consumers that hold something.", multiprocess_mode="livemax")
+FAULTS = Counter("roost_faults", "Groups of requests that the database failed, or a fault of this program.")
+
+
+def answered(route: str, method: str, status: int, *, elapsed_s: float) -> None:
+    """Count an answer.
+
+    Args:
+        route: the path with the names of its parameters; empty: there is no such path.
+        method, status: of HTTP.
+        elapsed_s: since the request began.
+    """
+    counter, histogram = _children(route or "none", method if method in _METHODS else "other", status)
+    counter.inc()
+    histogram.observe(elapsed_s)
+
+
+@functools.cache
+def _children(route: str, method: str, status: int) -> tuple[Counter, Histogram]:
+    return REQUESTS.labels(route, method, str(status)), REQUEST_SECONDS.labels(route)
+
+
+def forget(process: int) -> None:
+    """Let what a process said of the present go with it; what it counted stays."""
+    if os.environ.get(FOLDER_VARIABLE):
+        mark_process_dead(process)  # type: ignore[no-untyped-call]  # as the library has it
+
+
+def text() -> bytes:
+    """Return the metrics of this process, or of all of a folder where there is one, as Prometheus reads them."""
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if not folder or not Path(folder).is_dir():
+        return generate_latest(REGISTRY)
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, path=folder)  # type: ignore[no-untyped-call]  # as the library has it
+    return generate_latest(registry)

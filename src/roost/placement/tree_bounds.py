@@ -1,0 +1,53 @@
+"""How deep and how large trees of providers may become."""
+
+from roost.engine.trees import Providers
+from roost.errors import BadRequest
+
+
+def check_tree(
+    providers: Providers, parent_uuid: str | None, *, moved_row: int | None, depth_max: int, providers_max: int
+) -> None:  # fmt: skip
+    """Refuse a provider, with all below it, a place where its tree would become too deep or too large.
+
+    Args:
+        parent_uuid: of the provider it is to be below; None: it is to be a root.
+        moved_row: its row; None: it is new.
+        depth_max: providers on the way from a root to a leaf, both included, >= 1.
+        providers_max: providers of one tree, >= 1.
+
+    Raises:
+        BadRequest: with the limit.
+    """
+    if parent_uuid is None:
+        return
+    parent_row = providers.row_of_uuid[parent_uuid]
+    if moved_row is not None and providers.parent.each[moved_row] == parent_row:
+        return  # It stays where it is, whatever the limits were when it came there.
+    coming = [] if moved_row is None else providers.subtree(moved_row)
+    root = providers.root.each[parent_row]
+    is_same_tree = moved_row is not None and providers.root.each[moved_row] == root
+    count = len(providers.rows_of_tree(root)) + (0 if is_same_tree else max(len(coming), 1))
+    if count > providers_max:
+        raise BadRequest(
+            f"The tree would have {count:,} providers of {providers_max:,} (limit placement.tree_providers_max)."
+        )
+    depth = _depth(providers, parent_row) + _height(providers, coming, moved_row)
+    if depth > depth_max:
+        raise BadRequest(
+            f"The tree would be {depth:,} providers deep of {depth_max:,} (limit placement.tree_depth_max)."
+        )
+
+
+def _depth(providers: Providers, row: int) -> int:
+    """Return how many providers there are from the root to a row, both included."""
+    depth = 0
+    while row >= 0:
+        row, depth = providers.parent.each[row], depth + 1
+    return depth
+
+
+def _height(providers: Providers, rows: list[int], top: int | None) -> int:
+    """Return how many providers there are from the top of a subtree to its deepest leaf, both included."""
+    if top is None:
+        return 1
+    return max(_depth(providers, row) for row in rows) - _depth(providers, top) + 1

@@ -1,0 +1,213 @@
+"""What the edge refuses before anybody looks at it, and how it bears what goes wrong behind it."""
+
+import asyncio
+import threading
+
+import pytest
+
+from roost.api.asgi import AsgiApplication
+from roost.api.placement.application import Application
+from roost.api.placement.auth import believe
+from roost.api.placement.policy import Policy
+from roost.errors import Unavailable
+from roost.model.placement_settings import Placement as Settings
+from roost.placement.current import Current
+from roost.placement.service import Placement
+from roost.placement.serving import Serving
+from roost.store.memory import MemoryStore
+
+
+class Edge:
+    """The API as uvicorn calls it, without uvicorn."""
+
+    def __init__(self, serving, **settings):
+        self.serving = serving
+        application = Application(identify=believe, allows=Policy().allows)
+        self.application = AsgiApplication(application, serving, settings=Settings(**settings))
+
+    async def ask(self, method, path, body=b"", **headers):
+        """Give status, headers and body of one answer."""
+        sent = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        if body:
+            sent.setdefault("content-type", "application/json")
+        scope = {
+            "type": "http", "method": method, "raw_path": path.encode(), "path": path, "query_string": b"",
+            "scheme": "http",
+            "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
+        }  # fmt: skip
+        answer = []
+
+        async def receive():
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message):
+            answer.append(message)
+
+        await self.application(scope, receive, send)
+        return (
+            answer[0]["status"],
+            {k.decode(): v.decode() for k, v in answer[0]["headers"]},
+            answer[1]["body"].decode(),
+        )
+
+
+@pytest.fixture
+def serving():
+    current = Current(MemoryStore())
+    Placement(current)
+    found = Serving(current, queue_max=3)
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def held(serving):
+    """Hold the thread up until the test lets it go on."""
+    gate, begun = threading.Event(), threading.Event()
+
+    class Nobody:
+        def set_running_or_notify_cancel(self):
+            return True
+
+        def set_result(self, result):
+            pass
+
+        def set_exception(self, error):
+            pass
+
+    def wait(_current):
+        begun.set()
+        gate.wait()
+
+    serving.submit(wait, Nobody())
+    begun.wait()
+    yield gate
+    gate.set()
+
+
+@pytest.mark.usefixtures("held")
+def test_a_request_that_takes_too_long_is_told_which_limit_it_met(serving):
+    edge = Edge(serving, request_timeout_s=0.05)
+    status, headers, body = asyncio.run(edge.ask("GET", "/resource_providers"))
+    assert (status, headers["retry-after"], "placement.request_timeout_s" in body) == (503, "1", True)
+
+
+def test_a_write_whose_client_was_sent_away_is_not_begun(serving, held):
+    edge = Edge(serving, request_timeout_s=0.05)
+    assert asyncio.run(edge.ask("POST", "/resource_providers", b'{"name": "late"}'))[0] == 503
+    held.set()
+    assert "late" not in asyncio.run(edge.ask("GET", "/resource_providers"))[2]
+
+
+def test_more_than_may_wait_is_turned_away(serving, held):
+    edge = Edge(serving)
+
+    async def crowd():
+        waiting = [asyncio.create_task(edge.ask("GET", "/resource_providers")) for _ in range(5)]
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        turned_away = [task.result() for task in done]
+        held.set()
+        return turned_away, [(await task)[0] for task in waiting]
+
+    turned_away, statuses = asyncio.run(crowd())
+    assert sorted(statuses) == [200, 200, 200, 503, 503]
+    assert all("placement.queue_max" in body for _, _, body in turned_away)
+
+
+def test_more_than_may_be_under_way_is_turned_away(serving, held):
+    edge = Edge(serving, requests_max=2)
+
+    async def crowd():
+        waiting = [asyncio.create_task(edge.ask("GET", "/resource_providers")) for _ in range(3)]
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        held.set()
+        return [task.result() for task in done], [(await task)[0] for task in waiting]
+
+    turned_away, statuses = asyncio.run(crowd())
+    assert sorted(statuses) == [200, 200, 503]
+    assert "placement.requests_max" in turned_away[0][2]
+
+
+def test_a_fault_is_told_without_its_story_and_the_next_request_is_answered(serving, monkeypatch, capfd):
+    def fail(*_arguments):
+        raise ZeroDivisionError("a secret of the house")
+
+    edge = Edge(serving)
+    with monkeypatch.context() as patched:
+        patched.setattr("roost.placement.providers.row_of", fail)
+        status, headers, body = asyncio.run(edge.ask("GET", "/resource_providers/x"))
+    assert (status, "secret" in body, headers["content-type"]) == (500, False, "application/json")
+    assert "a secret of the house" in capfd.readouterr().err
+    assert asyncio.run(edge.ask("GET", "/resource_providers"))[0] == 200
+
+
+def test_what_a_client_sent_never_becomes_a_header_of_its_own(serving):
+    edge = Edge(serving)
+    _, headers, _ = asyncio.run(edge.ask("POST", "/resource_providers", b'{"name": "x"}', host="a\r\nset-cookie: b"))
+    assert "\r" not in headers["location"]
+    assert "set-cookie" not in headers
+
+
+def test_a_server_that_stops_says_so():
+    current = Current(MemoryStore())
+    stopped = Serving(current)
+    stopped.stop()
+    status, _, body = asyncio.run(Edge(stopped).ask("GET", "/resource_providers"))
+    assert (status, "stopping" in body) == (503, True)
+
+
+def test_a_database_that_is_gone_is_a_matter_of_later(serving, monkeypatch):
+    edge = Edge(serving)
+
+    def gone():
+        raise Unavailable("the database does not answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(serving._current.store, "changes", gone)
+        status, _, body = asyncio.run(edge.ask("GET", "/resource_providers"))
+        assert (status, "does not answer" in body) == (503, True)
+    assert asyncio.run(edge.ask("GET", "/resource_providers"))[0] == 200
+
+
+CORS = {"cors_allowed_origin": ("https://a.example",), "cors_max_age": 7}
+
+
+def test_no_page_is_let_in_unless_its_origin_is_named(serving):
+    edge = Edge(serving)
+    status, headers, _ = asyncio.run(
+        edge.ask("OPTIONS", "/traits", origin="https://a.example", access_control_request_method="GET")
+    )
+    assert status == 405
+    assert not any(name.startswith("access-control") for name in headers)
+
+
+def test_a_page_of_a_named_origin_is_let_in(serving):
+    edge = Edge(serving, **CORS)
+    status, headers, body = asyncio.run(
+        edge.ask("OPTIONS", "/traits", origin="https://a.example", access_control_request_method="GET", x_auth_token="")
+    )
+    assert (status, body, headers["access-control-max-age"]) == (200, "", "7")
+    assert headers["access-control-allow-origin"] == "https://a.example"
+    assert "PUT" in headers["access-control-allow-methods"]
+    _, headers, _ = asyncio.run(edge.ask("GET", "/resource_providers", origin="https://a.example"))
+    assert headers["access-control-allow-origin"] == "https://a.example"
+    assert "origin" in headers["vary"]
+
+
+@pytest.mark.parametrize("origin", ["https://b.example", "null", "https://a.example.evil"])
+def test_a_page_of_another_origin_is_not_let_in(serving, origin):
+    edge = Edge(serving, **CORS)
+    _, headers, _ = asyncio.run(edge.ask("GET", "/resource_providers", origin=origin))
+    assert not any(name.startswith("access-control") for name in headers)
+    status, _, _ = asyncio.run(
+        edge.ask("OPTIONS", "/resource_providers", origin=origin, access_control_request_method="GET")
+    )
+    assert status == 405
+
+
+def test_all_origins_may_be_let_in(serving):
+    edge = Edge(serving, cors_allowed_origin=("*",), cors_allow_credentials=False)
+    _, headers, _ = asyncio.run(edge.ask("GET", "/resource_providers", origin="https://any.example"))
+    assert headers["access-control-allow-origin"] == "https://any.example"
+    assert "access-control-allow-credentials" not in headers

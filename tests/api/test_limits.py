@@ -1,0 +1,142 @@
+"""What a client may send, and how long it may take: beyond it a clear answer, and the server goes on."""
+
+import json
+import time
+
+import pytest
+
+from tests.servers import ADMIN, read_all, serve
+
+SETTINGS = """
+body_max_bytes = 2000
+head_max_bytes = 4096
+header_count_max = 20
+uri_max_bytes = 1000
+header_timeout_s = 0.4
+body_timeout_s = 0.4
+keep_alive_s = 1
+connections_max = 20
+"""
+HEAD = b"".join(f"{name}: {value}\r\n".encode() for name, value in ADMIN.items()) + b"host: localhost\r\n"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with serve(settings=SETTINGS, folder=tmp_path_factory.mktemp("limits")) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def lives_on(server):
+    """Whatever a test does, the next good request is answered."""
+    yield
+    assert server.ask("GET", "/resource_providers")[0] == 200
+
+
+def told(answer):
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)["errors"][0]["detail"]
+
+
+def test_a_large_body_is_refused_by_its_announced_length(server):
+    status, _, body = server.ask("POST", "/resource_providers", b"x" * 2001)
+    assert (status, "placement.body_max_bytes" in body["errors"][0]["detail"]) == (413, True)
+
+
+def test_a_large_body_is_refused_while_it_comes_in_pieces(server):
+    start = b"POST /resource_providers HTTP/1.1\r\ntransfer-encoding: chunked\r\ncontent-type: application/json\r\n"
+    status, detail = told(
+        server.raw(start + HEAD + b"\r\n", b"3e8\r\n" + b"x" * 1000 + b"\r\n", b"3e9\r\n" + b"y" * 1001)
+    )
+    assert (status, "placement.body_max_bytes" in detail) == (413, True)
+
+
+def test_after_a_body_that_was_too_large_the_connection_is_still_good(server):
+    big = b"POST /resource_providers HTTP/1.1\r\ncontent-length: 3000\r\n" + HEAD + b"\r\n" + b"x" * 3000
+    good = b"GET / HTTP/1.1\r\nconnection: close\r\nhost: localhost\r\n\r\n"
+    with server.connect() as client:
+        client.sendall(big)
+        time.sleep(0.1)
+        client.sendall(good)
+        answers = read_all(client)
+    assert (answers.count(b"HTTP/1.1 413"), answers.count(b"HTTP/1.1 200")) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status", "limit"),
+    [
+        (b"GET /" + b"a" * 1001 + b" HTTP/1.1\r\n\r\n", 414, "uri_max_bytes"),
+        (b"GET /?" + b"a" * 900_000, 414, "uri_max_bytes"),
+        (b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 21 + b"\r\n", 431, "header_count_max"),
+        (b"GET / HTTP/1.1\r\na: " + b"b" * 5000 + b"\r\n\r\n", 431, "head_max_bytes"),
+        (b"GET / HTTP/1.1\r\na: " + b"b" * 900_000, 431, "head_max_bytes"),
+        (b"GET / HTTP/1.1\r\n" + b"a" * 5000, 431, "head_max_bytes"),
+        (b"GET / HTTP/1.1\r\n", 408, "header_timeout_s"),
+        (b"GET / HT", 408, "header_timeout_s"),
+        (b"POST /resource_providers HTTP/1.1\r\ncontent-length: 9\r\n" + HEAD + b"\r\n{", 408, "body_timeout_s"),
+        (b"POST /resource_providers HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n5\r\n", 408, "body_timeout_s"),
+    ],
+)
+def test_what_is_too_long_or_too_slow_is_told_with_the_name_of_its_limit(server, request_bytes, status, limit):
+    answered, detail = told(server.raw(request_bytes))
+    assert (answered, f"placement.{limit}" in detail) == (status, True)
+
+
+def test_a_head_that_trickles_in_is_not_waited_for(server):
+    with server.connect() as client:
+        for letter in b"GET / HTTP/1.1\r\nhost: x":
+            try:
+                client.sendall(bytes([letter]))
+            except (BrokenPipeError, ConnectionResetError):
+                break
+            time.sleep(0.05)
+        assert told(read_all(client))[0] == 408
+
+
+def test_what_is_no_http_is_told_so(server):
+    assert told(server.raw(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"))[0] == 400
+    assert told(server.raw(b"GET  HTTP/1.1\r\n\r\n"))[0] == 400
+    assert told(server.raw(b"POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxx"))[0] == 400
+    assert told(server.raw(b"POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\n"))[0] == 400
+
+
+def test_a_connection_on_which_nothing_happens_is_closed(server):
+    assert server.raw() == b""
+    assert server.raw(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").startswith(b"HTTP/1.1 200")
+
+
+def test_a_client_that_leaves_in_the_middle_costs_nothing(server):
+    start = b"POST /resource_providers HTTP/1.1\r\ncontent-length: 1000\r\n" + HEAD + b"\r\n{"
+    for _ in range(30):
+        with server.connect() as client:
+            client.sendall(start)
+    server.raw(start, is_shut=True)
+
+
+def test_more_connections_than_the_limit_are_told_so(server):
+    clients = [server.connect() for _ in range(20)]
+    try:
+        status, detail = told(server.raw(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"))
+        assert (status, "placement.connections_max" in detail) == (503, True)
+    finally:
+        for client in clients:
+            client.close()
+
+
+def test_requests_on_one_connection_are_answered_in_order(server):
+    ask = b"GET %s HTTP/1.1\r\nhost: x\r\n\r\n"
+    answers = server.raw(ask % b"/" + ask % b"/nowhere" + b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+    assert [part.split()[0] for part in answers.split(b"HTTP/1.1 ")[1:]] == [b"200", b"401", b"200"]
+
+
+def test_a_body_that_is_announced_is_asked_for(server):
+    start = b"POST /resource_providers HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 2\r\n" + HEAD
+    with server.connect() as client:
+        client.sendall(start + b"content-type: application/json\r\nconnection: close\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 100")
+        client.sendall(b"{}")
+        assert read_all(client).startswith(b"HTTP/1.1 400")
+
+
+def test_no_answer_names_the_program_behind_it(server):
+    assert b"uvicorn" not in server.raw(b"GET / HTTP/1.0\r\n\r\n")

@@ -1,0 +1,236 @@
+"""Every command of osc-placement, run by the real client against a server of its own."""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from roost.api.placement.auth import Token, as_toml
+from tests.openstack_client import HOW_TO_INSTALL, TOKEN, Client, Openstack, python
+from tests.worlds import uuid_named
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(python() is None, reason=HOW_TO_INSTALL)
+
+
+@pytest.fixture(scope="session")
+def client():
+    """Give a process that runs commands."""
+    found = Client()
+    yield found
+    found.stop()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def server(request, tmp_path):
+    """Give the address of a server over an empty database, to which the client is an administrator."""
+    salt = bytes(16)
+    kept = f"{salt.hex()}:{hashlib.sha256(salt + TOKEN.encode()).hexdigest()}"
+    (tmp_path / "tokens.toml").write_text(as_toml(Token(name="openstack", sha256=kept, roles=("admin",))))
+    (tmp_path / "roost.toml").write_text('[placement]\nauth_strategy = "tokens"\ntokens_file = "tokens.toml"\n')
+    url = str(tmp_path / "roost.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    options = ["--config", "roost.toml", "--listen", "127.0.0.1:0", "--database", url]
+    command = [sys.executable, "-m", "roost", "placement", *options]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        try:
+            yield re.search(r"http://\S+", process.stdout.readline())[0]
+        finally:
+            process.terminate()
+
+
+@pytest.fixture
+def openstack(client, server):
+    """Give the command in a version of the API."""
+    return lambda version: Openstack(client, server, version)
+
+
+ONE, TWO, CHILD = map(uuid_named, ("one", "two", "child"))
+RACK, ROW = map(uuid_named, ("rack", "row"))
+CONSUMER = uuid_named("consumer")
+PLAIN = {"reserved": 0, "min_unit": 1, "max_unit": 2147483647, "step_size": 1, "allocation_ratio": 1.0}
+
+
+def test_every_command_works_in_the_newest_version(openstack):
+    newest = openstack("1.39")
+    for chapter in (classes, traits, providers, inventories, labels, allocations, candidates, ends):
+        chapter(newest)
+    assert sorted(newest.ran) == newest.commands()
+    assert len(newest.ran) == 31
+
+
+def classes(openstack):
+    openstack.do("resource class create", "CUSTOM_FISH")
+    assert "already exists: CUSTOM_FISH (HTTP 409)" in openstack.fail("resource class create", "CUSTOM_FISH")
+    openstack.do("resource class set", "CUSTOM_FISH")
+    openstack.do("resource class set", "CUSTOM_BIRD")
+    names = [each["name"] for each in openstack.show("resource class list")]
+    assert names[0] == "VCPU"
+    assert names[-2:] == ["CUSTOM_FISH", "CUSTOM_BIRD"]
+    assert openstack.show("resource class show", "CUSTOM_FISH") == {"name": "CUSTOM_FISH"}
+    openstack.do("resource class delete", "CUSTOM_BIRD")
+    assert openstack.fail("resource class show", "CUSTOM_BIRD") == "No such resource class CUSTOM_BIRD. (HTTP 404)"
+
+
+def traits(openstack):
+    for name in ("CUSTOM_GOLD", "CUSTOM_LEAD"):
+        openstack.do("trait create", name)
+    assert openstack.show("trait list", "--name", "startswith:CUSTOM") == [
+        {"name": "CUSTOM_GOLD"}, {"name": "CUSTOM_LEAD"},
+    ]  # fmt: skip
+    assert openstack.show("trait show", "CUSTOM_GOLD") == {"name": "CUSTOM_GOLD"}
+    openstack.do("trait delete", "CUSTOM_LEAD")
+    assert "No such trait" in openstack.fail("trait show", "CUSTOM_LEAD")
+
+
+def providers(openstack):
+    made = {"uuid": ONE, "name": "one", "generation": 0, "root_provider_uuid": ONE, "parent_provider_uuid": None}
+    assert openstack.show("resource provider create", "one", "--uuid", ONE) == made
+    openstack.show("resource provider create", "two", "--uuid", TWO)
+    child = openstack.show("resource provider create", "child", "--uuid", CHILD, "--parent-provider", ONE)
+    assert (child["root_provider_uuid"], child["parent_provider_uuid"]) == (ONE, ONE)
+    assert "already exists" in openstack.fail("resource provider create", "one")
+    assert openstack.show("resource provider list", "--name", "one") == [made]
+    assert len(openstack.show("resource provider list")) == 3
+    assert {each["name"] for each in openstack.show("resource provider list", "--in-tree", CHILD)} == {"one", "child"}
+    renamed = openstack.show("resource provider set", ONE, "--name", "first")
+    assert renamed["name"] == "first"
+    assert openstack.show("resource provider show", ONE) == made | {"name": "first"}
+    shown = openstack.show("resource provider show", ONE, "--allocations")
+    assert shown["allocations"] == {}
+
+
+def inventories(openstack):
+    def table(rows):
+        return {row.pop("resource_class"): row for row in rows}
+
+    assert table(openstack.show("resource provider inventory set", ONE, "--resource", "VCPU=8",
+                                "--resource", "MEMORY_MB=1024", "--resource", "MEMORY_MB:step_size=128")) == {
+        "VCPU": PLAIN | {"total": 8},
+        "MEMORY_MB": PLAIN | {"total": 1024, "step_size": 128},
+    }  # fmt: skip
+    one_class = openstack.show("resource provider inventory class set", ONE, "VCPU", "--total", 16, "--max_unit", 4)
+    assert one_class == PLAIN | {"total": 16, "max_unit": 4}
+    assert openstack.show("resource provider inventory show", ONE, "VCPU") == one_class | {"used": 0}
+    listed = table(openstack.show("resource provider inventory list", ONE))
+    assert listed["VCPU"] == one_class | {"used": 0}
+    amended = openstack.show(
+        "resource provider inventory set", ONE, "--amend", "--resource", "DISK_GB=10", "--resource", "CUSTOM_FISH=2"
+    )
+    assert len(amended) == 4
+    openstack.do("resource provider inventory delete", ONE, "--resource-class", "DISK_GB")
+    assert "No inventory of class DISK_GB" in openstack.fail("resource provider inventory show", ONE, "DISK_GB")
+    openstack.show("resource provider inventory set", CHILD, "--resource", "VGPU=1")
+    openstack.do("resource provider inventory delete", CHILD)
+    assert openstack.show("resource provider inventory list", CHILD) == []
+
+
+def labels(openstack):
+    generation = openstack.show("resource provider show", ONE)["generation"]
+    joined = openstack.show(
+        "resource provider aggregate set", ONE, "--generation", generation, "--aggregate", RACK, "--aggregate", ROW
+    )
+    assert joined == [{"uuid": RACK}, {"uuid": ROW}]
+    assert "generation" in openstack.fail("resource provider aggregate set", ONE, "--generation", generation)
+    assert openstack.show("resource provider aggregate list", ONE) == joined
+    assert [each["uuid"] for each in openstack.show("resource provider list", "--member-of", RACK)] == [ONE]
+    worn = openstack.show("resource provider trait set", ONE, "--trait", "CUSTOM_GOLD", "--trait", "HW_CPU_X86_AVX")
+    assert worn == [{"name": "CUSTOM_GOLD"}, {"name": "HW_CPU_X86_AVX"}]
+    assert sorted(each["name"] for each in openstack.show("resource provider trait list", ONE)) == [
+        "CUSTOM_GOLD", "HW_CPU_X86_AVX",
+    ]  # fmt: skip
+    assert openstack.show("trait list", "--associated", "--name", "startswith:CUSTOM") == [{"name": "CUSTOM_GOLD"}]
+    assert "in use" in openstack.fail("trait delete", "CUSTOM_GOLD")
+    assert [each["uuid"] for each in openstack.show("resource provider list", "--required", "CUSTOM_GOLD")] == [ONE]
+
+
+def allocations(openstack):
+    openstack.show("resource provider inventory set", TWO, "--resource", "DISK_GB=100")
+    owner = ["--project-id", "acme", "--user-id", "ann", "--consumer-type", "INSTANCE"]
+    on_one, on_two = f"rp={ONE},VCPU=2,MEMORY_MB=256", f"rp={TWO},DISK_GB=10"
+    held = openstack.show(
+        "resource provider allocation set", CONSUMER, "--allocation", on_one, "--allocation", on_two, *owner
+    )
+    assert {row["resource_provider"]: row["resources"] for row in held} == {
+        ONE: {"VCPU": 2, "MEMORY_MB": 256}, TWO: {"DISK_GB": 10},
+    }  # fmt: skip
+    assert {(row["project_id"], row["user_id"], row["consumer_type"]) for row in held} == {("acme", "ann", "INSTANCE")}
+    assert openstack.show("resource provider allocation show", CONSUMER) == held
+    assert openstack.show("resource provider usage show", ONE) == [
+        {"resource_class": "VCPU", "usage": 2},
+        {"resource_class": "MEMORY_MB", "usage": 256},
+        {"resource_class": "CUSTOM_FISH", "usage": 0},
+    ]
+    # From 1.38 on the client shows the types of consumers where the classes were.
+    assert openstack.show("resource usage show", "acme", "--user-id", "ann") == [
+        {"resource_class": "INSTANCE", "usage": {"VCPU": 2, "MEMORY_MB": 256, "DISK_GB": 10, "consumer_count": 1}}
+    ]
+    left = openstack.show("resource provider allocation unset", CONSUMER, "--provider", TWO)
+    assert [row["resource_provider"] for row in left] == [ONE]
+    other = uuid_named("other")
+    assert "VCPU" in openstack.fail(
+        "resource provider allocation set", other, "--allocation", f"rp={ONE},VCPU=5", *owner
+    )
+    assert "It has child resource providers" in openstack.fail("resource provider delete", ONE)
+    openstack.do("resource provider delete", CHILD)
+    assert "has allocations" in openstack.fail("resource provider delete", ONE)
+
+
+def candidates(openstack):
+    found = openstack.show("allocation candidate list", "--resource", "VCPU=1", "--required", "CUSTOM_GOLD")
+    assert [(row["#"], row["allocation"], row["resource provider"]) for row in found] == [(1, "VCPU=1", ONE)]
+    assert openstack.show("allocation candidate list", "--resource", "VCPU=1", "--forbidden", "CUSTOM_GOLD") == []
+    groups = ["--group", 1, "--resource", "VCPU=1", "--group", 2, "--resource", "MEMORY_MB=128"]
+    both = openstack.show("allocation candidate list", *groups, "--group-policy", "none", "--limit", 5)
+    assert {row["resource provider"] for row in both} == {ONE}
+
+
+def ends(openstack):
+    openstack.do("resource provider allocation delete", CONSUMER)
+    assert openstack.show("resource provider allocation show", CONSUMER) == []
+    openstack.do("resource provider trait delete", ONE)
+    assert openstack.show("resource provider trait list", ONE) == []
+    for uuid in (ONE, TWO):
+        openstack.do("resource provider delete", uuid)
+    assert openstack.show("resource provider list") == []
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.8", "1.12", "1.28"])
+def test_what_the_client_asks_in_older_versions(openstack, version):
+    older, minor = openstack(version), int(version[2:])
+    made = older.show("resource provider create", "one", "--uuid", ONE)
+    assert (made["name"], made["generation"], "root_provider_uuid" in made) == ("one", 0, minor >= 14)
+    shown = older.show("resource provider inventory set", ONE, "--resource", "VCPU=8")
+    assert shown == [PLAIN | {"resource_class": "VCPU", "total": 8}]
+    owner = ["--project-id", "acme", "--user-id", "ann"] if minor >= 8 else []
+    held = older.show("resource provider allocation set", CONSUMER, "--allocation", f"rp={ONE},VCPU=2", *owner)
+    assert [(row["resource_provider"], row["resources"]) for row in held] == [(ONE, {"VCPU": 2})]
+    assert ("project_id" in held[0]) == (minor >= 12)
+    assert older.show("resource provider usage show", ONE) == [{"resource_class": "VCPU", "usage": 2}]
+    for command, words, since in (
+        ("resource class set", ["CUSTOM_FISH"], 7),
+        ("trait create", ["CUSTOM_GOLD"], 6),
+    ):
+        if minor >= since:
+            older.do(command, *words)
+        else:
+            assert f"requires at least version 1.{since}" in older.fail(command, *words)
+    if minor >= 1:
+        words = ["--generation", 2] if minor >= 19 else []
+        joined = older.show("resource provider aggregate set", ONE, "--aggregate", RACK, *words)
+        assert joined == [{"uuid": RACK}]
+    if minor >= 9:
+        usage = older.show("resource usage show", "acme")
+        assert usage == [{"resource_class": "VCPU", "usage": 2}]
+    if minor >= 10:
+        found = older.show("allocation candidate list", "--resource", "VCPU=6")
+        assert [row["inventory used/capacity"] for row in found] == ["VCPU=2/8"]
+    older.do("resource provider allocation delete", CONSUMER)
+    older.do("resource provider inventory delete", ONE, "--resource-class", "VCPU")
+    older.do("resource provider delete", ONE)
+    assert older.show("resource provider list") == []

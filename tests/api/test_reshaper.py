@@ -1,0 +1,185 @@
+import threading
+import time
+
+import msgspec
+import pytest
+
+from tests.holding import generation, held, holding, inventories, provider, put, used
+from tests.worlds import digest, uuid_named
+
+HOST, CHILD, FREE, NOT_THERE = map(uuid_named, ("host", "child", "free", "not there"))
+
+
+@pytest.fixture
+def tree(api):
+    """A host with two GPUs in use by one instance, VCPUs by two, and a child that offers nothing yet."""
+    grow(api)
+    return api
+
+
+def grow(api):
+    provider(api, "host", VCPU=8, VGPU=4)
+    provider(api, "child", parent="host")
+    provider(api, "free", VCPU=2)
+    put(api, "server", {"host": {"VCPU": 1, "VGPU": 2}})
+    put(api, "other", {"host": {"VCPU": 1}})
+
+
+def reshape(api, offered, wanted=None, **options):
+    """Let providers by name offer what each one's pair of generation and totals says, and consumers hold."""
+    body = {
+        "inventories": {
+            uuid_named(name): {"resource_provider_generation": known, "inventories": inventories(**totals)}
+            for name, (known, totals) in offered.items()
+        },
+        "allocations": {uuid_named(name): holding(*each) for name, each in (wanted or {}).items()},
+    }
+    return api.post("/reshaper", body, **options)
+
+
+def dump(api):
+    """Give everything that is known, in the columns and in the database."""
+    return api.serving.run(
+        lambda current: (digest(current.state), [msgspec.to_builtins(each) for each in current.store.load().writes])
+    )
+
+
+MOVED = {"host": (3, {"VCPU": 8}), "child": (0, {"VGPU": 4})}
+TO_CHILD = {"server": ({"host": {"VCPU": 1}, "child": {"VGPU": 2}}, 1)}
+
+
+def test_inventory_moves_to_a_child_with_the_allocations_on_it(tree):
+    assert reshape(tree, MOVED, TO_CHILD).status == 204
+    assert (used(tree, "host"), used(tree, "child")) == ({"VCPU": 2}, {"VGPU": 2})
+    assert held(tree, "server")["consumer_generation"] == 2
+    assert held(tree, "other")["consumer_generation"] == 1
+    # Twice for what is offered in between and at the end, once for what is claimed.
+    assert (generation(tree, "host"), generation(tree, "child"), generation(tree, "free")) == (6, 3, 1)
+
+
+def test_generations_rise_twice_where_something_is_offered_and_once_where_nothing_is(tree):
+    assert reshape(tree, {"child": (0, {}), "free": (1, {"VCPU": 2})}).status == 204
+    assert (generation(tree, "child"), generation(tree, "free")) == (1, 3)
+    assert reshape(tree, {"child": (1, {"VGPU": 1})}, {"other": ({}, 1)}).status == 204
+    assert (generation(tree, "child"), generation(tree, "host")) == (3, 4)
+
+
+WRONG = {
+    "stale generation": (
+        {"host": (2, {"VCPU": 8}), "child": (0, {"VGPU": 4})}, TO_CHILD, 409, "placement.concurrent_update",
+        f"resource provider generation conflict for provider {HOST}: actual: 3, given: 2",
+    ),
+    "generation of a consumer": (
+        MOVED, {"server": (TO_CHILD["server"][0], 5), "new": ({"free": {"VCPU": 1}}, None)}, 409,
+        "placement.concurrent_update", "consumer generation conflict - expected 1 but got 5",
+    ),
+    "unknown provider": (
+        {"not there": (0, {}), "host": (9, {})}, {}, 400, "placement.resource_provider.not_found",
+        (
+            f"Resource provider {NOT_THERE} in inventories not found: "
+            f"No resource provider with uuid {NOT_THERE} found"
+        ),
+    ),
+    "unknown provider of an allocation": (
+        {"host": (3, {"CUSTOM_NONE": 1})}, {"server": ({"not there": {"VCPU": 1}}, 1)}, 400,
+        "placement.undefined_code", f"Allocation for resource provider '{NOT_THERE}' that does not exist.",
+    ),
+    "unknown class": (
+        {"host": (3, {"VCPU": 8}), "child": (0, {"CUSTOM_NONE": 4})}, {"server": ({"host": {"VCPU": 99}}, 1)}, 400,
+        "placement.undefined_code", "malformed reshaper data: No such resource class CUSTOM_NONE.",
+    ),
+    "unknown class of an allocation": (
+        MOVED, {"server": ({"host": {"CUSTOM_NONE": 1}}, 1)}, 400, "placement.undefined_code",
+        "malformed reshaper data: No such resource class CUSTOM_NONE.",
+    ),
+    "capacity": (
+        {"host": (3, {"VCPU": 8}), "child": (0, {"VGPU": 1})}, TO_CHILD, 409, "placement.undefined_code",
+        (
+            "Unable to allocate inventory: Unable to create allocation for 'VGPU' on resource provider "
+            f"'{CHILD}'. The requested amount would exceed the capacity."
+        ),
+    ),
+    "inventory in use": (
+        MOVED, {"new": ({"child": {"VGPU": 1}}, None)}, 409, "placement.inventory.inuse",
+        f"update conflict: Inventory for 'VGPU' on resource provider '{HOST}' in use.",
+    ),
+    "inventory in use at the end": (
+        {"host": (3, {}), "free": (1, {"VCPU": 9})}, {"server": ({"free": {"VCPU": 1}}, 1)}, 409,
+        "placement.inventory.inuse", f"update conflict: Inventory for 'VCPU' on resource provider '{HOST}' in use.",
+    ),
+    "reserved": (
+        {"free": (1, {"VCPU": {"total": 2, "reserved": 3}})}, {}, 400, "placement.undefined_code",
+        (
+            f"Unable to update inventory for resource provider {FREE}: Invalid inventory for 'VCPU' on resource "
+            f"provider '{FREE}'. The reserved value is greater than total."
+        ),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_reshape_that_is_refused_changes_nothing_at_all(tree, case):
+    offered, wanted, status, code, text = WRONG[case]
+    before = dump(tree)
+    answer = reshape(tree, offered, wanted)
+    assert (answer.status, answer.code, answer.text) == (status, code, text)
+    assert dump(tree) == before
+
+
+def test_a_refused_reshape_changes_nothing_that_lasts_and_one_that_is_not_does(lasting):
+    with lasting() as api:
+        grow(api)
+        before = dump(api)
+        for offered, wanted, status, _, _ in WRONG.values():
+            assert reshape(api, offered, wanted).status == status
+        assert dump(api) == before
+    with lasting() as api:
+        assert dump(api) == before
+        assert reshape(api, MOVED, TO_CHILD).status == 204
+        after = dump(api)
+    with lasting() as api:
+        assert dump(api)[0] == after[0]
+        assert (generation(api, "host"), used(api, "child")) == (6, {"VGPU": 2})
+
+
+def test_the_reshaper_came_with_version_30(tree):
+    assert reshape(tree, {"child": (0, {})}, version="1.29").status == 404
+    assert reshape(tree, {"child": (0, {})}, version="1.30").status == 204
+    assert reshape(tree, {}).status == 400
+
+
+def test_eight_children_take_over_devices_in_use_while_others_claim_on_the_same_tree(api):
+    provider(api, "host", VCPU=1000, VGPU=16)
+    children = [f"child-{number}" for number in range(8)]
+    for child in children:
+        provider(api, child, parent="host")
+    for number in range(16):
+        put(api, f"server-{number}", {"host": {"VCPU": 1, "VGPU": 1}})
+    stop, statuses = threading.Event(), set()
+
+    def churn(name):
+        while not stop.is_set():
+            statuses.add(put(api, name, {"host": {"VCPU": 2}}).status)
+            statuses.add(api.delete(f"/allocations/{uuid_named(name)}").status)
+            time.sleep(0.002)
+
+    clients = [threading.Thread(target=churn, args=(f"client-{number}",)) for number in range(4)]
+    for client in clients:
+        client.start()
+    wanted = {f"server-{number}": ({"host": {"VCPU": 1}, children[number % 8]: {"VGPU": 1}}, 1) for number in range(16)}
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            offered = {"host": (generation(api, "host"), {"VCPU": 1000})}
+            answer = reshape(api, offered | {child: (0, {"VGPU": 2}) for child in children}, wanted)
+            if answer.status == 204:
+                break
+            assert answer.code == "placement.concurrent_update"  # Somebody claimed in between: look again.
+            assert time.monotonic() < deadline
+    finally:
+        stop.set()
+        for client in clients:
+            client.join()
+    assert statuses == {204}
+    assert used(api, "host") == {"VCPU": 16}
+    assert [used(api, child) for child in children] == [{"VGPU": 2}] * 8

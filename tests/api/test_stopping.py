@@ -1,0 +1,137 @@
+"""How a server begins and ends, and what it refuses to begin with."""
+
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from tests.servers import ADMIN, command, environment, read_all, serve
+
+HEAD = b"".join(f"{name}: {value}\r\n".encode() for name, value in ADMIN.items())
+
+
+def refused(*arguments, folder, settings=""):
+    """Give exit code and sentence of a server that does not start."""
+    (folder / "roost.toml").write_text(f"[placement]\n{settings}\n")
+    ran = subprocess.run(
+        command("placement", "--config", folder / "roost.toml", "--data", folder, *arguments),
+        capture_output=True, text=True, env=environment(), timeout=60, check=False,
+    )  # fmt: skip
+    return ran.returncode, ran.stderr
+
+
+def test_a_stopped_server_ends_well_and_knows_the_same_when_it_comes_back(tmp_path):
+    with serve(folder=tmp_path) as server:
+        assert server.ask("POST", "/resource_providers", {"name": "one"})[0] == 200
+        assert server.stop() == 0
+    assert (tmp_path / "roost.db").exists()
+    with serve(folder=tmp_path) as server:
+        shown = server.ask("GET", "/resource_providers")[2]
+        assert [each["name"] for each in shown["resource_providers"]] == ["one"]
+        assert server.stop(signal.SIGINT) == 0
+
+
+def test_a_request_in_flight_is_answered_before_the_end(tmp_path):
+    body = b'{"name": "late"}'
+    with serve(folder=tmp_path) as server, server.connect() as client:
+        client.sendall(b"POST /resource_providers HTTP/1.1\r\ncontent-type: application/json\r\nhost: x\r\n" + HEAD)
+        client.sendall(b"content-length: %d\r\n\r\n" % len(body))
+        server.ask("GET", "/")  # The other connection's request has been read by now.
+        server.tell_to_stop()
+        client.sendall(body)
+        assert read_all(client).startswith(b"HTTP/1.1 200")
+        assert server.process.wait(timeout=30) == 0
+
+
+def test_what_takes_longer_than_allowed_does_not_hold_up_the_end(tmp_path):
+    with serve(settings="stop_timeout_s = 1", folder=tmp_path) as server, server.connect() as client:
+        client.sendall(b"POST /resource_providers HTTP/1.1\r\ncontent-length: 5\r\n" + HEAD + b"\r\n")
+        server.ask("GET", "/")
+        assert server.stop() == 0
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path):
+    with serve(folder=tmp_path) as server, server.connect() as client:
+        client.sendall(b"POST /resource_providers HTTP/1.1\r\ncontent-length: 5\r\n" + HEAD + b"\r\n")
+        server.ask("GET", "/")
+        server.tell_to_stop()
+        assert server.stop(signal.SIGTERM) == 128 + signal.SIGTERM
+
+
+def test_below_a_prefix_links_and_locations_carry_it(tmp_path):
+    with serve("--prefix", "/placement", folder=tmp_path) as server:
+        status, headers, body = server.ask("POST", "/placement/resource_providers", {"name": "one"})
+        assert status == 200
+        where = f"/placement/resource_providers/{body['uuid']}"
+        assert headers["location"] == f"http://127.0.0.1:{server.port}{where}"
+        assert body["links"][0]["href"] == where
+        assert server.ask("GET", "/placement", headers={})[2]["versions"][0]["max_version"] == "1.39"
+        assert server.ask("GET", "/resource_providers")[0] == 404
+        assert server.ask("GET", "/placementx")[0] == 404
+
+
+def test_health_and_metrics_have_a_port_of_their_own(tmp_path):
+    with serve("--metrics-listen", "127.0.0.1:0", folder=tmp_path) as server:
+        server.ask("POST", "/resource_providers", {"name": "one"})
+        assert server.watch("/healthz") == (200, "ok\n")
+        assert server.watch("/")[0] == 404
+        assert server.ask("POST", "/metrics", b"", headers={}, port=server.metrics_port)[0] == 405
+        status, text = server.watch("/metrics")
+        assert status == 200
+        assert 'roost_requests_total{method="POST",route="/resource_providers",status="200"} 1.0' in text
+        assert server.ask("GET", "/metrics")[0] == 404
+
+
+def test_every_request_may_be_logged_without_its_secrets(tmp_path):
+    with serve(settings="log_requests = true", folder=tmp_path) as server:
+        headers = {"x-auth-token": "s3cret:p", "x-roles": "admin"}
+        _, answered, _ = server.ask("GET", "/resource_providers?name=hidden", headers=headers)
+        server.stop()
+    line = next(line for line in server.errors if "request" in line)
+    assert answered["x-openstack-request-id"] in line
+    assert '"status":200' in line
+    assert "hidden" not in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "exit_code", "sentence"),
+    [
+        (["--listen", "0.0.0.0:0"], "", 3, "noauth2 believes everybody"),
+        (["--listen", "here"], "", 3, "placement.listen: must be HOST:PORT, got 'here'"),
+        (["--listen", "localhost:70000"], "", 3, "must be HOST:PORT"),
+        (["--workers", "2"], "", 3, "must be 1 on SQLite"),
+        (["--workers", "0"], "", 3, "placement.workers: must be 1 or more, got 0"),
+        (["--prefix", "x/"], "", 3, "placement.prefix: must begin with /"),
+        ([], 'auth_strategy = "tokens"', 3, "placement.tokens_file: must name"),
+        ([], 'auth_strategy = "keystone"', 3, "placement.keystone_file: must name"),
+        ([], 'auth_strategy = "none"', 3, "auth_strategy: must be noauth2 or tokens or keystone"),
+        ([], 'policy_file = "nowhere.yaml"', 3, "nowhere.yaml: cannot be read"),
+        (["--database", "mysql://u:secret@h/d"], "", 3, "is neither a path nor a URL of postgresql or sqlite"),
+        (["--database", "postgresql:///d?host=/nowhere"], "", 7, "PostgreSQL"),
+        (["--database", "/dev/null/all.db"], "", 7, "all.db"),
+    ],
+)
+def test_what_cannot_be_served_is_said_in_a_sentence(tmp_path, arguments, settings, exit_code, sentence):
+    # The last of repeated options counts.
+    found, said = refused("--listen", "127.0.0.1:0", *arguments, folder=tmp_path, settings=settings)
+    assert (found, said.count("\n")) == (exit_code, 1), said
+    assert sentence in said
+    assert "secret" not in said
+
+
+def test_a_port_that_is_taken_is_told(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, said = refused("--listen", f"127.0.0.1:{taken.getsockname()[1]}", folder=tmp_path)
+    assert (code, "cannot listen on" in said) == (1, True)
+
+
+def test_everybody_is_believed_elsewhere_where_that_is_asked_for(tmp_path):
+    with serve("--allow-insecure-listen", listen="0.0.0.0:0", folder=tmp_path) as server:
+        assert server.ask("GET", "/resource_providers")[0] == 200
+
+
+def test_a_database_that_is_served_is_not_served_again(tmp_path):
+    with serve(folder=tmp_path):
+        code, said = refused("--listen", "127.0.0.1:0", folder=tmp_path)
+    assert (code, "served by another process" in said) == (7, True)

@@ -1,0 +1,97 @@
+"""Servers of the Placement API as processes of their own, sharing one PostgreSQL."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+HEADERS = {
+    "x-auth-token": "admin", "x-roles": "admin,service", "openstack-api-version": "placement 1.39",
+    "content-type": "application/json",
+}  # fmt: skip
+TIMEOUT_S = 30
+ROOT = Path(__file__).parents[2]
+
+
+class Server:
+    """One process."""
+
+    def __init__(self, database: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "roost", "placement", "--listen", "127.0.0.1:0", "--database", database],
+            stdout=subprocess.PIPE, text=True, cwd=ROOT,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        )  # fmt: skip
+
+    def ready(self) -> str:
+        """Wait until it listens; return its host and port."""
+        assert self._process.stdout is not None
+        said = self._process.stdout.readline()
+        assert "http://" in said, said
+        return said.partition("http://")[2].strip()
+
+    def kill(self) -> None:
+        """Let it die at once."""
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        """Let it finish."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+class Client:
+    """Requests to one of several servers; of each answer the status and the decoded body."""
+
+    def __init__(self, addresses: Sequence[str]) -> None:
+        self._links = [http.client.HTTPConnection(address, timeout=TIMEOUT_S) for address in addresses]
+
+    def ask(
+        self, method: str, path: str, body: object = None, *, server: int = 0, version: str = "1.39"
+    ) -> tuple[int, Any]:  # fmt: skip
+        """Send one request.
+
+        Raises:
+            OSError: the server is gone, and it is not known whether it heard.
+            HTTPException: the same.
+        """
+        link = self._links[server]
+        headers = HEADERS | {"openstack-api-version": f"placement {version}"}
+        try:
+            link.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = link.getresponse()
+            said = answer.read()
+        except (OSError, http.client.HTTPException):
+            link.close()
+            raise
+        return answer.status, json.loads(said) if said else None
+
+    def close(self) -> None:
+        """Hang up."""
+        for link in self._links:
+            link.close()
+
+
+@contextmanager
+def servers(database: str, count: int) -> Iterator[tuple[list[Server], list[str]]]:
+    """Start so many, and stop those that are left; give them and their addresses."""
+    started: list[Server] = []
+    try:
+        started += [Server(database) for _ in range(count)]
+        yield started, [server.ready() for server in started]
+    finally:
+        for server in started:
+            server.stop()

@@ -1,0 +1,84 @@
+"""A small Keystone: it gives the service a token, and says what it knows of the tokens of others."""
+
+import json
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+SERVICE_PASSWORD = "pw"
+PROJECT = {"id": "p1", "name": "shop", "domain": {"id": "default", "name": "Default"}}
+FUTURE, PAST = "2099-01-01T00:00:00.000000Z", "2001-01-01T00:00:00.000000Z"
+# Token -> roles, scope, and when it ends.
+TOKENS = {
+    "service-token": (["service"], {"project": PROJECT}, FUTURE),
+    "admin-token": (["Admin"], {"project": PROJECT}, FUTURE),
+    "reader-token": (["reader"], {"project": PROJECT}, FUTURE),
+    "system-token": (["admin"], {"system": {"all": True}}, FUTURE),
+    "old-token": (["admin"], {"project": PROJECT}, PAST),
+}
+
+
+def told(token):
+    """Give what Keystone says of a token."""
+    roles, scope, ends = TOKENS[token]
+    return {
+        "methods": ["password"], "expires_at": ends, "issued_at": PAST, "audit_ids": ["x"],
+        "user": {"id": f"user-of-{token}", "name": token, "domain": PROJECT["domain"]},
+        "roles": [{"id": role, "name": role} for role in roles], **scope,
+    }  # fmt: skip
+
+
+class Keystone(BaseHTTPRequestHandler):
+    """Version 3 of the identity API, as much of it as validating tokens needs."""
+
+    asked = 0  # how often somebody's token was asked about
+
+    def do_GET(self):
+        """Say what is known of a token, where that is, and how often it was asked."""
+        if self.path.rstrip("/").endswith("/count"):
+            self._answer(200, {"asked": Keystone.asked})
+        elif "/auth/tokens" in self.path:
+            Keystone.asked += 1
+            token = self.headers.get("X-Subject-Token")
+            known = token in TOKENS
+            self._answer(200 if known else 404, {"token": told(token)} if known else {"error": {"code": 404}})
+        else:
+            here = f"http://{self.headers['Host']}/v3/"
+            version = {"id": "v3.14", "status": "stable", "links": [{"rel": "self", "href": here}]}
+            is_one = self.path.startswith("/v3")
+            self._answer(
+                200 if is_one else 300, {"version": version} if is_one else {"versions": {"values": [version]}}
+            )
+
+    def do_POST(self):
+        """Let the service in that knows its password."""
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        given = asked["auth"]["identity"]["password"]["user"]["password"]
+        if given != SERVICE_PASSWORD:
+            self._answer(401, {"error": {"code": 401, "message": "no"}})
+            return
+        endpoint = {"interface": "internal", "region": "r", "url": f"http://{self.headers['Host']}/v3", "id": "e"}
+        catalog = [{"type": "identity", "name": "keystone", "id": "k", "endpoints": [endpoint]}]
+        self._answer(
+            201, {"token": {**told("service-token"), "catalog": catalog}}, {"X-Subject-Token": "service-token"}
+        )
+
+    def _answer(self, status, body, headers=None):
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(data)),
+            **(headers or {}),
+        }.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_arguments):
+        """Say nothing."""
+
+
+if __name__ == "__main__":
+    server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 0), Keystone)
+    print(server.server_address[1], flush=True)
+    server.serve_forever()

@@ -1,0 +1,22 @@
+from hypothesis import given
+
+from roost.api.placement.policy import Policy
+from roost.api.placement.request import Identity
+from tests.reference.policies import meaning, sentences, text
+
+BOB = Identity(user_id="bob", project_id="shop", roles=frozenset({"admin"}))
+TARGET = {"project_id": "shop"}
+
+
+@given(sentences())
+def test_a_rule_means_what_its_sentence_says(sentence):
+    policy = Policy({"placement:traits:list": text(sentence), "yes": "@", "no": "!"}, origin="f")
+    assert policy.allows("placement:traits:list", BOB, TARGET) == meaning(sentence)
+
+
+@given(sentences())
+def test_blanks_and_superfluous_brackets_change_nothing(sentence):
+    spaced = f"  (  {text(sentence).replace(' ', '   ').replace('(', ' ( ').replace('%  ( ', '%(')} ) "
+    spaced = spaced.replace("% ( ", "%(")
+    policy = Policy({"placement:traits:list": spaced, "yes": "@", "no": "!"}, origin="f")
+    assert policy.allows("placement:traits:list", BOB, TARGET) == meaning(sentence)

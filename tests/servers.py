@@ -1,0 +1,137 @@
+"""A real server of the Placement API, in a process of its own, and ways to speak to it byte by byte."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ADMIN = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
+_START_S = 60
+
+
+class Served:
+    """A server that runs: where it is, and what it said."""
+
+    def __init__(self, process: subprocess.Popen, port: int, metrics_port: int | None, errors: list[str]) -> None:
+        self.process, self.port, self.metrics_port, self.errors = process, port, metrics_port, errors
+
+    def ask(self, method, path, body=None, *, headers=None, port=None):
+        """Send one request on a connection of its own; give status, headers and body, JSON decoded."""
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=30)
+        try:
+            data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+            sent = dict(ADMIN if headers is None else headers)
+            if data is not None:
+                sent.setdefault("content-type", "application/json")
+            connection.request(method, path, body=data, headers=sent)
+            answer = connection.getresponse()
+            text = answer.read()
+            found = {name.lower(): value for name, value in answer.getheaders()}
+        finally:
+            connection.close()
+        is_json = found.get("content-type", "").startswith("application/json")
+        return answer.status, found, json.loads(text) if is_json and text else text
+
+    def watch(self, path):
+        """Ask the other port."""
+        status, _, body = self.ask("GET", path, headers={}, port=self.metrics_port)
+        return status, body.decode()
+
+    def raw(self, *parts, timeout_s=30, is_shut=False):
+        """Send bytes as they are, and give all that comes until the server closes."""
+        with self.connect(timeout_s=timeout_s) as client:
+            try:
+                for part in parts:
+                    client.sendall(part)
+                if is_shut:
+                    client.shutdown(socket.SHUT_WR)
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            return read_all(client)
+
+    def connect(self, *, timeout_s=30):
+        """Open a connection."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=timeout_s)
+
+    def tell_to_stop(self):
+        """Tell it to stop, and wait until it lets nobody in any more."""
+        self.process.send_signal(signal.SIGTERM)
+        while True:
+            try:
+                self.connect(timeout_s=5).close()
+            except ConnectionRefusedError:
+                return
+            except ConnectionResetError:  # It was let in, and thrown out again.
+                continue
+
+    def stop(self, number=signal.SIGTERM):
+        """Tell it to stop; give its exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout=60)
+
+    @property
+    def said(self):
+        """All it said on standard error, so far."""
+        return "".join(self.errors)
+
+
+def read_all(client):
+    """Read until the other side closes."""
+    found = b""
+    try:
+        while part := client.recv(65536):
+            found += part
+    except ConnectionResetError:
+        pass
+    return found
+
+
+def command(*arguments):
+    """Give the words that run the command from the sources."""
+    return [sys.executable, "-m", "roost", *map(str, arguments)]
+
+
+def environment(**more):
+    """Give the environment to run it in."""
+    return {**os.environ, "PYTHONPATH": str(ROOT / "src"), **more}
+
+
+@contextmanager
+def serve(*arguments, settings="", folder, listen="127.0.0.1:0"):
+    """Run ``roost placement``; ``settings`` are the lines of section placement."""
+    config = Path(folder) / "roost.toml"
+    config.write_text(f"[placement]\n{settings}\n", encoding="utf-8")
+    process = subprocess.Popen(
+        command("placement", "--listen", listen, "--config", config, "--data", folder, *arguments),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), cwd=folder,
+    )  # fmt: skip
+    errors: list[str] = []
+    reader = threading.Thread(target=lambda: errors.extend(process.stderr), daemon=True)
+    reader.start()
+    watchdog = threading.Timer(_START_S, process.kill)
+    watchdog.start()
+    try:
+        first = process.stdout.readline()
+        found = re.match(r"listening on http://[\w.]+:(\d+)", first)
+        assert found, (first, process.wait(timeout=10), errors)
+        metrics_port = None
+        if "--metrics-listen" in arguments:
+            metrics_port = int(re.search(r":(\d+)/metrics", process.stdout.readline())[1])
+        watchdog.cancel()
+        yield Served(process, int(found[1]), metrics_port, errors)
+    finally:
+        watchdog.cancel()
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        reader.join()
+        process.stdout.close()
+        process.stderr.close()

@@ -1,0 +1,33 @@
+import pytest
+
+from roost.api.accept import acceptable
+
+PAGE, DATA = "text/html", "application/json"
+
+
+@pytest.mark.parametrize(
+    ("header", "liked"),
+    [
+        (None, [PAGE, DATA]),
+        ("", [PAGE, DATA]),
+        ("*/*", [PAGE, DATA]),
+        ("application/json, text/html", [PAGE, DATA]),
+        ("text/html;q=0.5, application/json;q=0.9", [DATA, PAGE]),
+        ("text/*", [PAGE]),
+        ("TEXT/HTML", [PAGE]),
+        ("application/json ; q=1", [DATA]),
+        ("application/json;q=0, */*", [PAGE]),
+        ("text/html;q=0", []),
+        ("text/html; level=1", []),
+        ("image/png", []),
+        (",", []),
+        ('text/html;a="x,y";q=0.2, application/*;q=0.3;ext=1', [DATA]),
+    ],
+)
+def test_a_client_takes_what_its_header_says(header, liked):
+    assert acceptable(header, [PAGE, DATA]) == liked
+
+
+@pytest.mark.parametrize("header", ["bogus", "*", "a/b/c", "text/html,;", ";q=1", "text/html bogus", "text/html;q=2"])
+def test_a_header_without_sense_takes_everything(header):
+    assert acceptable(header, [PAGE, DATA]) == [PAGE, DATA]

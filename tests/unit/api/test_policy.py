@@ -1,0 +1,139 @@
+import json
+
+import pytest
+
+from roost.api.placement.policy import Policy, read_policy
+from roost.api.placement.request import Identity
+from roost.api.placement.routes import table
+from roost.errors import BadSettings
+
+RESHAPE, USAGES, LIST = "placement:reshaper:reshape", "placement:usages", "placement:resource_providers:list"
+
+
+def somebody(*roles, project="p", is_system_scoped=False):
+    return Identity(user_id="u", project_id=project, roles=frozenset(roles), is_system_scoped=is_system_scoped)
+
+
+def may(policy, name, *roles, project="p", of="p"):
+    return policy.allows(name, somebody(*roles, project=project), {"project_id": of})
+
+
+def test_administrators_and_services_may_all_but_reshape_which_is_for_services():
+    policy = Policy()
+    names = [each.name for each in policy.table if each.name.startswith("placement:")]
+    assert len(names) == 33
+    for name in names:
+        assert may(policy, name, "service")
+        assert may(policy, name, "admin") == (name != RESHAPE)
+        assert may(policy, name, "reader") == (name == USAGES)
+        assert not may(policy, name)
+
+
+def test_by_the_legacy_defaults_administrators_may_reshape_too():
+    policy = Policy(is_legacy=True)
+    assert may(policy, RESHAPE, "admin")
+    assert may(policy, RESHAPE, "service")
+    assert not may(policy, RESHAPE, "reader")
+    assert may(policy, USAGES, "admin", of="another")
+
+
+def test_a_reader_reads_the_usages_of_the_own_project_only():
+    assert may(Policy(), USAGES, "reader", project="p", of="p")
+    assert not may(Policy(), USAGES, "reader", project="p", of="q")
+    assert not may(Policy(), USAGES, project="p", of="p")
+
+
+def test_a_token_for_the_whole_system_is_refused_whatever_its_roles():
+    assert not Policy().allows(LIST, somebody("admin", "service", is_system_scoped=True), {})
+
+
+def test_every_policy_of_a_route_has_a_rule():
+    known = {each.name for each in Policy().table}
+    assert {route.policy for methods in table().values() for route in methods.values()} - {None} <= known
+
+
+@pytest.mark.parametrize(
+    ("form", "content"),
+    [
+        ("yaml", '# all may list\n"placement:resource_providers:list": "@"\n"admin_api": "role:root"\n'),
+        ("json", json.dumps({LIST: "@", "admin_api": "role:root"})),
+    ],
+)
+def test_a_file_says_what_is_not_as_by_default(tmp_path, form, content):
+    path = tmp_path / f"policy.{form}"
+    path.write_text(content)
+    policy = read_policy(path)
+    assert may(policy, LIST)
+    assert may(policy, USAGES, "root")
+    assert not may(policy, USAGES, "admin")
+    sources = {each.name: each.source for each in policy.table}
+    assert (sources[LIST], sources["admin_api"], sources[USAGES]) == (str(path), str(path), "default")
+    assert policy.warnings == ()
+
+
+def test_what_a_file_says_of_legacy_rules_goes_before_them(tmp_path):
+    (tmp_path / "p.yaml").write_text("service_api: role:service")
+    policy = read_policy(tmp_path / "p.yaml", is_legacy=True)
+    assert not may(policy, RESHAPE, "admin")
+
+
+def test_an_empty_file_changes_nothing(tmp_path):
+    (tmp_path / "p.yaml").write_text("# nothing yet\n")
+    assert read_policy(tmp_path / "p.yaml").table == Policy().table
+
+
+def test_names_without_effect_are_warned_of():
+    policy = Policy(
+        {"system_admin_api": "role:admin", "placement:x": "@", "helper": "@", LIST: "rule:helper"}, origin="f"
+    )
+    assert len(policy.warnings) == 2
+    assert "system_admin_api is deprecated" in policy.warnings[0]
+    assert "placement:x is no policy of this API" in policy.warnings[1]
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        ("role", "'role' is no check"),
+        ("admin_api", "'admin_api' is no check"),
+        ("role:a role:b", "'role:b' stands where 'and', 'or' or the end is due"),
+        ("role:a and", "it ends where a check is due"),
+        ("or role:a", "'or' stands where a check is due"),
+        ("(role:a", "a bracket is not closed"),
+        ("role:a)", "')' stands where"),
+        ("not", "it ends where a check is due"),
+        ("http://x/y", "asks another server"),
+        ("rule:absent", "refers to 'absent', which is not there"),
+        (f"rule:{LIST}", "refers to itself"),
+        ("colour:red", "'colour' is no kind of check"),
+        ("(" * 5000 + "@" + ")" * 5000, "nested deeper than 100"),
+    ],
+)
+def test_a_rule_that_cannot_be_understood_is_refused(rule, problem):
+    with pytest.raises(BadSettings, match="f: placement:resource_providers:list") as caught:
+        Policy({LIST: rule}, origin="f")
+    assert problem in str(caught.value)
+
+
+def test_a_long_chain_of_rules_is_refused():
+    chain = {f"r{number}": f"rule:r{number + 1}" for number in range(2000)} | {"r2000": "@"}
+    with pytest.raises(BadSettings, match="refer to each other"):
+        Policy(chain, origin="f")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"a: [", "is neither YAML nor JSON"),
+        (b"- a", "must hold rules by name"),
+        (b"placement:usages:", "the rule must be a text, got None"),
+        (b"placement:usages: [[role:a]]", "the rule must be a text"),
+        (b"\xff\xfe\x00", "is neither YAML nor JSON"),
+        (b"a: !!python/object/apply:os.system [ls]", "is neither YAML nor JSON"),
+    ],
+)
+def test_a_file_that_cannot_be_understood_is_refused(tmp_path, content, problem):
+    (tmp_path / "p.yaml").write_bytes(content)
+    with pytest.raises(BadSettings) as caught:
+        read_policy(tmp_path / "p.yaml")
+    assert problem in str(caught.value)

@@ -1,0 +1,67 @@
+import pytest
+
+from roost.api.schema import Schema, decode
+from roost.errors import BadRequest
+
+AMOUNT = Schema(
+    {
+        "type": "object",
+        "properties": {"total": {"type": "integer", "minimum": 1}, "id": {"type": "string", "format": "uuid"}},
+        "additionalProperties": False,
+    }
+)
+ANYTHING = Schema({})
+UUID = "c0ffee00-0000-4000-8000-000000000001"
+
+
+def problem(body, schema=AMOUNT):
+    with pytest.raises(BadRequest) as caught:
+        decode(body, schema)
+    return str(caught.value)
+
+
+def test_what_the_schema_asks_is_returned():
+    assert decode(b'{"total": 1.0, "total": 3}', AMOUNT) == {"total": 3}
+    assert decode(b"123456789012345678901234567890", ANYTHING) == 123456789012345678901234567890
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"", "Malformed JSON: Expecting value: line 1 column 1 (char 0)"),
+        (b"\xff", "Malformed JSON: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+        (b"\xef\xbb\xbf{}", "Malformed JSON: Unexpected UTF-8 BOM (decode using utf-8-sig): line 1 column 1 (char 0)"),
+        (b"[" * 100_000, "Malformed JSON: it is nested too deeply"),
+    ],
+)
+def test_what_is_no_json_is_told_so(body, text):
+    assert problem(body) == text
+
+
+@pytest.mark.parametrize(("body", "shown"), [(b"NaN", "nan"), (b"1e400", "inf"), (b'"1"', "'1'"), (b"true", "True")])
+def test_what_the_schema_refuses_is_shown_as_the_library_shows_it(body, shown):
+    assert problem(b'{"total": ' + body + b"}").startswith(
+        f"JSON does not validate: {shown} is not of type 'integer'\n\nFailed validating 'type' in schema['properties']"
+    )
+
+
+@pytest.mark.parametrize("text", [r"\u0000", r"\ud800", r"a\udc00b"])
+@pytest.mark.parametrize("form", ['"%s"', '[1, {"a": "%s"}]', '{"%s": 1}'])
+def test_text_that_no_database_keeps_is_refused_wherever_it_stands(form, text):
+    body = (form % text).encode()
+    assert problem(body, ANYTHING) == "JSON does not validate: a text holds a NUL or half of a surrogate pair"
+
+
+@pytest.mark.parametrize("text", [UUID, UUID.upper(), UUID.replace("-", ""), f"{{{UUID}}}", f"urn:uuid:{UUID}"])
+def test_a_body_may_spell_a_uuid_in_every_way(text):
+    assert AMOUNT.problem({"id": text}) is None
+
+
+@pytest.mark.parametrize("text", ["", "x", UUID[:-1], f" {UUID}", UUID.replace("c0ffee", "_0ffee"), f"{UUID}\n"])
+def test_what_is_no_uuid_is_none_in_a_body(text):
+    assert str(AMOUNT.problem({"id": text})).startswith(f"{text!r} is not a 'uuid'")
+
+
+def test_a_query_string_must_write_the_dashes_of_a_uuid():
+    assert AMOUNT.query_problem({"id": UUID}) is None
+    assert str(AMOUNT.query_problem({"id": UUID.replace("-", "")})).endswith(f"'{UUID.replace('-', '')}'")

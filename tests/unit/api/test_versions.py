@@ -1,0 +1,43 @@
+import pytest
+
+from roost.api.placement.versions import NEWEST, OLDEST, InvalidVersion, UnknownVersion, Version, asked
+
+
+@pytest.mark.parametrize(
+    ("header", "version"),
+    [
+        (None, OLDEST),
+        ("", OLDEST),
+        ("placement", OLDEST),
+        ("compute 2.1", OLDEST),
+        ("placement 1.10", Version(1, 10)),
+        ("PLACEMENT\t1.2 ", Version(1, 2)),
+        ("placement 1.3,compute 2.1, placement 1.5", Version(1, 5)),
+        ("placement 1.3,", Version(1, 3)),
+        ("placement latest", NEWEST),
+    ],
+)
+def test_the_last_version_asked_of_placement_counts(header, version):
+    assert asked(header) == version
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("1.2.3", "invalid literal for int() with base 10: '2.3'"),
+        ("pony.horse", "invalid literal for int() with base 10: 'pony'"),
+        ("1", "Version.__new__() missing 1 required positional argument: 'minor'"),
+        ("1.", "invalid literal for int() with base 10: ''"),
+        ("Latest", "invalid literal for int() with base 10: 'Latest'"),
+    ],
+)
+def test_what_is_no_version_is_told_with_the_reason(text, reason):
+    with pytest.raises(InvalidVersion) as caught:
+        asked(f"placement {text}")
+    assert str(caught.value) == f"{text}; {reason}"
+
+
+@pytest.mark.parametrize("text", ["1.40", "0.9", "2.0", "1.-1", "1.99999999999999999999"])
+def test_a_version_that_there_is_not_is_told_as_it_was_asked(text):
+    with pytest.raises(UnknownVersion, match=text):
+        asked(f"placement {text}")
