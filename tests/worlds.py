@@ -1,6 +1,5 @@
 """A whole Roost over a store in memory, with time and chance in the test's hands."""
 
-import uuid
 from collections.abc import Mapping, Sequence
 
 from roost.app import Roost
@@ -17,6 +16,7 @@ from roost.model.settings import Store as StoreSettings
 from roost.ports import Store
 from roost.simulator.chance import SeededRandom
 from roost.store.memory import MemoryStore
+from tests.identities import uuid_named
 
 
 class FixedClock:
@@ -32,11 +32,6 @@ class FixedClock:
     def elapsed_s(self) -> float:
         """Return the same."""
         return self.time_s
-
-
-def uuid_named(name: str) -> str:
-    """Give the same uuid for the same name."""
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, name))
 
 
 def settings_of(

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 HEADERS = {
@@ -15,6 +16,7 @@ HEADERS = {
     "content-type": "application/json",
 }  # fmt: skip
 TIMEOUT_S = 30
+ROOT = Path(__file__).parents[2]
 
 
 class Server:
@@ -23,7 +25,8 @@ class Server:
     def __init__(self, database: str) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "roost", "placement", "--listen", "127.0.0.1:0", "--database", database],
-            stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            stdout=subprocess.PIPE, text=True, cwd=ROOT,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
         )  # fmt: skip
 
     def ready(self) -> str:

@@ -108,7 +108,7 @@ def _settle_in(
     state: State, consumer: journal.ConsumerRow, *, takes: list[tuple[int, int]], instance: journal.InstanceRow | None
 ) -> None:
     _use(state, takes, 1)
-    holder = Holder(consumer, takes, instance)
+    holder = Holder(consumer, takes, instance, touched_s=state.now_s)
     state.holders[consumer.uuid] = holder
     state.holders_by_id[consumer.id] = holder
     if state.directory is not None:

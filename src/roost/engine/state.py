@@ -20,9 +20,11 @@ from roost.model.names import SHARING_TRAIT
 class Holder:
     """A consumer and what it holds. Never changed after it is made; a change makes a new one."""
 
-    __slots__ = ("generation", "id", "instance", "project_id", "takes", "type_id", "user_id", "uuid")
+    __slots__ = ("generation", "id", "instance", "project_id", "takes", "touched_s", "type_id", "user_id", "uuid")
 
-    def __init__(self, consumer: ConsumerRow, takes: list[tuple[int, int]], instance: InstanceRow | None) -> None:
+    def __init__(
+        self, consumer: ConsumerRow, takes: list[tuple[int, int]], instance: InstanceRow | None, *, touched_s: float
+    ) -> None:  # fmt: skip
         self.id = consumer.id
         self.uuid = consumer.uuid
         self.generation = consumer.generation
@@ -31,6 +33,7 @@ class Holder:
         self.type_id = consumer.type_id
         self.takes = takes  # inventory id, amount
         self.instance = instance
+        self.touched_s = touched_s  # when it was written, or read from the database; seconds since the epoch
 
 
 class Group:

@@ -10,7 +10,6 @@ from roost.api.placement.allocation_schemas import of_many, of_one
 from roost.api.placement.options import Options
 from roost.api.placement.request import Request, Response, answer
 from roost.api.problems import Problem
-from roost.engine.state import Holder, State
 from roost.errors import BadRequest, NotFound
 from roost.model.journal import CLASS_BITS
 from roost.model.names import is_text, uuid_bytes, uuid_text
@@ -44,7 +43,7 @@ def show(request: Request, current: Current) -> Response:
         value["consumer_generation"] = holder.generation
     if request.wants(versions.CONSUMER_TYPES):
         value["consumer_type"] = claims.type_name(state, holder)
-    return answer(request, value, changed_s=_changed_s(state, holder))
+    return answer(request, value, changed_s=holder.touched_s)
 
 
 def list_of_provider(request: Request, current: Current) -> Response:
@@ -68,7 +67,7 @@ def list_of_provider(request: Request, current: Current) -> Response:
         if request.wants(versions.CONSUMER_GENERATIONS):
             of_consumer["consumer_generation"] = holder.generation
         shown[uuid_text(holder.uuid)] = of_consumer
-        changed_s = max(changed_s, _changed_s(state, holder))
+        changed_s = max(changed_s, holder.touched_s)
     value = {"allocations": shown, "resource_provider_generation": state.providers.generation.each[row]}
     return answer(request, value, changed_s=changed_s or state.now_s)
 
@@ -147,9 +146,3 @@ def _wish(uuid: bytes, described: Mapping[str, Any], options: Options) -> Wish:
 
 def _malformed(uuid: str) -> BadRequest:
     return BadRequest(f"Malformed consumer_uuid: {uuid}")
-
-
-def _changed_s(state: State, holder: Holder) -> float:
-    providers = state.providers
-    rows = (providers.row_of_id[inventory_id >> CLASS_BITS] for inventory_id, _ in holder.takes)
-    return max((providers.touched_s.each[row] for row in rows), default=state.now_s)
