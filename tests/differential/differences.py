@@ -106,7 +106,7 @@ def _newline_in_path(exchange: Exchange) -> bool:
     return path.endswith("%0A") and exchange.reference.status < 300 and exchange.subject.status in {400, 404}
 
 
-def _aggregate_spelling(exchange: Exchange) -> bool:
+def _aggregate_shown(exchange: Exchange) -> bool:
     if not all(each.place.startswith("body.aggregates") for each in exchange.found):
         return False
     reference, subject = (each.document["aggregates"] for each in (exchange.reference, exchange.subject))
@@ -181,9 +181,9 @@ RULES = (
         _newline_in_path,
     ),
     Rule(
-        "aggregate_spelling",
+        "aggregate_shown",
         "An aggregate is its uuid, shown in small letters with dashes; in the reference each spelling is one.",
-        _aggregate_spelling,
+        _aggregate_shown,
     ),
     Rule(
         "database_text",
