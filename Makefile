@@ -19,10 +19,10 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check tidy format reference differential openstack soak bench golden lock clean
+.PHONY: help demo test check tidy format reference differential openstack soak bench bench-peers golden lock clean
 
 help: ## print these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(RUN) ## show a small fleet, decisions and their evidence
 	@$(BIN)/roost demo
@@ -61,6 +61,9 @@ openstack: $(DEV) ## install the openstack client into .cache, for the tests tha
 bench: $(DEV) ## measure against the budgets (BENCH_ARGS="--only decide" narrows it)
 	$(BIN)/python -m bench.run $(BENCH_ARGS)
 	$(PYTEST) -p no:randomly -m bench $(PYTEST_ARGS) || [ $$? -eq 5 ]
+
+bench-peers: $(DEV) ## measure the Placement API against the reference, side by side (BENCH_ARGS="--only few" narrows it)
+	PYTHONPATH=. $(BIN)/python -m bench.peers $(BENCH_ARGS)
 
 golden: $(DEV) ## rewrite the golden files; review the diff
 	$(PYTEST) --golden-rewrite -m "not soak and not bench" tests/golden $(PYTEST_ARGS)

@@ -353,7 +353,7 @@ def import_placement(
     else:
         store = open_store(database, settings=Settings().store)
     try:
-        current = Current(store)
+        current = Current(store, clock=SystemClock())
         if not is_dry_run:
             Placement(current)
         if sql.is_sql(source):
@@ -365,13 +365,15 @@ def import_placement(
         store.close()
 
 
-def open_in_process(url: str) -> InProcess:
-    """Open a database for the Placement API in this process, without a server.
+def open_in_process(url: str, settings: Settings) -> InProcess:
+    """Open a database for the Placement API in this process, without a server; whoever asks is believed.
 
     Raises:
+        BadSettings: the policy file cannot be read or understood.
         Unavailable: the database cannot be used; the message says why.
     """
-    return InProcess(Application(identify=believe, allows=Policy().allows), open_placement(url))
+    allows, options = placement_policy(settings.placement).allows, options_of(settings.placement)
+    return InProcess(Application(identify=believe, allows=allows, options=options), open_placement(url, settings))
 
 
 def audit_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> "list[Finding]":

@@ -173,7 +173,7 @@ def test_an_answer_that_would_be_too_large_is_refused(nested):
         world["child"] = Node(parent="host-0", stocks=CORES)
     columns = Columns(state_of(world), Options(candidates_max_bytes=1000))
     assert refused(columns, "resources=VCPU:1")[1] == (
-        "The candidates need more than 1,000 bytes (limit candidates_max_bytes); "
+        "The candidates need more than 1,000 bytes (limit placement.candidates_max_bytes); "
         "ask for fewer with the parameter limit."
     )
     assert len(ask(columns, "resources=VCPU:1&limit=5")["allocation_requests"]) == 5
@@ -183,7 +183,7 @@ def test_too_many_groups_are_refused():
     columns = Columns(state_of(WORLD), Options(groups_max=2))
     query = "&".join(f"resources{number}=VCPU:1" for number in range(1, 4))
     assert refused(columns, f"{query}&group_policy=none")[1] == (
-        "The query has 3 groups, and may have 2 (limit groups_max)."
+        "The query has 3 groups, and may have 2 (limit placement.groups_max)."
     )
 
 

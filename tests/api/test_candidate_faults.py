@@ -70,7 +70,7 @@ OTHER = str(uuid_of("other"))
         (f"{D}in_tree1={OTHER}", 35, "All request groups must specify resources."),
         (f"{D}required2=A&required1=B&member_of3={OTHER}", 35, ORPHANED_TRAITS + "required2, required1"),
         (f"{D}member_of3={OTHER}", 35, ORPHANED_MEMBERS + "member_of3"),
-        (D + "required=A,!A,B,!B", 39, CONFLICT + "required: (A, B)"),
+        (D + "required=B,A,!A,!B,A", 39, CONFLICT + "required: (A), required: (A), required: (B)"),
         (D + "required=in:A,B&required=!A,!B", 39, CONFLICT + "required: (A, B)"),
         (
             f"{D}required=A,!A&resources1=VCPU:1&required1=B,!B&resources_=VCPU:1&required_=!C,C", 39,

@@ -135,9 +135,8 @@ def test_a_fault_is_told_without_its_story_and_the_next_request_is_answered(serv
 
     edge = Edge(serving)
     with monkeypatch.context() as patched:
-        patched.setattr("roost.api.placement.handlers.providers.shown", fail)
-        asyncio.run(edge.ask("POST", "/resource_providers", b'{"name": "one"}'))
-        status, headers, body = asyncio.run(edge.ask("GET", "/resource_providers"))
+        patched.setattr("roost.placement.providers.row_of", fail)
+        status, headers, body = asyncio.run(edge.ask("GET", "/resource_providers/x"))
     assert (status, "secret" in body, headers["content-type"]) == (500, False, "application/json")
     assert "a secret of the house" in capfd.readouterr().err
     assert asyncio.run(edge.ask("GET", "/resource_providers"))[0] == 200
@@ -179,7 +178,7 @@ def test_no_page_is_let_in_unless_its_origin_is_named(serving):
     status, headers, _ = asyncio.run(
         edge.ask("OPTIONS", "/traits", origin="https://a.example", access_control_request_method="GET")
     )
-    assert status == 404
+    assert status == 405
     assert not any(name.startswith("access-control") for name in headers)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from roost.model.names import uuid_form
 from tests.differential.compare import CANDIDATES, Difference, only_in_one, providers_of
 from tests.differential.exchange import Answer, Request
 
@@ -74,6 +75,18 @@ def _tree_of_bare_group(exchange: Exchange) -> bool:
     return bool(bare) and "same_subtree" in query and exchange.reference.status == exchange.subject.status == 200
 
 
+def _search_error(exchange: Exchange) -> bool:
+    path = exchange.request.path.partition("?")[0].lstrip("/")
+    return path == CANDIDATES.lstrip("/") and exchange.reference.status == 500 and exchange.subject.status == 200
+
+
+def _aggregate_spelling(exchange: Exchange) -> bool:
+    wanted = [value for name, value in parse_qsl(urlsplit(exchange.request.path).query) if name.startswith("member_of")]
+    uuids = re.findall(r"[0-9A-Fa-f-]{32,36}", ",".join(wanted))
+    is_standard = all(re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", uuid) for uuid in uuids)
+    return not is_standard and exchange.reference.status == exchange.subject.status == 200
+
+
 def _not_http(exchange: Exchange) -> bool:
     length = exchange.request.header("content-length")
     is_http = exchange.request.method in METHODS and (length is None or length.isdecimal())
@@ -91,6 +104,13 @@ def _path_in_utf8(exchange: Exchange) -> bool:
 def _newline_in_path(exchange: Exchange) -> bool:
     path = exchange.request.path.partition("?")[0]
     return path.endswith("%0A") and exchange.reference.status < 300 and exchange.subject.status in {400, 404}
+
+
+def _aggregate_spelling(exchange: Exchange) -> bool:
+    if not all(each.place.startswith("body.aggregates") for each in exchange.found):
+        return False
+    reference, subject = (each.document["aggregates"] for each in (exchange.reference, exchange.subject))
+    return set(map(uuid_form, reference)) == set(subject)
 
 
 def _database_text(exchange: Exchange) -> bool:
@@ -136,6 +156,16 @@ RULES = (
         _tree_of_bare_group,
     ),
     Rule(
+        "search_error",
+        "Some searches with sharing providers end in an internal error in the reference; here they are answered.",
+        _search_error,
+    ),
+    Rule(
+        "aggregate_spelling",
+        "member_of finds an aggregate by its uuid however that is spelt; the reference compares letter by letter.",
+        _aggregate_spelling,
+    ),
+    Rule(
         "not_http",
         "What is no HTTP, a length that is no number or a method that nobody knows, is refused before the API sees it.",
         _not_http,
@@ -149,6 +179,11 @@ RULES = (
         "newline_in_path",
         "A name or uuid in the path does not end with a newline; the reference overlooks it.",
         _newline_in_path,
+    ),
+    Rule(
+        "aggregate_spelling",
+        "An aggregate is its uuid, shown in small letters with dashes; in the reference each spelling is one.",
+        _aggregate_spelling,
     ),
     Rule(
         "database_text",

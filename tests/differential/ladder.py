@@ -4,7 +4,7 @@ from tests.differential.acts.allocations import body_of
 from tests.differential.acts.reshapes import SERVICE
 from tests.differential.exchange import Request
 from tests.differential.routes import MINOR_MAX, ROUTES, Route
-from tests.differential.scene import Act, Scene
+from tests.differential.scene import Act, Asking, Scene
 from tests.differential.worlds import SHARES
 
 HOST, CHILD, DISK = (f"aaaaaaaa-0000-4000-8000-{number:012d}" for number in (1, 2, 3))
@@ -126,18 +126,18 @@ def _latest(route: Route) -> Request:
     return Request(method=route.method if route.method == "GET" else "GET", path=path, headers=headers)
 
 
-def _stocked(scene: Scene, uuid: str):
+def _stocked(scene: Scene, uuid: str) -> Asking[str]:
     yield scene.request("POST", "/resource_providers", 39, body={"name": uuid, "uuid": uuid})
     body = {"resource_class": "VCPU", "total": 4}
     yield scene.request("POST", f"/resource_providers/{uuid}/inventories", 39, body=body)
     return uuid
 
 
-def _generation(scene: Scene, uuid: str):
+def _generation(scene: Scene, uuid: str) -> Asking[int]:
     answer = yield scene.request("GET", f"/resource_providers/{uuid}", 39)
     return answer.document["generation"]
 
 
-def _consumer_generation(scene: Scene, consumer: str):
+def _consumer_generation(scene: Scene, consumer: str) -> Asking[int | None]:
     answer = yield scene.request("GET", f"/allocations/{consumer}", 39)
     return answer.document.get("consumer_generation")

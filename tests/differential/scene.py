@@ -3,14 +3,16 @@
 import json
 from collections.abc import Callable, Generator
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from tests.differential.exchange import Answer, Request
 from tests.differential.routes import MINOR_MAX
 from tests.differential.worlds import Consumer, Provider, World
 
+Value = TypeVar("Value")
 Act = Generator[Request, Answer, None]
+Asking = Generator[Request, Answer, Value]  # an act that gives something back
 ActOf = Callable[["Scene"], Act]
 JSON = ("content-type", "application/json")
 VERSION = "openstack-api-version"
@@ -49,7 +51,7 @@ class Scene:
             method=method, path=path, headers=(*own, *headers), body=content, marks=marks, generates=generates
         )
 
-    def generation(self, provider: Provider) -> Generator[Request, Answer, int]:
+    def generation(self, provider: Provider) -> Asking[int]:
         """Return a provider's generation, looked up where it is not known; now and then a wrong one."""
         if provider.generation is None:
             answer = yield self.request("GET", f"/resource_providers/{provider.uuid}", self.minor())
@@ -58,7 +60,7 @@ class Scene:
             return self.draw.choice((0, provider.generation + 1, max(0, provider.generation - 1), 99))
         return provider.generation
 
-    def consumer_generation(self, consumer: str) -> Generator[Request, Answer, int | None]:
+    def consumer_generation(self, consumer: str) -> Asking[int | None]:
         """Return the generation to send for a consumer; now and then a wrong one."""
         known = self.world.consumers.get(consumer)
         if known is not None and known.generation is None:

@@ -1,7 +1,7 @@
 """Sequences of requests: a world is built, asked, changed and asked again, all of it from one seed."""
 
-from tests.differential.acts import allocations, candidates, inventories, labels, mistakes, providers, reshapes
-from tests.differential.scene import Act, ActOf, Scene
+from tests.differential.acts import allocations, candidates, forests, inventories, labels, mistakes, providers, reshapes
+from tests.differential.scene import Act, ActOf, Asking, Scene
 
 STEPS = 160
 
@@ -45,15 +45,7 @@ LIVING: dict[ActOf, int] = {
     reshapes.move: 3,
     reshapes.rewrite: 2,
 }
-# Every fourth sequence asks for candidates most of the time, in a world that is wide and full of what they look at.
-PLANTING: dict[ActOf, int] = {
-    providers.create: 4,
-    inventories.replace: 8,
-    labels.label: 4,
-    labels.aggregate: 5,
-    labels.name_trait: 1,
-    labels.name_class: 1,
-}
+# Every third sequence asks for candidates most of the time, in a forest that is planted for it.
 SEARCHING: dict[ActOf, int] = {
     candidates.plain: 10,
     candidates.groups: 20,
@@ -68,19 +60,19 @@ SEARCHING: dict[ActOf, int] = {
 def sequence(seed: int, steps: int = STEPS) -> Act:
     """Write the sequence of a seed: so many requests, or a few more where an act has to be finished."""
     scene = Scene(seed)
-    early, late = (PLANTING, SEARCHING) if seed % 4 == 3 else (BUILDING, LIVING)
-    asked = 0
+    is_search = seed % 3 == 2
+    asked = (yield from _count(forests.plant(scene))) if is_search else 0
     while asked < steps:
-        is_building = asked < steps // 3
-        acts = early if is_building else late
+        is_building = not is_search and asked < steps // 3
+        acts = SEARCHING if is_search else BUILDING if is_building else LIVING
         act = scene.draw.choices(list(acts), list(acts.values()))[0]
-        writing = mistakes.spoil(scene, act) if scene.chance(0.03 if is_building else 0.18) else act(scene)
+        writing = mistakes.spoil(scene, act) if scene.chance(0.03 if is_building else 0.16) else act(scene)
         asked += yield from _count(writing)
     if scene.world.providers and scene.chance(0.2):
         yield from reshapes.overfull(scene)
 
 
-def _count(act: Act):
+def _count(act: Act) -> Asking[int]:
     count = 0
     try:
         request = next(act)

@@ -87,6 +87,22 @@ class World:
         """Return the providers that have inventory."""
         return [provider for provider in self.providers.values() if provider.inventories]
 
+    def neighbourhood(self) -> list[Provider]:
+        """Return the stocked providers of one tree, and those that share."""
+        stocked = self.stocked()
+        if not stocked:
+            return []
+        root = self.root_of(self.draw.choice(stocked))
+        return [each for each in stocked if SHARES in each.traits or self.root_of(each) == root]
+
+    def root_of(self, provider: Provider) -> str:
+        """Return the root of a provider's tree, as far as it is known."""
+        seen: set[str] = set()
+        while provider.parent in self.providers and provider.uuid not in seen:
+            seen.add(provider.uuid)
+            provider = self.providers[provider.parent]
+        return provider.uuid
+
     def any_consumer(self, *, stranger: float = 0.1) -> str:
         """Return the uuid of a consumer, now and then of one without allocations."""
         if not self.consumers or self.draw.random() < stranger:
@@ -103,6 +119,9 @@ class World:
         """Return the name of a trait, nearly always of one that exists."""
         if self.draw.random() < 0.02:
             return self.draw.choice(("CUSTOM_NOWHERE", "NOT_A_TRAIT", "hw_cpu"))
+        worn = sorted({trait for provider in self.providers.values() for trait in provider.traits} - {SHARES})
+        if worn and self.draw.random() < 0.7:
+            return self.draw.choice(worn)
         return self.draw.choice(TRAITS + tuple(sorted(self.traits)) * 2)
 
     def used(self, provider: str, name: str) -> int:

@@ -7,13 +7,14 @@ from typing import Any
 from roost.api.placement.in_process import InProcess
 from roost.app import open_in_process
 from roost.direct.client import Client
-from roost.direct.databases import database_in
+from roost.direct.databases import configured
 
 
 class PlacementDirect:
     """A context that gives a client of the Placement API, answered in process: no server, no socket.
 
-    The client asks as an administrator (``x-auth-token: admin``) and does not raise on an error status. It is a
+    The client asks as an administrator (``x-auth-token: admin``), who is believed whatever ``auth_strategy`` says,
+    and does not raise on an error status. It is a
     keystoneauth adapter where keystoneauth1 is installed, else ``roost.direct.client.Client``, whose methods
     are named alike.
 
@@ -25,6 +26,7 @@ class PlacementDirect:
 
     Raises:
         BadSettings: no database can be told from ``config``; raised on entering, as the others.
+        BadFile: a file of settings cannot be read.
         StoreBusy: another process serves this SQLite file.
         Unavailable: the database cannot be used; the message says why.
     """
@@ -37,7 +39,7 @@ class PlacementDirect:
 
     def __enter__(self) -> Any:
         """Open the database, and return the client."""
-        api = self._api = open_in_process(database_in(self._config))
+        api = self._api = open_in_process(*configured(self._config))
         version = "latest" if self._latest_microversion else None
         try:
             from roost.direct.keystone import adapter  # keystoneauth1 may not be installed

@@ -1,52 +1,60 @@
-"""Which database a configuration names, whatever kind of configuration it is."""
+"""Which database a configuration names, and with which settings, whatever kind of configuration it is."""
 
-import configparser
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from roost.app import database_of, database_with
-from roost.errors import BadSettings, first_line
+from roost.app import database_with, placement_served
+from roost.compat.ini import read_ini
+from roost.errors import BadSettings
+from roost.model.placement_settings import Placement as PlacementSettings
 from roost.model.settings import Settings
+from roost.settings import converted_section
 
 _SQLITE_BEGINS = b"SQLite format 3\0"
 
 
-def database_in(config: object) -> str:
-    """Return the URL or path of the database.
+class Configured(NamedTuple):
+    """A database, and the settings with which it is asked."""
+
+    url: str
+    settings: Settings
+
+
+def configured(config: object) -> Configured:
+    """Return what a configuration says.
 
     Args:
         config: see ``roost.PlacementDirect``.
 
     Raises:
-        BadSettings: none can be told from it.
+        BadSettings: no database can be told from it, or a setting is wrong.
+        BadFile: a file cannot be read or understood.
     """
     if isinstance(config, Settings):
-        return database_with(config, None, os.environ)
+        return Configured(database_with(config, None, os.environ), config)
     if isinstance(config, str | os.PathLike):
         return _named(os.fspath(config))
     connection = getattr(getattr(config, "placement_database", None), "connection", None)
-    if isinstance(connection, str) and connection:
-        return database_url(connection)
-    raise BadSettings("config", f"{type(config).__name__} has no placement_database.connection")
+    if not isinstance(connection, str) or not connection:
+        raise BadSettings("config", f"{type(config).__name__} has no placement_database.connection")
+    return Configured(database_url(connection), _loaded(config))
 
 
 def database_of_files(paths: Sequence[Path]) -> str:
     """Return the database of some ``placement.conf``, of which later ones go before.
 
     Raises:
-        BadSettings: a file cannot be read, or none names a database.
+        BadSettings: none names a database.
+        BadFile: a file cannot be read or understood.
     """
     return database_url(connection_of_files(paths))
 
 
 def connection_of_files(paths: Sequence[Path]) -> str:
-    """Return the connection as some ``placement.conf`` spell it, of which later ones go before.
-
-    Raises:
-        BadSettings: a file cannot be read, or none names a database.
-    """
-    connection = _parsed(paths).get("placement_database", "connection", fallback=None)
+    """Return the connection as some ``placement.conf`` spell it; see ``database_of_files``."""
+    connection = _last(paths, "placement_database", "connection")
     if not connection:
         place = str(paths[-1]) if paths else "placement.conf"
         raise BadSettings(place, "placement_database.connection is not set")
@@ -57,21 +65,13 @@ def policy_file_of(paths: Sequence[Path]) -> Path | None:
     """Return the policy file that some ``placement.conf`` name; None: there is none."""
     if not paths:
         return None
-    named = _parsed(paths).get("oslo_policy", "policy_file", fallback=None) or "policy.yaml"
-    path = paths[-1].parent / named
+    path = paths[-1].parent / (_last(paths, "oslo_policy", "policy_file") or "policy.yaml")
     return path if path.is_file() else None
 
 
-def _parsed(paths: Sequence[Path]) -> configparser.RawConfigParser:
-    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
-    for path in paths:
-        try:
-            parser.read_string(path.read_text(encoding="utf-8"), str(path))
-        except OSError as error:
-            raise BadSettings(str(path), f"cannot be read: {error.strerror}") from None
-        except (configparser.Error, UnicodeDecodeError) as error:
-            raise BadSettings(str(path), f"is no configuration: {first_line(error)}") from None
-    return parser
+def _last(paths: Sequence[Path], section: str, option: str) -> str | None:
+    values = [read_ini(path).get(section, option) for path in paths]
+    return next((value for value in reversed(values) if value is not None), None)
 
 
 def database_url(connection: str) -> str:
@@ -84,18 +84,31 @@ def database_url(connection: str) -> str:
     return scheme.partition("+")[0] + separator + rest
 
 
-def _named(name: str | bytes) -> str:
+def _named(name: str | bytes) -> Configured:
     text = os.fsdecode(name)
     if "://" in text:
-        return database_url(text)
+        return Configured(database_url(text), Settings())
     path = Path(text)
-    if path.suffix == ".toml":
-        return database_of(path, None, os.environ)
-    if path.suffix == ".conf":
-        return database_of_files([path])
+    if path.suffix in (".toml", ".conf"):
+        is_conf = path.suffix == ".conf"
+        served = placement_served(None if is_conf else path, None, os.environ, conf=path if is_conf else None)
+        return Configured(served.url, served.settings)
     if path.is_file() and path.stat().st_size and not _is_sqlite(path):
         raise BadSettings(text, "is neither a SQLite database, nor a .toml or .conf file with settings")
-    return text
+    return Configured(text, Settings())
+
+
+def _loaded(config: object) -> Settings:
+    """Return the settings of a loaded configuration, as far as it has options of the Placement API."""
+    own, policy = getattr(config, "placement", None), getattr(config, "oslo_policy", None)
+    names = PlacementSettings.__struct_fields__
+    values = {name: getattr(own, name) for name in names if getattr(own, name, None) is not None}
+    file = getattr(policy, "policy_file", None)
+    if file and Path(file).is_file():  # The name of one that need not be there is a default.
+        values["policy_file"] = str(file)
+    if getattr(policy, "enforce_new_defaults", None) is not None:
+        values["enforce_new_defaults"] = getattr(policy, "enforce_new_defaults", False)
+    return Settings(placement=converted_section("placement", PlacementSettings, values))
 
 
 def _is_sqlite(path: Path) -> bool:

@@ -34,18 +34,6 @@ def row_of(state: State, uuid: str) -> int:
     return row
 
 
-def row_to_read(state: State, uuid: str) -> int:
-    """Return the same, with the error that routes give which read what belongs to a provider.
-
-    Raises:
-        NotFound: there is none of that uuid.
-    """
-    try:
-        return row_of(state, uuid)
-    except NotFound as error:
-        raise NotFound(error.kind, error.name, message=f"{error}: {error}") from None
-
-
 def matching(
     state: State, group: ResourceGroup, *, name: str | None = None, uuid: str | None = None
 ) -> Rows:  # fmt: skip

@@ -2,6 +2,7 @@
 
 from tests.differential.acts.providers import amounts, membership, traits
 from tests.differential.scene import Act, Scene
+from tests.differential.worlds import Provider
 
 PATH = "/allocation_candidates"
 
@@ -9,7 +10,10 @@ PATH = "/allocation_candidates"
 def plain(scene: Scene) -> Act:
     """Ask for the unsuffixed group alone."""
     minor = scene.minor(10)
-    query = [("resources", amounts(scene)), *_conditions(scene, minor, "")]
+    query = [
+        ("resources", amounts(scene, is_spread=scene.chance(0.6), among=scene.world.neighbourhood())),
+        *_conditions(scene, minor, ""),
+    ]
     yield scene.request("GET", PATH, minor, query=query + _whole(scene, minor))
 
 
@@ -19,20 +23,24 @@ def groups(scene: Scene) -> Act:
     names = ("1", "2", "3") if minor < 33 or scene.chance(0.3) else ("_A", "_NET", "-b")
     suffixes = list(names[: draw.choice((1, 1, 2, 2, 3))])
     query: list[tuple[str, str]] = []
+    among = scene.world.neighbourhood()
     if scene.chance(0.5):
-        query += [("resources", amounts(scene)), *_conditions(scene, minor, "")]
+        query += [
+            ("resources", amounts(scene, is_spread=scene.chance(0.4), among=among)),
+            *_conditions(scene, minor, ""),
+        ]
     bare = suffixes[-1] if minor >= 36 and len(suffixes) > 1 and scene.chance(0.3) else None
     for suffix in suffixes:
         if suffix == bare:
             query.append((f"required{suffix}", scene.world.any_trait()))
             query += _conditions(scene, minor, suffix)
         else:
-            query += [(f"resources{suffix}", _one_class(scene)), *_conditions(scene, minor, suffix)]
+            query += [(f"resources{suffix}", _few(scene, among)), *_conditions(scene, minor, suffix)]
     if len(suffixes) > 1 or scene.chance(0.3):
         query.append(("group_policy", draw.choice(("none", "none", "isolate"))))
         if scene.chance(0.03):
             query.pop()
-    if minor >= 36 and (bare or scene.chance(0.2)) and not scene.chance(0.03):
+    if minor >= 36 and (bare or scene.chance(0.12)) and not scene.chance(0.03):
         named = {bare or suffixes[0], *draw.sample(suffixes, draw.randint(1, len(suffixes)))}
         query.append(("same_subtree", ",".join(sorted(named))))
     if scene.chance(0.2):
@@ -67,21 +75,22 @@ def odd(scene: Scene) -> Act:
     yield scene.request("GET", PATH, minor, query=list(query))
 
 
-def _one_class(scene: Scene) -> str:
-    return amounts(scene).partition(",")[0] if scene.chance(0.7) else amounts(scene)
+def _few(scene: Scene, among: list[Provider]) -> str:
+    several = amounts(scene, among=among)
+    return several.partition(",")[0] if scene.chance(0.85) else several
 
 
 def _conditions(scene: Scene, minor: int, suffix: str) -> list[tuple[str, str]]:
     query = []
-    if minor >= 17 and scene.chance(0.25):
+    if minor >= 17 and scene.chance(0.14):
         query.append((f"required{suffix}", traits(scene, minor)))
-    if minor >= 39 and scene.chance(0.05):
+    if minor >= 39 and scene.chance(0.03):
         query.append((f"required{suffix}", traits(scene, minor)))
-    if minor >= 21 and scene.chance(0.2):
+    if minor >= 21 and scene.chance(0.12):
         query.append((f"member_of{suffix}", membership(scene, minor)))
-    if minor >= 24 and scene.chance(0.05):
+    if minor >= 24 and scene.chance(0.03):
         query.append((f"member_of{suffix}", membership(scene, minor)))
-    if minor >= 31 and scene.chance(0.12):
+    if minor >= 31 and scene.chance(0.08):
         query.append((f"in_tree{suffix}", scene.world.any_provider().uuid))
     return query
 

@@ -109,14 +109,16 @@ def membership(scene: Scene, minor: int) -> str:
     return draw.choice(words)
 
 
-def amounts(scene: Scene) -> str:
-    """Word a value of ``resources``, mostly of amounts that somebody has."""
+def amounts(scene: Scene, *, is_spread: bool = False, among: list[Provider] | None = None) -> str:
+    """Word a value of ``resources``, mostly of amounts that somebody has, or several together."""
     draw = scene.draw
-    stocked = scene.world.stocked()
-    if not stocked or scene.chance(0.1):
+    stocked = among or scene.world.stocked()
+    if not stocked or scene.chance(0.05):
         return f"{scene.world.any_class()}:{draw.choice((1, 2, 8, 100))}"
-    inventories = draw.choice(stocked).inventories
-    names = draw.sample(sorted(inventories), min(len(inventories), draw.choice((1, 1, 2, 3))))
+    names = sorted(draw.choice(stocked).inventories)
+    if is_spread:
+        names = sorted({name for each in draw.sample(stocked, min(len(stocked), 3)) for name in each.inventories})
+    names = draw.sample(names, min(len(names), draw.choice((1, 1, 2, 3))))
     return ",".join(f"{name}:{amount(scene, name)}" for name in names)
 
 

@@ -1,12 +1,10 @@
 """Reshapes: inventory moves from a provider to its children, and takes its allocations along."""
 
-from collections.abc import Generator
 from dataclasses import asdict
 from typing import Any
 
 from tests.differential.acts import allocations, inventories
-from tests.differential.exchange import Answer, Request
-from tests.differential.scene import Act, Scene
+from tests.differential.scene import Act, Asking, Scene
 from tests.differential.worlds import Provider, Record
 
 SERVICE = (("x-roles", "service"),)
@@ -105,7 +103,7 @@ def _reshape(
 
 
 def _consumer(scene: Scene, minor: int, consumer: str,
-              held: allocations.Allocations) -> Generator[Request, Answer, dict[str, Any]]:  # fmt: skip
+              held: allocations.Allocations) -> Asking[dict[str, Any]]:  # fmt: skip
     generation = yield from scene.consumer_generation(consumer)
     return allocations.body_of(scene, minor, held, generation)
 

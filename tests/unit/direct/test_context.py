@@ -11,7 +11,7 @@ import pytest
 
 import roost
 from roost.direct.client import Client
-from roost.errors import BadSettings, StoreBusy, Unavailable
+from roost.errors import BadFile, BadSettings, StoreBusy, Unavailable
 from roost.model.settings import Settings, Store
 
 UUID = "4e8e5957-649f-477b-9e5b-f1f75b21c03c"
@@ -145,11 +145,28 @@ def test_a_loaded_configuration_of_oslo_names_a_database(tmp_path):
     assert (tmp_path / "one.db").exists()
 
 
+def test_settings_of_the_api_are_those_of_the_configuration(tmp_path):
+    (tmp_path / "placement.conf").write_text(
+        f"[placement_database]\nconnection = sqlite:///{tmp_path}/a.db\n[api]\nauth_strategy = keystone\n"
+        "[oslo_policy]\npolicy_file = rules.yaml\n"
+    )
+    (tmp_path / "rules.yaml").write_text('"placement:traits:list": "!"\n')
+    loaded = types.SimpleNamespace(
+        placement_database=types.SimpleNamespace(connection="sqlite://"),
+        oslo_policy=types.SimpleNamespace(policy_file=str(tmp_path / "rules.yaml"), enforce_new_defaults=False),
+        placement=types.SimpleNamespace(max_allocation_candidates=5),
+    )
+    for config in (tmp_path / "placement.conf", loaded):
+        with roost.PlacementDirect(config, latest_microversion=True) as client:
+            assert client.get("/traits").status_code == 403
+            assert client.get("/resource_classes").status_code == 200
+
+
 @pytest.mark.parametrize("config", [None, 5, types.SimpleNamespace(), "mysql+pymysql://a@b/c", "notes.txt", "no.conf"])
 def test_a_configuration_that_names_no_database_is_refused(config, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(BadSettings), roost.PlacementDirect(config):
+    with pytest.raises((BadSettings, BadFile)), roost.PlacementDirect(config):
         pass
 
 

@@ -199,11 +199,12 @@ def _check_resourceless(drafts: list[_Draft], subtrees: tuple[frozenset[str], ..
 
 
 def _check_conflicts(drafts: Iterable[_Draft]) -> None:
-    conflicts = []
-    for draft in drafts:
-        names = {name for each in draft.required if each <= draft.forbidden for name in each}
-        if names:
-            conflicts.append(f"required{draft.suffix}: ({', '.join(sorted(names))})")
+    conflicts = [
+        f"required{draft.suffix}: ({', '.join(sorted(names))})"
+        for draft in drafts
+        for names in draft.required
+        if names <= draft.forbidden
+    ]
     if conflicts:
         raise BadRequest(
             "Conflicting required and forbidden traits found in the following traits keys: "
@@ -218,6 +219,11 @@ def _group(draft: _Draft) -> ResourceGroup:
         resources = {name: min(amount, AMOUNT_MAX) for name, amount in resources.items()}
         member_of = (*member_of, frozenset())
     return ResourceGroup(
-        suffix=draft.suffix, resources=resources, required=draft.required, forbidden=draft.forbidden,
-        member_of=member_of, forbidden_aggregates=draft.forbidden_aggregates, in_tree=draft.in_tree,
-    )  # fmt: skip
+        suffix=draft.suffix,
+        resources=resources,
+        required=tuple(dict.fromkeys(draft.required)),
+        forbidden=draft.forbidden,
+        member_of=member_of,
+        forbidden_aggregates=draft.forbidden_aggregates,
+        in_tree=draft.in_tree,
+    )

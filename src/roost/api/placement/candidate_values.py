@@ -57,7 +57,7 @@ def traits(values: Iterable[str], version: Version) -> tuple[tuple[frozenset[str
         for name in _trait_names(value, version):
             if name.startswith("!"):
                 forbidden.add(name.lstrip("!"))
-            elif frozenset({name}) not in required:
+            else:
                 required.append(frozenset({name}))
     return tuple(required), frozenset(forbidden)
 

@@ -52,8 +52,11 @@ class Keystone:
         try:
             conf = cfg.ConfigOpts()
             conf([], project="placement", default_config_files=[str(path)])
-            self._middleware: Any = auth_token.AuthProtocol(_admitted, {"oslo_config_config": conf})
+            auth_token.AuthProtocol(_admitted, {"oslo_config_config": conf})  # It declares the options.
             self._keep_s = float(conf.keystone_authtoken.token_cache_time)
+            # What two caches kept one after the other would be kept for too long.
+            conf.set_override("token_cache_time", -1, group="keystone_authtoken")
+            self._middleware: Any = auth_token.AuthProtocol(_admitted, {"oslo_config_config": conf})
         except Exception as error:
             # Many libraries read that section, each with errors of its own.
             raise BadSettings(str(path), f"[keystone_authtoken] cannot be used: {first_line(error)}") from error

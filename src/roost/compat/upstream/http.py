@@ -2,9 +2,10 @@
 
 import http.client
 import json
-import threading
+import queue
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -37,8 +38,7 @@ def read_http(url: str, *, headers: Mapping[str, str], progress: Progress) -> Wo
         Conflict: it is being written, again and again.
         Unavailable: it does not answer.
     """
-    asking = _Asking(url, headers)
-    with ThreadPoolExecutor(_CONNECTIONS) as pool:
+    with closing(_Asking(url, headers)) as asking, ThreadPoolExecutor(_CONNECTIONS) as pool:
         for _ in range(_READ_AGAIN):
             listed = asking.providers()
             world = _read(asking, pool, listed, progress)
@@ -48,7 +48,7 @@ def read_http(url: str, *, headers: Mapping[str, str], progress: Progress) -> Wo
 
 
 class _Asking:
-    """Asks, over a connection a thread."""
+    """Asks, over as many connections as there are askers at a time."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         parts = urlsplit(url)
@@ -59,9 +59,13 @@ class _Asking:
         self._connect: Callable[[], http.client.HTTPConnection] = lambda: (
             http.client.HTTPSConnection if secure else http.client.HTTPConnection
         )(parts.hostname or "", parts.port, timeout=_TIMEOUT_S)
-        self._own = threading.local()
+        self._idle: queue.SimpleQueue[http.client.HTTPConnection] = queue.SimpleQueue()
         self._headers = {"accept": "application/json", **headers}
-        self.minor = self._newest()
+        try:
+            self.minor = self._newest()
+        except BaseException:
+            self.close()
+            raise
         self._headers["openstack-api-version"] = f"placement 1.{self.minor}"
 
     def _newest(self) -> int:
@@ -77,21 +81,28 @@ class _Asking:
     def get(self, path: str) -> Any:
         """Return what is answered; None: there is no such thing."""
         for is_last in (False, True):
-            connection = self._own.__dict__.get("connection") or self._connect()
-            self._own.connection = connection
+            try:
+                connection = self._idle.get_nowait()
+            except queue.Empty:
+                connection = self._connect()
             try:
                 connection.request("GET", self._prefix + path, headers=self._headers)
                 answer = connection.getresponse()
                 body = answer.read()
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
-                self._own.connection = None
-                # The server may have closed a connection that nothing was asked on for a while.
+                # The server may have closed a connection on which nothing was asked for a while.
                 if is_last:
                     raise Unavailable(f"the source does not answer: {error}") from error
                 continue
+            self._idle.put(connection)
             return _decoded(path, answer.status, body)
         raise AssertionError("unreachable")
+
+    def close(self) -> None:
+        """Close the connections."""
+        while not self._idle.empty():
+            self._idle.get().close()
 
     def providers(self) -> list[dict[str, Any]]:
         """Return the list of all providers."""

@@ -51,6 +51,17 @@ def is_sql(url: str) -> bool:
     return url.partition("://")[0].partition("+")[0] in {*_DRIVERS, "sqlite"}
 
 
+def driver_url(url: str) -> str:
+    """Return the address of a database with the driver that is used for it here.
+
+    >>> driver_url("mysql+mysqldb://placement@db/placement")
+    'mysql+pymysql://placement@db/placement'
+    """
+    kind, _, rest = url.partition("://")
+    kind = kind.partition("+")[0]
+    return f"{_DRIVERS.get(kind, kind)}://{rest}"
+
+
 def read_sql(url: str, *, progress: Progress) -> World:
     """Read everything that the database of a Placement holds.
 
@@ -76,7 +87,7 @@ def _reading(url: str) -> Iterator[Connection]:
             engine = _sqlite(rest)
         else:
             engine = sqlalchemy.create_engine(
-                f"{_DRIVERS[kind]}://{rest}", poolclass=sqlalchemy.pool.NullPool, isolation_level="REPEATABLE READ"
+                driver_url(url), poolclass=sqlalchemy.pool.NullPool, isolation_level="REPEATABLE READ"
             )
         with engine.connect() as connection:
             if kind == "sqlite":

@@ -43,9 +43,13 @@ class Offer(msgspec.Struct, frozen=True, array_like=True):
 
 
 def offer_of(fields: Sequence[Any]) -> Offer:
-    """Return an inventory of its fields in their order, as whatever numbers a source has."""
+    """Return an inventory of its fields in their order, as whatever numbers a source has.
+
+    A reshape there may have left more reserved than there is, which nobody here could have written. It means the
+    same as all of it being reserved.
+    """
     total, reserved, min_unit, max_unit, step_size = map(int, fields[:5])
-    return Offer(total, reserved, min_unit, max_unit, step_size, float(fields[5]))
+    return Offer(total, min(reserved, total), min_unit, max_unit, step_size, float(fields[5]))
 
 
 class Provider(msgspec.Struct, frozen=True, array_like=True):

@@ -175,3 +175,15 @@ class _Form:
             columns.uuids[row], name=columns.names[row], generation=columns.generation.each[row],
             parent=None if parent < 0 else columns.uuids[parent], root=columns.uuids[columns.root.each[row]],
         )  # fmt: skip
+
+
+def row_to_read(request: Request, state: State) -> int:
+    """Return the row of the provider that the path names, to read what belongs to it.
+
+    Raises:
+        Problem: there is none of that uuid.
+    """
+    try:
+        return providers.row_of(state, request.parameters["uuid"])
+    except NotFound as error:
+        raise Problem(404, f"{error}: {error}") from None

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 
+from roost.api.placement.handlers.providers import row_to_read
 from roost.api.placement.request import Request, Response, answer
+from roost.api.problems import Problem
 from roost.api.schema import Schema
-from roost.errors import BadRequest
+from roost.engine.state import State
+from roost.errors import BadRequest, NotFound
 from roost.placement import labels, traits
 from roost.placement.current import Current
 from roost.placement.plans import Plan
-from roost.placement.providers import row_of, row_to_read
+from roost.placement.providers import row_of
 
 _LIST = Schema(
     {
@@ -65,7 +68,7 @@ def _associated(text: str | None) -> bool | None:
 
 def show(request: Request, current: Current) -> Response:
     """Tell whether there is a trait."""
-    traits.number_of(current.state, request.parameters["name"])
+    _named(request, current.state)
     return answer(request, status=204, changed_s=current.state.names_touched_s)
 
 
@@ -81,14 +84,28 @@ def ensure(request: Request, current: Current) -> Response | Plan[Response]:
 
 def delete(request: Request, current: Current) -> Plan[Response]:
     """Delete a custom trait."""
-    writes = traits.removal(current.state, request.parameters["name"])
+    writes = traits.removal(current.state, _named(request, current.state))
     return Plan(writes=writes, answer=answer(request, status=204))
+
+
+def _named(request: Request, state: State) -> str:
+    """Return the trait that the path names.
+
+    Raises:
+        Problem: there is none of that name.
+    """
+    name = request.parameters["name"]
+    try:
+        traits.number_of(state, name)
+    except NotFound as error:
+        raise Problem(404, str(error)) from None
+    return name
 
 
 def show_worn(request: Request, current: Current) -> Response:
     """Show what a provider wears."""
     state = current.state
-    row = row_to_read(state, request.parameters["uuid"])
+    row = row_to_read(request, state)
     generation, changed_s = state.providers.generation.each[row], state.providers.touched_s.each[row]
     return _worn(request, labels.traits_of(state, row), generation=generation, changed_s=changed_s)
 

@@ -3,11 +3,11 @@
 from typing import Any
 
 from roost.api.placement import versions
+from roost.api.placement.handlers.providers import row_to_read
 from roost.api.placement.request import Request, Response, answer
 from roost.api.schema import Schema
 from roost.placement import usages
 from roost.placement.current import Current
-from roost.placement.providers import row_to_read
 
 _ID = {"type": "string", "minLength": 1, "maxLength": 255}
 _OWNER: dict[str, Any] = {
@@ -37,7 +37,7 @@ _ALL = "all"  # in place of a type: all types as one
 def show(request: Request, current: Current) -> Response:
     """Show what is in use of a provider."""
     state = current.state
-    row = row_to_read(state, request.parameters["uuid"])
+    row = row_to_read(request, state)
     generation = state.providers.generation.each[row]
     body = {"resource_provider_generation": generation, "usages": usages.of_provider(state, row)}
     return answer(request, body, changed_s=state.now_s)

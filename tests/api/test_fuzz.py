@@ -1,0 +1,214 @@
+"""Whatever anybody sends: no fault, no hang, no story told, and the next good request is answered."""
+
+import json
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roost.api.placement.routes import table
+from tests.servers import ADMIN, read_all, serve
+
+PATHS = sorted(table())
+UUID = "39e1e8fa-a385-4653-b90d-b931abfebe5d"
+SETTINGS = """
+header_timeout_s = 0.3
+body_timeout_s = 0.3
+body_max_bytes = 100000
+"""
+METHODS = ["GET", "PUT", "POST", "DELETE"]
+VERSIONS = ["1.0", "1.7", "1.8", "1.12", "1.14", "1.19", "1.25", "1.28", "1.30", "1.34", "1.38", "1.39"]
+NAMES = [
+    "name", "uuid", "parent_provider_uuid", "resource_provider_generation", "inventories", "total", "reserved",
+    "min_unit", "max_unit", "step_size", "allocation_ratio", "resource_class", "aggregates", "traits", "allocations",
+    "resources", "resource_provider", "project_id", "user_id", "consumer_generation", "consumer_type", "mappings",
+    "VCPU", "CUSTOM_X", UUID, "", "\x00", "é",
+]  # fmt: skip
+KEYS = [
+    "name", "uuid", "member_of", "resources", "resources1", "required", "required1", "in_tree", "limit", "group_policy",
+    "root_required", "same_subtree", "project_id", "user_id", "consumer_type", "associated", "member_of_a", "x",
+]  # fmt: skip
+TEXTS = [
+    "VCPU:1",
+    "VCPU:0",
+    "VCPU:" + "9" * 400,
+    "in:A,B",
+    "!in:" + UUID,
+    "!",
+    "in:",
+    ",,,",
+    UUID,
+    "none",
+    "isolate",
+    "-1",
+]
+
+
+def values():
+    """Give JSON of any shape, from names and numbers that mean something here, and from others."""
+    leaves = st.one_of(
+        st.none(), st.booleans(), st.sampled_from([*NAMES, *TEXTS]), st.text(max_size=8),
+        st.integers(-2, 2**70), st.sampled_from([10**400, -(2**63), 2**31, 2**31 - 1, 0, 1]),
+        st.floats(allow_nan=True, allow_infinity=True),
+    )  # fmt: skip
+    names = st.sampled_from(NAMES) | st.text(max_size=4)
+    return st.recursive(leaves, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=5))
+
+
+def bodies():
+    """Give bodies: JSON, nearly JSON, and anything else."""
+    whole = values().map(lambda value: json.dumps(value).encode())
+    cut = st.builds(lambda body, at: body[: at % (len(body) + 1)], whole, st.integers(0, 1000))
+    odd = st.sampled_from(
+        [
+            b"[" * 50_000, b'{"a":' * 20_000, b'{"name": "\xff\xfe"}', b'{"name": "\\ud800"}',
+            b'{"name": "a", "name": "b"}',
+            b"1" * 5000, b'{"name": 1e999999}', b"\xef\xbb\xbf{}", b"NaN", b'{"name": "' + b"x" * 5000 + b'"}', b"\x00",
+        ]
+    )  # fmt: skip
+    return whole | cut | odd | st.binary(max_size=40)
+
+
+def targets():
+    """Give paths: of routes, with anything in place of their parameters, and others; with queries."""
+    step = st.sampled_from([UUID, "VCPU", "CUSTOM_X", "%00", "%ff", "..", "%2e%2e", "a" * 300, "%", "in:x"])
+    known = st.builds(lambda path, found: re.sub(r"{\w+}", lambda _: found, path), st.sampled_from(PATHS), step)
+    other = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="?#"), max_size=20)
+    pair = st.builds(
+        lambda key, value: f"{key}={value}", st.sampled_from(KEYS), st.sampled_from([*TEXTS, "%ff", "%00"]) | other
+    )
+    query = st.lists(pair, max_size=5).map("&".join)
+    return st.builds(lambda path, asked: f"{path}?{asked}" if asked else path, known | other.map("/".__add__), query)
+
+
+def headers():
+    """Give lines of headers, some of them twice."""
+    line = st.sampled_from(
+        [
+            b"content-type: application/json", b"content-type: text/plain", b"accept: application/json",
+            b"accept: text/html",
+            b"accept: \xff", b"x-auth-token: admin", b"x-auth-token: bob", b"openstack-api-version: placement 1.2",
+            b"openstack-api-version: x", b"openstack-api-version: placement " + b"9" * 5000, b"content-length: 7",
+            b"transfer-encoding: chunked", b"connection: close", b"expect: 100-continue", b"x: \x00", b": y",
+            b"no colon",
+            b"upgrade: websocket\r\nconnection: upgrade", b"host: a\tb", b"origin: null", b"x-roles: admin,service",
+        ]
+    )  # fmt: skip
+    return st.lists(line, max_size=4)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with serve(settings=SETTINGS, folder=tmp_path_factory.mktemp("fuzz")) as found:
+        yield found
+
+
+def is_well(server):
+    """Hold the server to what it owes: it runs, it has told of no fault, and it answers."""
+    assert server.process.poll() is None, server.said
+    assert '"event":"fault"' not in server.said, server.said
+    assert server.ask("GET", "/resource_providers/nowhere")[0] == 404
+
+
+def check(answer):
+    """Hold whatever came back to what is owed to anybody."""
+    for status in re.findall(rb"^HTTP/1.1 (\d+)", answer, re.MULTILINE):
+        assert int(status) < 500, answer
+    assert b"Traceback" not in answer
+    assert b".py" not in answer
+
+
+def send(server, method, target, body, lines):
+    """Send one request as bytes."""
+    start = f"{method} {target} HTTP/1.1\r\n".encode("latin-1", "replace")
+    sent = [b"host: localhost", b"connection: close", b"content-length: %d" % len(body), *lines]
+    return server.raw(start + b"\r\n".join(sent) + b"\r\n\r\n" + body)
+
+
+def good_headers(version):
+    return [
+        f"{name}: {value}".encode()
+        for name, value in {**ADMIN, "openstack-api-version": f"placement {version}"}.items()
+    ]
+
+
+def try_requests(server, examples):
+    """Send well-formed HTTP with anything in it."""
+
+    @settings(max_examples=examples)
+    @given(st.sampled_from(METHODS), targets(), bodies(), st.sampled_from(VERSIONS), st.booleans())
+    def run(method, target, body, version, is_service):
+        lines = [*good_headers(version), b"content-type: application/json"]
+        check(send(server, method, target, body, [*lines, b"x-roles: admin,service"] if is_service else lines))
+
+    run()
+    is_well(server)
+
+
+def try_bytes(server, examples):
+    """Send what may not be HTTP at all, in pieces, cut off anywhere."""
+    word = st.sampled_from([*METHODS, "HEAD", "OPTIONS", "PATCH", "CONNECT", "TRACE", "get", "", "G" * 99])
+    ending = st.sampled_from(["HTTP/1.1", "HTTP/1.0", "HTTP/2.0", "", "HTTP/1.1 x"])
+
+    def request(method, target, version, lines, body):
+        return f"{method} {target} {version}\r\n".encode() + b"\r\n".join([*lines, b"", b""]) + body
+
+    whole = st.builds(request, word, targets(), ending, headers(), bodies())
+
+    @settings(max_examples=examples)
+    @given(whole | st.binary(max_size=200), st.lists(st.integers(0, 3000), max_size=3), st.booleans())
+    def run(data, cuts, is_shut):
+        edges = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+        parts = [data[start:end] for start, end in pairwise(edges)]
+        check(server.raw(*parts, is_shut=is_shut or not data))
+
+    run()
+    is_well(server)
+
+
+def test_requests_with_anything_in_them(server):
+    try_requests(server, 150)
+
+
+def test_bytes_that_may_be_no_request(server):
+    try_bytes(server, 60)
+
+
+@pytest.mark.soak
+def test_many_requests_with_anything_in_them(server):
+    try_requests(server, 20_000)
+
+
+@pytest.mark.soak
+def test_many_bytes_that_may_be_no_request(server):
+    try_bytes(server, 5_000)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_route_bears_bodies_of_every_kind(server, path):
+    target = re.sub(r"{\w+}", UUID, path)
+    for method in table()[path]:
+        for body in (b"", b"{}", b"[]", b"null", b"1", b'"x"', b"{", b"\xff", b'{"a": 1}', b"[" * 50_000):
+            check(send(server, method, target, body, [*good_headers("1.39"), b"content-type: application/json"]))
+    is_well(server)
+
+
+def test_a_name_that_stands_twice_in_a_body_or_among_headers_is_borne(server):
+    double = b'{"name": "first", "name": "second"}'
+    lines = [*good_headers("1.39"), b"content-type: application/json", b"content-type: application/json"]
+    check(send(server, "POST", "/resource_providers", double, lines))
+    is_well(server)
+
+
+def test_many_slow_clients_keep_nobody_else_waiting(server):
+    clients = [server.connect() for _ in range(50)]
+    try:
+        for client in clients:
+            client.sendall(b"POST /resource_providers HTTP/1.1\r\ncontent-length: 100\r\n\r\n{")
+        is_well(server)
+        assert all(b"408" in read_all(client)[:20] for client in clients)
+    finally:
+        for client in clients:
+            client.close()

@@ -1,0 +1,50 @@
+"""A MariaDB server for the tests, where the machine has one."""
+
+import shutil
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy
+
+INSTALL, SERVE = shutil.which("mariadb-install-db"), shutil.which("mariadbd")
+MISSING = "no MariaDB server: install the packages mariadb-server-core and mariadb-client-core"
+
+
+@contextmanager
+def server():
+    """Give the URL of an empty database, on a server that listens to a socket in a folder of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="roost-my-", dir="/tmp"))
+    settings = ("--no-defaults", f"--datadir={folder / 'data'}", "--user=root")
+    with (folder / "log").open("wb") as log:
+        install = [INSTALL, *settings, "--auth-root-authentication-method=normal", "--skip-test-db"]
+        subprocess.run(install, check=True, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [SERVE, *settings, f"--socket={folder / 'socket'}", "--skip-networking", "--innodb-buffer-pool-size=16M"],
+            stdout=log, stderr=log,
+        )  # fmt: skip
+    try:
+        _wait_for(f"mysql+pymysql://root@localhost/?unix_socket={folder / 'socket'}", process)
+        yield f"mysql+pymysql://root@localhost/placement?unix_socket={folder / 'socket'}"
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait_for(url, process):
+    engine = sqlalchemy.create_engine(url)
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            with engine.begin() as connection:
+                connection.exec_driver_sql("CREATE DATABASE placement CHARACTER SET utf8mb4")
+        except sqlalchemy.exc.OperationalError:
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.1)
+        else:
+            engine.dispose()
+            return
