@@ -133,7 +133,7 @@ def test_aggregates_are_excused_only_for_how_they_are_spelt():
     def shown(*theirs):
         return exchange(answer({"aggregates": theirs}), answer({"aggregates": [one]}))
 
-    assert excuse(shown(one.upper(), one)).name == "aggregate_shown"
+    assert excuse(shown(one.upper(), one)).name == "aggregate_spelling"
     assert excuse(shown(one.upper(), other)) is None
 
 
