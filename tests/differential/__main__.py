@@ -1,6 +1,7 @@
 """Compare two servers from the command line: ``python -m tests.differential --seed 7``."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -71,6 +72,7 @@ def main() -> int:
     parser.add_argument("--no-shorten", action="store_true", help="do not look for the shortest sequence")
     parser.add_argument("--counts", action="store_true", help="print what was asked, by route and status")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the servers end as well
     if not arguments.reference and reference.python() is None:
         print(reference.HOW_TO_INSTALL, file=sys.stderr)
         return 2

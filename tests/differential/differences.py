@@ -128,6 +128,11 @@ def _aggregate_spelling(exchange: Exchange) -> bool:
     return any(uuid != uuid_form(uuid) for uuid in uuids)
 
 
+def _whole_number(exchange: Exchange) -> bool:
+    pairs = [(each.reference, each.subject) for each in exchange.found]
+    return all(type(one) is float and type(other) is int and one == other for one, other in pairs)
+
+
 def _put_below(exchange: Exchange) -> bool:
     places = [each.place for each in exchange.found]
     return (
@@ -211,6 +216,11 @@ RULES = (
         "aggregate_spelling",
         "An aggregate is its uuid, shown in small letters with dashes; in the reference each spelling is one.",
         _aggregate_spelling,
+    ),
+    Rule(
+        "whole_number",
+        "An amount is shown as a whole number; the reference repeats 2.0 in the answer to the request that said so.",
+        _whole_number,
     ),
     Rule(
         "put_below",

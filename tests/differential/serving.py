@@ -84,7 +84,8 @@ class Handler(BaseHTTPRequestHandler):
         return b""
 
     def _environ(self, body: bytes) -> dict[str, Any]:
-        path, _, query = self.path.partition("?")
+        # As it was sent: in `self.path` slashes at the beginning have become one.
+        path, _, query = self.requestline.split()[1].partition("?")
         host, port = cast("tuple[str, int]", self.server.server_address[:2])
         environ: dict[str, Any] = {
             "REQUEST_METHOD": self.command,

@@ -108,6 +108,8 @@ def test_a_rule_excuses_what_it_names_and_nothing_else():
     dated = answer({}, last_modified="Sat, 21 Nov 2026 20:31:52 GMT")
     assert excuse(exchange(answer({}), dated, path="/resource_providers/a", method="PUT")).name == "put_below"
     assert excuse(exchange(answer({}), dated, path="/resource_providers/a")) is None
+    assert excuse(exchange(answer({"a": 2.0}), answer({"a": 2}))).name == "whole_number"
+    assert excuse(exchange(answer({"a": 2.5}), answer({"a": 2}))) is None
     short = (("content-length", "short"),)
     assert excuse(exchange(problem("no integer"), answer(), headers=short)) is None
     assert excuse(exchange(problem("no integer"), problem("no HTTP"), headers=short)).name == "not_http"
