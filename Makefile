@@ -19,10 +19,10 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check tidy format reference differential openstack soak bench golden lock clean
+.PHONY: help demo test check tidy format reference differential openstack soak bench bench-peers golden lock clean
 
 help: ## print these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(RUN) ## show a small fleet, decisions and their evidence
 	@$(BIN)/roost demo
@@ -62,6 +62,9 @@ bench: $(DEV) ## measure against the budgets (BENCH_ARGS="--only decide" narrows
 	$(BIN)/python -m bench.run $(BENCH_ARGS)
 	$(PYTEST) -p no:randomly -m bench $(PYTEST_ARGS) || [ $$? -eq 5 ]
 
+bench-peers: $(DEV) ## measure the Placement API against the reference, side by side (BENCH_ARGS="--only few" narrows it)
+	PYTHONPATH=. $(BIN)/python -m bench.peers $(BENCH_ARGS)
+
 golden: $(DEV) ## rewrite the golden files; review the diff
 	$(PYTEST) --golden-rewrite -m "not soak and not bench" tests/golden $(PYTEST_ARGS)
 
@@ -69,7 +72,7 @@ lock: ## choose new versions and write both lock files
 	@"$(PYTHON)" -m venv .venv-lock
 	@.venv-lock/bin/python -m pip --disable-pip-version-check --quiet install uv
 	.venv-lock/bin/uv $(LOCK) pyproject.toml --output-file requirements.lock
-	.venv-lock/bin/uv $(LOCK) pyproject.toml --extra postgresql --group dev \
+	.venv-lock/bin/uv $(LOCK) pyproject.toml --extra postgresql --extra keystone --group dev \
 		--constraints requirements.lock --output-file requirements-dev.lock
 
 clean: ## remove the environment, caches and builds, but no data of yours

@@ -353,7 +353,7 @@ def import_placement(
     else:
         store = open_store(database, settings=Settings().store)
     try:
-        current = Current(store)
+        current = Current(store, clock=SystemClock())
         if not is_dry_run:
             Placement(current)
         if sql.is_sql(source):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from roost.ports import Store
-from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World
+from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World, commit, host, item, offer, provider
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])
@@ -37,3 +37,11 @@ def _lasting(request: pytest.FixtureRequest, folder: Path) -> Iterator[SqliteWor
 def store(world: World) -> Store:
     """Give a store of a new, empty database."""
     return world.open()
+
+
+@pytest.fixture
+def small(store: Store) -> Store:
+    """Give a store with two providers of 8 CPU and 100 memory each."""
+    for number in (1, 2):
+        assert commit(store, item(provider(number), offer(number, cpu=8, memory=100), host(number))) == [""]
+    return store

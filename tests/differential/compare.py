@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -90,6 +91,9 @@ def limited(answer: Answer, everything: Answer, limit: int, who: str) -> list[Di
     used = {uuid for each in requests for uuid in providers_of(each)}
     roots = {all_summaries.get(uuid, {}).get("root_provider_uuid", uuid) for uuid in used}
     wanted = {uuid: each for uuid, each in all_summaries.items() if each.get("root_provider_uuid", uuid) in roots}
+    if not any("root_provider_uuid" in each for each in all_summaries.values()):
+        # Before 1.29 the rest of a tree may be shown or not.
+        wanted |= {uuid: each for uuid, each in all_summaries.items() if uuid in summaries}
     return found + _of_values(f"{who}: provider_summaries", wanted, summaries)
 
 
@@ -101,12 +105,22 @@ def providers_of(request: dict[str, Any]) -> set[str]:
     return {each["resource_provider"]["uuid"] for each in allocations}
 
 
-def only_in_one(reference: Any, subject: Any) -> list[dict[str, Any]]:
-    """Return the allocation requests that only one of two answers has."""
-    ours, theirs = (
+def total_of(request: dict[str, Any]) -> dict[str, int]:
+    """Return what an allocation request takes of each class, on all providers together."""
+    allocations = request["allocations"]
+    total = Counter[str]()
+    for each in allocations.values() if isinstance(allocations, dict) else allocations:
+        total.update(each["resources"])
+    return total
+
+
+def only_in_one(reference: Any, subject: Any, *, of: str = "either") -> list[dict[str, Any]]:
+    """Return the allocation requests that only one of two answers has: the reference's, or either's."""
+    theirs, ours = (
         {_key(each): each for each in canonical(one)["allocation_requests"]} for one in (reference, subject)
     )
-    return [each for key, each in (ours | theirs).items() if (key in ours) != (key in theirs)]
+    known = theirs if of == "reference" else theirs | ours
+    return [each for key, each in known.items() if (key in ours) != (key in theirs)]
 
 
 def _of_headers(reference: dict[str, str], subject: dict[str, str]) -> list[Difference]:
@@ -157,9 +171,6 @@ def _of_values(place: str, reference: Any, subject: Any) -> list[Difference]:
 def _masked(key: str, value: Any) -> Any:
     if key == "request_id" and isinstance(value, str) and MARKED["x-openstack-request-id"].fullmatch(value):
         return "req-"
-    if key == "aggregates" and isinstance(value, list):
-        # The reference repeats a spelling that it was given, capitals included; ours is the standard one.
-        return [each.lower() if isinstance(each, str) else each for each in value]
     return value
 
 

@@ -5,12 +5,14 @@ An exchange that differs is excused when one rule accepts all of its differences
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from tests.differential.compare import CANDIDATES, Difference, only_in_one, providers_of
+from roost.model.names import uuid_form
+from tests.differential.compare import CANDIDATES, Difference, only_in_one, providers_of, total_of
 from tests.differential.exchange import Answer, Request
 
 METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"}
@@ -56,6 +58,18 @@ def _reshape_over_total(exchange: Exchange) -> bool:
     return exchange.reference.status != 400 and any(each.get("reserved", 0) > each.get("total", 0) for each in records)
 
 
+def _wrong_sums(exchange: Exchange) -> bool:
+    documents = (exchange.reference.document, exchange.subject.document)
+    if not all(isinstance(each, dict) and "allocation_requests" in each for each in documents):
+        return False
+    asked = Counter[str]()
+    for name, value in _query(exchange).items():
+        if name.startswith("resources"):
+            asked.update({key: int(amount) for key, _, amount in (each.partition(":") for each in value.split(","))})
+    wrong = [[each for each in document["allocation_requests"] if total_of(each) != asked] for document in documents]
+    return bool(wrong[0]) and not wrong[1]
+
+
 def _isolated_sharing(exchange: Exchange) -> bool:
     query = _query(exchange)
     return query.get("group_policy") == "isolate" and _all_touch(exchange, exchange.sharing())
@@ -65,7 +79,12 @@ def _only_sharing(exchange: Exchange) -> bool:
     query, sharing = _query(exchange), exchange.sharing()
     if "resources" not in query or len([name for name in query if name.startswith("resources")]) < 2:
         return False
-    return _all_touch(exchange, sharing)
+    if not _all_touch(exchange, sharing):
+        return False
+    if only_in_one(exchange.reference.document, exchange.subject.document, of="reference"):
+        return False
+    mapped = [each["mappings"][""] for each in _single(exchange) if "mappings" in each]
+    return all(set(uuids) <= sharing for uuids in mapped)
 
 
 def _tree_of_bare_group(exchange: Exchange) -> bool:
@@ -77,13 +96,6 @@ def _tree_of_bare_group(exchange: Exchange) -> bool:
 def _search_error(exchange: Exchange) -> bool:
     path = exchange.request.path.partition("?")[0].lstrip("/")
     return path == CANDIDATES.lstrip("/") and exchange.reference.status == 500 and exchange.subject.status == 200
-
-
-def _aggregate_spelling(exchange: Exchange) -> bool:
-    wanted = [value for name, value in parse_qsl(urlsplit(exchange.request.path).query) if name.startswith("member_of")]
-    uuids = re.findall(r"[0-9A-Fa-f-]{32,36}", ",".join(wanted))
-    is_standard = all(re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", uuid) for uuid in uuids)
-    return not is_standard and exchange.reference.status == exchange.subject.status == 200
 
 
 def _not_http(exchange: Exchange) -> bool:
@@ -103,6 +115,27 @@ def _path_in_utf8(exchange: Exchange) -> bool:
 def _newline_in_path(exchange: Exchange) -> bool:
     path = exchange.request.path.partition("?")[0]
     return path.endswith("%0A") and exchange.reference.status < 300 and exchange.subject.status in {400, 404}
+
+
+def _aggregate_spelling(exchange: Exchange) -> bool:
+    if exchange.reference.status != exchange.subject.status or exchange.subject.status != 200:
+        return False
+    if all(each.place.startswith("body.aggregates") for each in exchange.found):
+        reference, subject = (each.document["aggregates"] for each in (exchange.reference, exchange.subject))
+        return set(map(uuid_form, reference)) == set(subject)
+    wanted = [value for name, value in parse_qsl(urlsplit(exchange.request.path).query) if name.startswith("member_of")]
+    uuids = re.findall(r"[0-9A-Fa-f-]{32,36}", ",".join(wanted))
+    return any(uuid != uuid_form(uuid) for uuid in uuids)
+
+
+def _put_below(exchange: Exchange) -> bool:
+    places = [each.place for each in exchange.found]
+    return (
+        exchange.request.method == "PUT"
+        and exchange.request.path.startswith("/resource_providers/")
+        and places == ["header last-modified"]
+        and "last-modified" not in exchange.reference.headers
+    )
 
 
 def _database_text(exchange: Exchange) -> bool:
@@ -133,14 +166,21 @@ RULES = (
         _reshape_over_total,
     ),
     Rule(
-        "isolated_sharing",
-        "Under group_policy=isolate, what groups take from sharing providers counts as what they take from others.",
-        _isolated_sharing,
+        "wrong_sums",
+        "Where several groups take from sharing providers, the reference answers more than was asked, and drops what"
+        " would fit; here each candidate has the amounts that were asked.",
+        _wrong_sums,
     ),
     Rule(
         "only_sharing",
-        "The unsuffixed group may be served by sharing providers alone, beside suffixed groups.",
+        "Beside suffixed groups, sharing providers alone may serve the unsuffixed one at each of their anchors; the"
+        " reference knows only some of these.",
         _only_sharing,
+    ),
+    Rule(
+        "isolated_sharing",
+        "Under group_policy=isolate, what groups take from sharing providers counts as what they take from others.",
+        _isolated_sharing,
     ),
     Rule(
         "tree_of_bare_group",
@@ -151,11 +191,6 @@ RULES = (
         "search_error",
         "Some searches with sharing providers end in an internal error in the reference; here they are answered.",
         _search_error,
-    ),
-    Rule(
-        "aggregate_spelling",
-        "member_of finds an aggregate by its uuid however that is spelt; the reference compares letter by letter.",
-        _aggregate_spelling,
     ),
     Rule(
         "not_http",
@@ -171,6 +206,16 @@ RULES = (
         "newline_in_path",
         "A name or uuid in the path does not end with a newline; the reference overlooks it.",
         _newline_in_path,
+    ),
+    Rule(
+        "aggregate_spelling",
+        "An aggregate is its uuid, shown in small letters with dashes; in the reference each spelling is one.",
+        _aggregate_spelling,
+    ),
+    Rule(
+        "put_below",
+        "PUT of a provider always says when it was modified; the reference says nothing of one created below another.",
+        _put_below,
     ),
     Rule(
         "database_text",
@@ -197,11 +242,16 @@ def _query(exchange: Exchange) -> dict[str, str]:
 
 def _all_touch(exchange: Exchange, providers: set[str]) -> bool:
     """Say whether two lists of candidates differ, and only in candidates that take from these providers."""
+    single = _single(exchange)
+    return bool(single) and all(providers_of(each) & providers for each in single)
+
+
+def _single(exchange: Exchange) -> list[dict[str, Any]]:
+    """Return the candidates that only one of the answers has."""
     documents = (exchange.reference.document, exchange.subject.document)
     if not all(isinstance(each, dict) and "allocation_requests" in each for each in documents):
-        return False
-    single = only_in_one(*documents)
-    return bool(single) and all(providers_of(each) & providers for each in single)
+        return []
+    return only_in_one(*documents)
 
 
 def _records(value: Any) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -55,18 +56,24 @@ class Side:
         if self._connection is None:
             self._connection = Connection(self.server.address)
         sent = request
-        for name, uuid in self._chosen.items():
-            body = None if sent.body is None else sent.body.replace(name.encode(), uuid.encode())
-            sent = replace(sent, path=sent.path.replace(name, uuid), body=body)
+        for name, chosen in self._chosen.items():
+            body = None if sent.body is None else sent.body.replace(name.encode(), chosen.encode())
+            sent = replace(sent, path=sent.path.replace(name, chosen), body=body)
         answer = self._connection.ask(sent)
-        if request.generates and (uuid := re.search(r"[0-9a-f-]{36}$", answer.headers.get("location", ""))):
-            self._chosen[request.generates] = uuid[0]
+        self._learn(request, answer)
         for name, chosen in self._chosen.items():
             headers = {key: value.replace(chosen, name) for key, value in answer.headers.items()}
             answer = Answer(
                 status=answer.status, headers=headers, body=answer.body.replace(chosen.encode(), name.encode())
             )
         return self._alter(request, answer) if self._alter else answer
+
+    def _learn(self, request: Request, answer: Answer) -> None:
+        """Give a uuid that the server chose the name that the other server's has, too."""
+        found = re.search(r"/resource_providers/([0-9a-f-]{36})$", answer.headers.get("location", ""))
+        body = (request.body or b"").decode(errors="replace")
+        if request.method == "POST" and found and found[1].replace("-", "") not in body.replace("-", "").lower():
+            self._chosen[str(uuid.uuid5(uuid.NAMESPACE_URL, body))] = found[1]
 
 
 @dataclass

@@ -21,7 +21,6 @@ class Request:
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
     marks: frozenset[str] = frozenset()  # names of rules that may excuse a difference here
-    generates: str | None = None  # the name that the sequence gives to the uuid which the server chooses
 
     def as_curl(self, address: str) -> str:
         """Return the command line that sends the same."""

@@ -35,7 +35,7 @@ class Scene:
 
     def request(self, method: str, path: str, minor: int, *, body: object = None,
                 query: list[tuple[str, str]] | None = None, headers: tuple[tuple[str, str], ...] = (),
-                marks: frozenset[str] = frozenset(), generates: str | None = None) -> Request:  # fmt: skip
+                marks: frozenset[str] = frozenset()) -> Request:  # fmt: skip
         """Word a request: as an administrator, its body as JSON."""
         own = [("x-auth-token", "admin")]
         if minor == MINOR_MAX and self.chance(0.2):
@@ -47,9 +47,7 @@ class Scene:
             own.append(JSON)
         if query:
             path += "?" + "&".join(f"{quote(key)}={quote(value, safe=':,!')}" for key, value in query)
-        return Request(
-            method=method, path=path, headers=(*own, *headers), body=content, marks=marks, generates=generates
-        )
+        return Request(method=method, path=path, headers=(*own, *headers), body=content, marks=marks)
 
     def generation(self, provider: Provider) -> Asking[int]:
         """Return a provider's generation, looked up where it is not known; now and then a wrong one."""

@@ -85,7 +85,7 @@ def test_a_limited_answer_chooses_among_all():
 
 def test_a_rule_excuses_what_it_names_and_nothing_else():
     assert excuse(exchange(problem("oops", 500), problem("bad"))).name == "no_internal_error"
-    assert excuse(exchange(problem("oops", 500), answer())) is None
+    assert excuse(exchange(problem("oops", 500), answer(), path="/traits")) is None
     assert excuse(exchange(problem("A, B"), problem("B, A"))).name == "names_in_another_order"
     assert excuse(exchange(problem("A, B"), problem("A, C"))) is None
     assert excuse(exchange(problem("(sqlite3.Error)", 409), problem("taken", 409))).name == "database_text"
@@ -105,6 +105,9 @@ def test_a_rule_excuses_what_it_names_and_nothing_else():
     ):
         path = f"/allocation_candidates?resources=VCPU:1&member_of={uuid}"
         assert getattr(excuse(exchange(taking(), taking("a"), path=path)), "name", None) == name
+    dated = answer({}, last_modified="Sat, 21 Nov 2026 20:31:52 GMT")
+    assert excuse(exchange(answer({}), dated, path="/resource_providers/a", method="PUT")).name == "put_below"
+    assert excuse(exchange(answer({}), dated, path="/resource_providers/a")) is None
     short = (("content-length", "short"),)
     assert excuse(exchange(problem("no integer"), answer(), headers=short)) is None
     assert excuse(exchange(problem("no integer"), problem("no HTTP"), headers=short)).name == "not_http"
@@ -119,6 +122,19 @@ def test_candidates_are_excused_only_for_sharing_providers():
         excuse(exchange(taking("a", "s"), taking("a"), path="/allocation_candidates?resources=VCPU:1", sharing="s"))
         is None
     )
+    several = "/allocation_candidates?resources=VCPU:1&resources1=VCPU:1"
+    assert excuse(exchange(taking("abc"), taking("ab"), path=several)).name == "wrong_sums"
+    assert excuse(exchange(taking("ab"), taking("abc"), path=several)) is None
+
+
+def test_aggregates_are_excused_only_for_how_they_are_spelt():
+    one, other = "2f41f7cd-1cdd-4e9c-a824-74872226ff43", "78e51061-7311-48a3-82ce-6f447ed4d57b"
+
+    def shown(*theirs):
+        return exchange(answer({"aggregates": theirs}), answer({"aggregates": [one]}))
+
+    assert excuse(shown(one.upper(), one)).name == "aggregate_spelling"
+    assert excuse(shown(one.upper(), other)) is None
 
 
 def test_a_reshape_is_excused_only_above_the_total():

@@ -9,6 +9,7 @@ import numpy as np
 from roost.engine.anchors import Serving, survey
 from roost.engine.candidates import RowCandidate, Take, Walk
 from roost.engine.contention import by_freedom
+from roost.engine.fans import Fan, fan_of
 from roost.engine.picks import Pick, picks_at
 from roost.engine.query import Compiled, UnknownName, compile_query
 from roost.engine.sharing import Sharing
@@ -22,8 +23,8 @@ __all__ = [
     "UnknownName",
     "compile_query",
     "has_candidate",
-    "lone_anchors",
     "search",
+    "search_fans",
     "to_candidate",
 ]
 
@@ -67,15 +68,12 @@ def search(
     return found if limit is None else islice(found, limit)
 
 
-def lone_anchors(state: State, compiled: Compiled) -> Rows | None:
-    """Return the roots that each hold the whole query alone, where there is no other candidate.
-
-    Returns:
-        provider rows, ascending, of shape (candidates,): what ``search`` finds, one each, without a value made for
-        any; None where a group has a suffix, something is shared, or one of the trees has several providers.
-    """
+def search_fans(state: State, compiled: Compiled) -> Iterator[RowCandidate | Fan]:
+    """Find what ``search`` finds depth-first and without a limit; many candidates may come as one fan."""
     finder = _Finder(state, compiled, distinct_mappings=True)
-    return finder.lone()
+    if finder.sharing:
+        return finder.unique(finder.depth_first(None))
+    return finder.fans()
 
 
 def has_candidate(state: State, compiled: Compiled, anchor_row: int) -> bool:
@@ -129,12 +127,19 @@ class _Finder:
             else:
                 yield from self._at(anchor)
 
-    def lone(self) -> Rows | None:
-        if self.sharing or self._compiled.kinds:
-            return None
-        rows = self._rows()
-        nested = self._state.providers.tree
-        return rows if not nested or nested.keys().isdisjoint(rows.tolist()) else None
+    def fans(self) -> Iterator[RowCandidate | Fan]:
+        plain, nested = self._compiled.plain, self._state.providers.tree
+        for anchors in self._chunks():
+            if plain is not None and not self._compiled.kinds and nested.keys().isdisjoint(anchors):
+                yield Fan((), (), "", plain.resources, tuple(anchors))
+                continue
+            for anchor in anchors:
+                picks = self._picks(anchor) if self._compiled.are_picks_free else None
+                fan = None if picks is None else fan_of(self._compiled, picks)
+                if fan is None:
+                    yield from self._at(anchor)
+                else:
+                    yield fan
 
     def breadth_first(self, anchors: Iterable[int] | None) -> Iterator[RowCandidate]:
         running = (self._at(anchor) for anchor in (self._anchors() if anchors is None else anchors))
@@ -170,17 +175,17 @@ class _Finder:
             yield each
 
     def _anchors(self) -> Iterator[int]:
-        rows = self._rows()
+        for anchors in self._chunks():
+            yield from anchors
+
+    def _chunks(self) -> Iterator[list[int]]:
+        mask, self._serving = survey(self._state, self._compiled, self.sharing)
+        rows: Rows = np.flatnonzero(mask)
         start, size = 0, 16
         while start < len(rows):
             # A limit often stops after a few: leave the arrays a little at a time.
-            yield from rows[start : start + size].tolist()
+            yield rows[start : start + size].tolist()
             start, size = start + size, size * 4
-
-    def _rows(self) -> Rows:
-        mask, self._serving = survey(self._state, self._compiled, self.sharing)
-        rows: Rows = np.flatnonzero(mask)
-        return rows
 
     def _alone(self, anchor: int) -> RowCandidate:
         """Return the candidate of a tree of one provider that the mask let pass, where no group has a suffix."""
@@ -189,8 +194,11 @@ class _Finder:
         takes = tuple([(anchor, class_id, amount) for class_id, amount in plain.resources])
         return RowCandidate(takes, (("", (anchor,)),), anchor)
 
+    def _picks(self, anchor: int) -> list[Pick] | None:
+        return picks_at(self._state, self._compiled, anchor, sharing=self.sharing, serving=self._serving)
+
     def _at(self, anchor: int) -> Iterator[RowCandidate]:
-        picks = picks_at(self._state, self._compiled, anchor, sharing=self.sharing, serving=self._serving)
+        picks = self._picks(anchor)
         if picks is None:
             return
         if self.sharing and all(row in self.sharing.rows for pick in picks for row in pick.options):

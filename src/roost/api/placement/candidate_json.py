@@ -7,7 +7,7 @@ import msgspec
 from roost.api.placement import versions
 from roost.api.placement.versions import Version
 from roost.engine.candidates import Mapping, RowCandidate, Take
-from roost.engine.query import Demand
+from roost.engine.fans import Fan
 from roost.engine.state import State
 from roost.errors import BadRequest
 
@@ -49,42 +49,55 @@ class Requests:
         self._mapped: dict[Mapping, str] = {}
         self.used: set[int] = set()  # provider rows
 
-    def of_lone(self, anchors: list[int], demand: Demand) -> str:
-        """Return the requests that each take the whole demand from one provider."""
-        if not anchors:
-            return ""
-        uuids, resources = self._state.providers.uuids, self._resources(demand)
-        if not self._form.are_allocations_named:
-            before, behind = '{"allocations":[{"resource_provider":{"uuid":"', f'"}},"resources":{resources}}}]}}'
-        else:
-            before, behind = '{"allocations":{"', f'":{{"resources":{resources}}}}}'
-            behind += ',"mappings":{"":["' if self._form.has_mappings else "}"
-        shown = list(map(uuids.__getitem__, anchors))
-        if self._form.has_mappings:
-            end = '"]}}'
-            shown = [f"{uuid}{behind}{uuid}" for uuid in shown]
-        else:
-            end = behind
-        self._check_size(len(shown) * (len(shown[0]) + len(before) + len(end)))
-        self.used.update(anchors)
-        return f"{before}{f'{end},{before}'.join(shown)}{end}"
-
-    def of(self, candidates: Iterable[RowCandidate]) -> str:
-        """Return the requests of candidates."""
-        texts, mapped, has_mappings = self._texts, self._mapped, self._form.has_mappings
-        parts, size = [], 0
+    def of(self, candidates: Iterable[RowCandidate | Fan], *, limit: int | None = None) -> str:
+        """Return the requests of candidates, or of the first ``limit`` of them."""
+        parts: list[str] = []
+        size = 0
         for candidate in candidates:
-            text = texts.get(candidate.takes) or self._allocations(candidate.takes)
-            if has_mappings:
-                mappings = ",".join([mapped.get(each) or self._mapping(each) for each in candidate.mappings])
-                text = f'{{"allocations":{text},"mappings":{{{mappings}}}}}'
+            if limit is not None and len(parts) >= limit:
+                break
+            if isinstance(candidate, Fan):
+                fan = self._of_fan(candidate, None if limit is None else limit - len(parts))
+                parts += fan
+                size += sum(map(len, fan))
             else:
-                text = f'{{"allocations":{text}}}'
-            parts.append(text)
-            size += len(text)
+                text = self._of_one(candidate)
+                parts.append(text)
+                size += len(text)
             if size > self._bytes_max:
                 self._check_size(size)
         return ",".join(parts)
+
+    def _of_one(self, candidate: RowCandidate) -> str:
+        text = self._texts.get(candidate.takes) or self._allocations(candidate.takes)
+        if not self._form.has_mappings:
+            return f'{{"allocations":{text}}}'
+        mapped = self._mapped
+        mappings = ",".join([mapped.get(each) or self._mapping(each) for each in candidate.mappings])
+        return f'{{"allocations":{text},"mappings":{{{mappings}}}}}'
+
+    def _of_fan(self, fan: Fan, limit: int | None) -> list[str]:
+        """Return the requests of a fan: what they have in common is made once."""
+        rows = fan.rows[:limit]
+        self.used.update(rows)
+        uuids = map(self._state.providers.uuids.__getitem__, rows)
+        opened, closed = ("{", "}") if self._form.are_allocations_named else ("[", "]")
+        start, end = self._around(fan.demand)
+        common = f"{self._allocations(fan.takes)[1:-1]}," if fan.takes else ""
+        before = f'{{"allocations":{opened}{common}{start}'
+        if not self._form.has_mappings:
+            return [f"{before}{uuid}{end}{closed}}}" for uuid in uuids]
+        mappings = "".join([f"{self._mapped.get(each) or self._mapping(each)}," for each in fan.mappings])
+        between = f'{end}{closed},"mappings":{{{mappings}"{fan.suffix}":["'
+        return [f'{before}{uuid}{between}{uuid}"]}}}}' for uuid in uuids]
+
+    def _around(self, demand: Iterable[tuple[int, int]]) -> tuple[str, str]:
+        """Return what stands before and behind the uuid of a provider from which something is taken."""
+        name_of = self._state.class_ids.name_of
+        resources = ",".join([f'"{name_of(class_id)}":{amount}' for class_id, amount in demand])
+        if self._form.are_allocations_named:
+            return '"', f'":{{"resources":{{{resources}}}}}'
+        return '{"resource_provider":{"uuid":"', f'"}},"resources":{{{resources}}}}}'
 
     def _check_size(self, size: int) -> None:
         if size > self._bytes_max:
@@ -92,10 +105,6 @@ class Requests:
                 f"The candidates need more than {self._bytes_max:,} bytes (limit placement.candidates_max_bytes); "
                 "ask for fewer with the parameter limit."
             )
-
-    def _resources(self, demand: Iterable[tuple[int, int]]) -> str:
-        name_of = self._state.class_ids.name_of
-        return "{" + ",".join([f'"{name_of(class_id)}":{amount}' for class_id, amount in demand]) + "}"
 
     def _allocations(self, takes: tuple[Take, ...]) -> str:
         """Return, and keep, what a candidate takes; the takes from one provider stand together."""
@@ -112,15 +121,8 @@ class Requests:
     def _allocation(self, takes: tuple[Take, ...]) -> str:
         row = takes[0][0]
         self.used.add(row)
-        uuid, resources = (
-            self._state.providers.uuids[row],
-            self._resources([(class_id, amount) for _, class_id, amount in takes]),
-        )
-        if self._form.are_allocations_named:
-            text = f'"{uuid}":{{"resources":{resources}}}'
-        else:
-            text = f'{{"resource_provider":{{"uuid":"{uuid}"}},"resources":{resources}}}'
-        self._of_provider[takes] = text
+        start, end = self._around([(class_id, amount) for _, class_id, amount in takes])
+        text = self._of_provider[takes] = f"{start}{self._state.providers.uuids[row]}{end}"
         return text
 
     def _mapping(self, mapping: Mapping) -> str:

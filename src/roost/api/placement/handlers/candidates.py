@@ -1,9 +1,7 @@
 """``/allocation_candidates``: every way to hold a request."""
 
 import random
-from collections.abc import Iterable
 from itertools import islice
-from typing import TypeVar
 
 import msgspec
 
@@ -13,13 +11,12 @@ from roost.api.placement.candidate_summaries import Summaries
 from roost.api.placement.options import Options
 from roost.api.placement.request import Request, Response, answer
 from roost.api.placement.versions import Version
-from roost.engine.search import Compiled, UnknownName, compile_query, lone_anchors, search
+from roost.engine.search import Compiled, UnknownName, compile_query, search, search_fans
 from roost.engine.state import State
 from roost.model.request import CandidateQuery
 from roost.placement import candidates
 from roost.placement.current import Current
 
-_Found = TypeVar("_Found")
 _QUERIES_MAX = 512
 _FORMS_MAX = 4
 # Out of how many candidates some are drawn at random, where nothing bounds how many are generated.
@@ -98,14 +95,14 @@ def list_candidates(request: Request, current: Current) -> Response:
 def _body(kept: _Kept, known: _Known, options: Options) -> bytes:
     state, compiled, limit = kept.state, known.compiled, known.query.limit
     requests = Requests(state, known.form, bytes_max=options.candidates_max_bytes)
-    lone = lone_anchors(state, compiled)
-    if lone is not None:
-        assert compiled.plain is not None
-        generated = lone[: _generated_max(limit, options)].tolist()
-        shown = requests.of_lone(list(_chosen(generated, limit, options)), compiled.plain.resources)
+    order, most = options.allocation_candidates_generation_strategy, _generated_max(limit, options)
+    if options.randomize_allocation_candidates:
+        drawn = list(islice(search(state, compiled, order=order), most or _DRAWN_MAX))
+        shown = requests.of(random.sample(drawn, len(drawn) if limit is None else min(limit, len(drawn))))
+    elif order == "breadth-first":
+        shown = requests.of(search(state, compiled, order=order), limit=most)
     else:
-        found = search(state, compiled, order=options.allocation_candidates_generation_strategy)
-        shown = requests.of(_chosen(found, limit, options))
+        shown = requests.of(search_fans(state, compiled), limit=most)
     summaries = kept.summaries(known.form).of(requests.used) if shown else ""
     return f'{{"allocation_requests":[{shown}],"provider_summaries":{{{summaries}}}}}'.encode()
 
@@ -116,12 +113,3 @@ def _generated_max(limit: int | None, options: Options) -> int | None:
     if options.randomize_allocation_candidates or limit is None:
         return most
     return limit if most is None else min(limit, most)
-
-
-def _chosen(found: Iterable[_Found], limit: int | None, options: Options) -> Iterable[_Found]:
-    """Return the candidates that are shown, of all there are in the order of the search."""
-    most = _generated_max(limit, options)
-    if not options.randomize_allocation_candidates:
-        return islice(found, most)
-    drawn = list(islice(found, most or _DRAWN_MAX))
-    return random.sample(drawn, len(drawn) if limit is None else min(limit, len(drawn)))

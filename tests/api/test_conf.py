@@ -1,0 +1,104 @@
+"""What a server does with an existing placement.conf, policies and tokens, from start to answer."""
+
+import subprocess
+
+from tests.api.test_stopping import refused
+from tests.servers import command, environment, serve
+
+
+def ran(*words, folder):
+    """Give exit code, output and errors of a command."""
+    done = subprocess.run(
+        command(*words), capture_output=True, text=True, env=environment(), cwd=folder, timeout=60, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_an_existing_file_is_served_and_what_has_no_effect_is_named(tmp_path):
+    conf = tmp_path / "placement.conf"
+    conf.write_text(f"""
+[DEFAULT]
+debug = true
+[api]
+auth_strategy = noauth2
+[placement_database]
+connection = sqlite:///{tmp_path}/own.db
+max_retries = 3
+[oslo_policy]
+enforce_new_defaults = false
+[cors]
+allowed_origin = https://a.example
+""")
+    (tmp_path / "policy.yaml").write_text('"placement:resource_providers:list": "role:auditor"\n"old": "@"\n')
+    with serve("--conf", conf, folder=tmp_path) as server:
+        assert (tmp_path / "own.db").exists()
+        assert server.ask("GET", "/resource_providers")[0] == 403
+        headers = {"x-auth-token": "eve", "x-roles": "auditor", "origin": "https://a.example"}
+        status, answered, _ = server.ask("GET", "/resource_providers", headers=headers)
+        assert (status, answered["access-control-allow-origin"]) == (200, "https://a.example")
+        assert server.ask("POST", "/reshaper", {})[0] == 400
+        server.stop()
+    assert [line.partition(".conf: ")[2].strip() for line in server.errors if "placement.conf" in line] == [
+        "[DEFAULT] debug has no effect: nothing here needs it",
+        "[placement_database] max_retries has no effect: nothing here needs it",
+    ]
+    assert any("old is no policy of this API" in line for line in server.errors)
+
+
+def test_a_connection_that_cannot_be_honoured_says_what_to_do(tmp_path):
+    conf = tmp_path / "placement.conf"
+    conf.write_text("[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = mysql+pymysql://u:secret@h/d\n")
+    code, said = refused("--conf", conf, folder=tmp_path)
+    assert code == 3
+    assert "a database of the kind mysql cannot be served: give an own one with --database" in said
+    assert "secret" not in said
+    with serve("--conf", conf, "--database", tmp_path / "own.db", folder=tmp_path) as server:
+        assert server.ask("GET", "/resource_providers")[0] == 200
+        server.stop()
+    assert "[placement_database] connection has no effect: --database goes before it" in server.said
+
+
+def test_policies_are_shown_with_where_they_come_from(tmp_path):
+    (tmp_path / "p.yaml").write_text('"placement:traits:list": "@"\n')
+    code, out, _ = ran("policy", "show", "--policy-file", "p.yaml", "--legacy", folder=tmp_path)
+    found = {line.split()[0]: line for line in out.splitlines()}
+    assert code == 0
+    assert found["placement:traits:list"].split()[1:] == ["@", "p.yaml"]
+    assert found["service_api"].endswith("legacy default")
+    code, out, _ = ran("policy", "show", "--json", folder=tmp_path)
+    assert '"operations": [\n      "POST /reshaper"\n    ]' in out
+
+
+def test_a_token_that_was_made_is_good_and_no_other(tmp_path):
+    code, text, _ = ran("token", "new", "nova", "--role", "service", "--file", "tokens.toml", folder=tmp_path)
+    assert code == 0
+    assert (tmp_path / "tokens.toml").stat().st_mode & 0o777 == 0o600
+    assert ran("token", "new", "eve", "--file", "tokens.toml", folder=tmp_path)[0] == 0
+    settings = f'auth_strategy = "tokens"\ntokens_file = "{tmp_path}/tokens.toml"'
+    with serve(settings=settings, listen="0.0.0.0:0", folder=tmp_path) as server:
+        for token, status in ((text.strip(), 200), ("admin", 401), ("", 401)):
+            assert server.ask("GET", "/resource_providers", headers={"x-auth-token": token})[0] == status
+
+
+def test_a_tree_has_a_bound_in_depth_and_in_size(tmp_path):
+    with serve(settings="tree_depth_max = 3\ntree_providers_max = 5", folder=tmp_path) as server:
+
+        def create(name, parent=None):
+            body = {"name": name} if parent is None else {"name": name, "parent_provider_uuid": parent}
+            status, _, answer = server.ask("POST", "/resource_providers", body)
+            return answer["uuid"] if status == 200 else answer["errors"][0]["detail"]
+
+        root = create("root")
+        child = create("child", root)
+        leaf = create("leaf", child)
+        assert "placement.tree_depth_max" in create("deeper", leaf)
+        create("second", child)
+        create("third", child)
+        assert "placement.tree_providers_max" in create("fourth", root)
+        other = create("other")
+        below = create("below", other)
+        move = {"name": "other", "parent_provider_uuid": child}
+        status, _, answer = server.ask("PUT", f"/resource_providers/{other}", move)
+        assert (status, "placement.tree_providers_max" in answer["errors"][0]["detail"]) == (400, True)
+        assert server.ask("PUT", f"/resource_providers/{below}", {"name": "b", "parent_provider_uuid": None})[0] == 200
+        assert server.ask("GET", f"/resource_providers/{below}")[2]["root_provider_uuid"] == below
