@@ -46,7 +46,7 @@ def placement(
     """
     from roost.app import database_of, import_placement
     from roost.cli.progress import progress_bar
-    from roost.direct.databases import connection_of_files
+    from roost.compat.placement_conf import connection_of_files
 
     sent = dict(_header(text) for text in headers)
     if token is not None:

@@ -225,12 +225,9 @@ class Serving:
         creating = [plan.create for plan in plans if plan.create is not None]
         if not creating:
             return self._current.commit([Item(writes=plan.writes) for plan in plans])
-        with self._current.creating("provider", sum(plan.count for plan in plans)) as first:
-            items, number = [], first
-            for plan, create in zip(plans, creating, strict=True):
-                items.append(Item(writes=create(number)))
-                number += plan.count
-            return self._current.commit(items)
+        assert len(creating) == len(plans), "a phase creates or does not"
+        with self._current.creating("provider", len(creating)) as first:
+            return self._current.commit([Item(writes=create(first + at)) for at, create in enumerate(creating)])
 
 
 def _stopping() -> Unavailable:
