@@ -1,4 +1,7 @@
+import jsonschema
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from roost.api.schema import Schema, decode
 from roost.errors import BadRequest
@@ -65,3 +68,46 @@ def test_what_is_no_uuid_is_none_in_a_body(text):
 def test_a_query_string_must_write_the_dashes_of_a_uuid():
     assert AMOUNT.query_problem({"id": UUID}) is None
     assert str(AMOUNT.query_problem({"id": UUID.replace("-", "")})).endswith(f"'{UUID.replace('-', '')}'")
+
+
+# What the schemas of this API are made of.
+TEXT = {"type": "string", "pattern": "^[A-Z0-9_]+$", "minLength": 1, "maxLength": 4}
+LEAVES = st.sampled_from(
+    [
+        {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
+        {"type": "number", "maximum": 3.40282e38},
+        TEXT,
+        {"type": "string", "pattern": "^[A-Z0-9_]+$|^all|^unknown$"},
+        {"anyOf": [TEXT, {"type": "null"}]},
+        {"type": "array", "items": TEXT, "uniqueItems": True},
+        {},
+    ]
+)
+
+
+def objects(inner):
+    """Give schemas of objects whose members keep a schema."""
+    named = st.builds(
+        lambda one, other, required: {
+            "type": "object", "properties": {"a": one, "b": other}, "required": required, "additionalProperties": False,
+        },
+        inner, inner, st.sampled_from([[], ["a"], ["a", "b"]]),
+    )  # fmt: skip
+    shared = {"type": "object", "minProperties": 1, "additionalProperties": False}
+    return named | inner.map(lambda each: shared | {"patternProperties": {"^[A-Z]+$": each}})
+
+
+DOCUMENTS = st.recursive(LEAVES, objects, max_leaves=4)
+NUMBERS = st.sampled_from([0, 1, 1.0, 1.5, -1, 2**31, 2**64, 10**40, 1e39, float("inf"), float("nan")])
+SCALARS = st.none() | st.booleans() | NUMBERS | st.text("AZ9_a\n\u00e9\U0001f600", max_size=5) | st.just("all")
+KEYS = st.sampled_from(["a", "b", "c", "A", "AZ", "A\n"])
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=6
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(DOCUMENTS, VALUES)
+def test_the_quick_library_changes_no_verdict_and_no_word(document, value):
+    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(document).iter_errors(value))
+    assert Schema(document).problem(value) == (None if error is None else str(error))
