@@ -1,11 +1,11 @@
-"""What the tests of allocations share: providers with inventories, and bodies of the newest version."""
+"""What tests of the Placement API need to be there: providers, inventories and consumers, each by one request."""
 
 from tests.worlds import uuid_named
 
 OWNER = {"project_id": "project", "user_id": "user"}
 
 
-def provider(api, name, parent=None, **totals):
+def provider(api, name="one", parent=None, **totals):
     """Create a provider that offers so much of each class, or inventories as they are given; return its uuid."""
     uuid = uuid_named(name)
     body = {"name": name, "uuid": uuid} | ({} if parent is None else {"parent_provider_uuid": uuid_named(parent)})
@@ -17,8 +17,14 @@ def provider(api, name, parent=None, **totals):
 
 def offer(api, name, **totals):
     """Let a provider offer this and nothing else."""
-    body = {"resource_provider_generation": generation(api, name), "inventories": inventories(**totals)}
-    assert api.put(f"/resource_providers/{uuid_named(name)}/inventories", body).status == 200
+    offer_at(api, uuid_named(name), **totals)
+
+
+def offer_at(api, uuid, **totals):
+    """Do the same, by uuid."""
+    path = f"/resource_providers/{uuid}"
+    body = {"resource_provider_generation": api.get(path).json["generation"], "inventories": inventories(**totals)}
+    assert api.put(f"{path}/inventories", body).status == 200
 
 
 def inventories(**totals):
@@ -50,6 +56,15 @@ def held(api, consumer, **options):
 def put(api, consumer, amounts, generation=None, **more):
     """Let a consumer hold amounts; return the answer."""
     return api.put(f"/allocations/{uuid_named(consumer)}", holding(amounts, generation, **more))
+
+
+def hold(api, consumer, *, project="project", user="user", kind="", **takes):
+    """Let a new consumer hold amounts, by the uuid of the provider and the class; without a kind it is unknown."""
+    allocations = {uuid: {"resources": amounts} for uuid, amounts in takes.items()}
+    body = {"allocations": allocations, "consumer_generation": None, "project_id": project, "user_id": user}
+    body |= {"consumer_type": kind} if kind else {}
+    answer = api.put(f"/allocations/{uuid_named(consumer)}", body, version="1.38" if kind else "1.37")
+    assert answer.status == 204, answer.json
 
 
 def put_many(api, **consumers):

@@ -3,10 +3,11 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tests.environments import create
+from tests.products import ROOT
+
 ENVIRONMENT = ROOT / ".cache" / "openstack-client"
 REQUIREMENTS = ("python-openstackclient==10.5.0", "osc-placement==4.9.1")
 VARIABLE = "ROOST_OPENSTACK_CLIENT"
@@ -30,10 +31,7 @@ def install():
     if python() is not None:
         print(f"{python()} has the client")
         return
-    subprocess.run([sys.executable, "-m", "venv", "--clear", ENVIRONMENT], check=True)
-    quiet = ("--disable-pip-version-check", "--quiet")
-    subprocess.run([ENVIRONMENT / "bin" / "python", "-m", "pip", *quiet, "install", *REQUIREMENTS], check=True)
-    print(f"{ENVIRONMENT} has {' '.join(REQUIREMENTS)}")
+    create(ENVIRONMENT, REQUIREMENTS)
 
 
 class Client:

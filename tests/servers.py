@@ -3,17 +3,16 @@
 import errno
 import http.client
 import json
-import os
 import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from contextlib import contextmanager
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tests.products import command, environ
+
 ADMIN = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 _START_S = 60
 
@@ -23,6 +22,11 @@ class Served:
 
     def __init__(self, process: subprocess.Popen, port: int, metrics_port: int | None, errors: list[str]) -> None:
         self.process, self.port, self.metrics_port, self.errors = process, port, metrics_port, errors
+
+    @property
+    def address(self):
+        """Its address, as a URL."""
+        return f"http://127.0.0.1:{self.port}"
 
     def ask(self, method, path, body=None, *, headers=None, port=None):
         """Send one request on a connection of its own; give status, headers and body, JSON decoded."""
@@ -98,16 +102,6 @@ def read_all(client):
     return found
 
 
-def command(*arguments):
-    """Give the words that run the command from the sources."""
-    return [sys.executable, "-m", "roost", *map(str, arguments)]
-
-
-def environment(**more):
-    """Give the environment to run it in."""
-    return {**os.environ, "PYTHONPATH": str(ROOT / "src"), **more}
-
-
 @contextmanager
 def serve(*arguments, settings="", folder, listen="127.0.0.1:0"):
     """Run ``roost placement``; ``settings`` are the lines of section placement."""
@@ -115,7 +109,7 @@ def serve(*arguments, settings="", folder, listen="127.0.0.1:0"):
     config.write_text(f"[placement]\n{settings}\n", encoding="utf-8")
     process = subprocess.Popen(
         command("placement", "--listen", listen, "--config", config, "--data", folder, *arguments),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), cwd=folder,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ(), cwd=folder,
     )  # fmt: skip
     errors: list[str] = []
     reader = threading.Thread(target=lambda: errors.extend(process.stderr), daemon=True)

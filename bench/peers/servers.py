@@ -10,8 +10,8 @@ from pathlib import Path
 from bench.peers import worlds
 from bench.peers.worlds import World
 from tests.differential import reference
+from tests.products import ROOT, command, environ
 
-ROOT = Path(__file__).parents[2]
 _WAITRESS = ROOT / ".cache" / "waitress"
 # What helps the reference with wide trees is switched on where it is measured with them.
 _SETTINGS = """\
@@ -42,12 +42,12 @@ def theirs(folder: Path, world: World, *, is_wide: bool = False) -> Iterator[str
     database = folder / "placement.sqlite"
     settings = _SETTINGS.format(database=database, candidates_max=1_000 if is_wide else -1, is_wide=is_wide)
     (folder / "placement.conf").write_text(settings)
-    command = [str(reference.python()), "-P", str(Path(__file__).with_name("serving_reference.py")), str(folder)]
+    words = [str(reference.python()), "-P", str(Path(__file__).with_name("serving_reference.py")), str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(_WAITRESS)}
-    with _served(command, environment):
+    with _served(words, environment):
         pass  # The first start creates the tables and the standard names.
     worlds.write_theirs(world, database)
-    with _served(command, environment) as address:
+    with _served(words, environment) as address:
         yield address
 
 
@@ -56,23 +56,20 @@ def ours(folder: Path, world: World) -> Iterator[str]:
     """Serve Roost over a world; give its address."""
     folder.mkdir()
     worlds.write_ours(world, folder)
-    command = [sys.executable, "-m", "roost", "placement", "--listen", "127.0.0.1:0"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    with _served([*command, "--database", str(folder / "roost.db")], environment) as address:
+    words = command("placement", "--listen", "127.0.0.1:0", "--database", folder / "roost.db")
+    with _served(words, environ()) as address:
         yield address
 
 
 @contextmanager
-def _served(command: list[str], environment: dict[str, str]) -> Iterator[str]:
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as process:
+def _served(words: list[str], environment: dict[str, str]) -> Iterator[str]:
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         assert process.stdin is not None
         try:
             said = process.stdout.readline()
             if not said.startswith("listening on "):
-                raise SystemExit(f"{' '.join(command)} does not start: {said}")
+                raise SystemExit(f"{' '.join(words)} does not start: {said}")
             yield said.split()[-1].removeprefix("http://")
         finally:
             process.stdin.close()

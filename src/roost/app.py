@@ -18,7 +18,7 @@ from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
 from roost.compat.placement_conf import PlacementConf, read_placement_conf
 from roost.engine.state import State
-from roost.errors import BadRequest, BadSettings
+from roost.errors import BadSettings
 from roost.machine import SystemClock
 from roost.model.placement_settings import Placement as PlacementSettings
 from roost.model.settings import Settings
@@ -168,18 +168,6 @@ def sync_database(url: str) -> str:
 def _name_of(url: str) -> str:
     # The address of a server may hold a password.
     return "the PostgreSQL database" if is_postgresql(url) else url
-
-
-def without_password(url: str) -> str:
-    """Return an address that may be shown and kept.
-
-    >>> without_password("mysql://placement:secret@db/placement")
-    'mysql://placement@db/placement'
-    """
-    scheme, separator, rest = url.partition("://")
-    place, slash, path = rest.partition("/")
-    account, at, host = place.rpartition("@")
-    return f"{scheme}{separator}{account.partition(':')[0]}{at}{host}{slash}{path.partition('?')[0]}"
 
 
 def open_placement(url: str, settings: Settings | None = None) -> Serving:
@@ -343,10 +331,9 @@ def import_placement(
         Conflict: something changed here that would be overwritten; nothing was written.
         Unavailable: one of the two cannot be used.
     """
-    from roost.compat.upstream import http, importing, sql  # SQLAlchemy is slow to import
+    from roost.compat.upstream import importing, reading  # SQLAlchemy is slow to import
 
-    if not sql.is_sql(source) and not source.startswith(("http://", "https://")):
-        raise BadRequest("--from must be the URL of a database or of an API, or the path of a placement.conf")
+    read = reading.reader_of(source, headers=headers, progress=progress)
     store: Store
     if is_dry_run:
         store = opening.open_reader(database) if exists(database) else MemoryStore()
@@ -356,11 +343,8 @@ def import_placement(
         current = Current(store, clock=SystemClock())
         if not is_dry_run:
             Placement(current)
-        if sql.is_sql(source):
-            there = sql.read_sql(source, progress=progress)
-        else:
-            there = http.read_http(source, headers=headers, progress=progress)
-        return importing.bring(current, there, source=without_password(source), is_dry_run=is_dry_run)
+        named = reading.without_password(source)
+        return importing.bring(current, read(), source=named, is_dry_run=is_dry_run)
     finally:
         store.close()
 

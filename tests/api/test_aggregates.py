@@ -1,6 +1,6 @@
 import pytest
 
-from tests.stocking import provider
+from tests.holding import provider
 from tests.worlds import uuid_named
 
 A, B = uuid_named("a"), uuid_named("b")

@@ -3,7 +3,7 @@ from random import Random
 import pytest
 
 from roost.api.placement.options import Options
-from tests.asked import Columns
+from tests.candidate_urls import Columns
 from tests.forests import state_of, uuid_of
 from tests.reference.candidates import Node, Stock
 from tests.shared_disks import CORES, WORLD, ask, held, refused

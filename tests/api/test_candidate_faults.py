@@ -1,6 +1,6 @@
 import pytest
 
-from tests.asked import Columns
+from tests.candidate_urls import Columns
 from tests.forests import state_of, uuid_of
 from tests.shared_disks import WORLD, ask, held, refused
 

@@ -1,16 +1,13 @@
 """What a server does with an existing placement.conf, policies and tokens, from start to answer."""
 
-import subprocess
-
 from tests.api.test_stopping import refused
-from tests.servers import command, environment, serve
+from tests.products import roost
+from tests.servers import serve
 
 
 def ran(*words, folder):
     """Give exit code, output and errors of a command."""
-    done = subprocess.run(
-        command(*words), capture_output=True, text=True, env=environment(), cwd=folder, timeout=60, check=False
-    )
+    done = roost(*words, cwd=folder)
     return done.returncode, done.stdout, done.stderr
 
 

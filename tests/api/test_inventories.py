@@ -1,6 +1,6 @@
 import pytest
 
-from tests.stocking import hold, provider
+from tests.holding import hold, provider
 from tests.worlds import uuid_named
 
 UNKNOWN = "99999999-9999-4999-8999-999999999999"

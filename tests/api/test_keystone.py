@@ -9,7 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from tests.keystones import SERVICE_PASSWORD
-from tests.servers import ROOT, serve
+from tests.products import ROOT
+from tests.servers import serve
 
 pytest.importorskip("keystonemiddleware", reason="the extra roost[keystone] is not installed")
 

@@ -1,19 +1,14 @@
 """Every command of osc-placement, run by the real client against a server of its own."""
 
 import hashlib
-import os
-import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from roost.api.placement.auth import Token, as_toml
 from tests.openstack_client import HOW_TO_INSTALL, TOKEN, Client, Openstack, python
+from tests.servers import serve
 from tests.worlds import uuid_named
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(python() is None, reason=HOW_TO_INSTALL)
 
 
@@ -31,17 +26,10 @@ def server(request, tmp_path):
     salt = bytes(16)
     kept = f"{salt.hex()}:{hashlib.sha256(salt + TOKEN.encode()).hexdigest()}"
     (tmp_path / "tokens.toml").write_text(as_toml(Token(name="openstack", sha256=kept, roles=("admin",))))
-    (tmp_path / "roost.toml").write_text('[placement]\nauth_strategy = "tokens"\ntokens_file = "tokens.toml"\n')
     url = str(tmp_path / "roost.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    options = ["--config", "roost.toml", "--listen", "127.0.0.1:0", "--database", url]
-    command = [sys.executable, "-m", "roost", "placement", *options]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout is not None
-        try:
-            yield re.search(r"http://\S+", process.stdout.readline())[0]
-        finally:
-            process.terminate()
+    settings = 'auth_strategy = "tokens"\ntokens_file = "tokens.toml"'
+    with serve("--database", url, settings=settings, folder=tmp_path) as found:
+        yield found.address
 
 
 @pytest.fixture

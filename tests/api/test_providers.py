@@ -1,6 +1,6 @@
 import pytest
 
-from tests.stocking import hold, offer, provider
+from tests.holding import hold, offer_at, provider
 from tests.worlds import uuid_named
 
 UNKNOWN = "99999999-9999-4999-8999-999999999999"
@@ -31,9 +31,9 @@ def forest(api):
     for name, parent in {"host": None, "spare": None, "node": HOST, "device": NODE, "disk": None}.items():
         body = {"name": name, "uuid": uuid_named(name), "parent_provider_uuid": parent}
         assert api.post("/resource_providers", body).status == 200
-    offer(api, HOST, MEMORY_MB=1024, DISK_GB=100)
-    offer(api, NODE, VCPU=8)
-    offer(api, DISK, DISK_GB=2000)
+    offer_at(api, HOST, MEMORY_MB=1024, DISK_GB=100)
+    offer_at(api, NODE, VCPU=8)
+    offer_at(api, DISK, DISK_GB=2000)
     for uuid, members in {HOST: [AGGREGATE, OTHER], DISK: [AGGREGATE]}.items():
         assert api.put(f"/resource_providers/{uuid}/aggregates", members, version="1.18").status == 200
     for name, uuid in {"CUSTOM_GOLD": HOST, "CUSTOM_SSD": DISK}.items():

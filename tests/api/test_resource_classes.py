@@ -1,6 +1,6 @@
 import pytest
 
-from tests.stocking import offer, provider
+from tests.holding import provider
 
 
 def names(api, **options):
@@ -62,8 +62,7 @@ def test_what_is_wrong_with_a_name_is_told_in_the_words_that_clients_match(api):
 def test_before_1_7_a_class_is_renamed(api, version):
     api.post("/resource_classes", {"name": "CUSTOM_A"}, version=version)
     api.post("/resource_classes", {"name": "CUSTOM_B"}, version=version)
-    one = provider(api)
-    offer(api, one, CUSTOM_A=4)
+    one = provider(api, CUSTOM_A=4)
 
     def rename(name, to):
         return api.put(f"/resource_classes/{name}", {"name": to}, version=version)
@@ -89,7 +88,7 @@ def test_from_1_7_a_class_is_put_whether_it_is_there_or_not(api, version):
 
 def test_a_class_that_is_offered_or_standard_stays(api):
     api.put("/resource_classes/CUSTOM_A")
-    offer(api, provider(api), CUSTOM_A=1)
+    provider(api, CUSTOM_A=1)
     kept = api.delete("/resource_classes/CUSTOM_A")
     assert (kept.status, kept.text) == (
         409,

@@ -2,11 +2,11 @@
 
 import signal
 import socket
-import subprocess
 
 import pytest
 
-from tests.servers import ADMIN, command, environment, read_all, serve
+from tests.products import roost
+from tests.servers import ADMIN, read_all, serve
 
 HEAD = b"".join(f"{name}: {value}\r\n".encode() for name, value in ADMIN.items())
 
@@ -14,10 +14,7 @@ HEAD = b"".join(f"{name}: {value}\r\n".encode() for name, value in ADMIN.items()
 def refused(*arguments, folder, settings=""):
     """Give exit code and sentence of a server that does not start."""
     (folder / "roost.toml").write_text(f"[placement]\n{settings}\n")
-    ran = subprocess.run(
-        command("placement", "--config", folder / "roost.toml", "--data", folder, *arguments),
-        capture_output=True, text=True, env=environment(), timeout=60, check=False,
-    )  # fmt: skip
+    ran = roost("placement", "--config", folder / "roost.toml", "--data", folder, *arguments, cwd=folder)
     return ran.returncode, ran.stderr
 
 

@@ -2,7 +2,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.stocking import provider
+from tests.holding import provider
 
 UNKNOWN = "99999999-9999-9999-9999-999999999999"
 

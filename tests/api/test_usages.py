@@ -1,6 +1,6 @@
 import pytest
 
-from tests.stocking import hold, offer, provider
+from tests.holding import hold, provider
 
 UNKNOWN = "99999999-9999-9999-9999-999999999999"
 
@@ -8,9 +8,8 @@ UNKNOWN = "99999999-9999-9999-9999-999999999999"
 @pytest.fixture
 def used(api):
     """Give an API with two providers and consumers of two projects on them."""
-    one, two = provider(api, "one"), provider(api, "two")
-    offer(api, one, VCPU=8, DISK_GB=100)
-    offer(api, two, VCPU=100, MEMORY_MB=10_000)
+    one = provider(api, "one", VCPU=8, DISK_GB=100)
+    two = provider(api, "two", VCPU=100, MEMORY_MB=10_000)
     hold(api, "a", project="p", user="u", kind="INSTANCE", **{one: {"VCPU": 1}, two: {"VCPU": 2, "MEMORY_MB": 64}})
     hold(api, "b", project="p", user="v", kind="MIGRATION", **{two: {"VCPU": 3}})
     hold(api, "c", project="p", user="v", **{two: {"VCPU": 5}})

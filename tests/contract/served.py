@@ -2,21 +2,19 @@
 
 import http.client
 import json
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
+
+from tests.products import ROOT, command, environ
 
 HEADERS = {
     "x-auth-token": "admin", "x-roles": "admin,service", "openstack-api-version": "placement 1.39",
     "content-type": "application/json",
 }  # fmt: skip
 TIMEOUT_S = 30
-ROOT = Path(__file__).parents[2]
 
 
 class Server:
@@ -24,9 +22,8 @@ class Server:
 
     def __init__(self, database: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "roost", "placement", "--listen", "127.0.0.1:0", "--database", database],
-            stdout=subprocess.PIPE, text=True, cwd=ROOT,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            command("placement", "--listen", "127.0.0.1:0", "--database", database),
+            stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environ(),
         )  # fmt: skip
 
     def ready(self) -> str:

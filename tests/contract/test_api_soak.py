@@ -12,8 +12,9 @@ import pytest
 
 from roost.store.audit import audit
 from tests.contract.claiming import OWN, PROVIDERS, SHARED, TOTALS, own_consumer, provider_name, shared_consumer
-from tests.contract.served import ROOT, Client, servers
+from tests.contract.served import Client, servers
 from tests.identities import uuid_named
+from tests.products import ROOT
 
 
 def furnish(client):

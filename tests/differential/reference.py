@@ -3,12 +3,13 @@
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Self
 
-ROOT = Path(__file__).parents[2]
+from tests.environments import create
+from tests.products import ROOT
+
 ENVIRONMENT = ROOT / ".cache" / "reference-placement"
 REQUIREMENTS = ("openstack-placement==16.0.0",)
 VARIABLE = "ROOST_REFERENCE_PLACEMENT"
@@ -86,7 +87,4 @@ def install() -> None:
     if python() is not None:
         print(f"{python()} has the reference")
         return
-    subprocess.run([sys.executable, "-m", "venv", "--clear", ENVIRONMENT], check=True)
-    quiet = ("--disable-pip-version-check", "--quiet")
-    subprocess.run([ENVIRONMENT / "bin" / "python", "-m", "pip", *quiet, "install", *REQUIREMENTS], check=True)
-    print(f"{ENVIRONMENT} has {' '.join(REQUIREMENTS)}")
+    create(ENVIRONMENT, REQUIREMENTS)

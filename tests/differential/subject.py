@@ -1,23 +1,17 @@
 """Roost's server of the Placement API, as a user starts it, on an empty database."""
 
-import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Self
 
-from tests.differential.reference import ROOT
-
-START = (sys.executable, "-m", "roost", "placement")
+from tests.products import command, environ, roost
 
 
 def missing() -> str | None:
     """Return why the server cannot be started; None where it can."""
-    asked = subprocess.run(
-        [*START, "--help"], capture_output=True, text=True, check=False, env=_environment(), cwd=ROOT
-    )
+    asked = roost("placement", "--help", cwd=Path.cwd())
     return None if asked.returncode == 0 else f"there is no `roost placement`: {asked.stderr.strip().splitlines()[-1:]}"
 
 
@@ -35,10 +29,10 @@ class Subject:
         self._end()
         self._count += 1
         database = self.folder / f"{self._count}.sqlite"
-        command = [*START, "--listen", "127.0.0.1:0", "--database", f"sqlite:///{database}"]
+        words = command("placement", "--listen", "127.0.0.1:0", "--database", f"sqlite:///{database}")
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=log, text=True, env=_environment(), cwd=self.folder
+                words, stdout=subprocess.PIPE, stderr=log, text=True, env=environ(), cwd=self.folder
             )
         assert self._process.stdout is not None
         said = self._process.stdout.readline()
@@ -73,9 +67,3 @@ class Subject:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-
-def _environment() -> dict[str, str]:
-    """Let the sources beside the tests be found where the product is not installed."""
-    paths = [os.environ.get("PYTHONPATH", ""), str(ROOT / "src")]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}

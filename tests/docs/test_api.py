@@ -1,17 +1,16 @@
 """The examples of the Placement API are run, each document's on an empty server, and answer what is shown."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.products import ROOT
+from tests.servers import serve
+
 PAGES = sorted((ROOT / "docs" / "api").glob("*.md"))
 # The function is the one that docs/api/README.md shows.
 _PRELUDE = """
@@ -43,14 +42,8 @@ def told(text: str) -> object:
 @pytest.fixture
 def server(tmp_path):
     """Give the address of a server over an empty database."""
-    command = [sys.executable, "-m", "roost", "placement", "--listen", "127.0.0.1:0", "--database", "trial.db"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout is not None
-        try:
-            yield re.search(r"http://\S+", process.stdout.readline())[0]
-        finally:
-            process.terminate()
+    with serve(folder=tmp_path) as found:
+        yield found.address
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the examples are run by curl: install it")

@@ -13,7 +13,7 @@ from roost.api.placement.options import DEFAULTS
 from roost.api.placement.versions import Version
 from roost.engine.query import compile_query
 from roost.model.request import CandidateQuery, ResourceGroup
-from tests.asked import Columns, can_be_asked, drawn_url, parameters_of
+from tests.candidate_urls import Columns, can_be_asked, drawn_url, parameters_of
 from tests.forests import CLASSES, query_of, questions, random_query, state_of
 from tests.reference.candidate_answers import answer_of
 from tests.reference.candidates import Node, Stock

@@ -6,12 +6,13 @@ from pathlib import Path
 import click
 import msgspec
 
+from roost.cli import options
 from roost.errors import AuditFailed
 
 
 @click.command("audit", short_help="Check a database by itself, reading only its tables.")
-@click.option("--config", type=click.Path(path_type=Path, readable=False), help="Settings, a TOML file.")
-@click.option("--data", type=click.Path(path_type=Path, readable=False), help="Folder of the database.")
+@options.config
+@options.data
 @click.option("--json", "is_json", is_flag=True, help="Print the findings as JSON.")
 def audit(*, config: Path | None, data: Path | None, is_json: bool) -> None:
     """Check that no capacity is exceeded, nothing is held twice or by nobody, and group rules are kept.

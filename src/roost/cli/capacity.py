@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from roost.cli import options
 from roost.cli.plain import shown
 from roost.cli.progress import progress_bar
 from roost.cli.tables import Table, aligned
@@ -16,7 +17,6 @@ from roost.model.capacity import LIMIT, Capacity, ScopeCapacity, Shortage
 if TYPE_CHECKING:
     from roost.scheduler.counting import By
 
-_PATH = click.Path(path_type=Path, readable=False)  # What cannot be read is told where it is opened.
 _ZONES_SHOWN = 6  # columns of a table, so that it fits a screen
 
 
@@ -33,8 +33,8 @@ _ZONES_SHOWN = 6  # columns of a table, so that it fits a screen
 @click.option("--limit", default=LIMIT, show_default=True, help="Where counting stops.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="For people, or for programs.")  # fmt: skip
-@click.option("--config", type=_PATH, help="Settings, a TOML file.")
-@click.option("--data", type=_PATH, help="Folder of the database.")
+@options.config
+@options.data
 def capacity(
     *,
     flavors: tuple[str, ...],

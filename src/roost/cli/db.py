@@ -8,6 +8,7 @@ from typing import Any
 import click
 import msgspec
 
+from roost.cli import options
 from roost.errors import AuditFailed
 
 
@@ -20,8 +21,8 @@ def _database(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that say which database."""
     for option in (
         click.option("--database", metavar="URL", help="PostgreSQL URL, or path of a SQLite file."),
-        click.option("--data", type=click.Path(path_type=Path, readable=False), help="Folder of the database."),
-        click.option("--config", type=click.Path(path_type=Path, readable=False), help="Settings, a TOML file."),
+        options.data,
+        options.config,
     ):
         command = option(command)
     return command

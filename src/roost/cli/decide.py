@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from roost.cli import options
 from roost.errors import BadRequest, NoValidHost
 
 _SEED_MAX = 2**62 - 1
@@ -19,7 +20,7 @@ FILE may be - for standard input. Exit code 6 if no host is found.
 @click.command("decide", help=_HELP, short_help="Decide about a request on a fleet, both in documents.")
 @click.option("--fleet", metavar="FILE", help="The fleet: hosts, aggregates, zones, server groups, maybe providers.")
 @click.option("--request", metavar="FILE", help="The request: flavor, image, hints, count.")
-@click.option("--config", type=click.Path(path_type=Path, readable=False), help="Settings, a TOML file.")
+@options.config
 @click.option(
     "--format", "form", default="text", show_default=True, type=click.Choice(["text", "json"]), help="Output."
 )

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from roost.cli import options
+
 
 @click.group("fleet", short_help="Look at the fleet.")
 def fleet() -> None:
@@ -13,8 +15,8 @@ def fleet() -> None:
 
 
 @fleet.command("export")
-@click.option("--config", type=click.Path(path_type=Path, readable=False), help="Settings, a TOML file.")
-@click.option("--data", type=click.Path(path_type=Path, readable=False), help="Folder of the database.")
+@options.config
+@options.data
 @click.option("-o", "--output", metavar="FILE", help="Where to write it; without it, or with -, standard output.")
 def export(*, config: Path | None, data: Path | None, output: str | None) -> None:
     """Write the document of the fleet, on which `roost decide` decides as the live one does now.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from roost.cli import options
 from roost.errors import AuditFailed, BadRequest
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ def import_() -> None:
     help="URL of its database or of its API, or the path of its placement.conf.",
 )  # fmt: skip
 @click.option("--database", metavar="URL", help="Where to: PostgreSQL URL, or path of a SQLite file.")
-@click.option("--config", type=click.Path(path_type=Path, readable=False), help="Settings, a TOML file.")
-@click.option("--data", type=click.Path(path_type=Path, readable=False), help="Folder of the database.")
+@options.config
+@options.data
 @click.option("--token", envvar="OS_TOKEN", help="Token for its API; also $OS_TOKEN.")
 @click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Header for its API; repeat it.")
 @click.option("--dry-run", "is_dry_run", is_flag=True, help="Say what would be done, and write nothing.")
@@ -46,7 +47,7 @@ def placement(
     """
     from roost.app import database_of, import_placement
     from roost.cli.progress import progress_bar
-    from roost.direct.databases import connection_of_files
+    from roost.compat.placement_conf import connection_of_files
 
     sent = dict(_header(text) for text in headers)
     if token is not None:

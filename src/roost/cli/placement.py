@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+from roost.cli import options
+
 if TYPE_CHECKING:
     from socket import socket
 
     from roost.api.supervisor import Parent
     from roost.app import Served
 
-_FILE = click.Path(path_type=Path, readable=False)
-
 
 @click.command("placement", short_help="Serve the Placement API.")
 @click.option("--listen", metavar="HOST:PORT", help="Where to listen; port 0 takes a free one.  [127.0.0.1:8778]")
 @click.option("--database", metavar="URL", help="PostgreSQL URL, or path of a SQLite file.  [roost.db in the data]")
-@click.option("--config", type=_FILE, help="Settings, a TOML file.")
-@click.option("--data", type=_FILE, help="Folder of the database.")
-@click.option("--conf", type=_FILE, help="An existing placement.conf, which goes before the settings.")
+@options.config
+@options.data
+@options.conf
 @click.option("--workers", type=int, metavar="N", help="Processes that answer; several only on PostgreSQL.  [1]")
 @click.option("--prefix", metavar="PATH", help="Path below which the API is found, such as /placement.")
 @click.option("--metrics-listen", metavar="HOST:PORT", help="Where /healthz and /metrics are asked.  [nowhere]")

@@ -54,7 +54,7 @@ def database_asked(arguments: argparse.Namespace, environ: Mapping[str, str]) ->
     Raises:
         BadSettings: it names none, or one that is not served here.
     """
-    from roost.direct.databases import database_of_files, database_url
+    from roost.compat.placement_conf import database_of_files, database_url
     from roost.store.opening import is_postgresql, sqlite_path
 
     if environ.get(_CONNECTION):

@@ -65,7 +65,7 @@ def _tables(url: str) -> list[_Checked]:
 
 def _policy(files: Sequence[Path]) -> _Checked:
     """Check that the policy file, if there is one, is YAML and not only JSON."""
-    from roost.direct.databases import policy_file_of
+    from roost.compat.placement_conf import policy_file_of
 
     path = policy_file_of(files)
     name = "Policy File JSON to YAML Migration"

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import msgspec
 
-_FILE = click.Path(path_type=Path, readable=False)
+from roost.cli import options
 
 
 @click.group("policy", short_help="Look at who may do what.")
@@ -15,8 +15,8 @@ def policy() -> None:
 
 
 @policy.command("show")
-@click.option("--config", type=_FILE, help="Settings, a TOML file.")
-@click.option("--conf", type=_FILE, help="An existing placement.conf, which goes before the settings.")
+@options.config
+@options.conf
 @click.option(
     "--policy-file", metavar="FILE", help="YAML or JSON file of policies, in place of the one in the settings."
 )

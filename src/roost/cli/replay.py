@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from roost.cli.comparing import Comparing, check_plots, draw_plots, run_comparison, seeds_of
+from roost.cli.options import PATH
 from roost.cli.progress import progress_bar
 from roost.cli.replay_text import to_text
 from roost.simulator.replay import CHUNK, Scheduling
@@ -23,7 +24,6 @@ from roost.simulator.traces.generated_requests import MIXES
 from roost.simulator.world import Options
 
 _DEFAULTS = Recipe()
-_PATH = click.Path(path_type=Path, readable=False)  # What cannot be read is told where it is opened.
 
 _HELP = f"""Run a trace through the real scheduler and store, and report what came of it.
 
@@ -39,7 +39,7 @@ Several --config, --seeds or --results compare policies: each is a run of its ow
 
 
 @click.command("replay", help=_HELP)
-@click.argument("trace", nargs=-1, type=_PATH)
+@click.argument("trace", nargs=-1, type=PATH)
 @click.option("--hosts", multiple=True, help=f"Hosts of a trace that has none (cospot): {HOSTS_SYNTAX}.")
 @click.option("--generate", "is_generated", is_flag=True, help="Generate a workload instead of reading a trace.")
 @click.option("--host-count", default=_DEFAULTS.hosts, show_default=True, help="Hosts to generate.")
@@ -47,11 +47,11 @@ Several --config, --seeds or --results compare policies: each is a run of its ow
 @click.option("--seed", default=_DEFAULTS.seed, show_default=True, help="Seed of what is generated.")
 @click.option("--mix", default=_DEFAULTS.mix, show_default=True, type=click.Choice(list(MIXES)), help="What is asked.")
 @click.option("--seeds", metavar="LIST", help="Compare over seeds: a list split on commas, or N for 1 to N.")
-@click.option("--config", "configs", type=_PATH, multiple=True, help="Settings, a TOML file; several are compared.")
+@click.option("--config", "configs", type=PATH, multiple=True, help="Settings, a TOML file; several are compared.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Compare with N runs at a time.  [default: one a CPU]")
-@click.option("--results", type=_PATH, help="Compare, and keep finished runs in this folder; they are not repeated.")
-@click.option("--plot", type=_PATH, metavar="FOLDER", help="Draw plots into this folder, as PNG.")
-@click.option("--data", type=_PATH, help="Folder of the database, kept for `roost audit`; of several if compared.")
+@click.option("--results", type=PATH, help="Compare, and keep finished runs in this folder; they are not repeated.")
+@click.option("--plot", type=PATH, metavar="FOLDER", help="Draw plots into this folder, as PNG.")
+@click.option("--data", type=PATH, help="Folder of the database, kept for `roost audit`; of several if compared.")
 @click.option("--memory", "is_in_memory", is_flag=True, help="Keep nothing on disk; claims are not durable.")
 @click.option("--json", "json_path", metavar="FILE", help="Write the report as JSON too; - prints it instead.")
 @click.option("--no-departures", is_flag=True, help="What has arrived stays.")

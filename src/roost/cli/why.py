@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from roost.cli import options
 from roost.errors import AuditFailed, BadRequest, NotFound
 
 if TYPE_CHECKING:
     from roost.app import Roost
 
-_PATH = click.Path(path_type=Path, readable=False)  # What cannot be read is told where it is opened.
 _NEWEST = ("last", "last-refused")
 _SPAN = re.compile(r"([0-9]{1,9})([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -36,8 +36,8 @@ read, beside the processes that serve it.
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Most rows shown as text.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="For people, or for programs.")  # fmt: skip
-@click.option("--config", type=_PATH, help="Settings, a TOML file; with --replay those to decide under.")
-@click.option("--data", type=_PATH, help="Folder of the database.")
+@click.option("--config", type=options.PATH, help="Settings, a TOML file; with --replay those to decide under.")
+@options.data
 def why(
     *, decision: str | None, is_replayed: bool, is_summary: bool, since: str | None, top: int, style: str,
     config: Path | None, data: Path | None,

@@ -1,12 +1,12 @@
 """An existing ``placement.conf``: what of it is a setting of ours, and what of it has no effect here."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from roost.compat.ini import Ini, read_ini
-from roost.errors import BadFile
+from roost.errors import BadFile, BadSettings
 
 _POLICY_FILE = "policy.yaml"  # beside the file, if it is there
 _TRUE = {"true", "1", "on", "yes"}
@@ -55,21 +55,66 @@ def read_placement_conf(path: Path) -> PlacementConf:
     return conf
 
 
+def database_of_files(paths: Sequence[Path]) -> str:
+    """Return the database of some ``placement.conf``, of which later ones go before.
+
+    Raises:
+        BadSettings: none names a database.
+        BadFile: a file cannot be read or understood.
+    """
+    return database_url(connection_of_files(paths))
+
+
+def connection_of_files(paths: Sequence[Path]) -> str:
+    """Return the connection as some ``placement.conf`` spell it; see ``database_of_files``."""
+    connection = _last(paths, "placement_database", "connection")
+    if not connection:
+        place = str(paths[-1]) if paths else "placement.conf"
+        raise BadSettings(place, "placement_database.connection is not set")
+    return connection
+
+
+def policy_file_of(paths: Sequence[Path]) -> Path | None:
+    """Return the policy file that some ``placement.conf`` name; None: there is none."""
+    if not paths:
+        return None
+    path = _policy_beside(paths[-1], _last(paths, "oslo_policy", "policy_file"))
+    return path if path.is_file() else None
+
+
+def database_url(connection: str) -> str:
+    """Return a connection as SQLAlchemy spells it as a URL of ours.
+
+    >>> database_url("postgresql+psycopg2://roost@db/placement")
+    'postgresql://roost@db/placement'
+    """
+    scheme, separator, rest = connection.strip().partition("://")
+    return scheme.partition("+")[0] + separator + rest
+
+
+def _last(paths: Sequence[Path], section: str, option: str) -> str | None:
+    values = [read_ini(path).get(section, option) for path in paths]
+    return next((value for value in reversed(values) if value is not None), None)
+
+
 def _find_policy(conf: PlacementConf, path: Path) -> None:
     named = conf.settings.get("policy_file")
-    found = path.parent / (named or _POLICY_FILE)
+    found = _policy_beside(path, named)
     if named or found.exists():
         conf.settings["policy_file"] = str(found)
 
 
+def _policy_beside(path: Path, named: str | None) -> Path:
+    return path.parent / (named or _POLICY_FILE)
+
+
 def _connection(url: str) -> tuple[str | None, str | None]:
     """Return a URL as we name it, or what is wrong with it."""
-    dialect, separator, rest = url.partition("://")
-    kind = dialect.partition("+")[0]
+    kind, separator, rest = database_url(url).partition("://")
     if separator and kind in _POSTGRESQL:
         return f"postgresql://{rest}", None
     if separator and kind == "sqlite" and rest.startswith("/") and len(rest) > 1:
-        return f"sqlite:///{rest.partition('?')[0][1:]}", None
+        return f"sqlite://{rest.partition('?')[0]}", None
     return None, (
         f"a database of the kind {kind or 'none'} cannot be served: give an own one with --database (a PostgreSQL URL, "
         "or the path of a SQLite file), and copy what there is with `roost import placement --from URL`"

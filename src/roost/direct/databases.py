@@ -1,12 +1,11 @@
 """Which database a configuration names, and with which settings, whatever kind of configuration it is."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from roost.app import database_with, placement_served
-from roost.compat.ini import read_ini
+from roost.compat.placement_conf import database_url
 from roost.errors import BadSettings
 from roost.model.placement_settings import Placement as PlacementSettings
 from roost.model.settings import Settings
@@ -40,48 +39,6 @@ def configured(config: object) -> Configured:
     if not isinstance(connection, str) or not connection:
         raise BadSettings("config", f"{type(config).__name__} has no placement_database.connection")
     return Configured(database_url(connection), _loaded(config))
-
-
-def database_of_files(paths: Sequence[Path]) -> str:
-    """Return the database of some ``placement.conf``, of which later ones go before.
-
-    Raises:
-        BadSettings: none names a database.
-        BadFile: a file cannot be read or understood.
-    """
-    return database_url(connection_of_files(paths))
-
-
-def connection_of_files(paths: Sequence[Path]) -> str:
-    """Return the connection as some ``placement.conf`` spell it; see ``database_of_files``."""
-    connection = _last(paths, "placement_database", "connection")
-    if not connection:
-        place = str(paths[-1]) if paths else "placement.conf"
-        raise BadSettings(place, "placement_database.connection is not set")
-    return connection
-
-
-def policy_file_of(paths: Sequence[Path]) -> Path | None:
-    """Return the policy file that some ``placement.conf`` name; None: there is none."""
-    if not paths:
-        return None
-    path = paths[-1].parent / (_last(paths, "oslo_policy", "policy_file") or "policy.yaml")
-    return path if path.is_file() else None
-
-
-def _last(paths: Sequence[Path], section: str, option: str) -> str | None:
-    values = [read_ini(path).get(section, option) for path in paths]
-    return next((value for value in reversed(values) if value is not None), None)
-
-
-def database_url(connection: str) -> str:
-    """Return a connection as SQLAlchemy spells it as a URL of ours.
-
-    >>> database_url("postgresql+psycopg2://roost@db/placement")
-    'postgresql://roost@db/placement'
-    """
-    scheme, separator, rest = connection.strip().partition("://")
-    return scheme.partition("+")[0] + separator + rest
 
 
 def _named(name: str | bytes) -> Configured:

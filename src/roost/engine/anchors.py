@@ -21,11 +21,6 @@ class Serving(NamedTuple):
     kinds: tuple[bytes, ...]  # one a kind of group with a suffix
 
 
-def anchor_mask(state: State, compiled: Compiled, sharing: Sharing | None = None) -> Mask:
-    """Say which providers may be the root of a candidate's tree: see ``survey``."""
-    return survey(state, compiled, Sharing(state) if sharing is None else sharing)[0]
-
-
 def survey(state: State, compiled: Compiled, sharing: Sharing) -> tuple[Mask, Serving]:
     """Say which providers may be the root of a candidate's tree, and which can serve what there.
 

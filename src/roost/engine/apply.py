@@ -9,9 +9,8 @@ from roost.engine.state import Group, Holder, State
 from roost.model import journal
 from roost.model.group import GUARDED_POLICIES
 from roost.model.host import HostFacts
-from roost.model.journal import CLASS_BITS, Claim, PutInventories, Release
+from roost.model.journal import CLASS_BITS, CLASS_MASK, Claim, PutInventories, Release
 
-_CLASS_MASK = (1 << CLASS_BITS) - 1
 _facts = msgspec.msgpack.Decoder(HostFacts)
 
 
@@ -168,7 +167,7 @@ def _use(state: State, takes: list[tuple[int, int]], sign: int) -> None:
                 state.shared_version += 1
             else:
                 state.changes.touch(host_row)
-        used, free, best, host_used, host_free, factor = state.ledger(inventory_id & _CLASS_MASK)
+        used, free, best, host_used, host_free, factor = state.ledger(inventory_id & CLASS_MASK)
         used[row] += amount
         free[row] -= amount
         if host_row is None:

@@ -8,6 +8,7 @@ Identities are the database's integers; an inventory's is ``provider_id << CLASS
 import msgspec
 
 CLASS_BITS = 16
+CLASS_MASK = (1 << CLASS_BITS) - 1
 # Class 0 is no class: in its place the inventory table keeps the provider's generation, in the same page
 # as the inventories that a claim touches anyway.
 GENERATION_SLOT = 0

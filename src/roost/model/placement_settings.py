@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+# What an allocation names as owner that was made before allocations named one.
 NOBODY = "00000000-0000-0000-0000-000000000000"
 AUTH_STRATEGIES = ("noauth2", "tokens", "keystone")
 GENERATION_STRATEGIES = ("depth-first", "breadth-first")

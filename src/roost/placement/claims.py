@@ -10,13 +10,22 @@ from roost.engine.claim import Instead, NotClaimable, claimable, offers
 from roost.engine.state import Holder, State
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.group import GUARDED_POLICIES
-from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place, PutSymbol, Release, Write
+from roost.model.journal import (
+    CLASS_BITS,
+    CLASS_MASK,
+    Claim,
+    ConsumerRow,
+    InstanceRow,
+    Place,
+    PutSymbol,
+    Release,
+    Write,
+)
 from roost.model.names import AMOUNT_MAX, uuid_text
 from roost.placement.current import Current
 
 _TYPE = "consumer_type"
 UNKNOWN_TYPE = "unknown"  # how a consumer without a type is shown
-_CLASS_MASK = (1 << CLASS_BITS) - 1
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,7 +178,7 @@ def unknown(before: str, name: str) -> BadRequest:
 def _held(state: State, holders: Iterable[Holder]) -> list[Take]:
     row_of_id = state.providers.row_of_id
     return [
-        (row_of_id[inventory_id >> CLASS_BITS], inventory_id & _CLASS_MASK, amount)
+        (row_of_id[inventory_id >> CLASS_BITS], inventory_id & CLASS_MASK, amount)
         for holder in holders
         for inventory_id, amount in holder.takes
     ]

@@ -20,6 +20,5 @@ class Plan(Generic[Answer]):
 
     answer: Answer
     writes: tuple[Write, ...] = ()
-    # In place of ``writes`` where providers are created: makes them of the first of ``count`` fresh identities.
+    # In place of ``writes`` where providers are created: makes them of a fresh identity.
     create: Callable[[int], tuple[Write, ...]] | None = None
-    count: int = 1

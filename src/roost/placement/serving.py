@@ -70,6 +70,7 @@ class Serving:
         self._tidy = tidy
         self._accepted = 0
         self._is_stopped = False
+        self._has_ended = False
         self._waiting: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="placement", daemon=True)
         self._thread.start()
@@ -97,11 +98,14 @@ class Serving:
             Unavailable: too much waits already, or the thread is to end.
         """
         if self._is_stopped:
-            raise Unavailable("the server is stopping; try again")
+            raise _stopping()
         if self._waiting.qsize() >= self._queue_max:
             text = f"{self._queue_max:,} requests wait already (limit placement.queue_max); try again"
             raise Unavailable(text)
         self._waiting.put(_Job(task, outcome))
+        # The thread may have ended since it was asked about, and what was put after that nobody would see.
+        if self._has_ended:
+            self._refuse_waiting()
 
     def run(self, task: Task[Answer]) -> Answer:
         """Work on a task, and wait for its answer.
@@ -114,11 +118,24 @@ class Serving:
         return outcome.result()
 
     def stop(self) -> None:
-        """Finish what waits, end the thread, and close the store."""
+        """Finish what waits, end the thread, and close the store; what comes too late is told ``Unavailable``."""
         self._is_stopped = True
         self._waiting.put(None)
         self._thread.join()
+        # Before the queue is emptied: whoever adds to it later sees this, and empties it again.
+        self._has_ended = True
+        self._refuse_waiting()
         self._current.store.close()
+
+    def _refuse_waiting(self) -> None:
+        """Answer what the thread left in the queue."""
+        while True:
+            try:
+                job = self._waiting.get_nowait()
+            except queue.Empty:
+                return
+            if job is not None and job.outcome.set_running_or_notify_cancel():
+                _fail([job], _stopping())
 
     def _work(self) -> None:
         is_running = True
@@ -208,12 +225,13 @@ class Serving:
         creating = [plan.create for plan in plans if plan.create is not None]
         if not creating:
             return self._current.commit([Item(writes=plan.writes) for plan in plans])
-        with self._current.creating("provider", sum(plan.count for plan in plans)) as first:
-            items, number = [], first
-            for plan, create in zip(plans, creating, strict=True):
-                items.append(Item(writes=create(number)))
-                number += plan.count
-            return self._current.commit(items)
+        assert len(creating) == len(plans), "a phase creates or does not"
+        with self._current.creating("provider", len(creating)) as first:
+            return self._current.commit([Item(writes=create(first + at)) for at, create in enumerate(creating)])
+
+
+def _stopping() -> Unavailable:
+    return Unavailable("the server is stopping; try again")
 
 
 def _answer(job: _Job[Answer], result: Answer) -> None:

@@ -5,10 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from roost.engine.state import Holder, State
-from roost.model.journal import CLASS_BITS
-
-UNKNOWN = "unknown"  # the type of consumers that nobody gave one
-_CLASS_MASK = (1 << CLASS_BITS) - 1
+from roost.model.journal import CLASS_MASK
+from roost.placement.claims import UNKNOWN_TYPE
 
 
 def of_provider(state: State, row: int) -> dict[str, int]:
@@ -39,9 +37,9 @@ def of_owner(state: State, project_id: str, *, user_id: str | None = None) -> Ma
         usage = usages.setdefault(holder.type_id, Usage())
         usage.consumer_count += 1
         for inventory_id, amount in holder.takes:
-            usage.amounts[inventory_id & _CLASS_MASK] += amount
+            usage.amounts[inventory_id & CLASS_MASK] += amount
     types = state.consumer_types
-    return {types.name_of(number) if number else UNKNOWN: usage for number, usage in sorted(usages.items())}
+    return {types.name_of(number) if number else UNKNOWN_TYPE: usage for number, usage in sorted(usages.items())}
 
 
 def _holders(state: State, project_id: str, user_id: str | None) -> Iterable[Holder]:

@@ -9,6 +9,7 @@ import msgspec
 
 from roost.model.journal import (
     CLASS_BITS,
+    CLASS_MASK,
     GENERATION_SLOT,
     Claim,
     ConsumerRow,
@@ -45,7 +46,6 @@ from roost.store.schema import (
 )
 from roost.store.verdict import DROPPED
 
-_SLOT_MASK = (1 << CLASS_BITS) - 1
 _CONSUMERS_PER_CLAIM = 500
 _FIRST = itemgetter(0)
 
@@ -98,7 +98,7 @@ def _inventories(rows: Iterable[tuple[Any, ...]], generations: list[tuple[int, i
     for provider_id, own in groupby(rows, key=lambda row: row[0] >> CLASS_BITS):
         inventories = []
         for row in own:
-            class_id = row[0] & _SLOT_MASK
+            class_id = row[0] & CLASS_MASK
             if class_id == GENERATION_SLOT:
                 generations.append((provider_id, row[7]))
             else:

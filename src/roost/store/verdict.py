@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from roost.model.journal import (
     CLASS_BITS,
+    CLASS_MASK,
     GENERATION_SLOT,
     Claim,
     DropProvider,
@@ -28,7 +29,6 @@ from roost.model.journal import (
 )
 from roost.store.shelves import Holding, Labels, Seat, Shelves, Stock
 
-_SLOT_MASK = (1 << CLASS_BITS) - 1
 # Before the kind of a symbol whose name was dropped: its row stays, so that its number is never given out again,
 # and who has not heard of it yet is told.
 DROPPED = "dropped "
@@ -128,7 +128,7 @@ def _takes(shelves: Shelves, takes: list[tuple[int, int, int]]) -> Refusal | Non
 
 
 def _is_allowed(stock: Stock | None, inventory_id: int, amount: int) -> Refusal | None:
-    if stock is None or inventory_id & _SLOT_MASK == GENERATION_SLOT:
+    if stock is None or inventory_id & CLASS_MASK == GENERATION_SLOT:
         return Refusal("missing", "inventory", inventory_id)
     if amount < 1 or not stock.min_unit <= amount <= stock.max_unit or amount % stock.step_size != 0:
         return Refusal("units", "inventory", inventory_id)
@@ -230,7 +230,7 @@ def _drop_provider(shelves: Shelves, write: DropProvider) -> Refusal | None:
     if shelves.providers.get(write.id) is None:
         return Refusal("missing", "provider", write.id)
     stocks = list(shelves.stocks.among(write.id))
-    is_used = any(stock.used > 0 for stock in stocks if stock.id & _SLOT_MASK != GENERATION_SLOT)
+    is_used = any(stock.used > 0 for stock in stocks if stock.id & CLASS_MASK != GENERATION_SLOT)
     if is_used or any(True for _ in shelves.providers.among(write.id)):
         return Refusal("in_use", "provider", write.id)
     for stock in stocks:
@@ -266,7 +266,7 @@ def _put_inventories(shelves: Shelves, write: PutInventories) -> Refusal | None:
         return refusal
     wanted = {write.provider_id << CLASS_BITS | row.class_id: row for row in write.inventories}
     for stock in list(shelves.stocks.among(write.provider_id)):
-        if stock.id & _SLOT_MASK == GENERATION_SLOT or stock.id in wanted:
+        if stock.id & CLASS_MASK == GENERATION_SLOT or stock.id in wanted:
             continue
         if stock.used > 0:
             return Refusal("in_use", "inventory", stock.id)
@@ -354,7 +354,7 @@ def _drop_symbol(shelves: Shelves, write: DropSymbol) -> Refusal | None:
         return Refusal("missing", "symbol", write.id)
     match write.kind:
         case "resource_class":
-            is_used = any(stock.id & _SLOT_MASK == write.id for stock in shelves.stocks.rows.values())
+            is_used = any(stock.id & CLASS_MASK == write.id for stock in shelves.stocks.rows.values())
         case "trait":
             is_used = any(write.id in labels.ids for labels in shelves.traits.rows.values())
         case _:

@@ -1,4 +1,7 @@
+import jsonschema
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from roost.api.schema import Schema, decode
 from roost.errors import BadRequest
@@ -65,3 +68,48 @@ def test_what_is_no_uuid_is_none_in_a_body(text):
 def test_a_query_string_must_write_the_dashes_of_a_uuid():
     assert AMOUNT.query_problem({"id": UUID}) is None
     assert str(AMOUNT.query_problem({"id": UUID.replace("-", "")})).endswith(f"'{UUID.replace('-', '')}'")
+
+
+# What the schemas of this API are made of, and what could be meant by each.
+TEXT = {"type": "string", "pattern": "^[A-Z0-9_]+$", "minLength": 1, "maxLength": 4}
+TEXTS = st.text("AZ9_a\n\u00e9\U0001f600", max_size=5) | st.sampled_from(["A9", "Z_", "all", "unknown", "A\n"])
+NUMBERS = st.sampled_from([0, 1, 1.0, 1.5, -1, 2**31 - 1, 2**31, 2**64, 10**40, 1e39, float("inf"), float("nan"), True])
+MEMBERS = (
+    ({"type": "integer", "minimum": 1, "maximum": 2**31 - 1}, NUMBERS),
+    ({"type": "number", "maximum": 3.40282e38}, NUMBERS),
+    (TEXT, TEXTS),
+    ({"type": "string", "pattern": "^[A-Z0-9_]+$|^all|^unknown$"}, TEXTS),
+    ({"anyOf": [TEXT, {"type": "null"}]}, TEXTS | st.none()),
+    ({"type": "array", "items": TEXT, "uniqueItems": True}, st.lists(TEXTS, max_size=3)),
+    ({}, TEXTS | st.none()),
+)
+PAIRS = st.one_of([st.tuples(st.just(schema), values) for schema, values in MEMBERS])
+STRAY = st.none() | NUMBERS | TEXTS | st.lists(NUMBERS, max_size=2)
+
+
+def objects(pairs):
+    """Give schemas of objects, and objects that are often what they ask."""
+    closed = {"type": "object", "additionalProperties": False}
+    named = st.builds(
+        lambda one, other, required, missing: (
+            {**closed, "properties": {"a": one[0], "b": other[0]}, "required": required},
+            {name: value for name, value in (("a", one[1]), ("b", other[1])) if name != missing},
+        ),
+        pairs, pairs, st.sampled_from([[], ["a"], ["a", "b"]]), st.sampled_from(["", "", "a", "b"]),
+    )  # fmt: skip
+    shared = st.builds(
+        lambda pair, names: (
+            {**closed, "minProperties": 1, "patternProperties": {"^[A-Z]+$": pair[0]}},
+            dict.fromkeys(names, pair[1]),
+        ),
+        pairs, st.lists(st.sampled_from(["A", "AZ", "A\n", "a"]), max_size=2),
+    )  # fmt: skip
+    return named | shared
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.recursive(PAIRS, objects, max_leaves=4) | st.tuples(objects(PAIRS).map(lambda pair: pair[0]), STRAY))
+def test_the_quick_library_changes_no_verdict_and_no_word(pair):
+    document, value = pair
+    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(document).iter_errors(value))
+    assert Schema(document).problem(value) == (None if error is None else str(error))

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from roost.engine.anchors import anchor_mask
+from roost.engine.anchors import survey
 from roost.engine.claim import claimable
 from roost.engine.search import Compiled, UnknownName, compile_query, has_candidate, search, to_candidate
+from roost.engine.sharing import Sharing
 from roost.model.request import CandidateQuery, ResourceGroup
 from tests.forests import compiled_of, query_of, questions, result_of, state_of, uuid_of
 from tests.reference.candidates import SHARES, Group, Node, Query, Stock, all_candidates, candidates_at
@@ -34,13 +35,18 @@ def finds_what_the_slow_rule_finds(forest, query):
     assert len(found) == len(wanted)
 
 
+def possible_roots(state, compiled):
+    """Give the mask of the providers that may be the root of a candidate's tree."""
+    return survey(state, compiled, Sharing(state))[0]
+
+
 @settings(max_examples=500)
 @given(questions())
 def test_an_anchor_has_a_candidate_where_the_slow_rule_has_one(question):
     forest, query = question
     state = state_of(forest)
     compiled = compiled_of(state, query)
-    mask = anchor_mask(state, compiled)
+    mask = possible_roots(state, compiled)
     for row, name in enumerate(forest):
         wanted = candidates_at(forest, query, name)
         assert has_candidate(state, compiled, row) == bool(wanted)
@@ -56,7 +62,9 @@ def test_the_mask_alone_decides_where_hosts_are_flat_and_nothing_is_shared(quest
     query = Query(groups=(replace(query.groups[0], suffix="", resources=query.groups[0].resources or {"VCPU": 1}),))
     state = state_of(forest)
     compiled = compiled_of(state, query)
-    assert anchor_mask(state, compiled).tolist() == [has_candidate(state, compiled, row) for row in range(len(forest))]
+    assert possible_roots(state, compiled).tolist() == [
+        has_candidate(state, compiled, row) for row in range(len(forest))
+    ]
 
 
 @settings(max_examples=300)
@@ -306,7 +314,7 @@ def test_only_living_roots_are_anchors():
     state = state_of(HOST)
     compiled = compiled_of(state, Query(devices(1)))
     assert list(search(state, compiled, anchors=[1, 3])) == []
-    assert np.flatnonzero(anchor_mask(state, compiled)).tolist() == [0]
+    assert np.flatnonzero(possible_roots(state, compiled)).tolist() == [0]
 
 
 # --- wide trees -------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """A request and an answer of the Placement API, whatever carries them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Any
@@ -174,8 +174,3 @@ def not_acceptable(
     wanted = JSON if accept in {None, "", "*/*"} else accept
     before = f"The resource could not be generated that was acceptable to your browser\n(content of type {wanted}. "
     return Problem(406, text, before=before, more=more, version_headers=version_headers)
-
-
-def newest(times: Sequence[float], now_s: float) -> float:
-    """Return the newest of some moments, or now if there is none."""
-    return max(times, default=now_s)

@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 
 from roost.compat.upstream.world import Consumer, Offer, Progress, Provider, World, offer_of, same_uuid
 from roost.errors import BadRequest, Conflict, Unavailable
+from roost.placement.claims import UNKNOWN_TYPE
 
 _CONNECTIONS = 4
 _TIMEOUT_S = 60
 _READ_AGAIN = 3
 _OLDEST, _NEWEST = 28, 39  # microversions: consumers have generations from the first on
 _TYPES = 38
-_UNKNOWN_TYPE = "unknown"
 _FIELDS = Offer.__struct_fields__
 T = TypeVar("T")
 R = TypeVar("R")
@@ -180,9 +180,9 @@ def _consumer(asking: _Asking, uuid: str) -> Consumer:
     found = asking.get(f"/allocations/{uuid}")
     if not found or not found["allocations"]:
         raise _Changed
-    kind = found["consumer_type"] if asking.minor >= _TYPES else _UNKNOWN_TYPE
+    kind = found["consumer_type"] if asking.minor >= _TYPES else UNKNOWN_TYPE
     amounts = {same_uuid(each, "provider"): held["resources"] for each, held in found["allocations"].items()}
     return Consumer(
-        same_uuid(uuid, "consumer"), found["project_id"], found["user_id"], None if kind == _UNKNOWN_TYPE else kind,
+        same_uuid(uuid, "consumer"), found["project_id"], found["user_id"], None if kind == UNKNOWN_TYPE else kind,
         found["consumer_generation"], amounts,
     )  # fmt: skip

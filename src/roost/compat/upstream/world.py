@@ -10,14 +10,11 @@ import msgspec
 
 from roost.engine.state import Holder, State
 from roost.errors import BadRequest
-from roost.model.journal import CLASS_BITS
+from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_text
 
-_CLASS_MASK = (1 << CLASS_BITS) - 1
 _DIGEST_BYTES = 8
 _encoder = msgspec.msgpack.Encoder(order="sorted")
-# What an allocation names as owner that was made before allocations named one.
-NOBODY = str(uuid.UUID(int=0))
 
 Progress = Callable[[int, int], None]  # done, in all
 
@@ -139,7 +136,7 @@ def consumer_of(state: State, holder: Holder) -> Consumer:
     providers, amounts = state.providers, dict[str, dict[str, int]]()
     for inventory_id, amount in holder.takes:
         provider = providers.uuids[providers.row_of_id[inventory_id >> CLASS_BITS]]
-        amounts.setdefault(provider, {})[state.class_ids.name_of(inventory_id & _CLASS_MASK)] = amount
+        amounts.setdefault(provider, {})[state.class_ids.name_of(inventory_id & CLASS_MASK)] = amount
     kind = state.consumer_types.name_of(holder.type_id) if holder.type_id else None
     return Consumer(uuid_text(holder.uuid), holder.project_id, holder.user_id, kind, holder.generation, amounts)
 

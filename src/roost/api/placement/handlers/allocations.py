@@ -11,14 +11,12 @@ from roost.api.placement.options import Options
 from roost.api.placement.request import Request, Response, answer
 from roost.api.problems import Problem
 from roost.errors import BadRequest, NotFound
-from roost.model.journal import CLASS_BITS
+from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import is_text, uuid_bytes, uuid_text
 from roost.placement import claims, providers
 from roost.placement.claims import Wish
 from roost.placement.current import Current
 from roost.placement.plans import Plan
-
-_CLASS_MASK = (1 << CLASS_BITS) - 1
 
 
 def show(request: Request, current: Current) -> Response:
@@ -35,7 +33,7 @@ def show(request: Request, current: Current) -> Response:
         if of_provider is None:
             of_provider = {"resources": {}, "generation": state.providers.generation.each[row]}
             shown[state.providers.uuids[row]] = of_provider
-        of_provider["resources"][state.class_ids.name_of(inventory_id & _CLASS_MASK)] = amount
+        of_provider["resources"][state.class_ids.name_of(inventory_id & CLASS_MASK)] = amount
     value: dict[str, Any] = {"allocations": shown}
     if request.wants(versions.ALLOCATIONS_BY_PROVIDER):
         value |= {"project_id": holder.project_id, "user_id": holder.user_id}
@@ -59,7 +57,7 @@ def list_of_provider(request: Request, current: Current) -> Response:
     for holder in state.consumers().of_provider(provider_id):
         of_consumer: dict[str, Any] = {
             "resources": {
-                name_of(inventory_id & _CLASS_MASK): amount
+                name_of(inventory_id & CLASS_MASK): amount
                 for inventory_id, amount in holder.takes
                 if inventory_id >> CLASS_BITS == provider_id
             }

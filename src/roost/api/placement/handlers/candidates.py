@@ -14,7 +14,7 @@ from roost.api.placement.versions import Version
 from roost.engine.search import Compiled, UnknownName, compile_query, search, search_together
 from roost.engine.state import State
 from roost.model.request import CandidateQuery
-from roost.placement import candidates
+from roost.placement import unknown_names
 from roost.placement.current import Current
 
 _QUERIES_MAX = 512
@@ -62,7 +62,7 @@ class _Kept:
             is_one_provider_a_tree=not request.wants(versions.NESTED_CANDIDATES),
         )  # fmt: skip
         if isinstance(compiled, UnknownName):
-            candidates.refuse_unknown(state, query)
+            unknown_names.refuse(state, query)
             return None
         classes = {state.class_ids.id_of(name) for group in query.groups for name in group.resources}
         form = form_of(request.version, (each for each in classes if each is not None))

@@ -1,4 +1,4 @@
-"""Queries for candidates that name what nobody has defined."""
+"""Names in queries for candidates that nobody has defined, and when that is told."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,7 +11,7 @@ from roost.errors import BadRequest
 from roost.model.request import CandidateQuery, ResourceGroup
 
 
-def refuse_unknown(state: State, query: CandidateQuery) -> None:
+def refuse(state: State, query: CandidateQuery) -> None:
     """Refuse a query that names unknown classes or traits, unless the groups before them leave nothing to find.
 
     Raises:

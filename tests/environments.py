@@ -1,0 +1,14 @@
+"""Environments of Python for programs that tests run as they are, beside the product and not in it."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def create(folder: Path, requirements: Sequence[str]) -> None:
+    """Create an environment with some packages, anew where there was one."""
+    subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+    pip = (folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--quiet")
+    subprocess.run([*pip, "install", *requirements], check=True)
+    print(f"{folder} has {' '.join(requirements)}")
