@@ -11,12 +11,11 @@ import msgspec
 from roost.errors import BadRequest
 from roost.model.names import uuid_bytes
 
+# The slow library takes seconds for a megabyte: what is wrong with larger bodies than this is not told in its words.
+_EXACT_BYTES = 256 * 2**10
+_TOLD_MAX = 500  # characters of that
 # Of all formats only uuids occur. In a body they may be spelt in every way there is; in a query string they have
 # their dashes.
-_EXACT_BYTES = (
-    256 * 2**10
-)  # of a body whose fault is told in the words of the slow library: it takes a second a megabyte
-_TOLD_MAX = 500  # characters of what is wrong with a larger one
 _LENIENT = jsonschema.FormatChecker(formats=())
 _STRICT = jsonschema.FormatChecker(formats=("uuid",))
 
