@@ -70,6 +70,7 @@ class Serving:
         self._tidy = tidy
         self._accepted = 0
         self._is_stopped = False
+        self._entry = threading.Lock()  # Behind the end of the queue nobody would be answered.
         self._waiting: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="placement", daemon=True)
         self._thread.start()
@@ -96,12 +97,14 @@ class Serving:
         Raises:
             Unavailable: too much waits already, or the thread is to end.
         """
-        if self._is_stopped:
-            raise Unavailable("the server is stopping; try again")
-        if self._waiting.qsize() >= self._queue_max:
-            text = f"{self._queue_max:,} requests wait already (limit placement.queue_max); try again"
-            raise Unavailable(text)
-        self._waiting.put(_Job(task, outcome))
+        job = _Job(task, outcome)
+        with self._entry:
+            if self._is_stopped:
+                raise Unavailable("the server is stopping; try again")
+            if self._waiting.qsize() >= self._queue_max:
+                text = f"{self._queue_max:,} requests wait already (limit placement.queue_max); try again"
+                raise Unavailable(text)
+            self._waiting.put(job)
 
     def run(self, task: Task[Answer]) -> Answer:
         """Work on a task, and wait for its answer.
@@ -115,8 +118,9 @@ class Serving:
 
     def stop(self) -> None:
         """Finish what waits, end the thread, and close the store."""
-        self._is_stopped = True
-        self._waiting.put(None)
+        with self._entry:
+            self._is_stopped = True
+            self._waiting.put(None)
         self._thread.join()
         self._current.store.close()
 
