@@ -186,8 +186,8 @@ def test_a_database_that_is_gone_is_a_matter_of_later(serving, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(serving._current.store, "changes", gone)
-        status, _, body = asyncio.run(edge.ask("GET", "/resource_providers"))
-        assert (status, "does not answer" in body) == (503, True)
+        status, headers, body = asyncio.run(edge.ask("GET", "/resource_providers"))
+        assert (status, headers["retry-after"], "does not answer" in body) == (503, "1", True)
     assert asyncio.run(edge.ask("GET", "/resource_providers"))[0] == 200
 
 

@@ -72,7 +72,8 @@ def problem_of(error: Exception) -> Problem:
     for kind, status in _STATUSES:
         if isinstance(error, kind):
             headers: VersionHeaders = "version" if kind is errors.NotFound else "all"
-            return Problem(status, str(error), code=error.code, version_headers=headers)
+            later = {"retry-after": "1"} if kind is errors.Unavailable else {}
+            return Problem(status, str(error), code=error.code, headers=later, version_headers=headers)
     return Problem(500)
 
 

@@ -69,6 +69,7 @@ class Serving:
         self._retries = retries
         self._tidy = tidy
         self._accepted = 0
+        self._trouble = ""  # what is wrong with the database, as the log was told
         self._is_stopped = False
         self._entry = threading.Lock()  # Behind the end of the queue nobody would be answered.
         self._waiting: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
@@ -164,6 +165,7 @@ class Serving:
         try:
             self._current.refresh()
         except Exception as error:  # noqa: BLE001  # the thread must live on, and everybody gets an answer
+            self._tell(error)
             _fail(jobs, error)
             return []
         if self._current.store.is_shared:
@@ -190,8 +192,10 @@ class Serving:
         try:
             refusals = self._write(jobs)
         except Exception as error:  # noqa: BLE001  # as above
+            self._tell(error)
             _fail(jobs, error)
             return []
+        self._tell(None)
         beaten = []
         for job, refusal in zip(jobs, refusals, strict=True):
             assert job.plan is not None
@@ -206,6 +210,13 @@ class Serving:
                 text = f"others were faster {job.attempts} times ({refusal.kind} {refusal.table}); try again"
                 _fail([job], Conflict(text))
         return beaten
+
+    def _tell(self, error: Exception | None) -> None:
+        """Let the log know when the database begins to fail, and how, and when it takes a write again."""
+        trouble = str(error) if isinstance(error, Unavailable) else ""
+        if trouble != self._trouble:
+            self._trouble = trouble
+            log.event("database_fails" if trouble else "database_is_well", **({"problem": trouble} if trouble else {}))
 
     def _write(self, jobs: list[_Job[Any]]) -> list[Refusal | None]:
         plans = [job.plan for job in jobs if job.plan is not None]
