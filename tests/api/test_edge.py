@@ -8,6 +8,7 @@ import pytest
 from roost.api.asgi import AsgiApplication
 from roost.api.placement.application import Application
 from roost.api.placement.auth import believe
+from roost.api.placement.options import DEFAULTS, Options
 from roost.api.placement.policy import Policy
 from roost.errors import Unavailable
 from roost.model.placement_settings import Placement as Settings
@@ -20,19 +21,20 @@ from roost.store.memory import MemoryStore
 class Edge:
     """The API as uvicorn calls it, without uvicorn."""
 
-    def __init__(self, serving, **settings):
+    def __init__(self, serving, *, options=DEFAULTS, **settings):
         self.serving = serving
-        application = Application(identify=believe, allows=Policy().allows)
+        application = Application(identify=believe, allows=Policy().allows, options=options)
         self.application = AsgiApplication(application, serving, settings=Settings(**settings))
 
     async def ask(self, method, path, body=b"", **headers):
         """Give status, headers and body of one answer."""
         sent = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
+        path, _, query = path.partition("?")
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         if body:
             sent.setdefault("content-type", "application/json")
         scope = {
-            "type": "http", "method": method, "raw_path": path.encode(), "path": path, "query_string": b"",
+            "type": "http", "method": method, "raw_path": path.encode(), "path": path, "query_string": query.encode(),
             "scheme": "http",
             "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
         }  # fmt: skip
@@ -91,6 +93,25 @@ def test_a_request_that_takes_too_long_is_told_which_limit_it_met(serving):
     edge = Edge(serving, request_timeout_s=0.05)
     status, headers, body = asyncio.run(edge.ask("GET", "/resource_providers"))
     assert (status, headers["retry-after"], "placement.request_timeout_s" in body) == (503, "1", True)
+
+
+@pytest.mark.parametrize("strategy", ["depth-first", "breadth-first"])
+def test_a_search_whose_client_was_sent_away_does_not_go_on(serving, strategy):
+    """There are ten billion ways; whoever asks next is answered although nobody ever sees them."""
+    options = Options(candidates_max_bytes=2**62, allocation_candidates_generation_strategy=strategy)
+    edge = Edge(serving, options=options, request_timeout_s=0.5)
+    inventories = b'{"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 100}}}'
+    root, *providers = [f"c0ffee00-0000-4000-8000-{number:012}" for number in range(11)]
+    asyncio.run(edge.ask("POST", "/resource_providers", f'{{"name": "root", "uuid": "{root}"}}'.encode()))
+    for each in providers:
+        body = f'{{"name": "{each}", "uuid": "{each}", "parent_provider_uuid": "{root}"}}'
+        assert asyncio.run(edge.ask("POST", "/resource_providers", body.encode()))[0] == 200
+        assert asyncio.run(edge.ask("PUT", f"/resource_providers/{each}/inventories", inventories))[0] == 200
+    groups = "&".join(f"resources{number}=VCPU:2" for number in range(10))
+    status, _, body = asyncio.run(edge.ask("GET", f"/allocation_candidates?{groups}&group_policy=none"))
+    assert (status, "placement.request_timeout_s" in body) == (503, True)
+    patient = Edge(serving, request_timeout_s=30)
+    assert asyncio.run(patient.ask("GET", f"/resource_providers/{root}"))[0] == 200
 
 
 def test_a_write_whose_client_was_sent_away_is_not_begun(serving, held):
@@ -178,8 +199,8 @@ def test_a_database_that_is_gone_is_a_matter_of_later(serving, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(serving._current.store, "changes", gone)
-        status, _, body = asyncio.run(edge.ask("GET", "/resource_providers"))
-        assert (status, "does not answer" in body) == (503, True)
+        status, headers, body = asyncio.run(edge.ask("GET", "/resource_providers"))
+        assert (status, headers["retry-after"], "does not answer" in body) == (503, "1", True)
     assert asyncio.run(edge.ask("GET", "/resource_providers"))[0] == 200
 
 

@@ -10,6 +10,7 @@ import pytest
 from roost.errors import StoreBroken, StoreOutdated, Unavailable
 from roost.model.journal import PutDocument, PutInventories
 from roost.model.settings import Store as StoreSettings
+from roost.store import postgresql_link
 from roost.store import upgrade as migrations
 from roost.store.audit import audit
 from roost.store.codec import encode_writes
@@ -220,6 +221,31 @@ def test_an_empty_database_gets_its_tables_and_an_old_one_is_refused(postgres_se
             audit(url)
         with closing(PostgresStore(url)) as store:
             assert state(store) == {}
+
+
+def test_a_process_that_is_stuck_in_a_lock_keeps_the_others_waiting_for_a_while_only(postgres_url, monkeypatch):
+    monkeypatch.setattr(postgresql_link, "_LOCK_TIMEOUT_MS", 50)
+    first, second = PostgresStore(postgres_url), PostgresStore(postgres_url)
+    try:
+        with first.ordered(), pytest.raises(Unavailable, match="lock timeout"), second.ordered():
+            pass
+        with second.ordered():
+            assert second.reserve("provider", 1)
+    finally:
+        first.close()
+        second.close()
+
+
+def test_who_vanishes_is_noticed_by_both_sides_unless_the_url_says_otherwise(postgres_url):
+    store = PostgresStore(f"{postgres_url}&keepalives_idle=77")
+    try:
+        parameters = store._link.connection.info.get_parameters()
+        assert (parameters["keepalives_idle"], parameters["keepalives_count"]) == ("77", "4")
+        assert parameters["tcp_user_timeout"] == "30000"
+        row = store._link.connection.execute("SHOW idle_in_transaction_session_timeout").fetchone()
+        assert row == ("1min",)
+    finally:
+        store.close()
 
 
 def test_a_read_only_server_is_a_clear_error(two):

@@ -172,7 +172,12 @@ class AsgiApplication:
         self._serving.submit(entered, outcome)
         timeout_s = self._settings.request_timeout_s
         late = busy(f"the answer took longer than {timeout_s:g} s", "request_timeout_s")
-        timer = loop.call_later(timeout_s, outcome.expire, late)
+
+        def give_up() -> None:
+            request.is_given_up = True
+            outcome.expire(late)
+
+        timer = loop.call_later(timeout_s, give_up)
         try:
             return self._application.finish(request, await outcome.wait())
         finally:

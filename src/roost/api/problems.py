@@ -34,7 +34,6 @@ _STATUSES: tuple[tuple[type[errors.RoostError], int], ...] = (
     (errors.Unavailable, 503),
 )
 _BREAK = re.compile(r"<br\s*/?>")
-_TAG = re.compile(r"<!--.*?-->|<[^>]*>")
 
 # What the headers of an answer tell of versions: the one that was asked and that answers vary with it; the one that
 # was asked; nothing, since none is known yet. Caches and clients of the field know these three.
@@ -73,7 +72,8 @@ def problem_of(error: Exception) -> Problem:
     for kind, status in _STATUSES:
         if isinstance(error, kind):
             headers: VersionHeaders = "version" if kind is errors.NotFound else "all"
-            return Problem(status, str(error), code=error.code, version_headers=headers)
+            later = {"retry-after": "1"} if kind is errors.Unavailable else {}
+            return Problem(status, str(error), code=error.code, headers=later, version_headers=headers)
     return Problem(500)
 
 
@@ -121,7 +121,29 @@ def as_text(problem: Problem) -> bytes:
 def detail_of(problem: Problem) -> str:
     """Return what is wrong as clients read it: one text, without marks and line ends."""
     one_line = _marked(problem, is_escaped=False).replace("\n", " ").replace("\r", "")
-    return _TAG.sub("", _BREAK.sub("\n", one_line))
+    return _without_marks(_BREAK.sub("\n", one_line))
+
+
+def _without_marks(text: str) -> str:
+    """Leave out comments, which end in their line, and everything else between < and >.
+
+    What is left out is found in one pass: clients send texts of megabytes that only begin marks, and get them back.
+    """
+    parts, at = [], 0
+    comment_end, line_end, mark_end_last = 0, 0, text.rfind(">")
+    while 0 <= (start := text.find("<", at)) < mark_end_last:
+        parts.append(text[at:start])
+        at = text.find(">", start) + 1
+        inside = start + len("<!--")
+        if text.startswith("<!--", start):
+            if 0 <= comment_end < inside:
+                comment_end = text.find("-->", inside)
+            if 0 <= line_end < inside:
+                line_end = text.find("\n", inside)
+            if comment_end >= 0 and not 0 <= line_end < comment_end:
+                at = comment_end + len("-->")
+    parts.append(text[at:])
+    return "".join(parts)
 
 
 def _marked(problem: Problem, *, is_escaped: bool) -> str:

@@ -1,6 +1,7 @@
 """Bodies and query strings held against their JSON Schema: quick to accept, exact in what is wrong."""
 
 import json
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import jsonschema
@@ -10,6 +11,9 @@ import msgspec
 from roost.errors import BadRequest
 from roost.model.names import uuid_bytes
 
+# The slow library takes seconds for a megabyte: what is wrong with larger bodies than this is not told in its words.
+_EXACT_BYTES = 256 * 2**10
+_TOLD_MAX = 500  # characters of that
 # Of all formats only uuids occur. In a body they may be spelt in every way there is; in a query string they have
 # their dashes.
 _LENIENT = jsonschema.FormatChecker(formats=())
@@ -25,6 +29,26 @@ def _is_dashed_uuid(value: object) -> bool:
 
 
 _LENIENT.checks("uuid")(_is_uuid)
+
+
+def _unique_items(
+    _validator: Any, is_wanted: object, value: object, _schema: object
+) -> Iterator[jsonschema.ValidationError]:
+    """Say whether two items are equal, in one pass: the library compares each with each where they have no order."""
+    if is_wanted and isinstance(value, list) and len(set(map(_as_key, value))) < len(value):
+        yield jsonschema.ValidationError(f"{value!r} has non-unique elements")
+
+
+def _as_key(value: Any) -> Hashable:
+    """Return what is equal for equal JSON values: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(value, list):
+        return tuple(map(_as_key, value))
+    if isinstance(value, dict):
+        return frozenset((name, _as_key(each)) for name, each in value.items())
+    return (bool, value) if isinstance(value, bool) else value
+
+
+_Slow = jsonschema.validators.extend(jsonschema.Draft202012Validator, {"uniqueItems": _unique_items})
 
 
 class Schema:
@@ -49,11 +73,15 @@ class Schema:
         """The schema as it was given."""
         return self._document
 
-    def problem(self, value: object) -> str | None:
-        """Return what is wrong with a body, in the words of the library ``jsonschema``; None: nothing."""
+    def problem(self, value: object, *, is_large: bool = False) -> str | None:
+        """Return what is wrong with a body; None: nothing.
+
+        Args:
+            is_large: tell it in words that are found soon, instead of those of the library ``jsonschema``.
+        """
         if self._of_body is None:
             self._of_body = _Compiled(self._document, _LENIENT, _is_uuid)
-        return self._of_body.problem(value)
+        return self._of_body.quick_problem(value) if is_large else self._of_body.problem(value)
 
     def query_problem(self, values: dict[str, str]) -> str | None:
         """Return what is wrong with a query string, likewise."""
@@ -69,7 +97,7 @@ class _Compiled:
 
     def __init__(self, document: dict[str, Any], formats: Any, is_uuid: Any) -> None:
         self._quick = jsonschema_rs.validator_for(document, validate_formats=True, formats={"uuid": is_uuid})
-        self._slow = jsonschema.Draft202012Validator(document, format_checker=formats)
+        self._slow = _Slow(document, format_checker=formats)
 
     def problem(self, value: object) -> str | None:
         try:
@@ -83,6 +111,17 @@ class _Compiled:
         except RecursionError:
             return "it is nested too deeply"
 
+    def quick_problem(self, value: object) -> str | None:
+        """Return it in the words of the quick library, shortened."""
+        try:
+            self._quick.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            where = "".join(f"[{step!r}]" for step in error.instance_path)
+            return f"{error.message[:_TOLD_MAX]} (at {where[:_TOLD_MAX] or 'the top'})"
+        except ValueError as error:
+            return str(error)[:_TOLD_MAX]
+        return None
+
 
 def decode(body: bytes, schema: Schema) -> Any:
     """Read a JSON body.
@@ -94,7 +133,7 @@ def decode(body: bytes, schema: Schema) -> Any:
         value = msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         value = _slow_decode(body)
-    problem = schema.problem(value)
+    problem = schema.problem(value, is_large=len(body) > _EXACT_BYTES)
     if problem is not None:
         raise BadRequest(f"JSON does not validate: {problem}")
     # Only written as an escape can a text hold what is refused here.

@@ -8,6 +8,7 @@ from roost.api.placement.in_process import InProcess
 from roost.app import open_in_process
 from roost.direct.client import Client
 from roost.direct.databases import configured
+from roost.errors import BadRequest
 
 
 class PlacementDirect:
@@ -38,7 +39,13 @@ class PlacementDirect:
         self._close_client: Callable[[], None] | None = None
 
     def __enter__(self) -> Any:
-        """Open the database, and return the client."""
+        """Open the database, and return the client.
+
+        Raises:
+            BadRequest: this context is entered already.
+        """
+        if self._api is not None:
+            raise BadRequest("this PlacementDirect is entered already: make another one")
         api = self._api = open_in_process(*configured(self._config))
         version = "latest" if self._latest_microversion else None
         try:
@@ -53,7 +60,9 @@ class PlacementDirect:
         self, kind: type[BaseException] | None, error: BaseException | None, where: types.TracebackType | None
     ) -> None:
         """Leave nothing behind: no thread, no lock, no open file."""
-        if self._close_client is not None:
-            self._close_client()
-        if self._api is not None:
-            self._api.close()
+        close_client, self._close_client = self._close_client, None
+        api, self._api = self._api, None
+        if close_client is not None:
+            close_client()
+        if api is not None:
+            api.close()

@@ -1,6 +1,6 @@
 """Candidate search: every way to hold a query, best anchors first, made only as far as they are asked for."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice, product
 from typing import Literal
 
@@ -39,6 +39,7 @@ def search(
     limit: int | None = None,
     order: Order = "depth-first",
     distinct_mappings: bool = True,
+    check: Callable[[], None] | None = None,
 ) -> Iterator[RowCandidate]:
     """Find candidates, one after the other.
 
@@ -50,6 +51,7 @@ def search(
         order: all of one anchor before the next, or one of each anchor in turn.
         distinct_mappings: give candidates that differ only in which group is served by which provider;
             otherwise each set of amounts comes once.
+        check: called again and again meanwhile; what it raises ends the search.
 
     Returns:
         candidates, none twice, in an order that the state and the arguments decide. Within an anchor,
@@ -59,7 +61,7 @@ def search(
     Source:
         placement/objects/allocation_candidate.py, _get_by_requests and what it calls.
     """
-    finder = _Finder(state, compiled, distinct_mappings=distinct_mappings)
+    finder = _Finder(state, compiled, distinct_mappings=distinct_mappings, check=check)
     found = finder.depth_first(anchors) if order == "depth-first" else finder.breadth_first(anchors)
     if not distinct_mappings or finder.sharing:
         found = finder.unique(found)
@@ -68,9 +70,11 @@ def search(
     return found if limit is None else islice(found, limit)
 
 
-def search_together(state: State, compiled: Compiled) -> Iterator[RowCandidate | Fan | Sheaf]:
+def search_together(
+    state: State, compiled: Compiled, *, check: Callable[[], None] | None = None
+) -> Iterator[RowCandidate | Fan | Sheaf]:
     """Find what ``search`` finds depth-first and without a limit; many candidates may come as one value."""
-    finder = _Finder(state, compiled, distinct_mappings=True)
+    finder = _Finder(state, compiled, distinct_mappings=True, check=check)
     if finder.sharing:
         return finder.unique(finder.depth_first(None))
     return finder.together()
@@ -103,12 +107,15 @@ def to_candidate(state: State, row_candidate: RowCandidate) -> Candidate:
 class _Finder:
     """One search: the sharing providers it met, and what must not come twice."""
 
-    __slots__ = ("_compiled", "_distinct_mappings", "_seen", "_seen_options", "_serving", "_state", "sharing")
+    __slots__ = ("_check", "_compiled", "_distinct_mappings", "_seen", "_seen_options", "_serving", "_state", "sharing")
 
-    def __init__(self, state: State, compiled: Compiled, *, distinct_mappings: bool) -> None:
+    def __init__(
+        self, state: State, compiled: Compiled, *, distinct_mappings: bool, check: Callable[[], None] | None
+    ) -> None:
         self._state = state
         self._compiled = compiled
         self._distinct_mappings = distinct_mappings
+        self._check = check
         self._seen: set[object] = set()
         self._seen_options: set[object] = set()
         self._serving: Serving | None = None  # where all anchors were looked at
@@ -138,7 +145,7 @@ class _Finder:
                 if picks is None:
                     continue
                 if not self._compiled.are_picks_free:
-                    yield from Walk(self._state, self._compiled, picks, anchor=anchor).sheaves()
+                    yield from Walk(self._state, self._compiled, picks, anchor=anchor, check=self._check).sheaves()
                     continue
                 fan = fan_of(self._compiled, picks)
                 if fan is None:
@@ -200,6 +207,8 @@ class _Finder:
         return RowCandidate(takes, (("", (anchor,)),), anchor)
 
     def _picks(self, anchor: int) -> list[Pick] | None:
+        if self._check is not None:
+            self._check()
         return picks_at(self._state, self._compiled, anchor, sharing=self.sharing, serving=self._serving)
 
     def _at(self, anchor: int) -> Iterator[RowCandidate]:
@@ -216,8 +225,9 @@ class _Finder:
             yield from _free(self._compiled, picks, anchor)
             return
         yield from Walk(
-            self._state, self._compiled, picks, anchor=anchor, are_mappings_distinct=self._distinct_mappings
-        )
+            self._state, self._compiled, picks, anchor=anchor, are_mappings_distinct=self._distinct_mappings,
+            check=self._check,
+        )  # fmt: skip
 
 
 def _free(compiled: Compiled, picks: list[Pick], anchor: int) -> Iterator[RowCandidate]:

@@ -69,8 +69,9 @@ class Serving:
         self._retries = retries
         self._tidy = tidy
         self._accepted = 0
+        self._trouble = ""  # what is wrong with the database, as the log was told
         self._is_stopped = False
-        self._has_ended = False
+        self._entry = threading.Lock()  # Behind the end of the queue nobody would be answered.
         self._waiting: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="placement", daemon=True)
         self._thread.start()
@@ -97,15 +98,14 @@ class Serving:
         Raises:
             Unavailable: too much waits already, or the thread is to end.
         """
-        if self._is_stopped:
-            raise _stopping()
-        if self._waiting.qsize() >= self._queue_max:
-            text = f"{self._queue_max:,} requests wait already (limit placement.queue_max); try again"
-            raise Unavailable(text)
-        self._waiting.put(_Job(task, outcome))
-        # The thread may have ended since it was asked about, and what was put after that nobody would see.
-        if self._has_ended:
-            self._refuse_waiting()
+        job = _Job(task, outcome)
+        with self._entry:
+            if self._is_stopped:
+                raise _stopping()
+            if self._waiting.qsize() >= self._queue_max:
+                text = f"{self._queue_max:,} requests wait already (limit placement.queue_max); try again"
+                raise Unavailable(text)
+            self._waiting.put(job)
 
     def run(self, task: Task[Answer]) -> Answer:
         """Work on a task, and wait for its answer.
@@ -119,23 +119,11 @@ class Serving:
 
     def stop(self) -> None:
         """Finish what waits, end the thread, and close the store; what comes too late is told ``Unavailable``."""
-        self._is_stopped = True
-        self._waiting.put(None)
+        with self._entry:
+            self._is_stopped = True
+            self._waiting.put(None)
         self._thread.join()
-        # Before the queue is emptied: whoever adds to it later sees this, and empties it again.
-        self._has_ended = True
-        self._refuse_waiting()
         self._current.store.close()
-
-    def _refuse_waiting(self) -> None:
-        """Answer what the thread left in the queue."""
-        while True:
-            try:
-                job = self._waiting.get_nowait()
-            except queue.Empty:
-                return
-            if job is not None and job.outcome.set_running_or_notify_cancel():
-                _fail([job], _stopping())
 
     def _work(self) -> None:
         is_running = True
@@ -177,6 +165,7 @@ class Serving:
         try:
             self._current.refresh()
         except Exception as error:  # noqa: BLE001  # the thread must live on, and everybody gets an answer
+            self._tell(error)
             _fail(jobs, error)
             return []
         if self._current.store.is_shared:
@@ -203,8 +192,10 @@ class Serving:
         try:
             refusals = self._write(jobs)
         except Exception as error:  # noqa: BLE001  # as above
+            self._tell(error)
             _fail(jobs, error)
             return []
+        self._tell(None)
         beaten = []
         for job, refusal in zip(jobs, refusals, strict=True):
             assert job.plan is not None
@@ -219,6 +210,13 @@ class Serving:
                 text = f"others were faster {job.attempts} times ({refusal.kind} {refusal.table}); try again"
                 _fail([job], Conflict(text))
         return beaten
+
+    def _tell(self, error: Exception | None) -> None:
+        """Let the log know when the database begins to fail, and how, and when it takes a write again."""
+        trouble = str(error) if isinstance(error, Unavailable) else ""
+        if trouble != self._trouble:
+            self._trouble = trouble
+            log.event("database_fails" if trouble else "database_is_well", **({"problem": trouble} if trouble else {}))
 
     def _write(self, jobs: list[_Job[Any]]) -> list[Refusal | None]:
         plans = [job.plan for job in jobs if job.plan is not None]

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from roost.errors import StoreBroken, Unavailable, first_line
@@ -20,6 +21,15 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 EPOCH = "SELECT coalesce((SELECT next FROM sequence WHERE kind = 'epoch'), 0)"
 _CONNECT_TIMEOUT_S = 5
 _RECONNECT_S = 5.0
+# A machine that vanishes without a word is noticed after half a minute, here and by the server, which then frees what
+# its process had locked; operating systems wait for hours.
+_ALIVE = {"tcp_user_timeout": 30_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4}
+_SERVER_ALIVE = (
+    "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 4; "
+    "SET idle_in_transaction_session_timeout = '60s'"
+)
+# For a lock of a process that is stuck.
+_LOCK_TIMEOUT_MS = 60_000
 _FINISH_MS = 5000
 # All statements find their rows by key, whatever the statistics of the moment say, and are planned once:
 # planning a claim's statement takes longer than running it.
@@ -116,7 +126,8 @@ class Link:
 
     def _connect(self) -> Connection:
         connection = connect(self._url, application_name=self._name)
-        connection.execute(_OPTIONS)
+        with explained():
+            connection.execute(f"{_OPTIONS}; {_SERVER_ALIVE}; SET lock_timeout = {_LOCK_TIMEOUT_MS}")
         return connection
 
 
@@ -128,8 +139,9 @@ def connect(url: str, *, application_name: str = "roost") -> Connection:
     """
     try:
         connection: Connection = psycopg.connect(
-            url, autocommit=True, connect_timeout=_CONNECT_TIMEOUT_S, application_name=application_name
-        )
+            make_conninfo("", **{**_ALIVE, **conninfo_to_dict(url)}),
+            autocommit=True, connect_timeout=_CONNECT_TIMEOUT_S, application_name=application_name,
+        )  # fmt: skip
     except psycopg.Error as error:
         # The address may hold a password, and a malformed one is repeated.
         raise Unavailable(f"PostgreSQL: {first_line(error).replace(url, 'store.url')}") from None

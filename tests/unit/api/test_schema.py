@@ -113,3 +113,41 @@ def test_the_quick_library_changes_no_verdict_and_no_word(pair):
     document, value = pair
     error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(document).iter_errors(value))
     assert Schema(document).problem(value) == (None if error is None else str(error))
+
+
+UNIQUE = Schema({"type": "array", "items": {"not": {"const": "last"}}, "uniqueItems": True})
+
+
+@pytest.mark.parametrize(
+    "items", ['1, "1"', "1, true", "0, false", "[1], [true]", '{"a": 1}, {"a": 2}', "true, [1], 2"]
+)
+def test_what_differs_may_stand_in_one_list(items):
+    assert decode(f"[{items}]".encode(), UNIQUE)
+
+
+@pytest.mark.parametrize("items", ["1, 1.0", '{"a": 1, "b": 2}, {"b": 2, "a": 1}', "[1, [2]], 0, [1, [2]]", '"a", "a"'])
+def test_what_is_equal_may_not(items):
+    assert "has non-unique elements" in problem(f"[{items}]".encode(), UNIQUE)
+
+
+def test_a_long_list_without_an_order_is_judged_in_one_pass():
+    """Each item held against each other would take a quarter of an hour."""
+    items = ",".join(map(str, range(40_000)))
+    assert "should not be valid under" in problem(f'[{items}, "last"]'.encode(), UNIQUE)
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (b"true", """true is not of type "integer" (at ['total'])"""),
+        (b"0", "0 is less than the minimum of 1 (at ['total'])"),
+        (b'"\\ud800"', "'utf-8' codec can't encode character '\\ud800' in position 0: surrogates not allowed"),
+        (b'1, "more": 1', "Additional properties are not allowed ('more' was unexpected) (at the top)"),
+    ],
+)
+def test_what_is_wrong_with_a_large_body_is_told_in_few_words(fault, told):
+    assert problem(b'{"total": ' + fault + b"}" + b" " * 300_000) == f"JSON does not validate: {told}"
+
+
+def test_a_large_body_does_not_come_back():
+    assert len(problem(b"[" + b"1," * 200_000 + b"1]")) < 600

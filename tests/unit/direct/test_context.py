@@ -11,7 +11,7 @@ import pytest
 
 import roost
 from roost.direct.client import Client
-from roost.errors import BadFile, BadSettings, StoreBusy, Unavailable
+from roost.errors import BadFile, BadRequest, BadSettings, StoreBusy, Unavailable
 from roost.model.settings import Settings, Store
 
 UUID = "4e8e5957-649f-477b-9e5b-f1f75b21c03c"
@@ -188,3 +188,18 @@ def test_it_works_on_postgresql(postgres_url):
 def test_the_package_is_imported_without_it():
     code = "import sys, roost; sys.exit(any(name.startswith('roost.') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.usefixtures("kind")
+def test_one_context_is_entered_once_at_a_time_and_ended_once():
+    before = threading.active_count()
+    context = roost.PlacementDirect("sqlite://", latest_microversion=True)
+    with context as client:
+        client.post("/resource_providers", json={"name": "one", "uuid": UUID})
+        with pytest.raises(BadRequest, match="entered already"):
+            context.__enter__()
+        assert client.get(f"/resource_providers/{UUID}").status_code == 200
+    context.__exit__(None, None, None)
+    assert threading.active_count() == before
+    with context as client:
+        assert client.get(f"/resource_providers/{UUID}").status_code == 404

@@ -29,7 +29,8 @@ class InProcess:
         Raises:
             Unavailable: ``close`` was called.
         """
-        if self._serving is None:
+        serving = self._serving  # Another thread may close.
+        if serving is None:
             raise Unavailable("this Placement API in process has ended: enter its context again")
         parts = urlsplit(url)
         request = Request(
@@ -45,7 +46,7 @@ class InProcess:
             entered = self._application.enter(request)
             if isinstance(entered, Response):
                 return entered
-            return self._application.finish(request, self._serving.run(entered))
+            return self._application.finish(request, serving.run(entered))
         except RoostError as error:
             return self._application.fail(request, error)
 

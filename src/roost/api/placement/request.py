@@ -48,6 +48,7 @@ class Request:
     identity: Identity | None = None
     options: Options = DEFAULTS
     parameters: Mapping[str, str] = field(default_factory=dict)  # of the path
+    is_given_up: bool = False  # whether the client was told already that the answer takes too long
     _decoded: Any = None
 
     def wants(self, version: Version) -> bool:
@@ -63,6 +64,15 @@ class Request:
         if self._decoded is None:
             self._decoded = decode(self.body, schema)
         return self._decoded
+
+    def check_wanted(self) -> None:
+        """End what takes long if nobody waits for it any more.
+
+        Raises:
+            Problem: 503.
+        """
+        if self.is_given_up:
+            raise Problem(503, "the client was told already that this takes too long")
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return the query string as names and values, in order, decoded.

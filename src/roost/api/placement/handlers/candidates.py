@@ -62,7 +62,7 @@ class _Kept:
             is_one_provider_a_tree=not request.wants(versions.NESTED_CANDIDATES),
         )  # fmt: skip
         if isinstance(compiled, UnknownName):
-            unknown_names.refuse(state, query)
+            unknown_names.refuse(state, query, check=request.check_wanted)
             return None
         classes = {state.class_ids.id_of(name) for group in query.groups for name in group.resources}
         form = form_of(request.version, (each for each in classes if each is not None))
@@ -88,21 +88,22 @@ def list_candidates(request: Request, current: Current) -> Response:
     if kept is None or kept.state is not state:
         kept = current.kept[_Kept] = _Kept(state)
     known = kept.known(request)
-    body = _NONE if known is None else _body(kept, known, request.options)
+    body = _NONE if known is None else _body(kept, known, request)
     return answer(request, body, changed_s=state.now_s)
 
 
-def _body(kept: _Kept, known: _Known, options: Options) -> bytes:
-    state, compiled, limit = kept.state, known.compiled, known.query.limit
+def _body(kept: _Kept, known: _Known, request: Request) -> bytes:
+    state, compiled, limit, options = kept.state, known.compiled, known.query.limit, request.options
+    check = request.check_wanted
     requests = Requests(state, known.form, bytes_max=options.candidates_max_bytes)
     order, most = options.allocation_candidates_generation_strategy, _generated_max(limit, options)
     if options.randomize_allocation_candidates:
-        drawn = list(islice(search(state, compiled, order=order), most or _DRAWN_MAX))
+        drawn = list(islice(search(state, compiled, order=order, check=check), most or _DRAWN_MAX))
         shown = requests.of(random.sample(drawn, len(drawn) if limit is None else min(limit, len(drawn))))
     elif order == "breadth-first":
-        shown = requests.of(search(state, compiled, order=order), limit=most)
+        shown = requests.of(search(state, compiled, order=order, check=check), limit=most)
     else:
-        shown = requests.of(search_together(state, compiled), limit=most)
+        shown = requests.of(search_together(state, compiled, check=check), limit=most)
     summaries = kept.summaries(known.form).of(requests.used) if shown else ""
     return f'{{"allocation_requests":[{shown}],"provider_summaries":{{{summaries}}}}}'.encode()
 
