@@ -49,7 +49,7 @@ reference: $(DEV) ## install the reference server of the Placement API into .cac
 
 # The reports of tests that pass hold the seeds, what was asked and which differences are meant.
 differential: $(DEV) ## compare the Placement API with the reference, seed by seed
-	$(PYTEST) -rPs -p no:randomly -m differential tests/differential $(PYTEST_ARGS)
+	$(PYTEST) -n 2 -rPs -p no:randomly -m differential tests/differential $(PYTEST_ARGS)
 
 # pytest ends with 5 when a marker selects nothing, which is no failure here.
 soak: $(DEV) ## run the long tests: many seeds, differential, endurance

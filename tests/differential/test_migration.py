@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from tests.differential.sequences import sequence
 from tests.differential.test_import import Growing
 from tests.products import ROOT, environ
 
+PORT = "8779"
 GUIDE = ROOT / "docs" / "how-to" / "migrate-from-placement.md"
 
 
@@ -42,6 +44,44 @@ def is_asked(url):
     return False
 
 
+class Guide:
+    """Runs its commands, at a port of our own."""
+
+    def __init__(self, env, folder):
+        self.output = ""
+        self._env, self._folder = env, folder
+        self._serving = None
+        with socket.create_server(("127.0.0.1", 0)) as found:
+            self._port = str(found.getsockname()[1])
+
+    def serve(self, command):
+        """Start a server, and wait until it answers."""
+        words = ["bash", "-c", f"exec {command.replace(PORT, self._port)}"]
+        self._serving = subprocess.Popen(words, cwd=self._folder, env=self._env)
+        deadline = time.monotonic() + 60
+        while not is_asked(f"http://127.0.0.1:{self._port}/"):
+            assert time.monotonic() < deadline
+            assert self._serving.poll() is None
+            time.sleep(0.1)
+
+    def run(self, command):
+        """Run a command to its end, which must be good."""
+        words = ["bash", "-c", command.replace(PORT, self._port)]
+        done = subprocess.run(
+            words, cwd=self._folder, env=self._env, capture_output=True, text=True, check=False, timeout=120
+        )
+        # What is used beyond a capacity there is named here.
+        assert done.returncode in ((0, 8) if " db check " in command else (0,)), (command, done.stdout, done.stderr)
+        self.output = done.stdout
+
+    def close(self):
+        """Stop the server as an operator does."""
+        serving, self._serving = self._serving, None
+        if serving is not None:
+            serving.terminate()
+            assert serving.wait(60) == 0
+
+
 @pytest.mark.differential
 @pytest.mark.parametrize("way", ["database", "configuration", "api"])
 @pytest.mark.parametrize("target", ["sqlite", "postgresql"])
@@ -57,23 +97,15 @@ def test_the_commands_of_the_guide_lead_to_the_end(way, target, request, tmp_pat
             "configuration": str(theirs.folder / "placement.conf"),
         }  # fmt: skip
         env = variables(tmp_path, PLACEMENT=ways[way], ROOST=roost)
-        serving = None
-        for command, is_server in commands():
-            if is_server:
-                serving = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=tmp_path, env=env)
-                deadline = time.monotonic() + 60
-                while not is_asked("http://127.0.0.1:8779/"):
-                    assert time.monotonic() < deadline
-                    assert serving.poll() is None
-                    time.sleep(0.1)
-                continue
-            done = subprocess.run(
-                ["bash", "-c", command], cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=120
-            )
-            assert done.returncode in ((0, 8) if " db check " in command else (0,)), (command, done.stdout, done.stderr)
-            if serving is not None and "curl" in command:
-                serving.terminate()
-                assert serving.wait(60) == 0
-                growing.run(60)
-        assert "everything that is there is here, generations too" in done.stdout
+        run = Guide(env, tmp_path)
+        with contextlib.closing(run):
+            for command, is_server in commands():
+                if is_server:
+                    run.serve(command)
+                else:
+                    run.run(command)
+                if "curl" in command:
+                    run.close()
+                    growing.run(60)
+        assert "everything that is there is here, generations too" in run.output
         growing.side.close()
