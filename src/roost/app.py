@@ -63,9 +63,9 @@ __all__ = [
     "serve_placement",
     "settings_of",
     "stamp",
-    "sync_database",
+    "sync",
     "unstored",
-    "upgrade_database",
+    "upgrade",
     "version_of",
 ]
 
@@ -151,23 +151,6 @@ def database_with(settings: Settings, data: Path | None, environ: Mapping[str, s
     if settings.store.url:
         return settings.store.url
     return str(data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0) / _DATABASE)
-
-
-def upgrade_database(url: str) -> str:
-    """Bring a database to this program's schema; return a sentence that says so."""
-    upgrade(url)
-    return f"{_name_of(url)} has the schema of this program"
-
-
-def sync_database(url: str) -> str:
-    """Bring a database to this program's schema, and make it if it is absent; return a sentence that says so."""
-    sync(url)
-    return f"{_name_of(url)} has the schema of this program"
-
-
-def _name_of(url: str) -> str:
-    # The address of a server may hold a password.
-    return "the PostgreSQL database" if is_postgresql(url) else url
 
 
 def open_placement(url: str, settings: Settings | None = None) -> Serving:

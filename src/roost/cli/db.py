@@ -34,22 +34,33 @@ def _url(database: str | None, config: Path | None, data: Path | None) -> str:
     return database or database_of(config, data, os.environ)
 
 
+def _name_of(url: str) -> str:
+    from roost.store.opening import is_postgresql
+
+    # The address of a server may hold a password.
+    return "the PostgreSQL database" if is_postgresql(url) else url
+
+
 @db.command("upgrade")
 @_database
 def upgrade(*, database: str | None, config: Path | None, data: Path | None) -> None:
     """Bring the database to this program's schema; nothing is lost, and it may be repeated."""
-    from roost.app import upgrade_database
+    from roost import app
 
-    click.echo(upgrade_database(_url(database, config, data)))
+    url = _url(database, config, data)
+    app.upgrade(url)
+    click.echo(f"{_name_of(url)} has the schema of this program")
 
 
 @db.command("sync")
 @_database
 def sync(*, database: str | None, config: Path | None, data: Path | None) -> None:
     """Make the database if it is absent, else bring it to this program's schema."""
-    from roost.app import sync_database
+    from roost import app
 
-    click.echo(sync_database(_url(database, config, data)))
+    url = _url(database, config, data)
+    app.sync(url)
+    click.echo(f"{_name_of(url)} has the schema of this program")
 
 
 @db.command("version")

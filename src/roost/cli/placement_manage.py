@@ -50,9 +50,9 @@ def _main(environ: Mapping[str, str]) -> int:
 
 
 def _sync(_: argparse.Namespace, url: str) -> int:
-    from roost.app import sync_database
+    from roost.app import sync
 
-    sync_database(url)
+    sync(url)
     return 0
 
 

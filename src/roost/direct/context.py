@@ -15,9 +15,8 @@ class PlacementDirect:
     """A context that gives a client of the Placement API, answered in process: no server, no socket.
 
     The client asks as an administrator (``x-auth-token: admin``), who is believed whatever ``auth_strategy`` says,
-    and does not raise on an error status. It is a
-    keystoneauth adapter where keystoneauth1 is installed, else ``roost.direct.client.Client``, whose methods
-    are named alike.
+    and does not raise on an error status. It is a keystoneauth adapter where keystoneauth1 is installed, else
+    ``roost.direct.client.Client``, whose methods are named alike.
 
     Args:
         config: where the database is: the path of a ``roost.toml``, of a ``placement.conf`` or of a SQLite file;
