@@ -5,9 +5,10 @@ import json
 import pytest
 
 from tests.differential import reference
+from tests.differential.__main__ import replayed
 from tests.differential.compare import canonical, differences, limited
 from tests.differential.differences import Exchange, excuse
-from tests.differential.duel import Duel, Side, story
+from tests.differential.duel import Duel, Outcome, Side, story
 from tests.differential.exchange import Answer, Request
 from tests.differential.sequences import sequence
 
@@ -162,6 +163,14 @@ def test_a_seed_says_the_same_each_time():
 
     assert words(5) == words(5)
     assert words(5) != words(6)
+
+
+def test_some_steps_are_sent_again_whatever_is_answered():
+    requests = [Request(method="GET", path=f"/{number}") for number in range(4)]
+    act = replayed(Outcome(requests=requests), 1, 3)
+    assert [next(act), act.send(answer())] == requests[1:3]
+    with pytest.raises(StopIteration):
+        act.send(answer())
 
 
 @pytest.mark.differential
