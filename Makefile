@@ -72,7 +72,7 @@ lock: ## choose new versions and write both lock files
 	@"$(PYTHON)" -m venv .venv-lock
 	@.venv-lock/bin/python -m pip --disable-pip-version-check --quiet install uv
 	.venv-lock/bin/uv $(LOCK) pyproject.toml --output-file requirements.lock
-	.venv-lock/bin/uv $(LOCK) pyproject.toml --extra postgresql --group dev \
+	.venv-lock/bin/uv $(LOCK) pyproject.toml --extra postgresql --extra keystone --group dev \
 		--constraints requirements.lock --output-file requirements-dev.lock
 
 clean: ## remove the environment, caches and builds, but no data of yours

@@ -1,6 +1,7 @@
 """A MariaDB server for the tests, where the machine has one."""
 
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -26,7 +27,11 @@ def server():
             stdout=log, stderr=log,
         )  # fmt: skip
     try:
-        _wait_for(f"mysql+pymysql://root@localhost/?unix_socket={folder / 'socket'}", process)
+        _wait_for(folder / "socket", process)
+        engine = sqlalchemy.create_engine(f"mysql+pymysql://root@localhost/?unix_socket={folder / 'socket'}")
+        with engine.begin() as connection:
+            connection.exec_driver_sql("CREATE DATABASE placement CHARACTER SET utf8mb4")
+        engine.dispose()
         yield f"mysql+pymysql://root@localhost/placement?unix_socket={folder / 'socket'}"
     finally:
         process.terminate()
@@ -34,17 +39,13 @@ def server():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _wait_for(url, process):
-    engine = sqlalchemy.create_engine(url)
+def _wait_for(path, process):
+    """Wait until the server listens; the driver leaves its socket open when nobody does."""
     deadline = time.monotonic() + 60
     while True:
-        try:
-            with engine.begin() as connection:
-                connection.exec_driver_sql("CREATE DATABASE placement CHARACTER SET utf8mb4")
-        except sqlalchemy.exc.OperationalError:
-            assert time.monotonic() < deadline
-            assert process.poll() is None
-            time.sleep(0.1)
-        else:
-            engine.dispose()
-            return
+        with socket.socket(socket.AF_UNIX) as asking:
+            if asking.connect_ex(str(path)) == 0:
+                return
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.1)

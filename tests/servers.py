@@ -1,5 +1,6 @@
 """A real server of the Placement API, in a process of its own, and ways to speak to it byte by byte."""
 
+import errno
 import http.client
 import json
 import os
@@ -53,8 +54,11 @@ class Served:
                     client.sendall(part)
                 if is_shut:
                     client.shutdown(socket.SHUT_WR)
-            except (BrokenPipeError, ConnectionResetError):
+            except ConnectionError:
                 pass
+            except OSError as error:
+                if error.errno != errno.ENOTCONN:  # It was closed before we could say so ourselves.
+                    raise
             return read_all(client)
 
     def connect(self, *, timeout_s=30):

@@ -21,6 +21,7 @@ TRAITS = (
 IN_TRAITS = TRAITS.replace("HW", "in:HW").replace("!", "")
 ANY = "Invalid query string parameters: The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' "
 NO_UUID = "Invalid query string parameters: Expected 'member_of' parameter to contain valid UUID(s). Got: "
+TOO_MUCH = "Requested resource VCPU requires amount <= 9223372036854775807. Got: 9223372036854775808."
 NO_TREE = "Invalid query string parameters: Expected 'in_tree' parameter to be a format of uuid. Got: "
 SEVERAL = (
     "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword "
@@ -47,6 +48,8 @@ OTHER = str(uuid_of("other"))
         ("resources=VCPU:1:2", 10, FORM + "VCPU:1:2."),
         ("resources=VCPU:", 39, "Requested resource VCPU expected positive integer amount. Got: ."),
         ("resources=VCPU:1.5", 39, "Requested resource VCPU expected positive integer amount. Got: 1.5."),
+        ("resources=VCPU:9223372036854775808", 39, TOO_MUCH),
+        ("resources= ", 39, FORM + "empty string."),
         ("resources=VCPU:-01", 39, "Requested resource VCPU requires amount >= 1. Got: -1."),
         ("resources=bad&resources=VCPU:1", 39, FORM + "bad."),
         ("resources=vcpu:1", 39, "Invalid resource class in resources parameter: No such resource class vcpu."),
@@ -63,6 +66,7 @@ OTHER = str(uuid_of("other"))
         (D + f"member_of={OTHER}&member_of={OTHER}", 23, "Multiple member_of parameters are not supported"),
         (D + f"member_of={OTHER},{OTHER}", 39, f"{SEVERAL}{OTHER},{OTHER}"),
         (D + "member_of=in:no", 39, NO_UUID + "no"),
+        (D + "member_of=c0ffee00c0ffee00c0ffee00c0ffee0_", 39, NO_UUID + "c0ffee00c0ffee00c0ffee00c0ffee0_"),
         (D + f"member_of=!!{OTHER}", 39, f"{NO_UUID}!{OTHER}"),
         (D + f"member_of=!{OTHER}", 31, FORBIDDEN),
         (D + "in_tree=no", 31, NO_TREE + "no"),
@@ -149,7 +153,7 @@ def test_a_name_behind_what_leaves_nothing_to_find_is_not_looked_up(columns, que
 
 
 def test_amounts_that_no_inventory_gives_at_once_are_no_fault(columns):
-    for amount in (2**31, 10**23, "1_0"):
+    for amount in (2**31, 2**63 - 1, "1_0"):
         assert ask(columns, f"resources=VCPU:{amount}")["allocation_requests"] == []
 
 

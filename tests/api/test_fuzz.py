@@ -16,6 +16,7 @@ UUID = "39e1e8fa-a385-4653-b90d-b931abfebe5d"
 SETTINGS = """
 header_timeout_s = 0.3
 body_timeout_s = 0.3
+keep_alive_s = 0.5
 body_max_bytes = 100000
 """
 METHODS = ["GET", "PUT", "POST", "DELETE"]
@@ -108,7 +109,7 @@ def server(tmp_path_factory):
 def is_well(server):
     """Hold the server to what it owes: it runs, it has told of no fault, and it answers."""
     assert server.process.poll() is None, server.said
-    assert '"event":"fault"' not in server.said, server.said
+    assert server.said == ""  # Neither a fault nor a warning of a library.
     assert server.ask("GET", "/resource_providers/nowhere")[0] == 404
 
 

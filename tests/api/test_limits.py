@@ -138,5 +138,22 @@ def test_a_body_that_is_announced_is_asked_for(server):
         assert read_all(client).startswith(b"HTTP/1.1 400")
 
 
+def test_what_breaks_off_behind_a_request_under_way_is_borne(server):
+    start = b"POST /resource_providers HTTP/1.1\r\nexpect: 100-continue\r\ntransfer-encoding: chunked\r\n" + HEAD
+    server.raw(start + b"\r\nno chunk")
+    server.raw(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" * 20 + b"no request\r\n\r\n")
+    assert "fault" not in server.said
+    assert "exception" not in server.said
+
+
+@pytest.mark.parametrize(
+    "line", [b"CONNECT / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket\r\n"]
+)
+def test_another_protocol_is_not_begun(server, line):
+    answer = server.raw(line + b"host: x\r\n\r\nanything")
+    assert answer.startswith((b"HTTP/1.1 405", b"HTTP/1.1 401", b"HTTP/1.1 200"))
+    assert b"connection: close" in answer
+
+
 def test_no_answer_names_the_program_behind_it(server):
     assert b"uvicorn" not in server.raw(b"GET / HTTP/1.0\r\n\r\n")

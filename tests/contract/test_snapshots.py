@@ -89,7 +89,7 @@ def test_a_database_that_was_used_before_waits_for_its_first_snapshot(tmp_path, 
 
 
 def test_a_snapshot_is_begun_when_so_much_was_written_and_never_two_at_once(world, monkeypatch):
-    monkeypatch.setattr("roost.product._PRUNE_EVERY", 10)
+    monkeypatch.setattr("roost.product.PRUNE_EVERY", 10)
     settings = Settings(store=StoreSettings(snapshot_every_bytes=1))
     with Roost(world.open(), settings) as roost:
         roost.install(hosts(5))

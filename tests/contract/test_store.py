@@ -15,7 +15,6 @@ from roost.model.journal import (
     PutMembership,
     PutSymbol,
     PutTraits,
-    RaiseGeneration,
     RenameSymbol,
 )
 from roost.ports import Store
@@ -253,13 +252,6 @@ def test_names_are_unique(small: Store) -> None:
         "duplicate",
     ]
     assert commit(small, item(PutDocument(2, "image", b"f", b"")), item(claim(1, (inventory(1), 1)))) == ["", ""]
-
-
-def test_a_generation_is_raised_from_what_it_is_known_to_be(small: Store) -> None:
-    assert commit(small, item(RaiseGeneration(1, 0, 5)), item(RaiseGeneration(1, 1, 0))) == ["generation"] * 2
-    assert commit(small, item(RaiseGeneration(44, 0, 1))) == ["missing"]
-    assert commit(small, item(RaiseGeneration(1, 1, 41), claim(1, (inventory(1), 1)))) == [""]
-    assert generations(small)[1] == 43
 
 
 def test_a_name_in_use_stays(small: Store) -> None:

@@ -1,11 +1,20 @@
+import json
 from random import Random
 
+import msgspec
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from roost.api.placement import candidate_query
+from roost.api.placement.candidate_json import form_of
+from roost.api.placement.handlers.candidates import _body, _Kept, _Known
+from roost.api.placement.options import DEFAULTS
+from roost.api.placement.versions import Version
+from roost.engine.query import compile_query
+from roost.model.request import CandidateQuery, ResourceGroup
 from tests.asked import Columns, can_be_asked, drawn_url, parameters_of
-from tests.forests import query_of, questions, random_query, state_of
+from tests.forests import CLASSES, query_of, questions, random_query, state_of
 from tests.reference.candidate_answers import answer_of
 from tests.reference.candidates import Node, Stock
 from tests.writes import History, new_state
@@ -43,7 +52,7 @@ def test_a_query_string_is_understood_as_it_was_meant(question):
     assume(can_be_asked(query))
     pairs, oldest = parameters_of(query)
     for version in (oldest, 39):
-        asked = candidate_query.parse(pairs, candidate_query.Version(1, version), groups_max=10)
+        asked = candidate_query.parse(pairs, Version(1, version), groups_max=10)
         wanted = query_of(query)
         assert sorted(asked.groups, key=str) == sorted(wanted.groups, key=str)
         assert (asked.group_policy, asked.root_required, asked.root_forbidden) == (
@@ -52,3 +61,26 @@ def test_a_query_string_is_understood_as_it_was_meant(question):
             wanted.root_forbidden,
         )
         assert set(wanted.same_subtree) <= set(asked.same_subtree)
+
+
+@pytest.mark.parametrize("version", [30, 39])
+@pytest.mark.parametrize("policy", ["isolate", "none"])
+def test_many_ways_to_make_the_last_picks_are_told_one_by_one(version, policy):
+    forest = {}
+    for host in ("one", "two"):
+        forest[host] = Node(stocks={"VCPU": Stock(8)})
+        forest |= {f"{host}-{at}": Node(parent=host, stocks={"CUSTOM_DEVICE": Stock(1)}) for at in range(5)}
+    state = state_of(forest)
+    groups = tuple(ResourceGroup(suffix=f"_{at}", resources={"CUSTOM_DEVICE": 1}) for at in range(4))
+    query = CandidateQuery(groups=groups, group_policy=policy)
+    wanted = answer_of(state, query, version)
+    assert len(wanted["allocation_requests"]) == 2 * 5 * 4 * 3 * 2
+    known = _Known(
+        query, compile_query(state, query), form_of(Version(1, version), [CLASSES.index("CUSTOM_DEVICE") + 1]), 0
+    )
+    for limit in (None, 239, 100, 34, 33, 32, 1):
+        known.query = msgspec.structs.replace(query, limit=limit)
+        body = json.loads(_body(_Kept(state), known, DEFAULTS))
+        assert body["allocation_requests"] == wanted["allocation_requests"][:limit]
+        hosts = 1 if limit in {1, 32, 33, 34, 100} else 2
+        assert len(body["provider_summaries"]) == 6 * hosts

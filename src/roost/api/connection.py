@@ -3,12 +3,13 @@
 import asyncio
 import json
 import sys
+from collections import deque
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from roost.api import problems
@@ -49,6 +50,7 @@ class Connection(HttpToolsProtocol):
         self._head_size = 0  # of what is understood of it
         self._is_in_head = True
         self._unread_bytes = 0  # of answers, when the client last had time enough to read
+        self._cycles: deque[RequestResponseCycle] = deque()  # requests that are not answered yet
         self._timer: asyncio.TimerHandle | None = None
         self._problem: Problem | None = None  # what ended this connection
 
@@ -108,6 +110,9 @@ class Connection(HttpToolsProtocol):
         self._head_bytes = 0
         self._wait(self.limits.body_timeout_s, self._body_is_late)
         super().on_headers_complete()
+        self._cycles.append(self.cycle)
+        if self.parser.should_upgrade():
+            self.cycle.keep_alive = False  # What follows is of another protocol, which nobody speaks here.
 
     def on_message_complete(self) -> None:
         """Wait for the answer, and no longer for the client."""
@@ -117,6 +122,7 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Wait for the next request, or for the end of what came too much."""
+        self._cycles.popleft()
         super().on_response_complete()
         if self.cycle is not None and self.cycle.more_body:
             self._wait(_LINGER_S, self.transport.abort)
@@ -160,13 +166,15 @@ class Connection(HttpToolsProtocol):
         """Answer, unless an answer has begun, and close the connection."""
         self._problem = problem
         self._wait_no_more()
-        if self.cycle is not None and not self.cycle.response_complete:
+        self.pipeline.clear()
+        for cycle in self._cycles:
             # Whoever works on an earlier request finds the client gone.
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-            if self.cycle.response_started:
-                self.transport.close()
-                return
+            cycle.disconnected = True
+            cycle.waiting_for_100_continue = False
+            cycle.message_event.set()
+        if any(cycle.response_started for cycle in self._cycles):
+            self.transport.close()
+            return
         metrics.answered("", "other", problem.status, elapsed_s=0.0)
         self.transport.write(_answer(problem))
         if self.transport.can_write_eof():

@@ -20,7 +20,7 @@ _ENDS_MAX = 1_024  # how many ways there may be to make the last picks, to be re
 _ENDS_KEPT = 64  # for how many states they are
 _ENDS_AFTER = 32  # candidates: who asks for fewer does not pay for what is not reached
 
-_End = tuple[list[tuple[Take, ...]], list[Mapping]]  # of every one of the last picks
+End = tuple[list[tuple[Take, ...]], list[Mapping]]  # of every one of the last picks
 
 
 class RowCandidate(msgspec.Struct, frozen=True, gc=False):
@@ -29,6 +29,14 @@ class RowCandidate(msgspec.Struct, frozen=True, gc=False):
     takes: tuple[Take, ...]  # one a provider and class, ascending
     mappings: tuple[Mapping, ...]  # in the order of the query's groups
     anchor: int  # provider row of the root
+
+
+class Sheaf(msgspec.Struct, frozen=True, gc=False):
+    """As many candidates as it has ends, in their order: the first picks are made the same way in all of them."""
+
+    takes: tuple[tuple[Take, ...], ...]  # one entry a pick
+    mappings: tuple[Mapping, ...]
+    ends: list[End]  # kept by whoever made it, and often met again
 
 
 class Walk:
@@ -78,10 +86,23 @@ class Walk:
         self._highest = [len(layout.rows)] * len(layout)
         if self._is_ordered:
             self._pair_twins(state, compiled)
-        self._ends: dict[int, list[_End]] = {}  # by the providers that are taken
+        self._ends: dict[int, list[End]] = {}  # by the providers that are taken
         self._end_at = self._find_end()
 
     def __iter__(self) -> Iterator[RowCandidate]:
+        for each in self._run():
+            if isinstance(each, RowCandidate):
+                yield each
+                continue
+            for self._takes[self._end_at :], self._mapped[self._end_at :] in each.ends:
+                yield self._candidate()
+
+    def sheaves(self) -> Iterator[RowCandidate | Sheaf]:
+        """Yield the same candidates, some of them in sheaves, none of which takes twice from one provider."""
+        is_apart = all(self._layout.isolated) and all(pick.demand for pick in self._layout.picks)
+        return self._run() if is_apart else iter(self)
+
+    def _run(self) -> Iterator[RowCandidate | Sheaf]:
         start = [matching.perfect() for _, matching in self._contention.matchings]
         matched = [each for each in start if each is not None]
         if len(matched) < len(start):
@@ -107,9 +128,8 @@ class Walk:
                 yield self._candidate()
             elif depth + 1 == self._end_at and count >= _ENDS_AFTER:
                 found[-1] = True
-                for takes, mapped in self._ends_now():
-                    self._takes[self._end_at :], self._mapped[self._end_at :] = takes, mapped
-                    yield self._candidate()
+                end = self._end_at
+                yield Sheaf(tuple(self._takes[:end]), tuple(self._mapped[:end]), self._ends_now())
             elif not self._dead or self._signature(depth + 1) not in self._dead:
                 levels.append(self._choices(depth + 1))
                 found.append(False)
@@ -163,7 +183,7 @@ class Walk:
             end -= 1
         return end if end < len(self._layout) - 1 else -1
 
-    def _ends_now(self) -> list[_End]:
+    def _ends_now(self) -> list[End]:
         """Return every way to make the last picks while some providers are taken, in the order of the search."""
         taken = self._isolated_bits
         ends = self._ends.get(taken)
@@ -173,7 +193,7 @@ class Walk:
             ends = self._ends[taken] = list(self._ends_from(self._end_at, taken))
         return ends
 
-    def _ends_from(self, at: int, taken: int) -> Iterator[_End]:
+    def _ends_from(self, at: int, taken: int) -> Iterator[End]:
         if at == len(self._layout):
             yield [], []
             return

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from roost.engine.anchors import Serving, survey
-from roost.engine.candidates import RowCandidate, Take, Walk
+from roost.engine.candidates import RowCandidate, Sheaf, Take, Walk
 from roost.engine.contention import by_freedom
 from roost.engine.fans import Fan, fan_of
 from roost.engine.picks import Pick, picks_at
@@ -24,7 +24,7 @@ __all__ = [
     "compile_query",
     "has_candidate",
     "search",
-    "search_fans",
+    "search_together",
     "to_candidate",
 ]
 
@@ -68,12 +68,12 @@ def search(
     return found if limit is None else islice(found, limit)
 
 
-def search_fans(state: State, compiled: Compiled) -> Iterator[RowCandidate | Fan]:
-    """Find what ``search`` finds depth-first and without a limit; many candidates may come as one fan."""
+def search_together(state: State, compiled: Compiled) -> Iterator[RowCandidate | Fan | Sheaf]:
+    """Find what ``search`` finds depth-first and without a limit; many candidates may come as one value."""
     finder = _Finder(state, compiled, distinct_mappings=True)
     if finder.sharing:
         return finder.unique(finder.depth_first(None))
-    return finder.fans()
+    return finder.together()
 
 
 def has_candidate(state: State, compiled: Compiled, anchor_row: int) -> bool:
@@ -127,17 +127,22 @@ class _Finder:
             else:
                 yield from self._at(anchor)
 
-    def fans(self) -> Iterator[RowCandidate | Fan]:
+    def together(self) -> Iterator[RowCandidate | Fan | Sheaf]:
         plain, nested = self._compiled.plain, self._state.providers.tree
         for anchors in self._chunks():
             if plain is not None and not self._compiled.kinds and nested.keys().isdisjoint(anchors):
                 yield Fan((), (), "", plain.resources, tuple(anchors))
                 continue
             for anchor in anchors:
-                picks = self._picks(anchor) if self._compiled.are_picks_free else None
-                fan = None if picks is None else fan_of(self._compiled, picks)
+                picks = self._picks(anchor)
+                if picks is None:
+                    continue
+                if not self._compiled.are_picks_free:
+                    yield from Walk(self._state, self._compiled, picks, anchor=anchor).sheaves()
+                    continue
+                fan = fan_of(self._compiled, picks)
                 if fan is None:
-                    yield from self._at(anchor)
+                    yield from _free(self._compiled, picks, anchor)
                 else:
                     yield fan
 

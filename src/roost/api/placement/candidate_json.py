@@ -1,15 +1,18 @@
 """Candidates as JSON, written from columns: no dictionary is made for what is shown."""
 
 from collections.abc import Iterable
+from typing import NoReturn
 
 import msgspec
 
 from roost.api.placement import versions
 from roost.api.placement.versions import Version
-from roost.engine.candidates import Mapping, RowCandidate, Take
+from roost.engine.candidates import End, Mapping, RowCandidate, Sheaf, Take
 from roost.engine.fans import Fan
 from roost.engine.state import State
 from roost.errors import BadRequest
+
+_ENDS_KEPT = 64
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -47,25 +50,25 @@ class Requests:
         self._texts: dict[tuple[Take, ...], str] = {}
         self._of_provider: dict[tuple[Take, ...], str] = {}
         self._mapped: dict[Mapping, str] = {}
+        self._known_ends: dict[int, tuple[list[End], list[tuple[str, str]]]] = {}
         self.used: set[int] = set()  # provider rows
 
-    def of(self, candidates: Iterable[RowCandidate | Fan], *, limit: int | None = None) -> str:
+    def of(self, candidates: Iterable[RowCandidate | Fan | Sheaf], *, limit: int | None = None) -> str:
         """Return the requests of candidates, or of the first ``limit`` of them."""
         parts: list[str] = []
         size = 0
-        for candidate in candidates:
-            if limit is not None and len(parts) >= limit:
+        for each in candidates:
+            left = None if limit is None else limit - len(parts)
+            if left == 0:
                 break
-            if isinstance(candidate, Fan):
-                fan = self._of_fan(candidate, None if limit is None else limit - len(parts))
-                parts += fan
-                size += sum(map(len, fan))
+            if isinstance(each, RowCandidate):
+                more = [self._of_one(each)]
             else:
-                text = self._of_one(candidate)
-                parts.append(text)
-                size += len(text)
+                more = self._of_fan(each, left) if isinstance(each, Fan) else self._of_sheaf(each, left)
+            parts += more
+            size += sum(map(len, more))
             if size > self._bytes_max:
-                self._check_size(size)
+                self._refuse_size()
         return ",".join(parts)
 
     def _of_one(self, candidate: RowCandidate) -> str:
@@ -91,6 +94,37 @@ class Requests:
         between = f'{end}{closed},"mappings":{{{mappings}"{fan.suffix}":["'
         return [f'{before}{uuid}{between}{uuid}"]}}}}' for uuid in uuids]
 
+    def _of_sheaf(self, sheaf: Sheaf, limit: int | None) -> list[str]:
+        """Return the requests of a sheaf: its beginning is made once, and its ends were as a rule met before."""
+        opened, closed = ("{", "}") if self._form.are_allocations_named else ("[", "]")
+        before = "".join([f"{self._of_provider.get(each) or self._allocation(each)}," for each in sheaf.takes])
+        ends = self._ends(sheaf.ends if limit is None or limit >= len(sheaf.ends) else sheaf.ends[:limit])
+        if not self._form.has_mappings:
+            return [f'{{"allocations":{opened}{before}{taken}{closed}}}' for taken, _ in ends]
+        mappings = "".join([f"{self._mapped.get(each) or self._mapping(each)}," for each in sheaf.mappings])
+        before = f'{{"allocations":{opened}{before}'
+        between = f'{closed},"mappings":{{{mappings}'
+        return [f"{before}{taken}{between}{mapped}}}}}" for taken, mapped in ends]
+
+    def _ends(self, ends: list[End]) -> list[tuple[str, str]]:
+        """Return, and keep, what the ends of a sheaf take, and their mappings."""
+        known = self._known_ends.get(id(ends))
+        if known is not None:
+            return known[1]
+        if len(self._known_ends) >= _ENDS_KEPT:
+            self._known_ends.clear()
+        taken_of, mapped_of = self._of_provider, self._mapped
+        texts = [
+            (
+                ",".join([taken_of.get(each) or self._allocation(each) for each in takes]),
+                ",".join([mapped_of.get(each) or self._mapping(each) for each in mappings]),
+            )
+            for takes, mappings in ends
+        ]
+        # Who is kept here cannot lend its identity to another.
+        self._known_ends[id(ends)] = ends, texts
+        return texts
+
     def _around(self, demand: Iterable[tuple[int, int]]) -> tuple[str, str]:
         """Return what stands before and behind the uuid of a provider from which something is taken."""
         name_of = self._state.class_ids.name_of
@@ -99,12 +133,11 @@ class Requests:
             return '"', f'":{{"resources":{{{resources}}}}}'
         return '{"resource_provider":{"uuid":"', f'"}},"resources":{{{resources}}}}}'
 
-    def _check_size(self, size: int) -> None:
-        if size > self._bytes_max:
-            raise BadRequest(
-                f"The candidates need more than {self._bytes_max:,} bytes (limit placement.candidates_max_bytes); "
-                "ask for fewer with the parameter limit."
-            )
+    def _refuse_size(self) -> NoReturn:
+        raise BadRequest(
+            f"The candidates need more than {self._bytes_max:,} bytes (limit placement.candidates_max_bytes); "
+            "ask for fewer with the parameter limit."
+        )
 
     def _allocations(self, takes: tuple[Take, ...]) -> str:
         """Return, and keep, what a candidate takes; the takes from one provider stand together."""

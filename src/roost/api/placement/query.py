@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from roost.api.placement import versions
-from roost.api.placement.request import Request
+from roost.api.placement.versions import Version
 from roost.errors import BadRequest
 from roost.model.names import uuid_bytes, uuid_text
 
@@ -27,7 +27,7 @@ def amounts(value: str) -> dict[str, int]:
         if not colon or ":" in text:
             raise BadRequest(
                 "Badly formed resources parameter. Expected resources query string parameter in form: "
-                f"?resources=VCPU:2,MEMORY_MB:1024. Got: {part if value else 'empty string'}."
+                f"?resources=VCPU:2,MEMORY_MB:1024. Got: {part if value.strip() else 'empty string'}."
             )
         found[name] = _amount(name, text)
     return found
@@ -45,41 +45,41 @@ def _amount(name: str, text: str) -> int:
     return amount
 
 
-def traits(request: Request, values: Sequence[str], *, key: str = "required") -> tuple[Sets, frozenset[str]]:
-    """Return the traits that are required and forbidden.
+def traits(values: Sequence[str], version: Version) -> tuple[Sets, frozenset[str]]:
+    """Return the traits that are required, as often as they stand there, and those that are forbidden.
 
     Args:
-        values: all of ``key``, in order; before several of them were known the last one counts.
+        values: all of ``required``, in order; before several of them were known the last one counts.
 
     Raises:
         BadRequest: a name is empty, or the version does not know the form.
     """
     required: list[frozenset[str]] = []
     forbidden: set[str] = set()
-    for value in values if request.wants(versions.ANY_TRAITS) else values[-1:]:
+    for value in values if version >= versions.ANY_TRAITS else values[-1:]:
         if value.startswith(_ANY):
-            required.append(_any_of(request, value, key))
+            required.append(_any_of(value, version))
             continue
-        names = _names(request, value, key)
+        names = _names(value, version)
         required += [frozenset({name}) for name in names if not name.startswith(_NOT)]
         forbidden |= {name.lstrip(_NOT) for name in names if name.startswith(_NOT)}
-    return tuple(dict.fromkeys(required)), frozenset(forbidden)
+    return tuple(required), frozenset(forbidden)
 
 
-def _any_of(request: Request, value: str, key: str) -> frozenset[str]:
-    if not request.wants(versions.ANY_TRAITS):
+def _any_of(value: str, version: Version) -> frozenset[str]:
+    if version < versions.ANY_TRAITS:
         raise _bad(f"The format '{_ANY_FORM}' only supported since microversion {versions.ANY_TRAITS}. Got: {value}")
     names = [name.strip() for name in value.removeprefix(_ANY).split(",")]
     if not all(names):
-        raise _bad(f"Expected '{key}' parameter value of the form: {_ANY_FORM}. Got an empty trait in: {value}")
+        raise _bad(f"Expected 'required' parameter value of the form: {_ANY_FORM}. Got an empty trait in: {value}")
     if any(name.startswith(_NOT) for name in names):
         raise _bad(f"The format '{_ANY_FORM}' does not support forbidden traits. Got: {value}")
     return frozenset(names)
 
 
-def _names(request: Request, value: str, key: str) -> list[str]:
-    may_forbid = request.wants(versions.FORBIDDEN_TRAITS)
-    form = f"Expected '{key}' parameter value of the form: HW_CPU_X86_VMX,{_NOT if may_forbid else ''}CUSTOM_MAGIC"
+def _names(value: str, version: Version) -> list[str]:
+    may_forbid = version >= versions.FORBIDDEN_TRAITS
+    form = f"Expected 'required' parameter value of the form: HW_CPU_X86_VMX,{_NOT if may_forbid else ''}CUSTOM_MAGIC"
     names = [name.strip() for name in value.split(",")]
     if not all(name.lstrip(_NOT) for name in names):
         raise _bad(f"{form}. Got an empty trait in: {value}")
@@ -88,16 +88,17 @@ def _names(request: Request, value: str, key: str) -> list[str]:
     return names
 
 
-def aggregates(request: Request, values: Sequence[str]) -> tuple[Sets, frozenset[str]]:
+def aggregates(values: Sequence[str], version: Version, *, key: str = "member_of") -> tuple[Sets, frozenset[str]]:
     """Return the aggregates, by uuid, that a provider must and must not be in.
 
     Args:
-        values: all of ``member_of``, in order.
+        values: all of ``key``, in order.
+        key: the parameter, with its suffix.
 
     Raises:
         BadRequest: one is no uuid, or the version does not know the form.
     """
-    if len(values) > 1 and not request.wants(versions.REPEATED_MEMBERSHIP):
+    if len(values) > 1 and version < versions.REPEATED_MEMBERSHIP:
         raise BadRequest("Multiple member_of parameters are not supported")
     required: list[frozenset[str]] = []
     forbidden: set[str] = set()
@@ -105,10 +106,10 @@ def aggregates(request: Request, values: Sequence[str]) -> tuple[Sets, frozenset
         uuids = _uuids(value)
         if not value.startswith(_NOT):
             required.append(uuids)
-        elif request.wants(versions.FORBIDDEN_AGGREGATES):
+        elif version >= versions.FORBIDDEN_AGGREGATES:
             forbidden |= uuids
         else:
-            raise BadRequest("Forbidden member_of parameters are not supported in the specified microversion")
+            raise BadRequest(f"Forbidden {key} parameters are not supported in the specified microversion")
     return tuple(required), frozenset(forbidden)
 
 
@@ -121,11 +122,30 @@ def _uuids(value: str) -> frozenset[str]:
         )
     found = set()
     for text in named.removeprefix(_ANY).split(","):
-        body = uuid_bytes(text)
-        if body is None:
+        uuid = _uuid(text)
+        if uuid is None:
             raise _bad(f"Expected 'member_of' parameter to contain valid UUID(s). Got: {text}")
-        found.add(uuid_text(body))
+        found.add(uuid)
     return frozenset(found)
+
+
+def tree(value: str) -> str:
+    """Return the uuid of a provider whose tree is wanted.
+
+    Raises:
+        BadRequest: it is no uuid.
+    """
+    uuid = _uuid(value.strip())
+    if uuid is None:
+        raise _bad(f"Expected 'in_tree' parameter to be a format of uuid. Got: {value}")
+    return uuid
+
+
+def _uuid(text: str) -> str | None:
+    """Return a uuid as it is kept; None for what has more in it than digits, dashes and what may stand around them."""
+    body = uuid_bytes(text)
+    digits = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "").lower()
+    return uuid_text(body) if body is not None and body.hex() == digits else None
 
 
 def _bad(text: str) -> BadRequest:

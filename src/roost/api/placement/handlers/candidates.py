@@ -11,7 +11,7 @@ from roost.api.placement.candidate_summaries import Summaries
 from roost.api.placement.options import Options
 from roost.api.placement.request import Request, Response, answer
 from roost.api.placement.versions import Version
-from roost.engine.search import Compiled, UnknownName, compile_query, search, search_fans
+from roost.engine.search import Compiled, UnknownName, compile_query, search, search_together
 from roost.engine.state import State
 from roost.model.request import CandidateQuery
 from roost.placement import candidates
@@ -102,7 +102,7 @@ def _body(kept: _Kept, known: _Known, options: Options) -> bytes:
     elif order == "breadth-first":
         shown = requests.of(search(state, compiled, order=order), limit=most)
     else:
-        shown = requests.of(search_fans(state, compiled), limit=most)
+        shown = requests.of(search_together(state, compiled), limit=most)
     summaries = kept.summaries(known.form).of(requests.used) if shown else ""
     return f'{{"allocation_requests":[{shown}],"provider_summaries":{{{summaries}}}}}'.encode()
 

@@ -65,8 +65,8 @@ def list_providers(request: Request, current: Current) -> Response:
     state = current.state
     known = sum(request.wants(since) for since, _, _ in _FILTERS)
     asked = request.query(_list_schema(known))
-    member_of, forbidden_aggregates = query.aggregates(request, request.values("member_of"))
-    required, forbidden = query.traits(request, request.values("required"))
+    member_of, forbidden_aggregates = query.aggregates(request.values("member_of"), request.version)
+    required, forbidden = query.traits(request.values("required"), request.version)
     group = ResourceGroup(
         resources=query.amounts(asked["resources"]) if "resources" in asked else {},
         required=required, forbidden=forbidden, member_of=member_of, forbidden_aggregates=forbidden_aggregates,

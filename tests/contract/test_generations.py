@@ -1,0 +1,11 @@
+from roost.model.journal import RaiseGeneration
+from roost.ports import Store
+from tests.contract.stores import commit, generations, item, provider
+
+
+def test_a_generation_is_raised_from_what_it_is_known_to_be(store: Store) -> None:
+    assert commit(store, item(provider(1))) == [""]
+    refused = [item(RaiseGeneration(*row)) for row in ((1, 5, 5), (1, 0, 0), (1, 0, -1), (44, 0, 1))]
+    assert commit(store, *refused) == ["generation", "generation", "generation", "missing"]
+    assert commit(store, item(RaiseGeneration(1, 0, 41)), item(RaiseGeneration(1, 41, 1))) == ["", ""]
+    assert generations(store)[1] == 42
