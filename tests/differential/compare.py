@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from tests.differential.exchange import Answer, Request
 
@@ -18,6 +18,8 @@ MARKED = {
 HOST = re.compile(r"https?://[^/\s\"'<>]+")
 # The reference's own names are as old as its prepared database, ours as old as the server.
 AGE_DIFFERENCE_S_MAX = 3600
+# A provider that could not be created is told with the uuid that it would have had.
+CHOSEN = re.compile(r'(Unable to create resource provider ".*", )[0-9a-f-]{36}')
 CANDIDATES = "/allocation_candidates"
 
 
@@ -54,14 +56,14 @@ def canonical(value: Any) -> Any:
         # No list of this API has an order.
         return sorted((canonical(each) for each in value), key=_key)
     if isinstance(value, str):
-        return HOST.sub("", value)
+        return CHOSEN.sub(r"\1", HOST.sub("", value))
     return value
 
 
 def limit_of(request: Request) -> int | None:
     """Return the limit of a question for candidates; None where it has none that counts."""
     parts = urlsplit(request.path)
-    if parts.path != CANDIDATES or request.method != "GET":
+    if unquote(parts.path) != CANDIDATES or request.method != "GET":
         return None
     limits = [value for key, value in parse_qsl(parts.query) if key == "limit"]
     return int(limits[0]) if limits and limits[0].isdigit() else None

@@ -5,9 +5,10 @@ import json
 import pytest
 
 from tests.differential import reference
+from tests.differential.__main__ import replayed
 from tests.differential.compare import canonical, differences, limited
 from tests.differential.differences import Exchange, excuse
-from tests.differential.duel import Duel, Side, story
+from tests.differential.duel import Duel, Outcome, Side, story
 from tests.differential.exchange import Answer, Request
 from tests.differential.sequences import sequence
 
@@ -116,17 +117,16 @@ def test_a_rule_excuses_what_it_names_and_nothing_else():
     assert excuse(exchange(problem("no integer"), problem("no HTTP"))) is None
 
 
-def test_candidates_are_excused_only_for_sharing_providers():
-    path = "/allocation_candidates?resources=VCPU:1&resources1=VCPU:1&group_policy=isolate"
-    assert excuse(exchange(taking("a", "s"), taking("a"), path=path, sharing="s")).name == "isolated_sharing"
-    assert excuse(exchange(taking("a", "b"), taking("a"), path=path, sharing="s")) is None
-    assert (
-        excuse(exchange(taking("a", "s"), taking("a"), path="/allocation_candidates?resources=VCPU:1", sharing="s"))
-        is None
-    )
+def test_candidates_are_excused_only_for_sharing_providers_and_sums():
+    spread = "/allocation_candidates?resources=VCPU:1,VGPU:1&resources1=MEMORY_MB:1"
+    assert excuse(exchange(taking("a"), taking("a", "s"), path=spread, sharing="s")).name == "only_sharing"
+    assert excuse(exchange(taking("a"), taking("a", "b"), path=spread, sharing="s")) is None
+    assert excuse(exchange(taking("a", "s"), taking("a"), path=spread, sharing="s")) is None
     several = "/allocation_candidates?resources=VCPU:1&resources1=VCPU:1"
     assert excuse(exchange(taking("abc"), taking("ab"), path=several)).name == "wrong_sums"
     assert excuse(exchange(taking("ab"), taking("abc"), path=several)) is None
+    assert excuse(exchange(taking("ab"), taking("ab", "bc"), path=several)).name == "wrong_sums"
+    assert excuse(exchange(taking("ab", "bc"), taking("ab"), path=several)) is None
 
 
 def test_aggregates_are_excused_only_for_how_they_are_spelt():
@@ -162,6 +162,14 @@ def test_a_seed_says_the_same_each_time():
 
     assert words(5) == words(5)
     assert words(5) != words(6)
+
+
+def test_some_steps_are_sent_again_whatever_is_answered():
+    requests = [Request(method="GET", path=f"/{number}") for number in range(4)]
+    act = replayed(Outcome(requests=requests), 1, 3)
+    assert [next(act), act.send(answer())] == requests[1:3]
+    with pytest.raises(StopIteration):
+        act.send(answer())
 
 
 @pytest.mark.differential
