@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.servers import serve
@@ -76,6 +77,15 @@ def test_a_killed_worker_is_missed_by_nobody_and_comes_back(server):
     assert server.watch("/healthz") == (200, "ok\n")
     assert '"event":"worker_ended","exit_code":-9' in server.said
     assert [each["name"] for each in server.ask("GET", "/resource_providers")[2]["resource_providers"]] == ["kept"]
+
+
+def test_what_keeps_a_worker_from_coming_back_is_in_the_log(server, postgres_url):
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    os.kill(workers(server)[0], signal.SIGKILL)
+    assert until(lambda: '"exit_code":7' in server.said)
+    assert re.search(r'"exit_code":7,"problem":"[^"]*newer', server.said)
+    assert server.ask("GET", "/resource_providers")[0] == 200  # The other one knows its columns.
 
 
 def test_numbers_of_all_workers_are_added_up_and_none_is_lost_with_a_worker(server):

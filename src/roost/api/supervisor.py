@@ -160,6 +160,7 @@ class Supervisor:
         pipe.close()
         process.join()
         metrics.forget(process.pid or 0)
+        told, exit_code = worker.problem, process.exitcode
         worker.process, worker.pipe, worker.problem = None, None, "it has ended, and begins anew"
         if self._is_stopping:
             if all(each.process is None for each in self._workers):
@@ -167,7 +168,7 @@ class Supervisor:
             return
         if loop.time() - worker.begun_s > _LONG_S:
             worker.delay_s = _DELAY_S
-        log.event("worker_ended", exit_code=process.exitcode, begins_again_in_s=worker.delay_s)
+        log.event("worker_ended", exit_code=exit_code, problem=told, begins_again_in_s=worker.delay_s)
         loop.call_later(worker.delay_s, self._start_again, worker)
         worker.delay_s = min(2 * worker.delay_s, _DELAY_S_MAX)
 

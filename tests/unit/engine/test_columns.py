@@ -1,8 +1,11 @@
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost.engine import labels as engine_labels
 from roost.engine.capacity import ClassColumns, fits
 from roost.engine.changes import Changes
 from roost.engine.columns import Column
@@ -94,8 +97,16 @@ def test_an_inventory_taken_away_and_given_back_keeps_its_use():
     assert columns.free.view[0] == 7
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.frozensets(st.integers(0, 3))), max_size=12))
-def test_label_columns_say_what_the_rows_wear(writes):
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.frozensets(st.integers(0, 3))), max_size=12),
+    st.sampled_from([1, 2, 3, 32]),
+)
+def test_labels_say_what_the_rows_wear_whether_they_have_columns_or_not(writes, column_min):
+    with patch.object(engine_labels, "COLUMN_MIN", column_min):
+        _check_labels(writes)
+
+
+def _check_labels(writes):
     labels = Labels()
     labels.grow(4)
     worn = dict.fromkeys(range(4), frozenset())
@@ -108,6 +119,17 @@ def test_label_columns_say_what_the_rows_wear(writes):
     for label in range(4):
         assert fork.wearing(label).tolist() == [label in worn[row] for row in range(4)]
     assert fork.wearing_any({0, 2}).tolist() == [bool(worn[row] & {0, 2}) for row in range(4)]
+    assert fork.worn() == frozenset().union(*worn.values())
+    fork.grow(6)
+    assert fork.wearing(1).tolist() == [1 in worn.get(row, ()) for row in range(6)]
+
+
+def test_labels_that_few_wear_take_no_room_for_every_provider():
+    """As columns these would fill a hundred gigabytes."""
+    labels = Labels()
+    labels.grow(1_000_000)
+    labels.put(7, range(100_000))
+    assert np.flatnonzero(labels.wearing(99_999)).tolist() == [7]
 
 
 def test_changes_tell_the_rows_since_a_position_until_the_log_no_longer_reaches_back():

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from roost.api.asgi import Authenticate
 from roost.api.placement.application import Identify
-from roost.api.placement.auth import believe, read_tokens
+from roost.api.placement.auth import believe
+from roost.api.placement.tokens_file import TokensFile
 from roost.errors import BadSettings
 from roost.model.placement_settings import Placement as Settings
 
@@ -20,7 +21,7 @@ def access_of(settings: Settings) -> tuple[Identify, Authenticate | None]:
     if settings.auth_strategy == "tokens":
         if not settings.tokens_file:
             raise BadSettings("placement.tokens_file", "must name the file of tokens that auth_strategy tokens reads")
-        return read_tokens(Path(settings.tokens_file)).identify, None
+        return TokensFile(Path(settings.tokens_file)).identify, None
     if not settings.keystone_file:
         text = "must name the file with a section keystone_authtoken that auth_strategy keystone reads"
         raise BadSettings("placement.keystone_file", text)
