@@ -217,6 +217,26 @@ def test_a_full_disk_leaves_nothing_behind_and_the_store_usable(path):
     assert audit(path) == []
 
 
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_file_that_is_gone_takes_no_more_writes(path, is_replaced):
+    with closing(SqliteStore(path)) as store:
+        assert commit(store, item(provider(1))) == [""]
+        aside = path.rename(path.with_name("aside"))
+        if is_replaced:
+            path.write_bytes(aside.read_bytes())
+        with pytest.raises(StoreBroken, match="was deleted or replaced while it is served"):
+            commit(store, item(provider(2)))
+        aside.replace(path)
+        assert commit(store, item(provider(2))) == [""]
+
+
+def test_a_relative_path_holds_wherever_the_process_goes(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with closing(SqliteStore(path.name)) as store:
+        monkeypatch.chdir("/")
+        assert commit(store, item(provider(1))) == [""]
+
+
 def test_another_writer_is_waited_for_and_then_reported(path):
     with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         store._connection.execute("PRAGMA busy_timeout = 50")

@@ -10,7 +10,7 @@ from roost.engine.columns import Column
 class Providers:
     """All providers ever seen by this process, one row each, in the order in which they came.
 
-    Rows of deleted providers stay, not alive, until the process ends; row numbers are never reused.
+    Rows of deleted providers stay, not alive, as long as the state does; row numbers are never reused.
     """
 
     __slots__ = (

@@ -15,6 +15,9 @@ from roost.ports import Clock, IdKind, Store
 
 # How many identities are fetched from the store at once.
 _BLOCK = 4096
+# So many rows of deleted providers are kept at least, and then no more than of living ones: reading everything again
+# takes time, and they take room and time of each search.
+_DEAD_ROWS_MIN = 10_000
 # All symbols share one table, so the numbers of each kind have a range of their own. Custom classes begin where the
 # field lets them, so that standard ones can still come; an inventory's identity has no room for more classes.
 FIRST_NUMBERS = {"resource_class": 10_000, "trait": 1 << CLASS_BITS, "consumer_type": 1 << 32}
@@ -88,6 +91,13 @@ class Current:
         self._apply(changes)
         self._keep_order(known)
         return True
+
+    def shed(self) -> None:
+        """Get rid of the rows of deleted providers, by reading everything again, where most rows are theirs."""
+        rows, living = len(self.state.providers), len(self.state.providers.row_of_uuid)
+        if rows - living > max(living, _DEAD_ROWS_MIN):
+            assert not self._staged, "what is staged must be flushed first"
+            self._reload()
 
     def _date(self, state: State) -> None:
         """Let a state know what time it is."""

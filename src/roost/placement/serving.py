@@ -140,10 +140,12 @@ class Serving:
 
     def _tidy_up(self) -> None:
         accepted, self._accepted = self._accepted, 0
-        if self._tidy is None or not accepted:
+        if not accepted:
             return
         try:
-            self._tidy(accepted)
+            self._current.shed()
+            if self._tidy is not None:
+                self._tidy(accepted)
         except Exception as error:  # noqa: BLE001  # nobody waits for this; the next answer does not depend on it
             log.fault("tidy", error)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
+from roost.errors import StoreBroken
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Committed, IdKind, Loaded, Past
 from roost.store import sqlite_file, sqlite_past
@@ -96,6 +97,8 @@ class SqliteStore:
 
     def _start(self) -> None:
         """Read the counters; what cannot be read is closed again."""
+        self._place = self.path.absolute()
+        self._identity = sqlite_file.identity_of(self._place)
         try:
             self._read_counters()
         except BaseException:
@@ -143,6 +146,9 @@ class SqliteStore:
     def commit(self, items: Sequence[Item]) -> Committed:
         """See ``Store.commit``. A group of claims and releases is a few guarded statements."""
         assert committable(items), "a generation is never committed"
+        if sqlite_file.identity_of(self._place) != self._identity:
+            # It would be written, but nobody would ever find it again.
+            raise StoreBroken(f"{self.path} was deleted or replaced while it is served: nothing was written; restart")
         batch = gather(items)
         with sqlite_file.explained(self.path), self._transaction():
             committed = None if batch is None else self._commit_batch(items, batch)

@@ -92,6 +92,15 @@ def size_of(path: Path) -> int | None:
     return found.st_size
 
 
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another one of the same path; None: there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def make_folder(path: Path) -> None:
     """Make the folder of a database that is to be created."""
     try:

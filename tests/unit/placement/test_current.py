@@ -6,6 +6,7 @@ from roost.errors import BadRequest, StoreBroken, Unavailable
 from roost.model.journal import (
     Claim,
     ConsumerRow,
+    DropProvider,
     DropSymbol,
     EvidenceRow,
     InstanceRow,
@@ -48,6 +49,19 @@ def test_a_number_of_a_name_is_given_once_even_when_the_name_is_gone():
     assert commit(store, item(DropSymbol("trait", first))) == [""]
     again = Current(store.peer())
     assert [again.new_symbol("trait"), again.new_symbol("trait")] == [first + 1, first + 2]
+
+
+def test_rows_of_deleted_providers_are_shed_once_they_are_most(monkeypatch):
+    monkeypatch.setattr("roost.placement.current._DEAD_ROWS_MIN", 2)
+    _, current = stocked()
+    for number in range(2, 5):
+        assert current.commit([item(provider(number)), item(DropProvider(number))]) == [None, None]
+        before = digest(current.state)
+        current.shed()
+        assert digest(current.state) == before
+        assert len(current.state.providers) == (number if number < 4 else 1)
+    assert current.commit([item(provider(5))]) == [None]
+    assert len(current.state.providers) == 2
 
 
 def test_numbers_of_classes_end():

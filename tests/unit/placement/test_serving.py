@@ -10,6 +10,7 @@ from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.placement.serving import Serving
 from roost.store.memory import MemoryStore
+from tests.asking import asking
 
 
 def test_whoever_was_let_in_while_it_stops_is_answered():
@@ -51,3 +52,14 @@ def test_the_log_hears_once_that_the_database_fails_and_once_that_it_is_well_aga
     assert [(line["event"], line.get("problem")) for line in told] == [
         ("database_fails", "no space left"), ("database_is_well", None),
     ]  # fmt: skip
+
+
+def test_providers_that_come_and_go_leave_nothing_in_a_server(monkeypatch):
+    monkeypatch.setattr("roost.placement.current._DEAD_ROWS_MIN", 2)
+    with asking() as api:
+        for _ in range(10):
+            uuid = api.post("/resource_providers", {"name": "one"}).json["uuid"]
+            assert api.delete(f"/resource_providers/{uuid}").status == 204
+        rows = api.serving.run(lambda current: len(current.state.providers))
+        assert rows <= 2
+        assert api.get("/resource_providers").json == {"resource_providers": []}
