@@ -178,19 +178,6 @@ def test_a_server_that_stops_says_so():
     assert (status, "stopping" in body) == (503, True)
 
 
-def test_what_comes_while_the_server_stops_is_answered_too():
-    class StopsWhenAsked(int):
-        def __le__(self, other):
-            serving.stop()
-            return False
-
-    current = Current(MemoryStore())
-    # The bound of the queue is looked at after the server was found to run, and before the task is put.
-    serving = Serving(current, queue_max=StopsWhenAsked(3))
-    status, _, body = asyncio.run(Edge(serving, request_timeout_s=30).ask("GET", "/resource_providers"))
-    assert (status, "stopping" in body) == (503, True)
-
-
 def test_a_database_that_is_gone_is_a_matter_of_later(serving, monkeypatch):
     edge = Edge(serving)
 
