@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from roost.api.placement import candidate_query
 from roost.api.placement.candidate_json import form_of
 from roost.api.placement.handlers.candidates import _body, _Kept, _Known
-from roost.api.placement.options import DEFAULTS
+from roost.api.placement.request import Request
 from roost.api.placement.versions import Version
 from roost.engine.query import compile_query
 from roost.model.request import CandidateQuery, ResourceGroup
@@ -80,7 +80,7 @@ def test_many_ways_to_make_the_last_picks_are_told_one_by_one(version, policy):
     )
     for limit in (None, 239, 100, 34, 33, 32, 1):
         known.query = msgspec.structs.replace(query, limit=limit)
-        body = json.loads(_body(_Kept(state), known, DEFAULTS))
+        body = json.loads(_body(_Kept(state), known, Request(method="GET", path="", headers={})))
         assert body["allocation_requests"] == wanted["allocation_requests"][:limit]
         hosts = 1 if limit in {1, 32, 33, 34, 100} else 2
         assert len(body["provider_summaries"]) == 6 * hosts
