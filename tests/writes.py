@@ -29,10 +29,10 @@ def new_state() -> State:
 class History:
     """Makes writes that a store could have committed after what the state has seen."""
 
-    def __init__(self, state: State, random: Random) -> None:
+    def __init__(self, state: State, random: Random, *, first: int = 2) -> None:
         self.state = state
         self.random = random
-        self._next = 1
+        self._next = first - 1
 
     def run(self, writes: int) -> None:
         """Apply so many writes."""
@@ -151,6 +151,14 @@ class History:
                 if place is not None:
                     places.append(journal.Place(group_id, scope, holder, members=1, limit=9))
         return journal.Claim(consumers, takes, instances, places)
+
+    def taking(self, name: str, resource_class: str, amount: int) -> journal.Write:
+        """Let a new consumer take one amount."""
+        providers, number = self.state.providers, self.number()
+        provider_id, class_id = providers.ids[providers.row_of_name[name]], CLASSES.index(resource_class) + 1
+        uuid = uuid_of(f"consumer-{number}").bytes
+        consumer = journal.ConsumerRow(id=number, uuid=uuid, project_id="p", user_id="u")
+        return journal.Claim([consumer], [(number, provider_id << CLASS_BITS | class_id, amount)])
 
     def release(self) -> journal.Write | None:
         """End a consumer."""

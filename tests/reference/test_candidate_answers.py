@@ -11,6 +11,9 @@ from roost.api.placement.candidate_json import form_of
 from roost.api.placement.handlers.candidates import _body, _Kept, _Known
 from roost.api.placement.request import Request
 from roost.api.placement.versions import Version
+from roost.engine import search
+from roost.engine.apply import apply
+from roost.engine.picks import picks_at
 from roost.engine.query import compile_query
 from roost.model.request import CandidateQuery, ResourceGroup
 from tests.candidate_urls import Columns, can_be_asked, drawn_url, parameters_of
@@ -44,6 +47,61 @@ def test_an_answer_is_right_whatever_was_written_since_the_last_one(seed):
         query = random_query(random, forest, features)
         url, version = drawn_url(query, random)
         assert columns.get(url, version) == (200, answer_of(state, query_of(query), version))
+
+
+@settings(max_examples=300, deadline=None)
+@given(questions(), st.integers(0, 2**32))
+def test_an_answer_that_is_asked_again_is_right_whatever_was_taken_and_given_back(question, seed):
+    forest, query = question
+    assume(can_be_asked(query))
+    random = Random(seed)
+    state = state_of(forest)
+    history, columns = History(state, random, first=1_000), Columns(state)
+    url, version = drawn_url(query, random)
+    limits = random.sample((None, 1, 2, 5), 2) if version >= 16 else [None]
+    for _ in range(8):
+        limit = random.choice(limits)
+        expected = answer_of(state, msgspec.structs.replace(query_of(query), limit=limit), version)
+        assert columns.get(f"{url}&limit={limit}" if limit else url, version) == (200, expected)
+        write = random.choice((history.claim, history.claim, history.release, history.stock))()
+        if write is not None:
+            apply(state, write)
+
+
+def test_only_trees_that_were_written_to_are_searched_again(monkeypatch):
+    forest = {}
+    for host in ("one", "two", "three"):
+        forest[host] = Node(stocks={"VCPU": Stock(8)})
+        forest |= {f"{host}-{at}": Node(parent=host, stocks={"CUSTOM_DEVICE": Stock(1)}) for at in range(2)}
+    state, searched = state_of(forest), []
+    columns, history = Columns(state), History(state, Random(1), first=1_000)
+
+    def spied(state, compiled, anchor, **options):
+        searched.append(state.providers.names[anchor])
+        return picks_at(state, compiled, anchor, **options)
+
+    monkeypatch.setattr(search, "picks_at", spied)
+
+    def ask(groups):
+        searched.clear()
+        _, answer = columns.get(f"/allocation_candidates?{groups}")
+        return len(answer["allocation_requests"]), list(searched)
+
+    free, bound = "resources=VCPU:4&resources1=CUSTOM_DEVICE:1", "&".join(
+        [f"resources{at}=CUSTOM_DEVICE:1" for at in (1, 2)] + ["group_policy=isolate"]
+    )  # fmt: skip
+    for groups in (free, bound):
+        assert ask(groups) == (6, ["one", "two", "three"])
+        assert ask(groups) == (6, [])
+    apply(state, history.taking("one", "VCPU", 1))
+    assert ask(free) == (6, [])
+    apply(state, history.taking("two-1", "CUSTOM_DEVICE", 1))
+    assert ask(free) == (5, ["two"])
+    assert ask(bound) == (4, [])  # the mask refuses the second already
+    apply(state, history.taking("three", "VCPU", 5))
+    assert ask(free) == (3, [])
+    assert ask(f"{free}&limit=2") == (2, ["one"])
+    assert ask(f"{free}&limit=2") == (2, [])
 
 
 @given(questions())

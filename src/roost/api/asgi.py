@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from urllib.parse import unquote_to_bytes
 
 from roost.api.cors import Cors
+from roost.api.pace import Pace
 from roost.api.placement.application import Application, new_request_id
 from roost.api.placement.request import Identity, Request, Response
 from roost.api.problems import Problem
@@ -113,6 +114,7 @@ class AsgiApplication:
         self._authenticate = authenticate
         self._cors = Cors.of(self._settings)
         self._mailbox: Mailbox | None = None
+        self._pace = Pace()
         self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -165,6 +167,11 @@ class AsgiApplication:
         entered = self._application.enter(request)
         if isinstance(entered, Response):
             return entered
+        if request.method == "GET":
+            entered = self._pace.measured(request, entered)
+            at_once = self._pace.answer_at_once(request, entered, self._serving)
+            if at_once is not None:
+                return self._application.finish(request, at_once)
         loop = asyncio.get_running_loop()
         if self._mailbox is None or self._mailbox.loop is not loop:
             self._mailbox = Mailbox(loop)

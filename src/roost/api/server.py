@@ -14,6 +14,7 @@ import uvicorn
 import uvloop
 
 from roost.api.connection import Connection
+from roost.api.memory import keep_pages
 from roost.errors import BadSettings, RoostError
 from roost.model.placement_settings import Placement as Settings
 
@@ -125,6 +126,7 @@ def run(*servers: Server, each_second: Callable[[], Awaitable[None]], parent: in
         parent: end of a pipe that becomes readable when the parent process says stop, or is gone.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    keep_pages()
     uvloop.run(_run(servers, each_second, parent))
 
 

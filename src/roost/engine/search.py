@@ -1,8 +1,8 @@
 """Candidate search: every way to hold a query, best anchors first, made only as far as they are asked for."""
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice, product
-from typing import Literal
+from itertools import chain, groupby, islice, product
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -15,11 +15,13 @@ from roost.engine.query import Compiled, UnknownName, compile_query
 from roost.engine.sharing import Sharing
 from roost.engine.state import State
 from roost.engine.types import Rows
+from roost.engine.watch import Watch
 from roost.model.allocation import Candidate
 
 __all__ = [
     "Compiled",
     "RowCandidate",
+    "Tree",
     "UnknownName",
     "compile_query",
     "has_candidate",
@@ -28,7 +30,16 @@ __all__ = [
     "to_candidate",
 ]
 
+_FIRST_CHUNK = 16
+
 Order = Literal["depth-first", "breadth-first"]
+
+
+class Tree(NamedTuple):
+    """One tree that may have candidates."""
+
+    anchor: int  # provider row of its root
+    candidates: Iterator[RowCandidate | Fan | Sheaf]
 
 
 def search(
@@ -71,13 +82,20 @@ def search(
 
 
 def search_together(
-    state: State, compiled: Compiled, *, check: Callable[[], None] | None = None
-) -> Iterator[RowCandidate | Fan | Sheaf]:
-    """Find what ``search`` finds depth-first and without a limit; many candidates may come as one value."""
+    state: State, compiled: Compiled, *, limit: int | None = None, check: Callable[[], None] | None = None,
+    watch: Watch | None = None,
+) -> Iterator[RowCandidate | Fan | Tree]:  # fmt: skip
+    """Find what ``search`` finds depth-first, at least so many; many candidates may come as one value.
+
+    Args:
+        limit: how many will be taken; None: all.
+        check: as there.
+        watch: is shown what the candidates of each tree depend on before the first of them comes.
+    """
     finder = _Finder(state, compiled, distinct_mappings=True, check=check)
     if finder.sharing:
         return finder.unique(finder.depth_first(None))
-    return finder.together()
+    return finder.together(limit, watch)
 
 
 def has_candidate(state: State, compiled: Compiled, anchor_row: int) -> bool:
@@ -134,24 +152,27 @@ class _Finder:
             else:
                 yield from self._at(anchor)
 
-    def together(self) -> Iterator[RowCandidate | Fan | Sheaf]:
+    def together(self, limit: int | None, watch: Watch | None) -> Iterator[RowCandidate | Fan | Tree]:
         plain, nested = self._compiled.plain, self._state.providers.tree
-        for anchors in self._chunks():
-            if plain is not None and not self._compiled.kinds and nested.keys().isdisjoint(anchors):
-                yield Fan((), (), "", plain.resources, tuple(anchors))
-                continue
-            for anchor in anchors:
-                picks = self._picks(anchor)
-                if picks is None:
-                    continue
-                if not self._compiled.are_picks_free:
-                    yield from Walk(self._state, self._compiled, picks, anchor=anchor, check=self._check).sheaves()
-                    continue
-                fan = fan_of(self._compiled, picks)
-                if fan is None:
-                    yield from _free(self._compiled, picks, anchor)
+        for anchors in self._chunks(len(self._state.providers) if limit is None else limit, watch):
+            for is_nested, run in groupby(anchors, nested.__contains__):
+                if is_nested or plain is None or self._compiled.kinds:
+                    yield from (Tree(anchor, self._together_at(anchor)) for anchor in run)
                 else:
-                    yield fan
+                    yield Fan((), (), "", plain.resources, tuple(run))
+
+    def _together_at(self, anchor: int) -> Iterator[RowCandidate | Fan | Sheaf]:
+        picks = self._picks(anchor)
+        if picks is None:
+            return
+        if not self._compiled.are_picks_free:
+            yield from Walk(self._state, self._compiled, picks, anchor=anchor, check=self._check).sheaves()
+            return
+        fan = fan_of(self._compiled, picks)
+        if fan is None:
+            yield from _free(self._compiled, picks, anchor)
+        else:
+            yield fan
 
     def breadth_first(self, anchors: Iterable[int] | None) -> Iterator[RowCandidate]:
         running = (self._at(anchor) for anchor in (self._anchors() if anchors is None else anchors))
@@ -190,10 +211,12 @@ class _Finder:
         for anchors in self._chunks():
             yield from anchors
 
-    def _chunks(self) -> Iterator[list[int]]:
+    def _chunks(self, size: int = _FIRST_CHUNK, watch: Watch | None = None) -> Iterator[list[int]]:
         mask, self._serving = survey(self._state, self._compiled, self.sharing)
+        if watch is not None and self._state.providers.tree:
+            watch.look(self._state, self._compiled, self._serving)
         rows: Rows = np.flatnonzero(mask)
-        start, size = 0, 16
+        start, size = 0, max(size, _FIRST_CHUNK)
         while start < len(rows):
             # A limit often stops after a few: leave the arrays a little at a time.
             yield rows[start : start + size].tolist()

@@ -68,6 +68,11 @@ class Current:
         copy._ids = dict(self._ids)
         return copy
 
+    @property
+    def is_alone_and_fresh(self) -> bool:
+        """Whether the columns are right as they are, without a question to the database."""
+        return not self._is_stale and not self.store.is_shared
+
     def refresh(self) -> bool:
         """Apply what other processes committed; after a failed commit, read everything again.
 

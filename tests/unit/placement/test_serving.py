@@ -63,3 +63,31 @@ def test_providers_that_come_and_go_leave_nothing_in_a_server(monkeypatch):
         rows = api.serving.run(lambda current: len(current.state.providers))
         assert rows <= 2
         assert api.get("/resource_providers").json == {"resource_providers": []}
+
+
+def test_a_read_is_answered_in_the_thread_that_asks_unless_others_are_at_work():
+    serving = Serving(Current(MemoryStore()))
+    assert serving.answer_at_once(lambda _current: threading.get_ident()) == threading.get_ident()
+    begun, going_on = threading.Event(), threading.Event()
+
+    def long(_current):
+        begun.set()
+        return going_on.wait(30)
+
+    outcome = Future()
+    serving.submit(long, outcome)
+    assert begun.wait(30)
+    assert serving.answer_at_once(lambda _current: "read") is None
+    going_on.set()
+    assert outcome.result(30)
+    serving.stop()
+    assert serving.answer_at_once(lambda _current: "read") is None
+
+
+def test_a_read_is_not_answered_at_once_where_the_database_must_be_asked_first():
+    store = MemoryStore()
+    serving = Serving(Current(store))
+    store.peer()
+    assert serving.answer_at_once(lambda _current: "read") is None
+    assert serving.run(lambda _current: "read") == "read"
+    serving.stop()

@@ -1,7 +1,8 @@
 """Candidates as JSON, written from columns: no dictionary is made for what is shown."""
 
+import math
 from collections.abc import Iterable
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import msgspec
 
@@ -9,10 +10,51 @@ from roost.api.placement import versions
 from roost.api.placement.versions import Version
 from roost.engine.candidates import End, Mapping, RowCandidate, Sheaf, Take
 from roost.engine.fans import Fan
+from roost.engine.search import Tree
 from roost.engine.state import State
+from roost.engine.watch import Watch
 from roost.errors import BadRequest
 
 _ENDS_KEPT = 64
+# What is kept of one query may be so large.
+_KEPT_MAX = 4 * 1024 * 1024
+
+
+class _Kept(NamedTuple):
+    """The requests of one tree."""
+
+    parts: list[str]
+    size: int  # characters
+    used: set[int]  # provider rows
+    limit: float  # how many were wanted; there are no more if there are fewer parts
+
+    def serves(self, limit: float) -> bool:
+        """Say whether these are the first ``limit`` requests of the tree, or all there are."""
+        return len(self.parts) == limit or len(self.parts) < min(limit, self.limit)
+
+
+class Texts:
+    """What was written of each tree for one query in one form, for as long as it stays true."""
+
+    def __init__(self) -> None:
+        self.of_tree: dict[int, _Kept] = {}  # by the provider row of the root
+        self.watch = Watch(self._forget)
+        self._size = 0
+
+    def keep(self, anchor: int, kept: _Kept) -> None:
+        """Keep the requests of a tree, if there is room."""
+        if self._size + kept.size <= _KEPT_MAX:
+            self._size += kept.size
+            self.of_tree[anchor] = kept
+
+    def _forget(self, anchors: list[int] | None) -> None:
+        if anchors is None:
+            self.of_tree.clear()
+            self._size = 0
+            return
+        for anchor in anchors:
+            kept = self.of_tree.pop(anchor, None)
+            self._size -= 0 if kept is None else kept.size
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -41,35 +83,69 @@ class Requests:
     """The allocation requests of one answer, and the providers they use.
 
     Names need no escapes: classes and suffixes are letters, digits, dashes and underscores.
+
+    Args:
+        state: the columns.
+        form: what is shown.
+        bytes_max: of the requests; more are refused.
+        kept: what was written of trees before; what is new of them is added.
     """
 
-    def __init__(self, state: State, form: Form, *, bytes_max: int) -> None:
+    def __init__(self, state: State, form: Form, *, bytes_max: int, kept: Texts | None = None) -> None:
         self._state = state
         self._form = form
         self._bytes_max = bytes_max
+        self._kept = kept or Texts()
         self._texts: dict[tuple[Take, ...], str] = {}
         self._of_provider: dict[tuple[Take, ...], str] = {}
         self._mapped: dict[Mapping, str] = {}
         self._known_ends: dict[int, tuple[list[End], list[tuple[str, str]]]] = {}
         self.used: set[int] = set()  # provider rows
 
-    def of(self, candidates: Iterable[RowCandidate | Fan | Sheaf], *, limit: int | None = None) -> str:
+    def of(self, found: Iterable[RowCandidate | Fan | Tree], *, limit: int | None = None) -> str:
         """Return the requests of candidates, or of the first ``limit`` of them."""
         parts: list[str] = []
-        size = 0
-        for each in candidates:
-            left = None if limit is None else limit - len(parts)
-            if left == 0:
-                break
-            if isinstance(each, RowCandidate):
-                more = [self._of_one(each)]
-            else:
-                more = self._of_fan(each, left) if isinstance(each, Fan) else self._of_sheaf(each, left)
-            parts += more
-            size += sum(map(len, more))
-            if size > self._bytes_max:
-                self._refuse_size()
+        self._add(parts, found, math.inf if limit is None else limit, bytes_max=self._bytes_max)
         return ",".join(parts)
+
+    def _add(
+        self, parts: list[str], found: Iterable[RowCandidate | Fan | Sheaf | Tree], limit: float, *, bytes_max: int
+    ) -> int:  # fmt: skip
+        """Add requests until there are ``limit``; return how many characters they have."""
+        size = 0
+        for each in found:
+            left = limit - len(parts)
+            if left <= 0:
+                break
+            if isinstance(each, Tree):
+                kept = self._of_tree(each, left, bytes_max=bytes_max - size)
+                parts += kept.parts
+                size += kept.size
+            else:
+                more = self._of(each, None if left == math.inf else int(left))
+                parts += more
+                size += sum(map(len, more))
+            if size > bytes_max:
+                self._refuse_size()
+        return size
+
+    def _of(self, found: RowCandidate | Fan | Sheaf, limit: int | None) -> list[str]:
+        if isinstance(found, RowCandidate):
+            return [self._of_one(found)]
+        return self._of_fan(found, limit) if isinstance(found, Fan) else self._of_sheaf(found, limit)
+
+    def _of_tree(self, tree: Tree, limit: float, *, bytes_max: int) -> _Kept:
+        """Return the requests of a tree as they were kept, or made now."""
+        kept = self._kept.of_tree.get(tree.anchor)
+        if kept is None or not kept.serves(limit):
+            all_used, self.used = self.used, set()
+            parts: list[str] = []
+            size = self._add(parts, tree.candidates, limit, bytes_max=bytes_max)
+            kept = _Kept(parts, size, self.used, limit)
+            self.used = all_used
+            self._kept.keep(tree.anchor, kept)
+        self.used |= kept.used
+        return kept
 
     def _of_one(self, candidate: RowCandidate) -> str:
         text = self._texts.get(candidate.takes) or self._allocations(candidate.takes)

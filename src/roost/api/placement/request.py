@@ -1,5 +1,7 @@
 """A request and an answer of the Placement API, whatever carries them."""
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -18,6 +20,10 @@ from roost.placement.current import Current
 from roost.placement.plans import Plan
 
 JSON = "application/json"
+
+
+class TooSlow(Exception):
+    """A request takes longer than whoever works on it may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +55,7 @@ class Request:
     options: Options = DEFAULTS
     parameters: Mapping[str, str] = field(default_factory=dict)  # of the path
     is_given_up: bool = False  # whether the client was told already that the answer takes too long
+    until_s: float = math.inf  # by ``time.perf_counter``: when whoever works on it has to do something else
     _decoded: Any = None
 
     def wants(self, version: Version) -> bool:
@@ -66,13 +73,16 @@ class Request:
         return self._decoded
 
     def check_wanted(self) -> None:
-        """End what takes long if nobody waits for it any more.
+        """End what takes long if nobody waits for it any more, or whoever works on it must not take so long.
 
         Raises:
             Problem: 503.
+            TooSlow: it is to be answered elsewhere.
         """
         if self.is_given_up:
             raise Problem(503, "the client was told already that this takes too long")
+        if time.perf_counter() > self.until_s:
+            raise TooSlow
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return the query string as names and values, in order, decoded.

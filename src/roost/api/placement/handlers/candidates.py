@@ -1,12 +1,13 @@
 """``/allocation_candidates``: every way to hold a request."""
 
 import random
+from collections import deque
 from itertools import islice
 
 import msgspec
 
 from roost.api.placement import candidate_query, versions
-from roost.api.placement.candidate_json import Form, Requests, form_of
+from roost.api.placement.candidate_json import Form, Requests, Texts, form_of
 from roost.api.placement.candidate_summaries import Summaries
 from roost.api.placement.options import Options
 from roost.api.placement.request import Request, Response, answer
@@ -19,6 +20,8 @@ from roost.placement.current import Current
 
 _QUERIES_MAX = 512
 _FORMS_MAX = 4
+# Of how many queries the texts of trees are kept.
+_TEXTS_MAX = 16
 # Out of how many candidates some are drawn at random, where nothing bounds how many are generated.
 _DRAWN_MAX = 100_000
 _NONE = b'{"allocation_requests":[],"provider_summaries":{}}'
@@ -31,6 +34,7 @@ class _Known(msgspec.Struct):
     compiled: Compiled
     form: Form
     epoch: int
+    texts: Texts | None = None
 
 
 class _Kept:
@@ -40,6 +44,7 @@ class _Kept:
         self.state = state
         self._known: dict[tuple[str, Version], _Known] = {}
         self._summaries: dict[Form, Summaries] = {}
+        self._with_texts: deque[_Known] = deque()
 
     def known(self, request: Request) -> _Known | None:
         """Return what a request asks, in the numbers of the columns; None: a group before an unknown name has nothing.
@@ -71,6 +76,15 @@ class _Kept:
         known = self._known[key] = _Known(query, compiled, form, state.changes.epoch)
         return known
 
+    def texts(self, known: _Known) -> Texts:
+        """Return what was written for a query before."""
+        if known.texts is None:
+            known.texts = Texts()
+            self._with_texts.append(known)
+            if len(self._with_texts) > _TEXTS_MAX:
+                self._with_texts.popleft().texts = None
+        return known.texts
+
     def summaries(self, form: Form) -> Summaries:
         """Return the summaries in a form."""
         found = self._summaries.get(form)
@@ -95,7 +109,8 @@ def list_candidates(request: Request, current: Current) -> Response:
 def _body(kept: _Kept, known: _Known, request: Request) -> bytes:
     state, compiled, limit, options = kept.state, known.compiled, known.query.limit, request.options
     check = request.check_wanted
-    requests = Requests(state, known.form, bytes_max=options.candidates_max_bytes)
+    texts = kept.texts(known)
+    requests = Requests(state, known.form, bytes_max=options.candidates_max_bytes, kept=texts)
     order, most = options.allocation_candidates_generation_strategy, _generated_max(limit, options)
     if options.randomize_allocation_candidates:
         drawn = list(islice(search(state, compiled, order=order, check=check), most or _DRAWN_MAX))
@@ -103,7 +118,8 @@ def _body(kept: _Kept, known: _Known, request: Request) -> bytes:
     elif order == "breadth-first":
         shown = requests.of(search(state, compiled, order=order, check=check), limit=most)
     else:
-        shown = requests.of(search_together(state, compiled, check=check), limit=most)
+        found = search_together(state, compiled, limit=most, check=check, watch=texts.watch)
+        shown = requests.of(found, limit=most)
     summaries = kept.summaries(known.form).of(requests.used) if shown else ""
     return f'{{"allocation_requests":[{shown}],"provider_summaries":{{{summaries}}}}}'.encode()
 
