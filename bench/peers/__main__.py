@@ -20,10 +20,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 def to_text(line: Line) -> str:
     """Return a line of the table."""
-    verdict = "yes" if line.ratio >= line.wanted else "no"
+    theirs = "" if line.theirs_ms is None else f"{line.theirs_ms:,.2f}"
+    ratio = "" if line.ratio is None else f"{line.ratio:,.1f}"
+    verdict = "yes" if line.is_reached else "no"
     return (
-        f"{line.row:62} {line.theirs_ms:>12,.2f} {line.ours_ms:>10,.2f} {line.ratio:>8,.1f} {line.wanted:>7,.0f} "
-        f"{verdict:3} {line.note}"
+        f"{line.row:70} {theirs:>12} {line.ours_ms:>10,.2f} {ratio:>8} {line.wanted:>7,.0f} {verdict:3} {line.note}"
     ).rstrip()
 
 
@@ -38,7 +39,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         found = machine.describe(Path(folder))
     print(f"{machine.to_text(found)}\n")
-    print(f"{'row':62} {'upstream ms':>12} {'Roost ms':>10} {'ratio':>8} {'wanted':>7}")
+    print(f"{'row':70} {'upstream ms':>12} {'Roost ms':>10} {'ratio':>8} {'wanted':>7}")
     lines: list[rows.Line] = []
     for part in arguments.only:
         for line in PARTS[part](SMALL if arguments.small else Size()):

@@ -1,5 +1,6 @@
 """The rows: what both servers are asked, over which world, and how many times as fast Roost is wanted to be."""
 
+import itertools
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator
@@ -12,10 +13,16 @@ from bench.peers import servers, worlds
 from bench.peers.asking import Asked, Client, difference, load
 from bench.peers.worlds import TRAIT, World, uuid_of
 
+_ASKED = 9  # questions to Roost for each to the reference, which takes longer
 _FLAT = "/allocation_candidates?resources=VCPU:4,MEMORY_MB:8192,DISK_GB:40"
 _LABELLED = f"{_FLAT}&required={TRAIT}&member_of={uuid_of('aggregate-1')}"
 _NESTED = "/allocation_candidates?resources=VCPU:4,MEMORY_MB:8192&resources1=VGPU:1"
 _WIDE = "/allocation_candidates?" + "&".join(f"resources{at}=VGPU:1" for at in range(1, 9)) + "&group_policy=isolate"
+_NEW_NESTED = "/allocation_candidates?resources=VCPU:4,MEMORY_MB:8192&resources_*=VGPU:1"
+_NEW_WIDE = (
+    "/allocation_candidates?" + "&".join(f"resources_{at}_*=VGPU:1" for at in range(1, 9)) + "&group_policy=isolate"
+)
+_numbers = itertools.count(1)
 _OWNER = {"project_id": "bench", "user_id": "bench", "consumer_generation": None, "consumer_type": "INSTANCE"}
 
 
@@ -24,6 +31,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
 
     few: int = 1_000  # hosts
     many: int = 10_000
+    alone: int = 100_000
     trees: int = 200
     creations: int = 1_000
     claims: int = 400  # of one client; several make twice as many
@@ -31,46 +39,64 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int = 3
 
 
-SMALL = Size(few=20, many=40, trees=5, creations=16, claims=16, consumers=4, repeats=1)
+SMALL = Size(few=20, many=40, alone=80, trees=5, creations=16, claims=16, consumers=4, repeats=1)
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
     """What was measured in one row."""
 
     row: str
-    theirs_ms: float
+    theirs_ms: float | None  # None: Roost alone was asked
     ours_ms: float
-    wanted: float
+    wanted: float  # how many times as fast Roost is to be; of Roost alone: milliseconds at most
     note: str = ""
 
     @property
-    def ratio(self) -> float:
+    def ratio(self) -> float | None:
         """How many times as fast Roost is."""
-        return self.theirs_ms / self.ours_ms
+        return None if self.theirs_ms is None else self.theirs_ms / self.ours_ms
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether it is as fast as wanted."""
+        return self.ours_ms <= self.wanted if self.ratio is None else self.ratio >= self.wanted
 
 
 class Pair:
     """Both servers over one world."""
 
-    def __init__(self, theirs: str, ours: str, *, repeats: int) -> None:
+    def __init__(self, theirs: str, ours: str, world: World, *, repeats: int) -> None:
         self.addresses = theirs, ours
         self.clients = Client(theirs), Client(ours)
+        self._disturbed = world[0].uuid if world else ""
         self._repeats = repeats
 
     def read(self, row: str, path: str, *, wanted: float, everything: str | None = None) -> Line:
-        """Compare the answers to a question, and measure them in turn."""
+        """Compare the answers to a question, and measure them in turn; before each, somebody claims and gives back.
+
+        Args:
+            path: of the question; a ``*`` in it is another number each time, so that nobody was asked that before.
+        """
         theirs, ours = self.clients
-        whole = None if everything is None else ours.get(everything)
-        note = difference(theirs.get(path), ours.get(path), whole) or ""
-        times = [(theirs.time_ms(path), statistics.median(ours.time_ms(path) for _ in range(9)))
-                 for _ in range(self._repeats)]  # fmt: skip
+        whole = None if everything is None else ours.get(everything.replace("*", "0"))
+        note = difference(*(client.get(path.replace("*", "0")) for client in self.clients), whole) or ""
+        times = []
+        for _ in range(self._repeats):
+            # Both as often: generations are part of answers.
+            for _ in range(_ASKED - 1):
+                disturb(theirs, self._disturbed)
+            times.append((self._time_ms(theirs, path), [self._time_ms(ours, path) for _ in range(_ASKED)]))
         return Line(
             row=row,
             theirs_ms=statistics.median(pair[0] for pair in times),
-            ours_ms=statistics.median(pair[1] for pair in times),
+            ours_ms=statistics.median(statistics.median(pair[1]) for pair in times),
             wanted=wanted,
             note=note,
         )
+
+    def _time_ms(self, client: Client, path: str) -> float:
+        disturb(client, self._disturbed)
+        return client.time_ms(path.replace("*", str(next(_numbers))))
 
     def write(self, row: str, requests: list[list[Asked]], *, clients: int, wanted: float, check: list[str]) -> Line:
         """Let clients send the same to both, and compare what is there afterwards; times are for one sequence."""
@@ -111,7 +137,9 @@ def _flat(size: Size, hosts: int, wanted: tuple[float, float, float]) -> Iterato
 def trees(size: Size) -> Iterator[Line]:
     """Trees of five."""
     with _both(size, worlds.nested(size.trees, children=4)) as pair:
-        yield pair.read(f"candidates, {size.trees:,} trees of five, two groups", _NESTED, wanted=50)
+        name = f"candidates, {size.trees:,} trees of five, two groups"
+        yield pair.read(name, _NESTED, wanted=50)
+        yield pair.read(f"{name}, never asked before", _NEW_NESTED, wanted=1)
         path = f"/resource_providers?in_tree={uuid_of('tree-0')}"
         yield pair.read("one provider tree", path, wanted=5)
 
@@ -120,7 +148,9 @@ def wide(size: Size) -> Iterator[Line]:
     """Eight devices for eight groups."""
     with _both(size, worlds.nested(1, children=8), is_wide=True) as pair:
         path = f"{_WIDE}&limit=1000"
-        yield pair.read("candidates, eight groups on eight devices, 1,000", path, wanted=1_000, everything=_WIDE)
+        name = "candidates, eight groups on eight devices, 1,000"
+        yield pair.read(name, path, wanted=1_000, everything=_WIDE)
+        yield pair.read(f"{name}, never asked before", f"{_NEW_WIDE}&limit=1000", wanted=1, everything=_NEW_WIDE)
 
 
 def writes(size: Size) -> Iterator[Line]:
@@ -152,8 +182,30 @@ def reshapes(size: Size) -> Iterator[Line]:
         )  # fmt: skip
 
 
+def alone(size: Size) -> Iterator[Line]:
+    """So many hosts that only Roost is asked."""
+    with tempfile.TemporaryDirectory(prefix="roost-peers-") as folder:
+        world = worlds.flat(size.alone)
+        with servers.ours(Path(folder) / "ours", world) as address:
+            client, times = Client(address), []
+            for _ in range(9 * size.repeats):
+                disturb(client, world[0].uuid)
+                times.append(client.time_ms(f"{_FLAT}&limit=1000"))
+        name = f"candidates, {size.alone:,} hosts, limit 1,000, Roost alone, ms"
+        yield Line(row=name, theirs_ms=None, ours_ms=statistics.median(times), wanted=20)
+
+
+def disturb(client: Client, provider: str) -> None:
+    """Claim on a provider and give back, so that nobody answers the next question as if nothing had happened."""
+    path = f"/allocations/{uuid_of(f'passing-{next(_numbers)}')}"
+    body = {"allocations": {provider: {"resources": {"VCPU": 1}}}, **_OWNER}
+    for request in (Asked("PUT", path, body), Asked("DELETE", path)):
+        client.insist(request)
+
+
 PARTS: dict[str, Callable[[Size], Iterator[Line]]] = {
     "few": few, "many": many, "trees": trees, "wide": wide, "writes": writes, "reshapes": reshapes,
+    "alone": alone,
 }  # fmt: skip
 
 
@@ -164,7 +216,7 @@ def _both(size: Size, world: World, *, is_wide: bool = False) -> Iterator[Pair]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="roost-peers-")))
         theirs = stack.enter_context(servers.theirs(folder / "theirs", world, is_wide=is_wide))
         ours = stack.enter_context(servers.ours(folder / "ours", world))
-        yield Pair(theirs, ours, repeats=size.repeats)
+        yield Pair(theirs, ours, world, repeats=size.repeats)
 
 
 def _creation(at: int) -> list[Asked]:
