@@ -3,7 +3,7 @@
 import numpy as np
 
 from roost.engine.columns import Column
-from roost.engine.types import Mask, Rows, Scores
+from roost.engine.types import AnyArray, Rows, Scores
 from roost.model.host import HostFacts
 
 # Columns that change with claims; the others only change with facts and inventories.
@@ -45,7 +45,7 @@ class Hosts:
         self.columns: dict[str, Column] = {name: Column(np.float64) for name in USED + FIXED + DERIVED}
         self.are_told = False  # no provider is known: what hosts have is what they say, and nothing is searched
         self.facts_version = 0
-        self.derived: dict[object, Mask] = {}  # verdicts that follow from facts alone, until facts change
+        self.derived: dict[object, AnyArray] = {}  # what follows from facts, until facts change
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -1,16 +1,19 @@
 """The hosts that a rule looks at: all of them, or some rows."""
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar, cast
 
 import numpy as np
 
 from roost.engine.state import Group, State
-from roost.engine.types import Amounts, Mask, Rows, Scores
+from roost.engine.types import Amounts, AnyArray, Mask, Rows, Scores
 from roost.model.host import Aggregate, HostFacts
 from roost.model.names import uuid_bytes, uuid_text
 
-# Verdicts kept at once; each takes a byte a host.
+# Arrays kept at once; each takes some bytes a host.
 _REMEMBERED = 256
+
+_Array = TypeVar("_Array", bound=AnyArray)
 
 
 class HostView:
@@ -29,6 +32,11 @@ class HostView:
     def rows(self) -> Rows:
         """The row numbers of these hosts."""
         return np.arange(len(self._state.hosts)) if self._rows is None else self._rows
+
+    @property
+    def epoch(self) -> int:
+        """A number that rises when anything but the use of hosts changes."""
+        return self._state.changes.epoch
 
     def column(self, name: str) -> Scores:
         """Return a column under the name that Nova's HostState has for it: float64, read-only.
@@ -95,24 +103,24 @@ class HostView:
         """Return the names of all racks of the fleet, unknown ("") first: ``racks()`` holds indices of it."""
         return tuple(self._state.hosts.racks)
 
-    def remembered(self, key: object, make: Callable[["HostView"], Mask]) -> Mask:
-        """Return a verdict that follows from facts and names of hosts alone, made once until these change.
+    def remembered(self, key: object, make: Callable[["HostView"], _Array]) -> _Array:
+        """Return what follows from facts and names of hosts alone, made once until these change.
 
         Args:
-            key: stands for the verdict; hashable.
-            make: gives it for any view, host by host.
+            key: stands for it; hashable. With ``epoch`` in it, it may follow from aggregates too.
+            make: gives it for any view: an array, shape (hosts,).
 
         Returns:
-            bool, shape (len(self),), read-only.
+            The same for this view, read-only.
         """
         derived = self._state.hosts.derived
-        whole = derived.get(key)
-        if whole is None:
+        if key not in derived:
             if len(derived) >= _REMEMBERED:
                 derived.clear()
-            whole = derived[key] = make(HostView(self._state))
-            whole.flags.writeable = False
-        return whole if self._rows is None else whole[self._rows]
+            made = derived[key] = make(HostView(self._state))
+            made.flags.writeable = False
+        whole = cast("_Array", derived[key])
+        return whole if self._rows is None else cast("_Array", whole[self._rows])
 
     def racks(self) -> Amounts:
         """Return the index of each host's rack in ``rack_names()``, 0 where none is known: int64."""
@@ -160,6 +168,17 @@ class HostView:
         }
         roots = state.hosts.provider_row.view[self.rows].tolist()
         return [[made[label] for label in sorted(state.membership.labels_of(row)) if label in made] for row in roots]
+
+    def aggregate_owners(self) -> list[tuple[Mapping[str, str], Mask]]:
+        """Return the metadata of each aggregate that has any, and which of these hosts are in it: bool."""
+        state = self._state
+        roots = state.hosts.provider_row.view
+        rows = roots if self._rows is None else roots[self._rows]
+        return [
+            (metadata, state.membership.wearing(aggregate)[rows])
+            for aggregate, metadata in state.metadata.items()
+            if metadata
+        ]
 
     def aggregate_values(self, key: str) -> Mapping[int, list[str]]:
         """Return, for each host in an aggregate that has ``key``, the values: position in this view -> values."""

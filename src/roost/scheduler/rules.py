@@ -80,6 +80,14 @@ class Telling(Protocol):
         """Say of hosts that it refuses what each is or has, without a subject; empty where it cannot."""
 
 
+@runtime_checkable
+class Warned(Protocol):
+    """What a rule adds that passes over what it cannot read."""
+
+    def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
+        """Say what was passed over, a sentence each."""
+
+
 class Weigher(Protocol):
     """A rule that orders hosts. Pure, like a filter."""
 

@@ -23,7 +23,7 @@ from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinity
 from roost.scheduler.hosts import HostView
 from roost.scheduler.pipeline import Scratch, Shape
-from roost.scheduler.rules import Filter, NoOptions, Rules, Shared, Timed
+from roost.scheduler.rules import Filter, NoOptions, Rules, Shared, Timed, Warned
 from roost.scheduler.spec import Spec
 from roost.scheduler.translate import translate, translate_aggregates
 from roost.scheduler.weighing import Weighing
@@ -128,6 +128,10 @@ class Shapes:
         ]
         filters += self._guards(spec, {rule.name for rule in filters})
         verdicts = [self._verdict(rule, spec) for rule in filters]
+        everyone = HostView(state)
+        for rule in (*filters, *self._rules.weighers):
+            if isinstance(rule, Warned):
+                warnings += tuple(rule.warnings(everyone, spec))
         shape = Shape(
             state,
             spec,

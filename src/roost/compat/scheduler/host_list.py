@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from roost.compat.objects import InstanceGroup, RequestSpec
 from roost.compat.scheduler.host_state import HostState
 from roost.engine.state import Group, State
-from roost.engine.types import Amounts, Mask, Rows, Scores
+from roost.engine.types import Amounts, AnyArray, Mask, Rows, Scores
 from roost.model.host import HostFacts
 from roost.scheduler.hosts import HostView
 from roost.scheduler.spec import Spec
@@ -19,6 +20,7 @@ _COLUMNS: Mapping[str, Callable[[HostState], float]] = {
     "free_vcpus": lambda host: host.vcpus_total * host.cpu_allocation_ratio - host.vcpus_used,
     "hypervisor_version": lambda host: host.hypervisor_version or 0,
 }
+_Array = TypeVar("_Array", bound=AnyArray)
 _RATIOS = {"VCPU": "cpu_allocation_ratio", "MEMORY_MB": "ram_allocation_ratio", "DISK_GB": "disk_allocation_ratio"}
 
 
@@ -97,9 +99,19 @@ class HostList(HostView):
         """Say which hosts an instance is on: bool."""
         return np.array([instance_uuid in host.instances for host in self._states], dtype=np.bool_)
 
-    def remembered(self, key: object, make: Callable[[HostView], Mask]) -> Mask:
-        """Return a verdict on these hosts; nothing is remembered, since anybody may change them."""
+    def remembered(self, key: object, make: Callable[[HostView], _Array]) -> _Array:
+        """Return what is made of these hosts; nothing is remembered, since anybody may change them."""
         return make(self)
+
+    def aggregate_owners(self) -> list[tuple[Mapping[str, str], Mask]]:
+        """Return the metadata of each aggregate that has any, and which of these hosts are in it: bool."""
+        found: dict[int, tuple[Mapping[str, str], Mask]] = {}
+        for position, host in enumerate(self._states):
+            for each in host.aggregates:
+                if each.metadata:
+                    _, inside = found.setdefault(id(each), (each.metadata, np.zeros(len(self), dtype=np.bool_)))
+                    inside[position] = True
+        return list(found.values())
 
     def aggregate_values(self, key: str) -> Mapping[int, list[str]]:
         """Return, for each host in an aggregate that has ``key``, the values."""

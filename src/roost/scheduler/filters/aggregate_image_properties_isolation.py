@@ -1,0 +1,78 @@
+"""aggregate_image_properties_isolation: hosts in aggregates for images of some kind."""
+
+from collections.abc import Hashable
+from typing import Annotated, ClassVar
+
+import msgspec
+import numpy as np
+
+from roost.engine.types import Mask
+from roost.scheduler.aggregates import wearing_any
+from roost.scheduler.hosts import HostView
+from roost.scheduler.images import image_property
+from roost.scheduler.rules import Reads
+from roost.scheduler.spec import Spec
+
+
+class AggregateImagePropertiesIsolationOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of ``aggregate_image_properties_isolation``."""
+
+    aggregate_image_properties_isolation_namespace: Annotated[
+        str, msgspec.Meta(description="Only metadata keys that begin with this and the separator are read; empty: all.")
+    ] = ""
+    aggregate_image_properties_isolation_separator: Annotated[
+        str, msgspec.Meta(description="What stands between the namespace and the rest of a key.")
+    ] = "."
+
+
+class AggregateImagePropertiesIsolation:
+    """Keep hosts whose aggregates say nothing against a property of the image.
+
+    A metadata key that is the name of an image property lists the values that are welcome; an image that does not
+    set it is welcome everywhere.
+
+    Source:
+        nova/scheduler/filters/aggregate_image_properties_isolation.py.
+    """
+
+    name: ClassVar = "aggregate_image_properties_isolation"
+    nova_name: ClassVar = "AggregateImagePropertiesIsolation"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar = AggregateImagePropertiesIsolationOptions
+    run_filter_once_per_request: ClassVar = True
+    run_on_rebuild: ClassVar = True
+
+    def __init__(self, options: AggregateImagePropertiesIsolationOptions) -> None:
+        self._options = options
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again."""
+        return "facts"
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused: only if the image has properties."""
+        return spec.image is not None and bool(spec.image.properties)
+
+    def looks_at(self, spec: Spec) -> Hashable:
+        """Return what of the request a verdict depends on: the properties of the image."""
+        return None if spec.image is None else tuple(sorted(spec.image.properties.items()))
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep hosts where each property that aggregates speak of has one of the values."""
+        kept: Mask = np.ones(len(hosts), dtype=np.bool_)
+        for key in {key for metadata, _ in hosts.aggregate_owners() for key in metadata if self._is_read(key)}:
+            value = image_property(spec.image, key)
+            if value:
+                known, good = wearing_any(hosts, key, value.__eq__)
+                kept &= good | ~known
+        return kept
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts are."""
+        return "are in aggregates for images with other properties"
+
+    def _is_read(self, key: str) -> bool:
+        options = self._options
+        namespace = options.aggregate_image_properties_isolation_namespace
+        separator = options.aggregate_image_properties_isolation_separator
+        return not namespace or key.startswith(f"{namespace}{separator}")

@@ -1,0 +1,77 @@
+"""aggregate_instance_extra_specs: hosts in aggregates that are what the flavor wants."""
+
+from collections.abc import Hashable, Iterator
+from functools import partial
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from roost.engine.types import Mask
+from roost.model.flavor import Flavor
+from roost.scheduler.aggregates import wearing_any
+from roost.scheduler.hosts import HostView
+from roost.scheduler.operators import matches
+from roost.scheduler.rules import NoOptions, Reads
+from roost.scheduler.spec import Spec
+
+_SCOPE = "aggregate_instance_extra_specs"
+
+
+class AggregateInstanceExtraSpecs:
+    """Keep hosts whose aggregates have, for each extra spec, a value that it wants.
+
+    Extra specs count without a scope, or in the scope ``aggregate_instance_extra_specs``. Those without one are read
+    by ``compute_capabilities`` too: a host in no aggregate fails them here.
+
+    Source:
+        nova/scheduler/filters/aggregate_instance_extra_specs.py.
+    """
+
+    name: ClassVar = "aggregate_instance_extra_specs"
+    nova_name: ClassVar = "AggregateInstanceExtraSpecsFilter"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar[type[msgspec.Struct]] = NoOptions
+    run_filter_once_per_request: ClassVar = True
+    run_on_rebuild: ClassVar = False
+
+    def __init__(self, options: NoOptions) -> None:
+        self._options = options
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again."""
+        return "facts"
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused: only if the flavor has such extra specs."""
+        return any(True for _ in _wishes(spec.flavor))
+
+    def looks_at(self, spec: Spec) -> Hashable:
+        """Return what of the request a verdict depends on: those extra specs."""
+        return tuple(sorted(_wishes(spec.flavor)))
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep hosts that match them all."""
+        kept: Mask = np.ones(len(hosts), dtype=np.bool_)
+        for key, wanted in _wishes(spec.flavor):
+            _, good = wearing_any(hosts, key, partial(_matches, wanted=wanted))
+            kept &= good
+        return kept
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts lack."""
+        wishes = "; ".join(f"{key} {wanted}" for key, wanted in _wishes(spec.flavor))
+        return f"are in no aggregate with: {wishes}"
+
+
+def _wishes(flavor: Flavor) -> Iterator[tuple[str, str]]:
+    for key, wanted in flavor.extra_specs.items():
+        scope, colon, name = key.partition(":")
+        if not colon:
+            yield key, wanted
+        elif scope == _SCOPE:
+            yield name, wanted
+
+
+def _matches(value: str, *, wanted: str) -> bool:
+    return matches(value, wanted)

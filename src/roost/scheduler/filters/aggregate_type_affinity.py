@@ -1,0 +1,51 @@
+"""aggregate_type_affinity: hosts that aggregates keep for some flavors."""
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+import msgspec
+
+from roost.engine.types import Mask
+from roost.scheduler.aggregates import wearing_any
+from roost.scheduler.hosts import HostView
+from roost.scheduler.rules import NoOptions, Reads
+from roost.scheduler.spec import Spec
+
+
+class AggregateTypeAffinity:
+    """Keep hosts whose aggregates name the flavor under ``instance_type``, and hosts whose aggregates name none.
+
+    Source:
+        nova/scheduler/filters/type_filter.py.
+    """
+
+    name: ClassVar = "aggregate_type_affinity"
+    nova_name: ClassVar = "AggregateTypeAffinityFilter"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar[type[msgspec.Struct]] = NoOptions
+    run_filter_once_per_request: ClassVar = True
+    run_on_rebuild: ClassVar = False
+
+    def __init__(self, options: NoOptions) -> None:
+        self._options = options
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again."""
+        return "facts"
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused: for every request."""
+        return True
+
+    def looks_at(self, spec: Spec) -> Hashable:
+        """Return what of the request a verdict depends on: the name of the flavor."""
+        return spec.flavor.name
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep hosts that are for every flavor, or for this one."""
+        known, good = wearing_any(hosts, "instance_type", spec.flavor.name.__eq__)
+        return good | ~known
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts are."""
+        return f"are in aggregates for other flavors than {spec.flavor.name}"

@@ -1,0 +1,64 @@
+"""availability_zone: hosts of the zones that are asked for."""
+
+from collections.abc import Hashable
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from roost.engine.types import Mask
+from roost.scheduler.aggregates import wearing_any
+from roost.scheduler.hosts import HostView
+from roost.scheduler.rules import Reads
+from roost.scheduler.scopes import ZONE, parts
+from roost.scheduler.spec import Spec
+
+
+class AvailabilityZoneOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of ``availability_zone``."""
+
+    default_availability_zone: Annotated[
+        str, msgspec.Meta(description="The zone of hosts that are in no aggregate with an availability zone.")
+    ] = "nova"
+
+
+class AvailabilityZone:
+    """Keep hosts whose aggregates make up one of the zones; hosts whose aggregates name none are in the default zone.
+
+    The request may name several zones, with commas. Placement is asked for the zone's aggregates before, so this
+    refuses nothing that is left; Nova removed it in 28.0.0.
+
+    Source:
+        nova/scheduler/filters/availability_zone_filter.py of 27.0.0.
+    """
+
+    name: ClassVar = "availability_zone"
+    nova_name: ClassVar = "AvailabilityZoneFilter"
+    section: ClassVar = "DEFAULT"
+    options: ClassVar = AvailabilityZoneOptions
+    run_filter_once_per_request: ClassVar = True
+    run_on_rebuild: ClassVar = False
+
+    def __init__(self, options: AvailabilityZoneOptions) -> None:
+        self._options = options
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again."""
+        return "facts"
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused: only if the request names a zone."""
+        return bool(parts(spec.request.availability_zone or ""))
+
+    def looks_at(self, spec: Spec) -> Hashable:
+        """Return what of the request a verdict depends on: the zones."""
+        return spec.request.availability_zone
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep hosts of one of the zones."""
+        wanted = parts(spec.request.availability_zone or "")
+        known, good = wearing_any(hosts, ZONE, wanted.__contains__)
+        return good | ~known if self._options.default_availability_zone in wanted else good
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts are not."""
+        return f"are not in availability zone {' or '.join(parts(spec.request.availability_zone or ''))}"

@@ -1,0 +1,158 @@
+"""The filters that read the metadata of aggregates."""
+
+import pytest
+
+from roost.model.host import HostFacts
+from roost.model.settings import Settings
+from roost.scheduler.filters.aggregate_image_properties_isolation import (
+    AggregateImagePropertiesIsolation,
+    AggregateImagePropertiesIsolationOptions,
+)
+from roost.scheduler.filters.aggregate_instance_extra_specs import AggregateInstanceExtraSpecs
+from roost.scheduler.filters.aggregate_io_ops import AggregateIoOps
+from roost.scheduler.filters.aggregate_multi_tenancy_isolation import AggregateMultiTenancyIsolation
+from roost.scheduler.filters.aggregate_num_instances import AggregateNumInstances
+from roost.scheduler.filters.aggregate_type_affinity import AggregateTypeAffinity
+from roost.scheduler.filters.availability_zone import AvailabilityZone, AvailabilityZoneOptions
+from roost.scheduler.filters.io_ops import IoOpsOptions
+from roost.scheduler.filters.num_instances import NumInstances, NumInstancesOptions
+from roost.scheduler.rules import NoOptions
+from tests.fleets import fleet, hosts_of, spec
+
+
+def kept(rule, wanted, *aggregates, hosts=4):
+    """Say which of some hosts a filter keeps; aggregates as (metadata, hosts in it)."""
+    if not rule.concerns(wanted):
+        return [True] * hosts
+    return rule.keep(hosts_of(fleet(*[HostFacts()] * hosts, aggregates=aggregates)), wanted).tolist()
+
+
+@pytest.mark.parametrize(
+    ("zone", "verdicts"),
+    [
+        ("east", [True, True, False, False]),
+        ("west", [False, True, False, False]),
+        ("nova", [False, False, True, True]),
+        ("west, nova", [False, True, True, True]),
+        ("south", [False, False, False, False]),
+        (None, [True, True, True, True]),
+        ("", [True, True, True, True]),
+    ],
+)
+def test_a_host_is_in_the_zones_of_its_aggregates_or_in_the_default_zone(zone, verdicts):
+    rule = AvailabilityZone(AvailabilityZoneOptions())
+    zones = ({"availability_zone": "east"}, [0, 1]), ({"availability_zone": "west"}, [1]), ({"ssd": "yes"}, [2])
+    assert kept(rule, spec(availability_zone=zone), *zones) == verdicts
+
+
+def test_the_default_zone_of_the_filter_is_that_of_the_settings():
+    assert AvailabilityZoneOptions().default_availability_zone == Settings().default.default_availability_zone
+    rule = AvailabilityZone(AvailabilityZoneOptions(default_availability_zone="home"))
+    assert kept(rule, spec(availability_zone="home")) == [True] * 4
+    assert rule.reason(spec(availability_zone="home, east")) == "are not in availability zone home or east"
+
+
+@pytest.mark.parametrize(
+    ("project", "verdicts"),
+    [("red", [True, False, True, True]), ("blue", [True, True, False, True]), ("", [False, False, False, True])],
+)
+def test_projects_are_told_apart_by_all_keys_that_begin_alike(project, verdicts):
+    rule = AggregateMultiTenancyIsolation(NoOptions())
+    aggregates = (
+        ({"filter_tenant_id": "red, green"}, [0]), ({"filter_tenant_id_2": "blue"}, [0, 1]),
+        ({"filter_tenant_id3": "red", "other": "blue"}, [2]), ({"other": "red"}, [3]),
+    )  # fmt: skip
+    assert kept(rule, spec(project_id=project), *aggregates) == verdicts
+
+
+@pytest.mark.parametrize(
+    ("extra_specs", "verdicts"),
+    [
+        ({"ssd": "true"}, [True, True, False, False]),
+        ({"aggregate_instance_extra_specs:ssd": "true"}, [True, True, False, False]),
+        ({"ssd": "<or> true <or> false"}, [True, True, True, False]),
+        ({"speed": ">= 10"}, [False, True, False, False]),
+        ({"ssd": "true", "speed": "5"}, [True, False, False, False]),
+        ({"capabilities:ssd": "true", "hw:cpu_policy": "dedicated"}, [True, True, True, True]),
+        ({"nobody": "has"}, [False, False, False, False]),
+        ({}, [True, True, True, True]),
+    ],
+)
+def test_each_extra_spec_must_match_a_value_of_the_aggregates(extra_specs, verdicts):
+    rule = AggregateInstanceExtraSpecs(NoOptions())
+    aggregates = (
+        ({"ssd": "true", "speed": "5"}, [0]), ({"ssd": "false, true", "speed": "12"}, [1]), ({"ssd": "false"}, [2]),
+    )  # fmt: skip
+    assert kept(rule, spec(extra_specs), *aggregates) == verdicts
+
+
+def test_a_wish_for_a_number_passes_over_text():
+    rule = AggregateInstanceExtraSpecs(NoOptions())
+    assert kept(rule, spec({"speed": ">= 5"}), ({"speed": "fast, 7"}, [0]), ({"speed": "fast"}, [1]), hosts=2) == [
+        True, False,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("image", "verdicts"),
+    [
+        ({"os_distro": "fedora"}, [True, False, True, True]),
+        ({"os_distro": "windows"}, [False, True, True, True]),
+        ({"hw_machine_type": "q35"}, [True, True, False, True]),
+        ({"architecture": "x86_64", "other": "x"}, [True, True, True, True]),
+        ({"os_distro": ""}, [True, True, True, True]),
+        ({}, [True, True, True, True]),
+        (None, [True, True, True, True]),
+    ],
+)
+def test_a_property_of_the_image_must_be_welcome(image, verdicts):
+    rule = AggregateImagePropertiesIsolation(AggregateImagePropertiesIsolationOptions())
+    aggregates = (
+        ({"os_distro": "fedora, debian"}, [0]), ({"os_distro": "windows"}, [1]), ({"hw_machine_type": "pc"}, [2]),
+    )  # fmt: skip
+    assert kept(rule, spec(image=image), *aggregates) == verdicts
+
+
+def test_keys_outside_the_namespace_of_image_properties_are_not_read():
+    options = AggregateImagePropertiesIsolationOptions(aggregate_image_properties_isolation_namespace="img")
+    aggregates = ({"os_distro": "fedora"}, [0]), ({"img.os_distro": "fedora"}, [1])
+    wanted = spec(image={"os_distro": "debian", "img.os_distro": "debian"})
+    assert kept(AggregateImagePropertiesIsolation(options), wanted, *aggregates, hosts=2) == [True, False]
+
+
+def test_a_flavor_is_named_by_the_aggregates_of_its_hosts():
+    rule = AggregateTypeAffinity(NoOptions())
+    aggregates = ({"instance_type": "large, small"}, [0, 1]), ({"instance_type": "large"}, [2]), ({"x": "y"}, [3])
+    assert kept(rule, spec(), *aggregates) == [True, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("rule", "column"),
+    [
+        (AggregateNumInstances(NumInstancesOptions(max_instances_per_host=3)), "num_instances"),
+        (AggregateIoOps(IoOpsOptions(max_io_ops_per_host=3)), "num_io_ops"),
+    ],
+)
+def test_the_least_limit_of_the_aggregates_counts_and_the_default_where_it_cannot_be_read(rule, column):
+    key = f"max_{column.removeprefix('num_')}_per_host"
+    state = fleet(
+        *[HostFacts()] * 5,
+        aggregates=[({key: "5"}, [0, 1, 2]), ({key: "2"}, [0, 2]), ({key: " 1 "}, [2]), ({key: "many"}, [3]),
+                    ({key: "9"}, [3])],
+    )  # fmt: skip
+    for count in range(6):
+        state.hosts.columns[column].data[:5] = count
+        limits = [2, 5, 1, 3, 3]
+        assert rule.keep(hosts_of(state), spec()).tolist() == [count < limit for limit in limits]
+    assert rule.warnings(hosts_of(state), spec()) == [
+        f"aggregate metadata {key}='many' is no number; the default holds for its hosts"
+    ]
+    assert rule.keep(hosts_of(state, [1]), spec()).tolist() == [False]
+
+
+def test_room_is_what_is_left_of_the_limit():
+    rule = NumInstances(NumInstancesOptions(max_instances_per_host=3))
+    state = fleet(*[HostFacts()] * 5)
+    state.hosts.columns["num_instances"].data[:5] = range(5)
+    assert rule.room(hosts_of(state), spec()).tolist() == [3, 2, 1, 0, 0]
+    assert rule.reason(spec()) == "have 3 instances or more"
