@@ -1,6 +1,6 @@
 """The hosts that a rule looks at: all of them, or some rows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar, cast
 
 import numpy as np
@@ -142,6 +142,13 @@ class HostView:
         if holder is not None and holder.instance is not None:
             mask[state.hosts.row_of_id[holder.instance.host_id]] = True
         return mask if self._rows is None else mask[self._rows]
+
+    def holds_any(self, instance_uuids: Iterable[str]) -> Mask:
+        """Say which hosts any of some instances is on: bool."""
+        mask: Mask = np.zeros(len(self), dtype=np.bool_)
+        for each in instance_uuids:
+            mask |= self.holds_instance(each)
+        return mask
 
     def instances(self) -> list[list[str]]:
         """Return the uuids of the instances on every host of this view, in order; reads all consumers."""

@@ -1,0 +1,54 @@
+"""different_host: hosts apart from some instances."""
+
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from roost.engine.room import ROOM_MAX
+from roost.engine.types import Amounts, Mask
+from roost.scheduler.hosts import HostView
+from roost.scheduler.rules import NoOptions, Reads
+from roost.scheduler.spec import Spec
+
+
+class DifferentHost:
+    """Keep hosts that hold none of the instances in the hint ``different_host``.
+
+    Source:
+        nova/scheduler/filters/affinity_filter.py, DifferentHostFilter.
+    """
+
+    name: ClassVar = "different_host"
+    nova_name: ClassVar = "DifferentHostFilter"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar[type[msgspec.Struct]] = NoOptions
+    run_filter_once_per_request: ClassVar = True
+    run_on_rebuild: ClassVar = False
+
+    def __init__(self, options: NoOptions) -> None:
+        self._options = options
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again."""
+        return "use"
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused: only with the hint ``different_host``."""
+        return bool(spec.hint_list("different_host"))
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep hosts with none of these instances."""
+        return ~hosts.holds_any(spec.hint_list("different_host"))
+
+    def room(self, hosts: HostView, spec: Spec) -> Amounts:
+        """Return no bound for the hosts it keeps: new instances are none of those named."""
+        return np.where(self.keep(hosts, spec), ROOM_MAX, 0)
+
+    def leaves_others(self, spec: Spec) -> bool:
+        """Say yes: only the named instances count."""
+        return True
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts hold."""
+        return "hold an instance that the hint different_host names"

@@ -1,0 +1,71 @@
+"""isolated_hosts: images and hosts that are kept to each other."""
+
+from collections.abc import Hashable
+from typing import Annotated, ClassVar
+
+import msgspec
+import numpy as np
+
+from roost.engine.types import Mask
+from roost.scheduler.hosts import HostView
+from roost.scheduler.rules import Reads
+from roost.scheduler.spec import Spec
+
+
+class IsolatedHostsOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of ``isolated_hosts``."""
+
+    isolated_images: Annotated[
+        tuple[str, ...], msgspec.Meta(description="Ids of the images that run on isolated hosts alone.")
+    ] = ()
+    isolated_hosts: Annotated[tuple[str, ...], msgspec.Meta(description="Names of the isolated hosts.")] = ()
+    restrict_isolated_hosts_to_isolated_images: Annotated[
+        bool, msgspec.Meta(description="Whether isolated hosts take no other images.")
+    ] = True
+
+
+class IsolatedHosts:
+    """Keep isolated images on isolated hosts, and other images off them if that is restricted.
+
+    Source:
+        nova/scheduler/filters/isolated_hosts_filter.py.
+    """
+
+    name: ClassVar = "isolated_hosts"
+    nova_name: ClassVar = "IsolatedHostsFilter"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar = IsolatedHostsOptions
+    run_filter_once_per_request: ClassVar = True
+    run_on_rebuild: ClassVar = True
+
+    def __init__(self, options: IsolatedHostsOptions) -> None:
+        self._options = options
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again."""
+        return "facts"
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused."""
+        options = self._options
+        is_restricted = options.restrict_isolated_hosts_to_isolated_images and bool(options.isolated_hosts)
+        return self._is_isolated(spec) or is_restricted
+
+    def looks_at(self, spec: Spec) -> Hashable:
+        """Return what of the request a verdict depends on: whether its image is isolated."""
+        return self._is_isolated(spec)
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep isolated hosts for isolated images; for others, those that take them."""
+        isolated = frozenset(self._options.isolated_hosts)
+        inside: Mask = np.array([name in isolated for name in hosts.names()], dtype=np.bool_)
+        if self._is_isolated(spec):
+            return inside
+        return ~inside if self._options.restrict_isolated_hosts_to_isolated_images else np.ones_like(inside)
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts are."""
+        return "are not isolated, as the image is" if self._is_isolated(spec) else "are isolated, as the image is not"
+
+    def _is_isolated(self, spec: Spec) -> bool:
+        return spec.image is not None and spec.image.id in self._options.isolated_images

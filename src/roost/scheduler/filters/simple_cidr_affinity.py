@@ -1,0 +1,80 @@
+"""simple_cidr_affinity: hosts in the network of an address."""
+
+from collections.abc import Hashable
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from roost.engine.types import Mask
+from roost.scheduler.hosts import HostView
+from roost.scheduler.rules import NoOptions, Reads
+from roost.scheduler.spec import Spec
+
+
+class SimpleCidrAffinity:
+    """Keep hosts whose address is in the network that the hints ``build_near_host_ip`` and ``cidr`` (``/24``) give.
+
+    Source:
+        nova/scheduler/filters/affinity_filter.py, SimpleCIDRAffinityFilter.
+    """
+
+    name: ClassVar = "simple_cidr_affinity"
+    nova_name: ClassVar = "SimpleCIDRAffinityFilter"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar[type[msgspec.Struct]] = NoOptions
+    run_filter_once_per_request: ClassVar = True
+    run_on_rebuild: ClassVar = False
+
+    def __init__(self, options: NoOptions) -> None:
+        self._options = options
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again."""
+        return "facts"
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused: only with the hint ``build_near_host_ip``."""
+        return bool(spec.hint("build_near_host_ip"))
+
+    def looks_at(self, spec: Spec) -> Hashable:
+        """Return what of the request a verdict depends on: the two hints."""
+        return _hints(spec)
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep hosts with an address in the network; none if the hints name no network."""
+        network = _network(spec)
+        verdicts: dict[str, bool] = {}
+        kept: list[bool] = []
+        for facts in hosts.all_facts():
+            verdict = verdicts.get(facts.host_ip)
+            if verdict is None:
+                verdict = verdicts[facts.host_ip] = network is not None and _is_in(facts.host_ip, network)
+            kept.append(verdict)
+        return np.array(kept, dtype=np.bool_)
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts are not."""
+        address, length = _hints(spec)
+        if _network(spec) is None:
+            return f"cannot be near {address!r}, since {address + length!r} is no network"
+        return f"have no address in {address}{length}"
+
+
+def _hints(spec: Spec) -> tuple[str, str]:
+    return spec.hint("build_near_host_ip") or "", spec.hint("cidr") or "/24"
+
+
+def _network(spec: Spec) -> IPv4Network | IPv6Network | None:
+    try:
+        return ip_network("".join(_hints(spec)), strict=False)
+    except ValueError:
+        return None
+
+
+def _is_in(address: str, network: IPv4Network | IPv6Network) -> bool:
+    try:
+        return ip_address(address) in network
+    except ValueError:
+        return False

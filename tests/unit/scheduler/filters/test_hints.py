@@ -1,0 +1,109 @@
+"""The filters that read hints about instances, addresses and images."""
+
+import pytest
+
+from roost.engine.apply import apply
+from roost.model import journal
+from roost.model.host import HostFacts
+from roost.model.image import Image
+from roost.scheduler.filters.different_host import DifferentHost
+from roost.scheduler.filters.isolated_hosts import IsolatedHosts, IsolatedHostsOptions
+from roost.scheduler.filters.same_host import SameHost
+from roost.scheduler.filters.simple_cidr_affinity import SimpleCidrAffinity
+from roost.scheduler.rules import NoOptions
+from roost.scheduler.spec import Spec
+from tests.fleets import fleet, hosts_of, spec, uuid_of, uuid_text
+
+ON_FIRST, ON_SECOND, NOWHERE = 501, 502, 503
+
+
+@pytest.fixture
+def state():
+    state = fleet(*[HostFacts()] * 3)
+    for number, host_id in ((ON_FIRST, 101), (ON_SECOND, 102)):
+        consumer = journal.ConsumerRow(id=number, uuid=uuid_of(number), project_id="", user_id="")
+        apply(state, journal.Claim([consumer], [], [journal.InstanceRow(number, host_id, flavor_id=1)]))
+    return state
+
+
+@pytest.mark.parametrize(
+    ("numbers", "same"),
+    [
+        ([ON_FIRST], [True, False, False]),
+        ([ON_FIRST, ON_SECOND], [True, True, False]),
+        ([NOWHERE], [False, False, False]),
+        ([NOWHERE, ON_SECOND], [False, True, False]),
+    ],
+)
+def test_instances_that_are_named_attract_or_repel(state, numbers, same):
+    for rule, hint, verdicts in (
+        (SameHost(NoOptions()), "same_host", same),
+        (DifferentHost(NoOptions()), "different_host", [not each for each in same]),
+    ):
+        wanted = spec(hints={hint: [uuid_text(number) for number in numbers]})
+        assert rule.concerns(wanted)
+        assert rule.keep(hosts_of(state), wanted).tolist() == verdicts
+        assert rule.keep(hosts_of(state, [2, 0]), wanted).tolist() == [verdicts[2], verdicts[0]]
+        assert (rule.room(hosts_of(state), wanted) > 0).tolist() == verdicts
+        one = spec(hints={hint: uuid_text(numbers[0])})
+        assert rule.keep(hosts_of(state), one).tolist()[0] == ((numbers[0] == ON_FIRST) == (rule.name == "same_host"))
+
+
+def test_without_the_hint_nobody_is_named(state):
+    assert not SameHost(NoOptions()).concerns(spec())
+    assert not DifferentHost(NoOptions()).concerns(spec(hints={"same_host": "x"}))
+    assert DifferentHost(NoOptions()).keep(hosts_of(state), spec(hints={"different_host": "no uuid"})).all()
+
+
+@pytest.mark.parametrize(
+    ("address", "cidr", "verdicts"),
+    [
+        ("192.168.1.1", None, [True, False, False, False]),
+        ("192.168.1.1", "/16", [True, True, False, False]),
+        ("192.168.1.130", "/25", [False, False, False, False]),
+        ("fd00::1", "/64", [False, False, True, False]),
+        ("nonsense", None, [False, False, False, False]),
+        ("192.168.1.1", "24", [False, False, False, False]),
+    ],
+)
+def test_a_host_is_near_an_address_if_it_is_in_its_network(address, cidr, verdicts):
+    rule = SimpleCidrAffinity(NoOptions())
+    addresses = ("192.168.1.20", "192.168.2.1", "fd00::9", "")
+    hints = {"build_near_host_ip": address} | ({} if cidr is None else {"cidr": cidr})
+    wanted = spec(hints=hints)
+    assert rule.concerns(wanted)
+    assert rule.keep(hosts_of(fleet(*[HostFacts(host_ip=each) for each in addresses])), wanted).tolist() == verdicts
+    assert not rule.concerns(spec(hints={"cidr": "/24"}))
+
+
+def test_the_reason_tells_a_network_from_nonsense():
+    rule = SimpleCidrAffinity(NoOptions())
+    assert rule.reason(spec(hints={"build_near_host_ip": "10.0.0.1"})) == "have no address in 10.0.0.1/24"
+    assert rule.reason(spec(hints={"build_near_host_ip": "x", "cidr": "/8"})) == (
+        "cannot be near 'x', since 'x/8' is no network"
+    )
+
+
+@pytest.mark.parametrize(
+    ("images", "is_restricted", "image", "verdicts"),
+    [
+        (("gold",), True, "gold", [True, False]),
+        (("gold",), True, "other", [False, True]),
+        (("gold",), True, None, [False, True]),
+        (("gold",), False, "gold", [True, False]),
+        (("gold",), False, "other", [True, True]),
+        ((), True, "gold", [False, True]),
+        ((), False, "gold", [True, True]),
+    ],
+)
+def test_isolated_images_and_hosts_are_kept_to_each_other(images, is_restricted, image, verdicts):
+    rule = IsolatedHosts(
+        IsolatedHostsOptions(
+            isolated_images=images, isolated_hosts=("host-1",), restrict_isolated_hosts_to_isolated_images=is_restricted
+        )
+    )
+    made = spec()
+    wanted = Spec(type(made.request)(flavor=made.flavor, image=None if image is None else Image(id=image)), now_s=0.0)
+    found = rule.keep(hosts_of(fleet(HostFacts(), HostFacts())), wanted).tolist()
+    assert (found if rule.concerns(wanted) else [True, True]) == verdicts
+    assert rule.keep(hosts_of(fleet(HostFacts(), HostFacts())), wanted).tolist() == verdicts
