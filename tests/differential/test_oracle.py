@@ -1,6 +1,7 @@
 """The slow search that judges Roost's candidates: it reads worlds and questions right, and no rule excuses past it."""
 
 import json
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -11,6 +12,7 @@ from tests.candidate_urls import Columns, can_be_asked, drawn_url
 from tests.differential import oracle
 from tests.differential.compare import differences
 from tests.differential.differences import Exchange, excuse
+from tests.differential.duel import Duel
 from tests.differential.exchange import Answer, Request
 from tests.differential.routes import minor_of
 from tests.forests import questions, state_of, uuid_of
@@ -98,6 +100,9 @@ LENT = {
     "two": Node(stocks={"VCPU": Stock(8)}, aggregates=PLACE),
     "disks": Node(stocks={"DISK_GB": Stock(8)}, traits=frozenset({SHARES}), aggregates=PLACE),
 }
+LENT_FROM_BELOW = (
+    {"holder": Node(stocks={"CUSTOM_DEVICE": Stock(1)})} | LENT | {"disks": replace(LENT["disks"], parent="holder")}
+)
 
 
 def too_much(document):
@@ -151,7 +156,7 @@ SITUATIONS = {
         f"resources1=VCPU:1&required2=CUSTOM_A&in_tree2={uuid_of('one')}&same_subtree=1,2&group_policy=none",
         fewer,
     ),
-    "search_error": (LENT, "resources=VCPU:1,DISK_GB:1", failed),
+    "search_error": (LENT_FROM_BELOW, "resources=VCPU:1,DISK_GB:1", failed),
     "aggregate_spelling": (LENT, f"resources=VCPU:1&member_of={str(uuid_of('agg-1')).upper()}", fewer),
 }
 PLANTED = (another_amount, another_mapping, no_last, last_twice, another_capacity)
@@ -163,11 +168,14 @@ def exchanged(rule, *, planted=None, query="", minor=39):
     subject, request = Subject(forest), asking(f"/allocation_candidates?{asked}{query}", minor)
     ours = subject.ask(request)
     document = theirs_of(ours.document)
-    theirs = Answer(
-        status=500 if "errors" in document else 200, headers=ours.headers, body=json.dumps(document).encode()
-    )
     subject.alter = planted
-    ours = subject.ask(request)
+    return between(subject, request, document, subject.ask(request))
+
+
+def between(subject, request, document, ours):
+    """Give the exchange in which the reference answered a document."""
+    status = 500 if "errors" in document else 200
+    theirs = Answer(status=status, headers=ours.headers, body=json.dumps(document).encode())
     return Exchange(request, theirs, ours, differences(theirs, ours), subject.ask)
 
 
@@ -187,8 +195,7 @@ def test_the_slow_search_alone_excuses_nothing():
     def differing(forest, asked, theirs_of):
         subject, request = Subject(forest), asking(f"/allocation_candidates?{asked}")
         ours = subject.ask(request)
-        theirs = Answer(status=200, headers=ours.headers, body=json.dumps(theirs_of(ours.document)).encode())
-        return Exchange(request, theirs, ours, differences(theirs, ours), subject.ask)
+        return between(subject, request, theirs_of(ours.document), ours)
 
     for forest, asked, theirs_of in (
         (TREES, "resources=VCPU:1", fewer),
@@ -197,6 +204,7 @@ def test_the_slow_search_alone_excuses_nothing():
         (TREES, "resources1=VCPU:1&resources2=VCPU:1&group_policy=none", last_twice),
         (TREES, f"resources1=VCPU:1&in_tree1={uuid_of('one')}", fewer),
         (LENT, f"resources=VCPU:1&member_of={uuid_of('agg-1')}", fewer),
+        (LENT, "resources=VCPU:1,DISK_GB:1", failed),  # who shares is a root
     ):
         given = differing(forest, asked, theirs_of)
         assert given.found
@@ -208,6 +216,26 @@ def test_the_slow_search_alone_excuses_nothing():
 def test_a_wrong_candidate_is_not_excused_before_there_were_mappings(planted):
     assert excuse(exchanged("wrong_sums", minor=33)).name == "wrong_sums"
     assert excuse(exchanged("wrong_sums", planted=planted, minor=33)) is None
+
+
+@pytest.mark.parametrize("planted", [another_amount, no_last, last_twice])
+def test_a_wrong_limited_answer_is_noticed_beside_a_meant_difference(planted):
+    theirs, ours = Subject(TREES), Subject(TREES)
+    theirs.alter = too_much
+    duel, request = Duel(theirs, ours), asking(f"/allocation_candidates?{SITUATIONS['wrong_sums'][1]}&limit=2")
+    assert duel.ask(request)[1] == "wrong_sums"
+    ours.alter = lambda document: planted(document) if len(document["allocation_requests"]) == 2 else document
+    exchange, rule = duel.ask(request)
+    assert rule is None
+    assert any(each.place.startswith("subject") for each in exchange.found)
+
+
+def test_a_fault_tells_what_the_slow_search_has_against_the_subject():
+    theirs, ours = Subject(TREES), Subject(TREES)
+    ours.alter = no_last
+    exchange, rule = Duel(theirs, ours).ask(asking("/allocation_candidates?resources=VCPU:1"))
+    assert rule is None
+    assert "slow search: allocation_requests" in {each.place for each in exchange.found}
 
 
 def test_a_wrong_header_is_not_excused_beside_meant_candidates():
