@@ -147,8 +147,11 @@ def _aggregate_spelling(exchange: Exchange) -> bool:
 
 
 def _whole_number(exchange: Exchange) -> bool:
-    pairs = [(each.reference, each.subject) for each in exchange.found]
-    return all(type(one) is float and type(other) is int and one == other for one, other in pairs)
+    def is_same(found: Difference) -> bool:
+        kinds = (int, float) if found.place.endswith(".allocation_ratio") else (float, int)
+        return (type(found.reference), type(found.subject)) == kinds and found.reference == found.subject
+
+    return all(is_same(each) for each in exchange.found)
 
 
 def _put_below(exchange: Exchange) -> bool:
@@ -252,9 +255,9 @@ RULES = (
     ),
     Rule(
         "whole_number",
-        "An amount is shown as a whole number; the reference repeats 2.0 in the answer to the request that said so.",
+        "An amount is a whole number and a ratio none, 2 and 2.0; the reference repeats what the request said.",
         _whole_number,
-        ("an amount written as `2.0`",),
+        ("an amount written as `2.0`, or a ratio as `2`",),
     ),
     Rule(
         "put_below",

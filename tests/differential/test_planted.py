@@ -113,6 +113,11 @@ def test_a_rule_excuses_what_it_names_and_nothing_else():
     assert excuse(exchange(answer({}), dated, path="/resource_providers/a")) is None
     assert excuse(exchange(answer({"a": 2.0}), answer({"a": 2}))).name == "whole_number"
     assert excuse(exchange(answer({"a": 2.5}), answer({"a": 2}))) is None
+    assert excuse(exchange(answer({"a": 2}), answer({"a": 2.0}))) is None
+    ratios = [{"allocation_ratio": value} for value in (2, 2.0, 2.5)]
+    assert excuse(exchange(answer(ratios[0]), answer(ratios[1]))).name == "whole_number"
+    assert excuse(exchange(answer(ratios[0]), answer(ratios[2]))) is None
+    assert excuse(exchange(answer(ratios[1]), answer(ratios[0]))) is None
     short = (("content-length", "short"),)
     assert excuse(exchange(problem("no integer"), answer(), headers=short)) is None
     assert excuse(exchange(problem("no integer"), problem("no HTTP"), headers=short)).name == "not_http"
