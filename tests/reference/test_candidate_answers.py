@@ -1,5 +1,7 @@
 import json
+from dataclasses import replace
 from random import Random
+from urllib.parse import urlencode
 
 import msgspec
 import pytest
@@ -19,7 +21,7 @@ from roost.model.request import CandidateQuery, ResourceGroup
 from tests.candidate_urls import Columns, can_be_asked, drawn_url, parameters_of
 from tests.forests import CLASSES, query_of, questions, random_query, state_of
 from tests.reference.candidate_answers import answer_of
-from tests.reference.candidates import Node, Stock
+from tests.reference.candidates import Group, Node, Query, Stock
 from tests.writes import History, new_state
 
 
@@ -64,6 +66,41 @@ def test_an_answer_that_is_asked_again_is_right_whatever_was_taken_and_given_bac
         expected = answer_of(state, msgspec.structs.replace(query_of(query), limit=limit), version)
         assert columns.get(f"{url}&limit={limit}" if limit else url, version) == (200, expected)
         write = random.choice((history.claim, history.claim, history.release, history.stock))()
+        if write is not None:
+            apply(state, write)
+
+
+def random_crowd(random):
+    """Several groups that draw on the same class, at trees of one or few providers, none of which shares."""
+    forest = {}
+    for tree in range(random.randint(1, 3)):
+        names = [f"t{tree}", *(f"t{tree}-{at}" for at in range(random.choice((0, 0, 1, 3))))]
+        for name in names:
+            stocks = {each: Stock(random.choice((2, 4, 8))) for each in CLASSES[:2] if random.random() < 0.8}
+            forest[name] = Node(parent=None if name == names[0] else names[0], stocks=stocks or {"VCPU": Stock(4)})
+    groups = [
+        Group(suffix, resources={each: random.randint(1, 3) for each in random.sample(CLASSES[:2], random.randint(1, 2))})
+        for suffix in random.choice((("_1",), ("_1", "_2"), ("", "_1"), ("", "_1", "_2"), ("",)))
+    ]
+    return forest, Query(groups=tuple(groups), policy=random.choice(("none", "isolate")))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from((39, 28, 12)))
+def test_an_answer_that_is_asked_again_knows_what_is_left_for_groups_that_ask_the_same(seed, newest):
+    random = Random(seed)
+    forest, query = random_crowd(random)
+    _, oldest = parameters_of(query)
+    if newest < 29:
+        assume(oldest <= newest)
+        query = replace(query, one_provider_a_tree=True)
+    state = state_of(forest)
+    history, columns = History(state, random, first=1_000), Columns(state)
+    parameters, _ = parameters_of(query)
+    url, version = f"/allocation_candidates?{urlencode(parameters)}", newest
+    for _ in range(12):
+        assert columns.get(url, version) == (200, answer_of(state, query_of(query), version))
+        write = random.choice((history.claim, history.claim, history.release))()
         if write is not None:
             apply(state, write)
 
