@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from roost.api.placement import candidate_query
+from roost.api.placement import candidate_json, candidate_query
 from roost.api.placement.candidate_json import form_of
 from roost.api.placement.handlers.candidates import _body, _Kept, _Known
 from roost.api.placement.request import Request
@@ -78,9 +78,10 @@ def random_crowd(random):
         for name in names:
             stocks = {each: Stock(random.choice((2, 4, 8))) for each in CLASSES[:2] if random.random() < 0.8}
             forest[name] = Node(parent=None if name == names[0] else names[0], stocks=stocks or {"VCPU": Stock(4)})
+    asked = [random.sample(CLASSES[:2], random.randint(1, 2)) for _ in range(3)]
     groups = [
-        Group(suffix, resources={each: random.randint(1, 3) for each in random.sample(CLASSES[:2], random.randint(1, 2))})
-        for suffix in random.choice((("_1",), ("_1", "_2"), ("", "_1"), ("", "_1", "_2"), ("",)))
+        Group(suffix, resources={each: random.randint(1, 3) for each in asked[at]})
+        for at, suffix in enumerate(random.choice((("_1",), ("_1", "_2"), ("", "_1"), ("", "_1", "_2"), ("",))))
     ]
     return forest, Query(groups=tuple(groups), policy=random.choice(("none", "isolate")))
 
@@ -103,6 +104,18 @@ def test_an_answer_that_is_asked_again_knows_what_is_left_for_groups_that_ask_th
         write = random.choice((history.claim, history.claim, history.release))()
         if write is not None:
             apply(state, write)
+
+
+def test_what_is_kept_of_a_tree_takes_the_place_of_what_was(monkeypatch):
+    monkeypatch.setattr(candidate_json, "_KEPT_MAX_BYTES", 2_000)
+    texts = candidate_json.Texts()
+    one, other = (candidate_json._Kept(["x" * 500], 500, {1}, limit) for limit in (1, 2))
+    for _ in range(9):
+        texts.keep(1, one)
+        texts.keep(1, other)
+    assert texts.of_tree == {1: other}
+    texts.keep(2, one)
+    assert texts.of_tree == {1: other}  # there is no room
 
 
 def test_only_trees_that_were_written_to_are_searched_again(monkeypatch):
