@@ -118,6 +118,17 @@ def test_what_is_kept_of_a_tree_takes_the_place_of_what_was(monkeypatch):
     assert texts.of_tree == {1: other}  # there is no room
 
 
+def test_what_was_written_of_a_query_makes_room_when_inventories_change():
+    state = state_of({"one": Node(stocks={"VCPU": Stock(8)}), "two": Node(stocks={"VCPU": Stock(8)})})
+    columns, history = Columns(state), History(state, Random(1), first=1_000)
+    for _ in range(3):
+        _, answer = columns.get("/allocation_candidates?resources1=VCPU:1")
+        kept = columns.current.kept[_Kept]
+        assert len(kept._with_texts) == 1
+        assert len(kept._with_texts[0].texts.of_tree) == len(answer["allocation_requests"])
+        apply(state, history.stock())
+
+
 def test_only_trees_that_were_written_to_are_searched_again(monkeypatch):
     forest = {}
     for host in ("one", "two", "three"):

@@ -71,9 +71,13 @@ class _Kept:
             return None
         classes = {state.class_ids.id_of(name) for group in query.groups for name in group.resources}
         form = form_of(request.version, (each for each in classes if each is not None))
-        if len(self._known) >= _QUERIES_MAX:
-            del self._known[next(iter(self._known))]
-        known = self._known[key] = _Known(query, compiled, form, state.changes.epoch)
+        if known is None:
+            if len(self._known) >= _QUERIES_MAX:
+                del self._known[next(iter(self._known))]
+            known = self._known[key] = _Known(query, compiled, form, state.changes.epoch)
+        else:
+            # The texts stay: they see themselves that the epoch changed, and leave their room.
+            known.compiled, known.form, known.epoch = compiled, form, state.changes.epoch
         return known
 
     def texts(self, known: _Known) -> Texts:
