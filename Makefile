@@ -27,7 +27,9 @@ help: ## print these targets
 demo: $(RUN) ## show a small fleet, decisions and their evidence
 	@$(BIN)/roost demo
 
+# Tests start many processes, and each would compile the sources again where Python may not keep what it compiled.
 test: $(DEV) ## run the tests (PYTEST_ARGS="-k name" narrows them)
+	@$(BIN)/python -m compileall -q src tests bench
 	$(PYTEST) -n 2 -m "not soak and not bench and not differential" $(PYTEST_ARGS)
 
 check: $(DEV) ## run the static checks: format, lint, types, layers, tidiness

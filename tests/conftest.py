@@ -1,10 +1,11 @@
-"""What every test shares: how Hypothesis searches, whether golden files are rewritten, and a PostgreSQL."""
+"""What every test shares: how Hypothesis searches, golden files, the command in this process, and a PostgreSQL."""
 
 import os
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from roost import cli
 from tests import postgres
 
 # Deadlines measure the machine, not the code; benchmarks own time.
@@ -19,6 +20,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--golden-rewrite", action="store_true", help="write what the tests produced into the golden files"
     )
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run ``roost`` with these words in this process; give its exit code, its output and its error."""
+    monkeypatch.setattr(cli.interrupt, "watch", lambda: None)  # The signals of the tests stay theirs.
+
+    def run(*words):
+        monkeypatch.setattr("sys.argv", ["roost", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return end.value.code, *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture(scope="session")

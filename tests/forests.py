@@ -74,7 +74,7 @@ def state_of(forest: Forest) -> State:
         if stock.used
     ]
     for number, (inventory_id, amount) in enumerate(takes, 1):
-        consumer = journal.ConsumerRow(id=number, uuid=uuid_of(f"consumer-{number}").bytes, project_id="", user_id="")
+        consumer = journal.ConsumerRow(id=number, uuid=uuid_of(f"consumer-{number}").bytes, project_id="p", user_id="u")
         apply(state, journal.Claim(consumers=[consumer], takes=[(number, inventory_id, amount)]))
     return state
 

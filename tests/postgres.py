@@ -140,14 +140,81 @@ def _make_template(server: Server) -> None:
     upgrade_postgresql(server.url("template_roost"))
 
 
+class _Database:
+    """One database of a server, of our schema: emptied after each use, which is quicker than a new one."""
+
+    def __init__(self, server_url: str) -> None:
+        self._server_url = server_url
+        self._name = f"roost_{uuid.uuid4().hex}"
+        self.url = server_url.replace("/postgres?", f"/{self._name}?")
+        with psycopg.connect(server_url, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {self._name} TEMPLATE template_roost".encode())
+        with psycopg.connect(self.url) as connection:
+            self._schema = connection.execute(_SCHEMA).fetchall()
+            self._rows = {
+                table: connection.execute(f"SELECT * FROM {table}".encode()).fetchall()
+                for table in _written(connection)
+            }
+
+    def empty(self) -> bool:
+        """End who is connected, and make all rows what they were; say no where the schema is another one now."""
+        try:
+            with psycopg.connect(self.url) as connection:
+                connection.execute(_END_OTHERS)
+                if connection.execute(_SCHEMA).fetchall() != self._schema:
+                    return False
+                if tables := _written(connection):
+                    connection.execute(f"TRUNCATE {', '.join(tables)}".encode())
+                # Numbers that were given out for rows that came to nothing are given out again too.
+                for (name,) in connection.execute(_SEQUENCES).fetchall():
+                    connection.execute(f"ALTER SEQUENCE {name} RESTART".encode())
+                for table, rows in self._rows.items():
+                    for row in rows:
+                        places = ", ".join(["%s"] * len(row))
+                        connection.execute(f"INSERT INTO {table} VALUES ({places})".encode(), row)
+        except psycopg.Error:
+            return False
+        return True
+
+    def drop(self) -> None:
+        """Remove it, whoever is connected."""
+        with psycopg.connect(self._server_url, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {self._name} WITH (FORCE)".encode())
+
+
+def _written(connection: psycopg.Connection) -> list[str]:
+    """Give the tables in which there is, or was, a row."""
+    return [name for (name,) in connection.execute(_WRITTEN)]
+
+
+_WRITTEN = """
+SELECT relname FROM pg_class
+WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND pg_relation_size(oid) > 0"""
+_SEQUENCES = "SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' AND last_value IS NOT NULL"
+_END_OTHERS = """
+SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+# Whatever changes a table, a column, an index, a rule or a function changes one of these rows, and nothing else does.
+_SCHEMA = """
+SELECT attrelid::bigint, attnum::bigint, xmin::text FROM pg_attribute
+WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace)
+UNION ALL SELECT oid::bigint, 0, xmin::text FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+UNION ALL SELECT oid::bigint, 0, xmin::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+UNION ALL SELECT oid::bigint, 0, xmin::text FROM pg_trigger
+UNION ALL SELECT oid::bigint, 0, '' FROM pg_namespace WHERE oid >= 16384 AND nspname NOT LIKE 'pg_%'
+ORDER BY 1, 2, 3"""
+_unused: dict[str, list[_Database]] = {}  # of each server, by its URL
+
+
 @contextmanager
 def fresh_database(server_url: str) -> Iterator[str]:
-    """Give the URL of an empty database of our schema, dropped afterwards."""
-    name = f"roost_{uuid.uuid4().hex}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE template_roost".encode())
+    """Give the URL of an empty database of our schema."""
+    unused = _unused.setdefault(server_url, [])
+    database = unused.pop() if unused else _Database(server_url)
     try:
-        yield server_url.replace("/postgres?", f"/{name}?")
+        yield database.url
     finally:
-        with psycopg.connect(server_url, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+        if database.empty():
+            unused.append(database)
+        else:
+            database.drop()

@@ -12,6 +12,7 @@
     ├── NoValidHost       nothing fits now
     ├── Unavailable       retry later, or mend what the message names
     │   ├── StoreBusy     another process serves this database
+    │   ├── StoreGone     the database server does not answer
     │   ├── StoreOutdated run the command that the message names
     │   └── StoreBroken   the database is corrupt, read-only, full or gone
     └── AuditFailed       do not trust the database until it is known why
@@ -115,6 +116,10 @@ class Unavailable(RoostError):
 
 class StoreBusy(Unavailable):
     """Another process serves this database."""
+
+
+class StoreGone(Unavailable):
+    """The database server does not answer."""
 
 
 class StoreOutdated(Unavailable):

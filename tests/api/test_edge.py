@@ -1,6 +1,7 @@
 """What the edge refuses before anybody looks at it, and how it bears what goes wrong behind it."""
 
 import asyncio
+import json
 import threading
 
 import pytest
@@ -10,7 +11,7 @@ from roost.api.placement.application import Application
 from roost.api.placement.auth import believe
 from roost.api.placement.options import DEFAULTS, Options
 from roost.api.placement.policy import Policy
-from roost.errors import Unavailable
+from roost.errors import StoreBroken, StoreBusy, StoreGone, StoreOutdated, Unavailable
 from roost.model.placement_settings import Placement as Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
@@ -189,6 +190,25 @@ def test_a_database_that_is_gone_is_a_matter_of_later(serving, monkeypatch):
         status, headers, body = asyncio.run(edge.ask("GET", "/resource_providers"))
         assert (status, headers["retry-after"], "does not answer" in body) == (503, "1", True)
     assert asyncio.run(edge.ask("GET", "/resource_providers"))[0] == 200
+
+
+@pytest.mark.parametrize("error", [StoreBroken, StoreBusy, StoreGone, StoreOutdated])
+def test_a_client_is_not_told_where_the_database_lies_and_the_log_is(serving, monkeypatch, capfd, error):
+    edge = Edge(serving)
+    capfd.readouterr()
+
+    def fail():
+        raise error("/srv/private/roost.db: no space left")
+
+    monkeypatch.setattr(serving._current.store, "changes", fail)
+    status, headers, body = asyncio.run(edge.ask("GET", "/resource_providers"))
+    assert (status, headers["retry-after"]) == (503, "1")
+    assert "The database cannot be used now" in body
+    assert "private" not in body
+    said = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    (line,) = [line for line in said if line["event"] == "database_unusable"]
+    assert line["problem"] == "/srv/private/roost.db: no space left"
+    assert line["request_id"] == headers["x-openstack-request-id"]
 
 
 CORS = {"cors_allowed_origin": ("https://a.example",), "cors_max_age": 7}

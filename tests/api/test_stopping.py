@@ -94,27 +94,42 @@ def test_every_request_may_be_logged_without_its_secrets(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "settings", "exit_code", "sentence"),
     [
-        (["--listen", "0.0.0.0:0"], "", 3, "noauth2 believes everybody"),
-        (["--listen", "here"], "", 3, "placement.listen: must be HOST:PORT, got 'here'"),
-        (["--listen", "localhost:70000"], "", 3, "must be HOST:PORT"),
-        (["--workers", "2"], "", 3, "must be 1 on SQLite"),
-        (["--workers", "0"], "", 3, "placement.workers: must be 1 or more, got 0"),
-        (["--prefix", "x/"], "", 3, "placement.prefix: must begin with /"),
         ([], 'auth_strategy = "tokens"', 3, "placement.tokens_file: must name"),
         ([], 'auth_strategy = "keystone"', 3, "placement.keystone_file: must name"),
-        ([], 'auth_strategy = "none"', 3, "auth_strategy: must be noauth2 or tokens or keystone"),
-        ([], 'policy_file = "nowhere.yaml"', 3, "nowhere.yaml: cannot be read"),
         (["--database", "mysql://u:secret@h/d"], "", 3, "is neither a path nor a URL of postgresql or sqlite"),
         (["--database", "postgresql:///d?host=/nowhere"], "", 7, "PostgreSQL"),
         (["--database", "/dev/null/all.db"], "", 7, "all.db"),
     ],
 )
 def test_what_cannot_be_served_is_said_in_a_sentence(tmp_path, arguments, settings, exit_code, sentence):
-    # The last of repeated options counts.
     found, said = refused("--listen", "127.0.0.1:0", *arguments, folder=tmp_path, settings=settings)
     assert (found, said.count("\n")) == (exit_code, 1), said
     assert sentence in said
     assert "secret" not in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "sentence"),
+    [
+        (["--listen", "0.0.0.0:0"], "", "noauth2 believes everybody"),
+        (["--listen", "here"], "", "placement.listen: must be HOST:PORT, got 'here'"),
+        (["--listen", "localhost:70000"], "", "must be HOST:PORT"),
+        (["--workers", "2"], "", "must be 1 on SQLite"),
+        (["--workers", "0"], "", "placement.workers: must be 1 or more, got 0"),
+        (["--prefix", "x/"], "", "placement.prefix: must begin with /"),
+        ([], 'auth_strategy = "none"', "auth_strategy: must be noauth2 or tokens or keystone"),
+        ([], 'policy_file = "nowhere.yaml"', "nowhere.yaml: cannot be read"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_before_anything_is_opened(run, tmp_path, arguments, settings, sentence):
+    config = tmp_path / "roost.toml"
+    config.write_text(f"[placement]\n{settings}\n")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        # The last of repeated options counts.
+        found, _, said = run("placement", "--config", config, "--data", tmp_path, "--listen", listen, *arguments)
+    assert (found, said.count("\n")) == (3, 1), said
+    assert sentence in said
 
 
 def test_a_port_that_is_taken_is_told(tmp_path):

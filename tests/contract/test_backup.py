@@ -267,27 +267,27 @@ def test_a_restore_that_is_killed_leaves_the_old_or_the_new(full, durable, steps
     assert list(audit(url_of(durable))) == []
 
 
-def test_the_commands(tmp_path):
+def test_the_commands(run, tmp_path):
     data = tmp_path / "data"
 
-    def run(*words, code=0):
-        done = roost("db", *words, cwd=tmp_path)
-        assert done.returncode == code, done.stderr
-        return done.stdout, done.stderr
+    def db(*words, code=0):
+        found, out, err = run("db", *words)
+        assert found == code, err
+        return out, err
 
-    assert run("version", "--data", data, code=7)[1].endswith("does not exist\n")
+    assert db("version", "--data", data, code=7)[1].endswith("does not exist\n")
     for _ in range(2):
-        assert run("sync", "--data", data)[0] == f"{data / 'roost.db'} has the schema of this program\n"
-    assert run("version", "--database", data / "roost.db")[0].strip().isdigit()
-    assert run("check", "--data", data)[0] == "the schema is right and every rule is kept\n"
-    assert run("check", "--data", data, "--json")[0] == "[]\n"
-    out, _ = run("backup", tmp_path / "b", "--data", data)
-    assert " rows, " in out
-    assert run("backup", tmp_path / "b", "--data", data, code=2)[1].startswith("roost: ")
-    out, _ = run("restore", tmp_path / "b", "--database", tmp_path / "two.db")
-    assert out.startswith("restored ")
+        assert db("sync", "--data", data)[0] == f"{data / 'roost.db'} has the schema of this program\n"
+    assert db("version", "--database", data / "roost.db")[0].strip().isdigit()
+    assert db("check", "--data", data)[0] == "the schema is right and every rule is kept\n"
+    assert db("check", "--data", data, "--json")[0] == "[]\n"
+    done = roost("db", "backup", tmp_path / "b", "--data", data, cwd=tmp_path)
+    assert (done.returncode, " rows, " in done.stdout) == (0, True)
+    assert db("backup", tmp_path / "b", "--data", data, code=2)[1].startswith("roost: ")
+    done = roost("db", "restore", tmp_path / "b", "--database", tmp_path / "two.db", cwd=tmp_path)
+    assert (done.returncode, done.stdout.startswith("restored ")) == (0, True)
     with contextlib.closing(sqlite3.connect(data / "roost.db")) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '0001'")
         connection.commit()
-    assert run("version", "--data", data)[0] == "0001\n"
-    assert "older than" in run("check", "--data", data, code=7)[1]
+    assert db("version", "--data", data)[0] == "0001\n"
+    assert "older than" in db("check", "--data", data, code=7)[1]

@@ -174,11 +174,11 @@ def rounds(url: str, count: int, *, seed: int = 1) -> None:
 
 
 def test_sqlite_survives_being_killed(tmp_path):
-    rounds(str(tmp_path / "roost.db"), 5)
+    rounds(str(tmp_path / "roost.db"), 3)
 
 
 def test_postgresql_clients_survive_being_killed(postgres_url):
-    rounds(postgres_url, 4)
+    rounds(postgres_url, 3)
 
 
 def test_a_kill_while_the_file_is_made_leaves_nothing_that_matters(tmp_path):

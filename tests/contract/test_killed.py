@@ -205,7 +205,7 @@ def database(request, tmp_path):
 
 
 def test_what_a_killed_process_answered_is_there_and_the_next_one_goes_on(database):
-    rounds(database, 3, seed=1)
+    rounds(database, 2, seed=1)
 
 
 @pytest.mark.soak

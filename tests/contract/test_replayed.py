@@ -115,7 +115,7 @@ def heads(world: SqliteWorld | PostgresWorld, store) -> list[int]:
 def test_what_is_kept_replays_and_the_rest_is_refused_in_a_sentence(durable, monkeypatch):
     monkeypatch.setattr("roost.store.postgresql._FEED_KEPT_S", 0)
     draw, settings = random.Random(1), settings_of()
-    roost, uuids = live(durable, Recipe(hosts=20, requests=240, seed=2), settings=settings, draw=draw, often=0.5)
+    roost, uuids = live(durable, Recipe(hosts=20, requests=150, seed=2), settings=settings, draw=draw, often=0.5)
     store = roost._store
     before = heads(durable, store)
     assert before[0] == 0
@@ -305,12 +305,12 @@ def test_decisions_of_racing_processes_replay_to_themselves_or_say_that_they_can
 ):
     config = settings_for(postgres_url, tmp_path)
     with open_roost(config) as product:
-        product.install(fleet(4, vcpus=24))
-    race(config, [in_groups([request(draw) for draw in (1, 1, 3) * 20], size)] * processes)
+        product.install(fleet(4, vcpus=12))
+    race(config, [in_groups([request(draw) for draw in (1, 1, 3) * 10], size)] * processes)
     with open_reader(config, None, environ={}) as reader:
         uuids = [decision.uuid for decision in reader.decisions(1000)]
         counts = same(reader, uuids)
-    assert counts.total() == processes * 60
+    assert counts.total() == processes * 30
     assert set(counts) <= {"granted", "refused", "it saw claims that then lost a race against another process"}
     assert min(counts["granted"], counts["refused"]) > 0
 

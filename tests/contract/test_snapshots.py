@@ -197,14 +197,23 @@ def test_the_address_of_a_database_is_on_no_command_line(world):
 
 
 def test_processes_that_create_hosts_at_the_same_time_have_them_in_one_order(postgres_url):
-    world = PostgresWorld(postgres_url)
+    create_at_the_same_time(PostgresWorld(postgres_url), 5)
+
+
+@pytest.mark.soak
+def test_processes_that_create_many_hosts_at_the_same_time_have_them_in_one_order(postgres_url):
+    create_at_the_same_time(PostgresWorld(postgres_url), 60)
+
+
+def create_at_the_same_time(world: PostgresWorld, count: int) -> None:
+    """Let three processes create so many hosts each while a fourth decides; all know them in one order."""
     watcher = Roost(world.open(), settings_of())
     creators = [Roost(world.open(), settings_of()) for _ in range(3)]
     errors = []
 
     def create(number: int) -> None:
         try:
-            for at in range(15):
+            for at in range(count):
                 creators[number].install(host(f"h{number}-{at}"))
         except RoostError as error:
             errors.append(error)

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from roost.errors import BadSettings, StoreBroken, StoreBusy, StoreOutdated
-from roost.model.journal import DropProvider
+from roost.model.journal import DropProvider, PutProvider
 from roost.model.settings import Store as StoreSettings
 from roost.store import upgrade as migrations
 from roost.store.audit import audit
@@ -218,7 +218,7 @@ def test_a_full_disk_leaves_nothing_behind_and_the_store_usable(path):
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
-def test_a_file_that_is_gone_takes_no_more_writes(path, is_replaced):
+def test_a_file_that_is_gone_takes_no_more_writes_and_is_not_read(path, is_replaced):
     with closing(SqliteStore(path)) as store:
         assert commit(store, item(provider(1))) == [""]
         aside = path.rename(path.with_name("aside"))
@@ -226,7 +226,10 @@ def test_a_file_that_is_gone_takes_no_more_writes(path, is_replaced):
             path.write_bytes(aside.read_bytes())
         with pytest.raises(StoreBroken, match="was deleted or replaced while it is served"):
             commit(store, item(provider(2)))
+        with pytest.raises(StoreBroken, match="was deleted or replaced while it is served"):
+            store.load()
         aside.replace(path)
+        assert [each.name for each in store.load().writes if isinstance(each, PutProvider)] == ["p1"]
         assert commit(store, item(provider(2))) == [""]
 
 
@@ -235,6 +238,7 @@ def test_a_relative_path_holds_wherever_the_process_goes(path, tmp_path, monkeyp
     with closing(SqliteStore(path.name)) as store:
         monkeypatch.chdir("/")
         assert commit(store, item(provider(1))) == [""]
+        assert list(store.load().writes)
 
 
 def test_another_writer_is_waited_for_and_then_reported(path):

@@ -174,7 +174,7 @@ def stores(tmp_path, postgres_url):
     return Stores(tmp_path, postgres_url)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(history=histories())
 def test_all_stores_agree(stores, history):
     _compare(stores, history)

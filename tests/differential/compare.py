@@ -42,7 +42,7 @@ def differences(reference: Answer, subject: Answer) -> list[Difference]:
         return [Difference("status", reference.status, subject.status)]
     found = _of_headers(reference.headers, subject.headers)
     if reference.document is not None or subject.document is not None:
-        found += _of_values("body", canonical(reference.document), canonical(subject.document))
+        found += values_differ("body", canonical(reference.document), canonical(subject.document))
     elif _text(reference) != _text(subject):
         found.append(Difference("body", _text(reference), _text(subject)))
     return found
@@ -96,7 +96,7 @@ def limited(answer: Answer, everything: Answer, limit: int, who: str) -> list[Di
     if not any("root_provider_uuid" in each for each in all_summaries.values()):
         # Before 1.29 the rest of a tree may be shown or not.
         wanted |= {uuid: each for uuid, each in all_summaries.items() if uuid in summaries}
-    return found + _of_values(f"{who}: provider_summaries", wanted, summaries)
+    return found + values_differ(f"{who}: provider_summaries", wanted, summaries)
 
 
 def providers_of(request: dict[str, Any]) -> set[str]:
@@ -117,12 +117,33 @@ def total_of(request: dict[str, Any]) -> dict[str, int]:
 
 
 def only_in_one(reference: Any, subject: Any, *, of: str = "either") -> list[dict[str, Any]]:
-    """Return the allocation requests that only one of two answers has: the reference's, or either's."""
-    theirs, ours = (
-        {_key(each): each for each in canonical(one)["allocation_requests"]} for one in (reference, subject)
-    )
-    known = theirs if of == "reference" else theirs | ours
-    return [each for key, each in known.items() if (key in ours) != (key in theirs)]
+    """Return the allocation requests that one of two answers has more often: the reference's, or either's."""
+    theirs, ours = (Counter(map(_key, canonical(one)["allocation_requests"])) for one in (reference, subject))
+    single = theirs - ours if of == "reference" else (theirs - ours) + (ours - theirs)
+    return [json.loads(each) for each in single]
+
+
+def values_differ(place: str, reference: Any, subject: Any) -> list[Difference]:
+    """Return where two values differ, by their place; lists in one order each."""
+    if isinstance(reference, dict) and isinstance(subject, dict):
+        found = []
+        for key in sorted(set(reference) | set(subject)):
+            if key not in reference or key not in subject:
+                found.append(Difference(f"{place}.{key}", reference.get(key, "(absent)"), subject.get(key, "(absent)")))
+            else:
+                found += values_differ(f"{place}.{key}", reference[key], subject[key])
+        return found
+    if isinstance(reference, list) and isinstance(subject, list):
+        if len(reference) == len(subject) == 1:
+            return values_differ(f"{place}.0", reference[0], subject[0])
+        sides = [{_key(each) for each in one} for one in (reference, subject)]
+        missing = [each for each in reference if _key(each) not in sides[1]]
+        added = [each for each in subject if _key(each) not in sides[0]]
+        if missing or added or len(reference) != len(subject):
+            return [Difference(f"{place} (of {len(reference)} and {len(subject)})", missing, added)]
+        return []
+    # True is not 1 here, nor 1.0.
+    return [] if _key(reference) == _key(subject) else [Difference(place, reference, subject)]
 
 
 def _of_headers(reference: dict[str, str], subject: dict[str, str]) -> list[Difference]:
@@ -146,28 +167,6 @@ def _of_headers(reference: dict[str, str], subject: dict[str, str]) -> list[Diff
 def _seconds_apart(reference: dict[str, str], subject: dict[str, str]) -> float:
     one, other = (parsedate_to_datetime(each["last-modified"]) for each in (reference, subject))
     return abs((one - other).total_seconds())
-
-
-def _of_values(place: str, reference: Any, subject: Any) -> list[Difference]:
-    if isinstance(reference, dict) and isinstance(subject, dict):
-        found = []
-        for key in sorted(set(reference) | set(subject)):
-            if key not in reference or key not in subject:
-                found.append(Difference(f"{place}.{key}", reference.get(key, "(absent)"), subject.get(key, "(absent)")))
-            else:
-                found += _of_values(f"{place}.{key}", reference[key], subject[key])
-        return found
-    if isinstance(reference, list) and isinstance(subject, list):
-        if len(reference) == len(subject) == 1:
-            return _of_values(f"{place}.0", reference[0], subject[0])
-        sides = [{_key(each) for each in one} for one in (reference, subject)]
-        missing = [each for each in reference if _key(each) not in sides[1]]
-        added = [each for each in subject if _key(each) not in sides[0]]
-        if missing or added or len(reference) != len(subject):
-            return [Difference(f"{place} (of {len(reference)} and {len(subject)})", missing, added)]
-        return []
-    # True is not 1 here, nor 1.0.
-    return [] if _key(reference) == _key(subject) else [Difference(place, reference, subject)]
 
 
 def _masked(key: str, value: Any) -> Any:

@@ -15,8 +15,6 @@ from tests.differential.exchange import Answer, Connection, Request
 from tests.differential.routes import minor_of, route_of
 from tests.differential.scene import Act
 
-ASKING = (("x-auth-token", "admin"), ("openstack-api-version", "placement 1.39"))
-SHARING = Request(method="GET", path="/resource_providers?required=MISC_SHARES_VIA_AGGREGATE", headers=ASKING)
 SHORTENING_MAX = 60
 KINDS_MAX = 20
 
@@ -217,25 +215,27 @@ class Duel:
         return exchange is not None and bool(exchange.found) and rule is None and Fault(0, exchange).kind == fault.kind
 
     def _limited(self, request: Request, answers: tuple[Answer, Answer], limit: int) -> tuple[Exchange, str | None]:
-        """Judge the unlimited answers as any others; the limited ones may choose among the reference's."""
-        unlimited = compare.without_limit(request)
-        whole, rule = self.ask(unlimited)
-        if whole.found or whole.reference.status != 200:
+        """Judge the unlimited answers as any others; the limited ones may choose among the reference's.
+
+        Where the unlimited ones differ and may, the subject's chooses among its own.
+        """
+        whole, rule = self.ask(compare.without_limit(request))
+        if (whole.found and rule is None) or whole.subject.status != 200:
             return whole, rule
-        headers = [each for each in compare.differences(*answers) if each.place.startswith("header")]
-        found = [each for name, answer in zip(("reference", "subject"), answers, strict=True)
-                 for each in compare.limited(answer, whole.reference, limit, name)]  # fmt: skip
-        return self._judged(request, answers, headers + found)
+        found = [each for each in compare.differences(*answers) if each.place.startswith("header")]
+        if not whole.found:
+            found += compare.limited(answers[0], whole.reference, limit, "reference")
+        found += compare.limited(answers[1], whole.subject, limit, "subject")
+        return self._judged(request, answers, found) if found or not whole.found else (whole, rule)
 
     def _judged(self, request: Request, answers: tuple[Answer, Answer],
                 found: list[Difference]) -> tuple[Exchange, str | None]:  # fmt: skip
-        exchange = Exchange(request, *answers, found, self._sharing)
+        exchange = Exchange(request, *answers, found, self.subject.ask)
         rule = excuse(exchange) if found else None
+        if found and rule is None:
+            # Asked now, as the world changes; a difference without objections speaks for the subject.
+            exchange = replace(exchange, found=found + exchange.objections)
         return exchange, None if rule is None else rule.name
-
-    def _sharing(self) -> set[str]:
-        document = self.reference.ask(SHARING).document
-        return {each["uuid"] for each in document["resource_providers"]}
 
 
 def story(fault: Fault, address: str) -> str:

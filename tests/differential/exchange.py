@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 TIMEOUT_S = 60
+ASKING = (("x-auth-token", "admin"), ("openstack-api-version", "placement 1.39"))  # all there is to see
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,8 @@ from roost.app import import_placement
 from roost.store.audit import audit
 from tests.differential import reference
 from tests.differential.compare import canonical
-from tests.differential.duel import ASKING, Side
-from tests.differential.exchange import Connection, Request
+from tests.differential.duel import Side
+from tests.differential.exchange import ASKING, Connection, Request
 from tests.differential.sequences import sequence
 
 STEPS = 200

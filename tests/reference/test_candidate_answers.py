@@ -1,12 +1,14 @@
 import json
+from dataclasses import replace
 from random import Random
+from urllib.parse import urlencode
 
 import msgspec
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from roost.api.placement import candidate_query
+from roost.api.placement import candidate_json, candidate_query
 from roost.api.placement.candidate_json import form_of
 from roost.api.placement.handlers.candidates import _body, _Kept, _Known
 from roost.api.placement.request import Request
@@ -19,7 +21,7 @@ from roost.model.request import CandidateQuery, ResourceGroup
 from tests.candidate_urls import Columns, can_be_asked, drawn_url, parameters_of
 from tests.forests import CLASSES, query_of, questions, random_query, state_of
 from tests.reference.candidate_answers import answer_of
-from tests.reference.candidates import Node, Stock
+from tests.reference.candidates import Group, Node, Query, Stock
 from tests.writes import History, new_state
 
 
@@ -66,6 +68,65 @@ def test_an_answer_that_is_asked_again_is_right_whatever_was_taken_and_given_bac
         write = random.choice((history.claim, history.claim, history.release, history.stock))()
         if write is not None:
             apply(state, write)
+
+
+def random_crowd(random):
+    """Several groups that draw on the same class, at trees of one or few providers, none of which shares."""
+    forest = {}
+    for tree in range(random.randint(1, 3)):
+        names = [f"t{tree}", *(f"t{tree}-{at}" for at in range(random.choice((0, 0, 1, 3))))]
+        for name in names:
+            stocks = {each: Stock(random.choice((2, 4, 8))) for each in CLASSES[:2] if random.random() < 0.8}
+            forest[name] = Node(parent=None if name == names[0] else names[0], stocks=stocks or {"VCPU": Stock(4)})
+    asked = [random.sample(CLASSES[:2], random.randint(1, 2)) for _ in range(3)]
+    groups = [
+        Group(suffix, resources={each: random.randint(1, 3) for each in asked[at]})
+        for at, suffix in enumerate(random.choice((("_1",), ("_1", "_2"), ("", "_1"), ("", "_1", "_2"), ("",))))
+    ]
+    return forest, Query(groups=tuple(groups), policy=random.choice(("none", "isolate")))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from((39, 28, 12)))
+def test_an_answer_that_is_asked_again_knows_what_is_left_for_groups_that_ask_the_same(seed, newest):
+    random = Random(seed)
+    forest, query = random_crowd(random)
+    _, oldest = parameters_of(query)
+    if newest < 29:
+        assume(oldest <= newest)
+        query = replace(query, one_provider_a_tree=True)
+    state = state_of(forest)
+    history, columns = History(state, random, first=1_000), Columns(state)
+    parameters, _ = parameters_of(query)
+    url, version = f"/allocation_candidates?{urlencode(parameters)}", newest
+    for _ in range(12):
+        assert columns.get(url, version) == (200, answer_of(state, query_of(query), version))
+        write = random.choice((history.claim, history.claim, history.release))()
+        if write is not None:
+            apply(state, write)
+
+
+def test_what_is_kept_of_a_tree_takes_the_place_of_what_was(monkeypatch):
+    monkeypatch.setattr(candidate_json, "_KEPT_MAX_BYTES", 2_000)
+    texts = candidate_json.Texts()
+    one, other = (candidate_json._Kept(["x" * 500], 500, {1}, limit) for limit in (1, 2))
+    for _ in range(9):
+        texts.keep(1, one)
+        texts.keep(1, other)
+    assert texts.of_tree == {1: other}
+    texts.keep(2, one)
+    assert texts.of_tree == {1: other}  # there is no room
+
+
+def test_what_was_written_of_a_query_makes_room_when_inventories_change():
+    state = state_of({"one": Node(stocks={"VCPU": Stock(8)}), "two": Node(stocks={"VCPU": Stock(8)})})
+    columns, history = Columns(state), History(state, Random(1), first=1_000)
+    for _ in range(3):
+        _, answer = columns.get("/allocation_candidates?resources1=VCPU:1")
+        kept = columns.current.kept[_Kept]
+        assert len(kept._with_texts) == 1
+        assert len(kept._with_texts[0].texts.of_tree) == len(answer["allocation_requests"])
+        apply(state, history.stock())
 
 
 def test_only_trees_that_were_written_to_are_searched_again(monkeypatch):

@@ -93,7 +93,7 @@ def fill_and_compare(seed: int) -> None:
         compare(roost, request_of(random_wish(random, world)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32))
 def test_what_is_counted_then_fits(seed):
     fill_and_compare(seed)

@@ -177,7 +177,7 @@ def live(seed: int, *, acts: int) -> None:
         living.extend(pick.instance_uuid for pick in decision.picks)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_an_explanation_says_is_so(seed):
     live(seed, acts=8)

@@ -4,7 +4,7 @@ from random import Random
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.compat.adapter import adapt
@@ -89,8 +89,8 @@ def check_evidence(answer) -> None:
         assert len(host.weights) in {0, len(answer.settings.weighers)}
 
 
-@given(st.integers(0, 2**32), st.integers(0, 2**32))
-def test_the_exported_document_decides_as_the_live_fleet(seed, draw):
+def export_and_compare(seed: int, draw: int) -> None:
+    """Compare some decisions on a random world with those on the document that it is exported to."""
     random = Random(seed)
     world = random_world(random)
     settings = settings_of(
@@ -104,6 +104,19 @@ def test_the_exported_document_decides_as_the_live_fleet(seed, draw):
     for _ in range(4):
         request = request_of(random_wish(random, world))
         check_like_live(roost, request, settings, seed=draw)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32), st.integers(0, 2**32))
+def test_the_exported_document_decides_as_the_live_fleet(seed, draw):
+    export_and_compare(seed, draw)
+
+
+@pytest.mark.soak
+@settings(max_examples=2_000)
+@given(st.integers(0, 2**32), st.integers(0, 2**32))
+def test_the_exported_document_decides_as_the_live_fleet_for_long(seed, draw):
+    export_and_compare(seed, draw)
 
 
 def test_the_document_of_a_generated_fleet_decides_as_the_fleet():

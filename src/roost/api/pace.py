@@ -5,6 +5,8 @@ import time
 from typing import TypeVar
 
 from roost.api.placement.request import Request, TooSlow
+from roost.errors import RoostError
+from roost.observe import metrics
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.placement.serving import Serving, Task
@@ -48,5 +50,10 @@ class Pace:
             return serving.answer_at_once(task)
         except TooSlow:
             return None
+        except RoostError:
+            raise
+        except Exception:
+            metrics.FAULTS.inc()
+            raise
         finally:
             request.until_s = math.inf

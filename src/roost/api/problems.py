@@ -33,6 +33,9 @@ _STATUSES: tuple[tuple[type[errors.RoostError], int], ...] = (
     (errors.NoValidHost, 409),
     (errors.Unavailable, 503),
 )
+# What these say names files and servers that are no business of clients; the log has it all.
+OF_THE_DATABASE = (errors.StoreBroken, errors.StoreBusy, errors.StoreGone, errors.StoreOutdated)
+_DATABASE_TEXT = "The database cannot be used now; the log of the server says why."
 _BREAK = re.compile(r"<br\s*/?>")
 
 # What the headers of an answer tell of versions: the one that was asked and that answers vary with it; the one that
@@ -73,7 +76,8 @@ def problem_of(error: Exception) -> Problem:
         if isinstance(error, kind):
             headers: VersionHeaders = "version" if kind is errors.NotFound else "all"
             later = {"retry-after": "1"} if kind is errors.Unavailable else {}
-            return Problem(status, str(error), code=error.code, headers=later, version_headers=headers)
+            text = _DATABASE_TEXT if isinstance(error, OF_THE_DATABASE) else str(error)
+            return Problem(status, text, code=error.code, headers=later, version_headers=headers)
     return Problem(500)
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from roost.cli import options
-from roost.errors import AuditFailed
+from roost.cli.audit_text import tell
 
 
 @click.group("db", short_help="Look after the database.")
@@ -74,7 +73,7 @@ def version(*, database: str | None, config: Path | None, data: Path | None) -> 
 
 @db.command("check")
 @_database
-@click.option("--json", "is_json", is_flag=True, help="Print the findings as JSON.")
+@click.option("--json", "is_json", is_flag=True, help="Print findings and notes as JSON.")
 def check(*, database: str | None, config: Path | None, data: Path | None, is_json: bool) -> None:
     """Check that the schema is this program's, and that the tables keep every rule.
 
@@ -82,15 +81,8 @@ def check(*, database: str | None, config: Path | None, data: Path | None, is_js
     """
     from roost.app import audit
 
-    findings = audit(_url(database, config, data))
-    if is_json:
-        click.echo(msgspec.json.encode(findings).decode())
-    else:
-        for finding in findings:
-            click.echo(f"{finding.check}: {finding.subject}: {finding.problem}")
-        click.echo(f"{len(findings):,} findings" if findings else "the schema is right and every rule is kept")
-    if findings:
-        raise AuditFailed(f"the check found {len(findings):,} broken rules")
+    well = "the schema is right and every rule is kept"
+    tell(audit(_url(database, config, data)), is_json=is_json, who="check", when_well=well)
 
 
 @db.command("backup")

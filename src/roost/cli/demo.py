@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from roost.cli.audit_text import line_of
 from roost.cli.decide_text import stage_lines
 from roost.cli.progress import progress_bar
 from roost.cli.replay_text import to_text
@@ -50,7 +51,8 @@ def demo(*, host_count: int, requests: int, seed: int) -> None:
     if watched.refused is not None:
         click.echo(f"\nA decision that was refused:\n{_refused_text(watched.refused)}")
     for finding in findings:
-        click.echo(f"audit: {finding.check}: {finding.subject}: {finding.problem}", err=True)
+        click.echo(f"audit: {line_of(finding)}", err=True)
+    # No inventory changes here, so what would be a note elsewhere is wrong too.
     click.echo(f"\nAudit of the database: {len(findings):,} findings.")
     if findings:
         raise click.ClickException("the database breaks a rule that it must keep")

@@ -153,13 +153,17 @@ class _Finder:
                 yield from self._at(anchor)
 
     def together(self, limit: int | None, watch: Watch | None) -> Iterator[RowCandidate | Fan | Tree]:
-        plain, nested = self._compiled.plain, self._state.providers.tree
+        nested = self._state.providers.tree
+        # What stands alone does it all by itself or not at all, where there is no more than the group without suffix.
+        alone = None if self._compiled.kinds else self._compiled.plain
+        if alone is not None and not nested:
+            watch = None  # No tree comes.
         for anchors in self._chunks(len(self._state.providers) if limit is None else limit, watch):
             for is_nested, run in groupby(anchors, nested.__contains__):
-                if is_nested or plain is None or self._compiled.kinds:
+                if is_nested or alone is None:
                     yield from (Tree(anchor, self._together_at(anchor)) for anchor in run)
                 else:
-                    yield Fan((), (), "", plain.resources, tuple(run))
+                    yield Fan((), (), "", alone.resources, tuple(run))
 
     def _together_at(self, anchor: int) -> Iterator[RowCandidate | Fan | Sheaf]:
         picks = self._picks(anchor)
@@ -213,7 +217,7 @@ class _Finder:
 
     def _chunks(self, size: int = _FIRST_CHUNK, watch: Watch | None = None) -> Iterator[list[int]]:
         mask, self._serving = survey(self._state, self._compiled, self.sharing)
-        if watch is not None and self._state.providers.tree:
+        if watch is not None:
             watch.look(self._state, self._compiled, self._serving)
         rows: Rows = np.flatnonzero(mask)
         start, size = 0, max(size, _FIRST_CHUNK)

@@ -155,7 +155,10 @@ class Current:
         except KeyError as error:
             raise StoreBroken(f"the database is corrupt: a row names number {error}, which is not there") from error
         state.position = loaded.position
+        if self.state.directory is not None:
+            state.consumers()  # Whoever asked for them will ask again, and may not have the time.
         self.state = state
+        self.kept.clear()
         self._is_stale = False
 
     def new_id(self, kind: IdKind) -> int:

@@ -145,7 +145,8 @@ class Serving:
             self._is_stopped = True
             self._waiting.put(None)
         self._thread.join()
-        self._current.store.close()
+        with self._turn:
+            self._current.store.close()
 
     def _work(self) -> None:
         is_running = True

@@ -1,7 +1,7 @@
 """What is in use: of one provider from the columns, of a project from what its consumers hold."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from roost.engine.state import Holder, State
@@ -26,26 +26,27 @@ class Usage:
     amounts: Counter[int] = field(default_factory=Counter)  # by number of the resource class
 
 
-def of_owner(state: State, project_id: str, *, user_id: str | None = None) -> Mapping[str, Usage]:
-    """Return what the consumers of a project hold, by consumer type.
+def holders_of(state: State, project_id: str, *, user_id: str | None = None) -> Iterator[Holder]:
+    """Yield the consumers of a project.
 
     Args:
         user_id: of this user only; None: of everybody.
     """
+    for holder in state.consumers().of_project(project_id):
+        if user_id is None or holder.user_id == user_id:
+            yield holder
+
+
+def by_type(state: State, holders: Iterable[Holder]) -> Mapping[str, Usage]:
+    """Return what consumers hold together, by consumer type."""
     usages: dict[int, Usage] = {}
-    for holder in _holders(state, project_id, user_id):
+    for holder in holders:
         usage = usages.setdefault(holder.type_id, Usage())
         usage.consumer_count += 1
         for inventory_id, amount in holder.takes:
             usage.amounts[inventory_id & CLASS_MASK] += amount
     types = state.consumer_types
     return {types.name_of(number) if number else UNKNOWN_TYPE: usage for number, usage in sorted(usages.items())}
-
-
-def _holders(state: State, project_id: str, user_id: str | None) -> Iterable[Holder]:
-    for holder in state.consumers().of_project(project_id):
-        if user_id is None or holder.user_id == user_id:
-            yield holder
 
 
 def total(usages: Iterable[Usage]) -> Usage:

@@ -11,7 +11,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
-from roost.errors import StoreBroken, Unavailable, first_line
+from roost.errors import StoreBroken, StoreGone, Unavailable, first_line
 from roost.store.postgresql_arrays import adapt
 from roost.store.schema import SCHEMA_VERSION, check_version
 
@@ -135,7 +135,7 @@ def connect(url: str, *, application_name: str = "roost") -> Connection:
     """Connect, in autocommit mode.
 
     Raises:
-        Unavailable: the server does not answer, or does not let us in.
+        StoreGone: the server does not answer, or does not let us in.
     """
     try:
         connection: Connection = psycopg.connect(
@@ -144,7 +144,7 @@ def connect(url: str, *, application_name: str = "roost") -> Connection:
         )  # fmt: skip
     except psycopg.Error as error:
         # The address may hold a password, and a malformed one is repeated.
-        raise Unavailable(f"PostgreSQL: {first_line(error).replace(url, 'store.url')}") from None
+        raise StoreGone(f"PostgreSQL: {first_line(error).replace(url, 'store.url')}") from None
     adapt(connection)
     return connection
 
@@ -211,6 +211,6 @@ def explained() -> Iterator[None]:
     except (errors.DataCorrupted, errors.IndexCorrupted) as error:
         raise StoreBroken(f"the PostgreSQL database is corrupt: {first_line(error)}") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise Unavailable(f"PostgreSQL: {first_line(error)}") from error
+        raise StoreGone(f"PostgreSQL: {first_line(error)}") from error
     except psycopg.ProgrammingError as error:
         raise StoreBroken(f"PostgreSQL: {first_line(error)}") from error

@@ -125,11 +125,13 @@ class SqliteStore:
 
     def load(self) -> Loaded:
         """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
-        return sqlite_past.load(self.path)
+        if self._lock is not None:
+            self._check_place()
+        return sqlite_past.load(self._place)
 
     def past(self, position: int, seen: str) -> Past | None:
         """See ``Store.past``. One process writes, so the position says it all."""
-        return sqlite_past.past(self.path, position)
+        return sqlite_past.past(self._place, position)
 
     def ordered(self) -> AbstractContextManager[None]:
         """See ``Store.ordered``. Nobody else writes."""
@@ -146,9 +148,7 @@ class SqliteStore:
     def commit(self, items: Sequence[Item]) -> Committed:
         """See ``Store.commit``. A group of claims and releases is a few guarded statements."""
         assert committable(items), "a generation is never committed"
-        if sqlite_file.identity_of(self._place) != self._identity:
-            # It would be written, but nobody would ever find it again.
-            raise StoreBroken(f"{self.path} was deleted or replaced while it is served: nothing was written; restart")
+        self._check_place()
         batch = gather(items)
         with sqlite_file.explained(self.path), self._transaction():
             committed = None if batch is None else self._commit_batch(items, batch)
@@ -158,6 +158,12 @@ class SqliteStore:
         self._unsaved.clear()
         self._count(items, committed)
         return committed
+
+    def _check_place(self) -> None:
+        """Refuse to write what nobody would ever find again, and to read another file with the log of this one."""
+        if sqlite_file.identity_of(self._place) != self._identity:
+            what = "was deleted or replaced while it is served: nothing is read or written"
+            raise StoreBroken(f"{self.path} {what}; restart")
 
     def _count(self, items: Sequence[Item], committed: Committed) -> None:
         """Add what was committed to what is kept."""

@@ -58,6 +58,8 @@ def put(scene: Scene) -> Act:
     if minor >= 28 and consumer in world.consumers and scene.chance(0.2):
         allocations = {}
     generation = (yield from scene.consumer_generation(consumer)) if minor >= 28 else None
+    if not allocations and generation is None:
+        return  # It is gone; see `put_nothing`.
     body = body_of(scene, minor, allocations, generation)
     answer = yield scene.request("PUT", f"/allocations/{_spelled(scene, consumer)}", minor, body=body)
     _learn(scene, answer, {consumer: allocations})
@@ -77,7 +79,8 @@ def post(scene: Scene) -> Act:
     body = {}
     for consumer, allocations in wanted.items():
         generation = (yield from scene.consumer_generation(consumer)) if minor >= 28 else None
-        body[consumer] = body_of(scene, minor, allocations, generation)
+        if allocations or generation is not None or minor < 28:
+            body[consumer] = body_of(scene, minor, allocations, generation)
     answer = yield scene.request("POST", "/allocations", minor, body=body)
     _learn(scene, answer, wanted)
 

@@ -3,10 +3,16 @@ import time
 import pytest
 
 from roost.api.pace import Pace
-from roost.api.placement.request import Request
+from roost.api.placement.request import Request, TooSlow
+from roost.api.placement.routes import find
+from roost.api.placement.versions import Version
+from roost.observe import metrics
 from roost.placement.current import Current
 from roost.placement.serving import Serving
 from roost.store.memory import MemoryStore
+from tests.candidate_urls import Columns
+from tests.forests import state_of, uuid_of
+from tests.reference.candidates import Node, Stock
 
 
 @pytest.fixture
@@ -52,3 +58,34 @@ def test_a_read_that_takes_long_all_at_once_is_given_up_and_can_be_asked_again(s
     assert pace.answer_at_once(asked, task, serving) is None
     assert serving.run(task) == "slow"
     assert pace.answer_at_once(asked, task, serving) is None
+
+
+def test_a_fault_on_the_loop_is_counted_as_one_in_the_thread_is(serving):
+    pace, asked = Pace(), request("")
+    serving.run(pace.measured(asked, lambda _current: "quick"))
+    before = metrics.FAULTS._value.get()
+    with pytest.raises(ZeroDivisionError):
+        pace.answer_at_once(asked, lambda _current: 1 / 0, serving)
+    assert metrics.FAULTS._value.get() == before + 1
+    assert serving.answer_at_once(lambda _current: "free again") == "free again"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "/resource_providers?",
+        f"/resource_providers/{uuid_of('p')}/allocations?",
+        "/usages?project_id=p",
+        "/allocation_candidates?resources=VCPU:1",
+    ],
+)
+def test_what_shows_any_number_of_things_can_be_given_up(url):
+    columns = Columns(state_of({"p": Node(stocks={"VCPU": Stock(4, used=1)})}))
+    path, _, query = url.partition("?")
+    methods, parameters = find(path)
+    asked = Request(
+        method="GET", path=path, query_string=query, headers={}, parameters=parameters, version=Version(1, 37),
+        until_s=0.0,
+    )  # fmt: skip
+    with pytest.raises(TooSlow):
+        methods["GET"].handler(asked, columns.current)

@@ -14,7 +14,7 @@ from tests.forests import compiled_of, query_of, questions, result_of, state_of,
 from tests.reference.candidates import SHARES, Group, Node, Query, Stock, all_candidates, candidates_at
 
 
-@settings(max_examples=1200)
+@settings(max_examples=500)
 @given(questions())
 def test_search_finds_what_the_slow_rule_finds(question):
     finds_what_the_slow_rule_finds(*question)

@@ -17,7 +17,9 @@ from roost.errors import BadRequest
 
 _ENDS_KEPT = 64
 # What is kept of one query may be so large.
-_KEPT_MAX = 4 * 1024 * 1024
+_KEPT_MAX_BYTES = 16 * 1024 * 1024
+# What a tree takes beyond its characters: by itself, and for each request and provider.
+_TREE_BYTES, _EACH_BYTES = 512, 64
 
 
 class _Kept(NamedTuple):
@@ -27,6 +29,11 @@ class _Kept(NamedTuple):
     size: int  # characters
     used: set[int]  # provider rows
     limit: float  # how many were wanted; there are no more if there are fewer parts
+
+    @property
+    def memory_bytes(self) -> int:
+        """About what keeping this takes."""
+        return _TREE_BYTES + _EACH_BYTES * (len(self.parts) + len(self.used)) + self.size
 
     def serves(self, limit: float) -> bool:
         """Say whether these are the first ``limit`` requests of the tree, or all there are."""
@@ -39,22 +46,24 @@ class Texts:
     def __init__(self) -> None:
         self.of_tree: dict[int, _Kept] = {}  # by the provider row of the root
         self.watch = Watch(self._forget)
-        self._size = 0
+        self._bytes = 0
 
     def keep(self, anchor: int, kept: _Kept) -> None:
-        """Keep the requests of a tree, if there is room."""
-        if self._size + kept.size <= _KEPT_MAX:
-            self._size += kept.size
+        """Keep the requests of a tree in place of others of it, if there is room."""
+        self._forget([anchor])
+        size = kept.memory_bytes
+        if self._bytes + size <= _KEPT_MAX_BYTES:
+            self._bytes += size
             self.of_tree[anchor] = kept
 
     def _forget(self, anchors: list[int] | None) -> None:
         if anchors is None:
             self.of_tree.clear()
-            self._size = 0
+            self._bytes = 0
             return
         for anchor in anchors:
             kept = self.of_tree.pop(anchor, None)
-            self._size -= 0 if kept is None else kept.size
+            self._bytes -= 0 if kept is None else kept.memory_bytes
 
 
 class Form(msgspec.Struct, frozen=True):

@@ -1,5 +1,6 @@
 """What candidates tell of each provider, as JSON, kept until something of it changes."""
 
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -41,18 +42,22 @@ class Summaries:
         self._names: dict[int, str] = {}  # of the classes in templates
         self._epoch = _NEVER
 
-    def of(self, used: set[int]) -> str:
-        """Return the summaries that belong to candidates which take from these providers."""
+    def of(self, used: set[int], *, while_wanted: Callable[[Iterable[int]], Iterable[int]] = iter) -> str:
+        """Return the summaries that belong to candidates which take from these providers.
+
+        Args:
+            while_wanted: what rows that take a while go through; what it raises ends this, and nothing is lost.
+        """
         rows = self._rows(used)
         self._prepare()
         at: Rows = np.array(rows, dtype=np.intp)
-        for row in at[self._epochs[at] != self._epoch].tolist():
+        for row in while_wanted(at[self._epochs[at] != self._epoch].tolist()):
             self._renew(row)
         columns = self._columns()
         dirty = at[self._dirty(at, columns)]
         if len(dirty):
             cells = {class_id: each.used.each for class_id, each in columns.items()}
-            for row in dirty.tolist():
+            for row in while_wanted(dirty.tolist()):
                 template = self._templates[row]
                 assert template is not None
                 self._texts[row] = template.text % tuple([cells[class_id][row] for class_id in template.class_ids])

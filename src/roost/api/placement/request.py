@@ -2,10 +2,10 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -20,6 +20,10 @@ from roost.placement.current import Current
 from roost.placement.plans import Plan
 
 JSON = "application/json"
+# Some hundred microseconds' worth of what is shown.
+_CHECKED_EACH = 64
+
+Item = TypeVar("Item")
 
 
 class TooSlow(Exception):
@@ -83,6 +87,13 @@ class Request:
             raise Problem(503, "the client was told already that this takes too long")
         if time.perf_counter() > self.until_s:
             raise TooSlow
+
+    def while_wanted(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield what there may be much of, and check now and then; see ``check_wanted``."""
+        for at, item in enumerate(items):
+            if at % _CHECKED_EACH == 0:
+                self.check_wanted()
+            yield item
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return the query string as names and values, in order, decoded.

@@ -71,9 +71,13 @@ class _Kept:
             return None
         classes = {state.class_ids.id_of(name) for group in query.groups for name in group.resources}
         form = form_of(request.version, (each for each in classes if each is not None))
-        if len(self._known) >= _QUERIES_MAX:
-            del self._known[next(iter(self._known))]
-        known = self._known[key] = _Known(query, compiled, form, state.changes.epoch)
+        if known is None:
+            if len(self._known) >= _QUERIES_MAX:
+                del self._known[next(iter(self._known))]
+            known = self._known[key] = _Known(query, compiled, form, state.changes.epoch)
+        else:
+            # The texts stay: they see themselves that the epoch changed, and leave their room.
+            known.compiled, known.form, known.epoch = compiled, form, state.changes.epoch
         return known
 
     def texts(self, known: _Known) -> Texts:
@@ -99,7 +103,7 @@ def list_candidates(request: Request, current: Current) -> Response:
     """List the ways to hold what the query string asks."""
     state = current.state
     kept = current.kept.get(_Kept)
-    if kept is None or kept.state is not state:
+    if kept is None:
         kept = current.kept[_Kept] = _Kept(state)
     known = kept.known(request)
     body = _NONE if known is None else _body(kept, known, request)
@@ -120,7 +124,7 @@ def _body(kept: _Kept, known: _Known, request: Request) -> bytes:
     else:
         found = search_together(state, compiled, limit=most, check=check, watch=texts.watch)
         shown = requests.of(found, limit=most)
-    summaries = kept.summaries(known.form).of(requests.used) if shown else ""
+    summaries = kept.summaries(known.form).of(requests.used, while_wanted=request.while_wanted) if shown else ""
     return f'{{"allocation_requests":[{shown}],"provider_summaries":{{{summaries}}}}}'.encode()
 
 

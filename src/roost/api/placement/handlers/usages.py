@@ -48,7 +48,8 @@ def show_owned(request: Request, current: Current) -> Response:
     state = current.state
     has_types = request.wants(versions.CONSUMER_TYPES)
     query = request.query(_OWNED_BY_TYPE if has_types else _OWNED)
-    found = usages.of_owner(state, query["project_id"], user_id=query.get("user_id"))
+    holders = usages.holders_of(state, query["project_id"], user_id=query.get("user_id"))
+    found = usages.by_type(state, request.while_wanted(holders))
     if not has_types:
         shown: dict[str, Any] = usages.by_class(state, usages.total(found.values()))
     else:

@@ -1,4 +1,4 @@
-"""The composition root: what picks implementations, by settings and by where things lie."""
+"""The Placement API on a database: served to others, in this process, or filled from another Placement."""
 
 import gc
 import os
@@ -14,10 +14,8 @@ from roost.api.placement.auth import believe
 from roost.api.placement.in_process import InProcess
 from roost.api.placement.options import options_of
 from roost.api.placement.policy import Policy, read_policy
-from roost.compat.adapter import adapt
-from roost.compat.aliases import lend_names
+from roost.app.databases import FILE, settings_of
 from roost.compat.placement_conf import PlacementConf, read_placement_conf
-from roost.engine.state import State
 from roost.errors import BadSettings
 from roost.machine import SystemClock
 from roost.model.placement_settings import Placement as PlacementSettings
@@ -26,161 +24,18 @@ from roost.placement.current import Current
 from roost.placement.service import Placement
 from roost.placement.serving import Serving
 from roost.placement.tidying import Tidier
-from roost.ports import Clock, Random, Store
-from roost.product import Roost
-from roost.settings import converted_section, data_folder, find_settings, load_settings
+from roost.ports import Store
+from roost.settings import converted_section, data_folder
 from roost.store import opening
-from roost.store.audit import Finding, audit
-from roost.store.backup import backup, restore
-from roost.store.dry import DryStore
 from roost.store.memory import MemoryStore
-from roost.store.opening import exists, is_postgresql, open_store, stamp, sync, upgrade, version_of
+from roost.store.opening import exists, is_postgresql, open_store, sync
 
 if TYPE_CHECKING:
     from roost.api.supervisor import Parent
     from roost.compat.upstream import importing
 
-__all__ = [
-    "Roost",
-    "Served",
-    "audit",
-    "audit_database",
-    "audit_path",
-    "backup",
-    "database_of",
-    "database_with",
-    "exists",
-    "import_placement",
-    "open_in_process",
-    "open_placement",
-    "open_reader",
-    "open_roost",
-    "open_scratch",
-    "placement_policy",
-    "placement_served",
-    "placement_settings",
-    "restore",
-    "serve_placement",
-    "settings_of",
-    "stamp",
-    "sync",
-    "unstored",
-    "upgrade",
-    "version_of",
-]
-
 Progress = Callable[[int, int], None]  # done, in all
-_DATABASE = "roost.db"
 _IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
-
-
-def open_roost(
-    config: Path | None = None, data: Path | None = None, *, environ: Mapping[str, str] | None = None,
-    is_scratch: bool = False,
-) -> Roost:  # fmt: skip
-    """Open Roost with its settings and its database, created if it is absent.
-
-    Args:
-        config: the settings file; None: found by ``$ROOST_CONFIG`` and the usual places, or defaults.
-        data: folder of the database; None: a database in memory, gone at the end. A PostgreSQL URL in the
-            settings goes before either.
-        environ: the environment; None: none.
-        is_scratch: whether that URL is passed over, since what happens is not meant for a cloud in service.
-
-    Raises:
-        BadSettings: a setting is unknown or wrong.
-        Unavailable: the database cannot be used; the message says why.
-    """
-    settings = settings_of(config, environ or {})
-    store: Store
-    if settings.store.url and not is_scratch:
-        store = open_store(settings.store.url, settings=settings.store)
-    elif data is None:
-        store = MemoryStore()
-    else:
-        store = open_store(data / _DATABASE, settings=settings.store)
-    return _served(store, settings)
-
-
-def open_reader(config: Path | None, data: Path | None, *, environ: Mapping[str, str]) -> Roost:
-    """Open the database that commands work on for reading, beside the processes that serve it.
-
-    What would write is refused with ``Unavailable``; dry runs and forks are not.
-
-    Raises:
-        BadSettings: a setting is unknown or wrong.
-        Unavailable: the database cannot be read; the message says why.
-    """
-    settings = settings_of(config, environ)
-    return _served(opening.open_reader(database_of(config, data, environ)), settings)
-
-
-def open_scratch(settings: Settings, data: Path | None, *, random: Random) -> Roost:
-    """Open Roost for a trial: on a database in a folder, or in memory, whatever database the settings name.
-
-    Raises:
-        Unavailable: the database cannot be used; the message says why.
-    """
-    lend_names()
-    store: Store = MemoryStore() if data is None else open_store(data / _DATABASE, settings=settings.store)
-    return _served(store, settings, random=random)
-
-
-def _served(store: Store, settings: Settings, *, random: Random | None = None) -> Roost:
-    """Return a Roost on a store; where that fails, the store is closed again."""
-    try:
-        return Roost(store, settings, random=random)
-    except BaseException:
-        store.close()
-        raise
-
-
-def unstored(settings: Settings, *, clock: Clock, random: Random) -> Roost:
-    """Return a Roost on an empty state, with no database behind it: nothing of it is stored anywhere."""
-    store = DryStore(position=0, next_ids={})
-    return Roost(store, settings, clock=clock, random=random, current=Current(store, state=State()))
-
-
-def database_of(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:
-    """Return the URL or path of the database that commands work on."""
-    return database_with(settings_of(config, environ), data, environ)
-
-
-def database_with(settings: Settings, data: Path | None, environ: Mapping[str, str]) -> str:
-    """Return the URL or path of the database that settings mean."""
-    if settings.store.url:
-        return settings.store.url
-    return str(data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0) / _DATABASE)
-
-
-def open_placement(url: str, settings: Settings | None = None) -> Serving:
-    """Open a database for the Placement API alone, and the thread that serves it.
-
-    Args:
-        url: of PostgreSQL, the path of a SQLite file, or ``sqlite://`` for a database in memory.
-
-    Raises:
-        Unavailable: the database cannot be used; the message says why.
-    """
-    settings = settings or Settings()
-    store: Store
-    if url in _IN_MEMORY:
-        store = MemoryStore()
-    else:
-        if settings.placement.sync_on_startup:
-            sync(url)
-        store = open_store(url, settings=settings.store)
-    try:
-        current = Current(store, clock=SystemClock())
-        Placement(current)
-    except BaseException:
-        store.close()
-        raise
-    return Serving(
-        current, queue_max=settings.placement.queue_max, group_max=settings.store.group_max,
-        retries=settings.placement.allocation_conflict_retry_count,
-        tidy=Tidier(store, settings.store, clock=SystemClock()),
-    )  # fmt: skip
 
 
 class Served(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,7 +79,7 @@ def placement_served(
     if not url:
         folder = data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0)
         folder.mkdir(parents=True, exist_ok=True)
-        url = str(folder / _DATABASE)
+        url = str(folder / FILE)
     if placement.workers > 1 and not is_postgresql(url):
         raise BadSettings("placement.workers", "must be 1 on SQLite, which serves one process; name a PostgreSQL URL")
     return Served(url=url, settings=msgspec.structs.replace(settings, placement=placement), notes=tuple(notes))
@@ -299,6 +154,47 @@ def serve_placement(
         serving.stop()
 
 
+def open_placement(url: str, settings: Settings | None = None) -> Serving:
+    """Open a database for the Placement API alone, and the thread that serves it.
+
+    Args:
+        url: of PostgreSQL, the path of a SQLite file, or ``sqlite://`` for a database in memory.
+
+    Raises:
+        Unavailable: the database cannot be used; the message says why.
+    """
+    settings = settings or Settings()
+    store: Store
+    if url in _IN_MEMORY:
+        store = MemoryStore()
+    else:
+        if settings.placement.sync_on_startup:
+            sync(url)
+        store = open_store(url, settings=settings.store)
+    try:
+        current = Current(store, clock=SystemClock())
+        Placement(current)
+    except BaseException:
+        store.close()
+        raise
+    return Serving(
+        current, queue_max=settings.placement.queue_max, group_max=settings.store.group_max,
+        retries=settings.placement.allocation_conflict_retry_count,
+        tidy=Tidier(store, settings.store, clock=SystemClock()),
+    )  # fmt: skip
+
+
+def open_in_process(url: str, settings: Settings) -> InProcess:
+    """Open a database for the Placement API in this process, without a server; whoever asks is believed.
+
+    Raises:
+        BadSettings: the policy file cannot be read or understood.
+        Unavailable: the database cannot be used; the message says why.
+    """
+    allows, options = placement_policy(settings.placement).allows, options_of(settings.placement)
+    return InProcess(Application(identify=believe, allows=allows, options=options), open_placement(url, settings))
+
+
 def import_placement(
     source: str, database: str, *, headers: Mapping[str, str], is_dry_run: bool, progress: Progress
 ) -> "importing.Imported":  # fmt: skip
@@ -330,36 +226,3 @@ def import_placement(
         return importing.bring(current, read(), source=named, is_dry_run=is_dry_run)
     finally:
         store.close()
-
-
-def open_in_process(url: str, settings: Settings) -> InProcess:
-    """Open a database for the Placement API in this process, without a server; whoever asks is believed.
-
-    Raises:
-        BadSettings: the policy file cannot be read or understood.
-        Unavailable: the database cannot be used; the message says why.
-    """
-    allows, options = placement_policy(settings.placement).allows, options_of(settings.placement)
-    return InProcess(Application(identify=believe, allows=allows, options=options), open_placement(url, settings))
-
-
-def audit_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> "list[Finding]":
-    """Check a database by itself, reading only its tables; return what is wrong with it."""
-    return audit(database_of(config, data, environ))
-
-
-def audit_path(data: Path) -> "list[Finding]":
-    """Check the database in a data folder."""
-    return audit(str(data / _DATABASE))
-
-
-def settings_of(config: Path | None, environ: Mapping[str, str]) -> Settings:
-    """Read the settings that are found as ``open_roost`` finds them.
-
-    Raises:
-        BadSettings: a setting is unknown or wrong.
-    """
-    # Rules may be written for Nova, and import it.
-    lend_names()
-    # Unlike ``Path.exists`` it also answers about names that no file can have.
-    return load_settings(find_settings(None if config is None else str(config), environ, os.path.exists), adapt=adapt)

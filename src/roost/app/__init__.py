@@ -1,0 +1,47 @@
+"""The composition root: what picks implementations, by settings and by where things lie; the library's entrance."""
+
+from roost.app.databases import audit_database, audit_path, database_of, database_with, settings_of
+from roost.app.placement import (
+    Served,
+    import_placement,
+    open_in_process,
+    open_placement,
+    placement_policy,
+    placement_served,
+    placement_settings,
+    serve_placement,
+)
+from roost.app.scheduling import open_reader, open_roost, open_scratch, unstored
+from roost.product import Roost
+from roost.store.audit import audit
+from roost.store.backup import backup, restore
+from roost.store.opening import exists, stamp, sync, upgrade, version_of
+
+__all__ = [
+    "Roost",
+    "Served",
+    "audit",
+    "audit_database",
+    "audit_path",
+    "backup",
+    "database_of",
+    "database_with",
+    "exists",
+    "import_placement",
+    "open_in_process",
+    "open_placement",
+    "open_reader",
+    "open_roost",
+    "open_scratch",
+    "placement_policy",
+    "placement_served",
+    "placement_settings",
+    "restore",
+    "serve_placement",
+    "settings_of",
+    "stamp",
+    "sync",
+    "unstored",
+    "upgrade",
+    "version_of",
+]
