@@ -2,16 +2,12 @@
 
 from typing import ClassVar
 
-from roost.engine.types import Scores
-from roost.scheduler.aggregates import least, unread
-from roost.scheduler.filters.io_ops import IoOps
-from roost.scheduler.hosts import HostView
+from roost.scheduler.limits import BelowLimitOfAggregates, IoOpsOptions
+from roost.scheduler.rules import Reads
 from roost.scheduler.spec import Spec
 
-_KEY = "max_io_ops_per_host"
 
-
-class AggregateIoOps(IoOps):
+class AggregateIoOps(BelowLimitOfAggregates):
     """Keep hosts with fewer I/O operations in flight than the least limit of their aggregates, or of the settings.
 
     Source:
@@ -20,15 +16,17 @@ class AggregateIoOps(IoOps):
 
     name: ClassVar = "aggregate_io_ops"
     nova_name: ClassVar = "AggregateIoOpsFilter"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar = IoOpsOptions
+    run_filter_once_per_request: ClassVar = False
+    run_on_rebuild: ClassVar = False
+    column: ClassVar = "num_io_ops"
+    noun: ClassVar = "I/O operations in flight"
+    key: ClassVar = "max_io_ops_per_host"
 
-    def limits(self, hosts: HostView) -> Scores:
-        """Return how many operations each host may have in flight: float64, shape (hosts,)."""
-        return least(hosts, _KEY, default=self._limit, cast=int)
+    def __init__(self, options: IoOpsOptions) -> None:
+        super().__init__(options.max_io_ops_per_host)
 
-    def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say which limits cannot be read."""
-        return unread(hosts, _KEY, cast=int)
-
-    def reason(self, spec: Spec) -> str:
-        """Say what refused hosts have."""
-        return "have as many I/O operations in flight as their aggregates, or the settings, allow"
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again."""
+        return "facts"

@@ -2,17 +2,13 @@
 
 from typing import ClassVar
 
-from roost.engine.types import Scores
-from roost.scheduler.aggregates import least, unread
-from roost.scheduler.filters.num_instances import NumInstances
-from roost.scheduler.hosts import HostView
+from roost.scheduler.limits import BelowLimitOfAggregates, InstancesOptions, OfInstances
+from roost.scheduler.rules import Reads
 from roost.scheduler.spec import Spec
 
-_KEY = "max_instances_per_host"
 
-
-class AggregateNumInstances(NumInstances):
-    """Keep hosts with fewer instances than the least limit of their aggregates, or else of the settings.
+class AggregateNumInstances(BelowLimitOfAggregates, OfInstances):
+    """Keep hosts with fewer instances than the least limit of their aggregates, or of the settings.
 
     Source:
         nova/scheduler/filters/num_instances_filter.py, AggregateNumInstancesFilter.
@@ -20,15 +16,17 @@ class AggregateNumInstances(NumInstances):
 
     name: ClassVar = "aggregate_num_instances"
     nova_name: ClassVar = "AggregateNumInstancesFilter"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar = InstancesOptions
+    run_filter_once_per_request: ClassVar = False
+    run_on_rebuild: ClassVar = False
+    column: ClassVar = "num_instances"
+    noun: ClassVar = "instances"
+    key: ClassVar = "max_instances_per_host"
 
-    def limits(self, hosts: HostView) -> Scores:
-        """Return how many instances each host may have: float64, shape (hosts,)."""
-        return least(hosts, _KEY, default=self._limit, cast=int)
+    def __init__(self, options: InstancesOptions) -> None:
+        super().__init__(options.max_instances_per_host)
 
-    def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say which limits cannot be read."""
-        return unread(hosts, _KEY, cast=int)
-
-    def reason(self, spec: Spec) -> str:
-        """Say what refused hosts have."""
-        return "have as many instances as their aggregates, or the settings, allow"
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again."""
+        return "use"

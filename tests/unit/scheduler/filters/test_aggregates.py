@@ -14,8 +14,8 @@ from roost.scheduler.filters.aggregate_multi_tenancy_isolation import AggregateM
 from roost.scheduler.filters.aggregate_num_instances import AggregateNumInstances
 from roost.scheduler.filters.aggregate_type_affinity import AggregateTypeAffinity
 from roost.scheduler.filters.availability_zone import AvailabilityZone, AvailabilityZoneOptions
-from roost.scheduler.filters.io_ops import IoOpsOptions
-from roost.scheduler.filters.num_instances import NumInstances, NumInstancesOptions
+from roost.scheduler.filters.num_instances import NumInstances
+from roost.scheduler.limits import InstancesOptions, IoOpsOptions
 from roost.scheduler.rules import NoOptions
 from tests.fleets import fleet, hosts_of, spec
 
@@ -129,7 +129,7 @@ def test_a_flavor_is_named_by_the_aggregates_of_its_hosts():
 @pytest.mark.parametrize(
     ("rule", "column"),
     [
-        (AggregateNumInstances(NumInstancesOptions(max_instances_per_host=3)), "num_instances"),
+        (AggregateNumInstances(InstancesOptions(max_instances_per_host=3)), "num_instances"),
         (AggregateIoOps(IoOpsOptions(max_io_ops_per_host=3)), "num_io_ops"),
     ],
 )
@@ -151,7 +151,7 @@ def test_the_least_limit_of_the_aggregates_counts_and_the_default_where_it_canno
 
 
 def test_room_is_what_is_left_of_the_limit():
-    rule = NumInstances(NumInstancesOptions(max_instances_per_host=3))
+    rule = NumInstances(InstancesOptions(max_instances_per_host=3))
     state = fleet(*[HostFacts()] * 5)
     state.hosts.columns["num_instances"].data[:5] = range(5)
     assert rule.room(hosts_of(state), spec()).tolist() == [3, 2, 1, 0, 0]

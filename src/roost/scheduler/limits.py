@@ -1,0 +1,86 @@
+"""Limits of what a host may have, from the settings or from its aggregates: what filters of that kind share."""
+
+from typing import Annotated, ClassVar
+
+import msgspec
+import numpy as np
+
+from roost.engine.room import ROOM_MAX
+from roost.engine.types import Amounts, Mask, Scores
+from roost.scheduler.aggregates import least, unread
+from roost.scheduler.hosts import HostView
+from roost.scheduler.spec import Spec
+
+
+class InstancesOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of ``num_instances`` and ``aggregate_num_instances``."""
+
+    max_instances_per_host: Annotated[
+        int, msgspec.Meta(ge=1, description="Hosts with so many instances take no more.")
+    ] = 50
+
+
+class IoOpsOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of ``io_ops`` and ``aggregate_io_ops``."""
+
+    max_io_ops_per_host: Annotated[
+        int, msgspec.Meta(ge=0, description="Hosts with so many I/O operations in flight take no instance.")
+    ] = 8
+
+
+class BelowLimit:
+    """Keep hosts with less than a limit."""
+
+    column: ClassVar[str]  # of what is limited
+    noun: ClassVar[str]  # of the same, in reasons
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused: for every request."""
+        return True
+
+    def limits(self, hosts: HostView) -> Scores:
+        """Return the limit of each host: float64, shape (hosts,)."""
+        return np.full(len(hosts), float(self.limit))
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep hosts below their limits."""
+        kept: Mask = hosts.column(self.column) < self.limits(hosts)
+        return kept
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts have."""
+        return f"have {self.limit} {self.noun} or more"
+
+
+class BelowLimitOfAggregates(BelowLimit):
+    """Keep hosts with less than the least limit of their aggregates, or of the settings."""
+
+    key: ClassVar[str]  # in the metadata of aggregates
+
+    def limits(self, hosts: HostView) -> Scores:
+        """Return the limit of each host: float64, shape (hosts,)."""
+        return least(hosts, self.key, default=self.limit, cast=int)
+
+    def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
+        """Say which limits cannot be read."""
+        return unread(hosts, self.key, cast=int)
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts have."""
+        return f"have as many {self.noun} as their aggregates, or the settings, allow"
+
+
+class OfInstances(BelowLimit):
+    """What a limit adds that each instance comes nearer to by one."""
+
+    def room(self, hosts: HostView, spec: Spec) -> Amounts:
+        """Return how much short of the limit each host is."""
+        left = np.clip(self.limits(hosts) - hosts.column(self.column), 0, ROOM_MAX)
+        return left.astype(np.int64)
+
+    def leaves_others(self, spec: Spec) -> bool:
+        """Say yes: only what a host has itself counts."""
+        return True
