@@ -40,10 +40,18 @@ def _outcome(answer: Answer) -> list[str]:
             f"  takes {', '.join(f'{amount:,} {name}' for name, amount in share.resources.items())} of {share.provider}"
             for share in pick.allocations
         ]
+        if pick.limits:
+            lines.append(f"  limits: {', '.join(_limit(name, limit) for name, limit in pick.limits.items())}")
     for cell, picks in answer.alternates.items():
         where = f" in cell {cell}" if cell else ""
         lines.append(f"  alternates{where}: {', '.join(_named(pick) for pick in picks)}")
     return lines
+
+
+def _limit(name: str, limit: float | dict[str, float]) -> str:
+    if isinstance(limit, dict):
+        return f"{name} ({', '.join(_limit(*part) for part in limit.items())})"
+    return f"{name} {limit:,.12g}"
 
 
 def stage_lines(stages: Iterable[AnswerStage] | Iterable[Stage]) -> list[str]:

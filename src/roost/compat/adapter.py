@@ -11,6 +11,7 @@ from roost.compat.objects import InstanceGroup, RequestSpec
 from roost.compat.scheduler.host_state import HostState
 from roost.compat.weights import WeighedObject, multiplier_of
 from roost.engine.types import Mask, Scores
+from roost.model.decision import Limits
 from roost.scheduler.attributes import NAMES, RATIOS, TOLD, USED, WHOLE
 from roost.scheduler.hosts import HostView
 from roost.scheduler.plugins import RuleClass
@@ -61,11 +62,21 @@ class _AdaptedFilter(_Adapted):
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Ask about each host."""
+        return self._asked(hosts, spec)[1]
+
+    def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
+        """Return the numbers among the limits that the class sets on each host that it keeps."""
+        return [
+            {name: float(each) for name, each in row.limits.items() if isinstance(each, int | float)}
+            for row in self._asked(hosts, spec)[0]
+        ]
+
+    def _asked(self, hosts: HostView, spec: Spec) -> tuple[list["HostRow"], Mask]:
         rows, wanted = rows_of(hosts), _request_spec(hosts, spec)
         if hasattr(self._foreign, "filter_all"):
             passed = {id(row) for row in self._foreign.filter_all(rows, wanted) or ()}
-            return np.array([id(row) in passed for row in rows], dtype=np.bool_)
-        return np.array([bool(self._foreign.host_passes(row, wanted)) for row in rows], dtype=np.bool_)
+            return rows, np.array([id(row) in passed for row in rows], dtype=np.bool_)
+        return rows, np.array([bool(self._foreign.host_passes(row, wanted)) for row in rows], dtype=np.bool_)
 
     def reason(self, spec: Spec) -> str:
         """Say which class refused them."""
@@ -99,7 +110,7 @@ class _AdaptedWeigher(_Adapted):
 
 
 class HostRow:
-    """One row, under the names of HostState's attributes. What is set on it is forgotten with it."""
+    """One row, under the names of HostState's attributes. Of what is set on it only limits are looked at."""
 
     def __init__(self, table: "_Table", position: int) -> None:
         self._table = table

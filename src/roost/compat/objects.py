@@ -9,7 +9,7 @@ import msgspec
 from roost.engine.state import Group
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.request import Destination, Request
+from roost.model.request import Destination, Request, Retry
 
 
 @dataclass(slots=True, kw_only=True)
@@ -128,6 +128,12 @@ class RequestSpec:
             force_hosts=list(request.force_hosts) or None,
             force_nodes=list(request.force_nodes) or None,
             requested_destination=request.destination,
+            retry=None
+            if request.retry is None
+            else {
+                "num_attempts": request.retry.attempts,
+                "hosts": [list(tried) for tried in request.retry.hosts],
+            },
         )
 
     def to_request(self) -> Request:
@@ -142,6 +148,7 @@ class RequestSpec:
             user_id=self.user_id,
             availability_zone=self.availability_zone,
             destination=self.requested_destination,
+            retry=None if self.retry is None else _retry(self.retry),
         )
 
 
@@ -150,6 +157,11 @@ def as_request_spec(asked: Any) -> RequestSpec:
     if isinstance(asked, RequestSpec):
         return asked
     return RequestSpec.from_primitives(None, asked.get("request_spec") or {}, asked)
+
+
+def _retry(told: Mapping[str, Any]) -> Retry:
+    hosts = tuple((host, node) for host, node in told.get("hosts") or ())
+    return Retry(attempts=told.get("num_attempts") or 0, hosts=hosts)
 
 
 def _image(told: Mapping[str, Any]) -> dict[str, Any]:

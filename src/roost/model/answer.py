@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from roost.model.decision import Contribution
+from roost.model.decision import Contribution, Limits
 
 
 class ProviderShare(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +28,11 @@ class AnswerPick(msgspec.Struct, frozen=True, kw_only=True):
     allocations: Annotated[
         tuple[ProviderShare, ...], Meta(description="What it takes of whom; empty where no candidates were searched.")
     ]
+
+    limits: Annotated[
+        Limits,
+        Meta(description="What the host may have in use, by Nova's names of limits, as filters say; forced: empty."),
+    ] = {}
 
 
 class RefusedHost(msgspec.Struct, frozen=True, kw_only=True):

@@ -60,6 +60,10 @@ class Contribution(msgspec.Struct, frozen=True, kw_only=True):
     contribution: Annotated[float, Meta(description="normalised * multiplier.")]
 
 
+# What a host may have in use, by Nova's names of limits: an amount, or amounts by their names.
+Limits = dict[str, float | dict[str, float]]
+
+
 class Pick(msgspec.Struct, frozen=True, array_like=True):
     """A host for one instance, with the amounts it holds or, of an alternate, would hold there."""
 
@@ -68,6 +72,7 @@ class Pick(msgspec.Struct, frozen=True, array_like=True):
     cell: str
     instance_uuid: str  # empty in an alternate
     allocations: dict[str, dict[str, int]]  # provider uuid -> resource class -> amount
+    limits: Limits = {}  # what filters tell the host; empty where it was forced
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
-from roost.model.decision import Decision, HostScore, Pick, Scale, Stage
+from roost.model.decision import Decision, HostScore, Limits, Pick, Scale, Stage
 from roost.model.journal import EvidenceRow
 from roost.model.names import uuid_text
 
@@ -41,6 +41,7 @@ class Chosen(msgspec.Struct, frozen=True, array_like=True):
     cell: str
     instance_uuid: bytes  # empty: an alternate
     held: list[Held]
+    limits: Limits = {}
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
@@ -115,7 +116,7 @@ def _chosen(pick: Pick, amounts: list[dict[str, int]]) -> Chosen:
         held.append((_provider_bytes(provider), amounts.index(amount)))
     node = "" if pick.node == pick.host else pick.node
     instance = bytes.fromhex(pick.instance_uuid.replace("-", ""))
-    return Chosen(pick.host, node, pick.cell, instance, held)
+    return Chosen(pick.host, node, pick.cell, instance, held, pick.limits)
 
 
 @lru_cache(maxsize=65_536)
@@ -187,4 +188,5 @@ def _pick(chosen: Chosen, amounts: list[dict[str, int]]) -> Pick:
         chosen.cell,
         uuid_text(chosen.instance_uuid) if chosen.instance_uuid else "",
         {uuid_text(provider): amounts[at] for provider, at in chosen.held},
+        chosen.limits,
     )

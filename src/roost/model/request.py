@@ -70,6 +70,13 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
     allow_cross_cell_move: bool = False
 
 
+class Retry(msgspec.Struct, frozen=True, kw_only=True):
+    """What was tried for the same instances before."""
+
+    attempts: int = 0  # this one included
+    hosts: tuple[tuple[str, str], ...] = ()  # where building failed: (service, node)
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A request for ``count`` equal instances: flavor, image, hints, group."""
 
@@ -87,6 +94,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     force_nodes: tuple[str, ...] = ()
     destination: Destination | None = None
     groups: tuple[ResourceGroup, ...] = ()  # resource groups beside those the flavor gives
+    retry: Retry | None = None  # None: nothing was tried before
 
     def __post_init__(self) -> None:
         if type(self.count) is not int or not 1 <= self.count <= 100_000:

@@ -65,6 +65,15 @@ class DestinationEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     allow_cross_cell_move: Annotated[bool, Meta(description="Whether the cell is a wish only.")] = False
 
 
+class RetryEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was tried for the same instances before."""
+
+    num_attempts: Annotated[Size, Meta(description="How often, this time included.")] = 0
+    hosts: Annotated[
+        tuple[tuple[str, str], ...], Meta(description="Where building failed: the service and the node of each.")
+    ] = ()
+
+
 class RequestDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A request for equal instances."""
 
@@ -88,6 +97,7 @@ class RequestDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     force_hosts: Annotated[tuple[str, ...], Meta(description="Only these services; filters are not asked.")] = ()
     force_nodes: Annotated[tuple[str, ...], Meta(description="Only these nodes; filters are not asked.")] = ()
     destination: Annotated[DestinationEntry | None, Meta(description="Where they must go.")] = None
+    retry: Annotated[RetryEntry | None, Meta(description="What was tried before.")] = None
     resource_groups: Annotated[
         tuple[ResourceGroupEntry, ...], Meta(description="Resource groups beside those that the flavor gives.")
     ] = ()

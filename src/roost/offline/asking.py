@@ -3,13 +3,14 @@
 from roost.errors import BadFile
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.request import Destination, Request, ResourceGroup
+from roost.model.request import Destination, Request, ResourceGroup, Retry
 from roost.model.request_document import (
     DestinationEntry,
     FlavorEntry,
     ImageEntry,
     RequestDocument,
     ResourceGroupEntry,
+    RetryEntry,
 )
 from roost.offline.loading import World
 
@@ -41,6 +42,7 @@ def request_of(document: RequestDocument, world: World, *, file: str) -> Request
             force_hosts=document.force_hosts,
             force_nodes=document.force_nodes,
             destination=None if document.destination is None else names.destination(document.destination),
+            retry=None if document.retry is None else _retry(document.retry),
             groups=tuple(
                 names.group(each, f"$.resource_groups[{at}]") for at, each in enumerate(document.resource_groups)
             ),
@@ -95,3 +97,7 @@ def _flavor(entry: FlavorEntry) -> Flavor:
 
 def _image(entry: ImageEntry) -> Image:
     return Image(id=entry.id, disk_format=entry.disk_format, properties=entry.properties)
+
+
+def _retry(entry: RetryEntry) -> Retry:
+    return Retry(attempts=entry.num_attempts, hosts=entry.hosts)

@@ -148,4 +148,5 @@ class _Evidence:
                 for uuid, resources in pick.allocations.items()
                 if resources
             ),
+            limits=pick.limits,
         )

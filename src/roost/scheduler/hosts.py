@@ -38,6 +38,11 @@ class HostView:
         """A number that rises when anything but the use of hosts changes."""
         return self._state.changes.epoch
 
+    def alive(self) -> Mask:
+        """Say which hosts are still there: bool."""
+        whole: Mask = self._state.hosts.alive.view
+        return whole if self._rows is None else whole[self._rows]
+
     def column(self, name: str) -> Scores:
         """Return a column under the name that Nova's HostState has for it: float64, read-only.
 

@@ -9,6 +9,7 @@ from roost.engine.room import ROOM_MAX
 from roost.engine.types import Amounts, Mask, Scores
 from roost.scheduler.aggregates import least, unread
 from roost.scheduler.hosts import HostView
+from roost.scheduler.rules import Reads
 from roost.scheduler.spec import Spec
 
 
@@ -34,20 +35,20 @@ class BelowLimit:
     column: ClassVar[str]  # of what is limited
     noun: ClassVar[str]  # of the same, in reasons
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    def __init__(self, limit: float | Scores) -> None:
+        self.limit = limit  # of all hosts, or of each: float64, shape (hosts,)
 
     def concerns(self, spec: Spec) -> bool:
         """Say whether any host can be refused: for every request."""
         return True
 
-    def limits(self, hosts: HostView) -> Scores:
-        """Return the limit of each host: float64, shape (hosts,)."""
-        return np.full(len(hosts), float(self.limit))
+    def most(self, hosts: HostView) -> float | Scores:
+        """Return the limit of all hosts, or of each: float64, shape (hosts,)."""
+        return self.limit
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts below their limits."""
-        kept: Mask = hosts.column(self.column) < self.limits(hosts)
+        kept: Mask = hosts.column(self.column) < self.most(hosts)
         return kept
 
     def reason(self, spec: Spec) -> str:
@@ -60,9 +61,13 @@ class BelowLimitOfAggregates(BelowLimit):
 
     key: ClassVar[str]  # in the metadata of aggregates
 
-    def limits(self, hosts: HostView) -> Scores:
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.default = limit  # where no aggregate says otherwise
+
+    def most(self, hosts: HostView) -> Scores:
         """Return the limit of each host: float64, shape (hosts,)."""
-        return least(hosts, self.key, default=self.limit, cast=int)
+        return least(hosts, self.key, default=self.default, cast=int)
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say which limits cannot be read."""
@@ -74,11 +79,18 @@ class BelowLimitOfAggregates(BelowLimit):
 
 
 class OfInstances(BelowLimit):
-    """What a limit adds that each instance comes nearer to by one."""
+    """Keep hosts with fewer instances than a limit."""
+
+    column: ClassVar = "num_instances"
+    noun: ClassVar = "instances"
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again."""
+        return "use"
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return how much short of the limit each host is."""
-        left = np.clip(self.limits(hosts) - hosts.column(self.column), 0, ROOM_MAX)
+        left = np.clip(self.most(hosts) - hosts.column(self.column), 0, ROOM_MAX)
         return left.astype(np.int64)
 
     def leaves_others(self, spec: Spec) -> bool:

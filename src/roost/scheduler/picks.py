@@ -46,10 +46,11 @@ def allocations_on(state: State, shape: Shape, row: int) -> Allocations | None:
     return None if held is None else held[1]
 
 
-def pick_on(state: State, row: int, *, instance_uuid: str, allocations: Allocations) -> Pick:
+def pick_on(state: State, shape: Shape, row: int, *, instance_uuid: str, allocations: Allocations) -> Pick:
     """Return a chosen host, or with an empty uuid an alternate, as the caller sees it."""
     hosts = state.hosts
-    return Pick(hosts.names[row], hosts.nodes[row], hosts.facts[row].cell, instance_uuid, allocations)
+    limits = shape.limits(row)
+    return Pick(hosts.names[row], hosts.nodes[row], hosts.facts[row].cell, instance_uuid, allocations, limits)
 
 
 def claim_on(state: State, shape: Shape, row: int, *, consumer: ConsumerRow, takes: Takes) -> Claim:

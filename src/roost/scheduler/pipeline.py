@@ -16,11 +16,11 @@ from roost.engine.feasible import Feasibility, Label
 from roost.engine.pool import SIZE, SIZE_MAX, Pool
 from roost.engine.state import State
 from roost.engine.types import Amounts, Mask, Rows
-from roost.model.decision import HostScore, Scale, Stage
+from roost.model.decision import HostScore, Limits, Scale, Stage
 from roost.model.evidence import Checks
 from roost.model.request import CandidateQuery
 from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import Filter, Telling
+from roost.scheduler.rules import Filter, Limiting, Telling
 from roost.scheduler.spec import Spec
 from roost.scheduler.weighing import Shares, Weighing
 
@@ -102,6 +102,7 @@ class Shape:
         head = [] if named is None else [("requested_hosts", named[0])]
         checks = [("search" if fit.is_searched else "requested_aggregates", reason) for reason in fit.reasons] + head
         self._checks = checks + [(rule.name, rule.reason(spec)) for rule, _ in filters]
+        self._limiting = [rule for rule, _ in filters if isinstance(rule, Limiting)]
         self._weighing = weighing
         self._is_local = weighing.is_local and all(mask is not None for _, mask in self._later)
         # Of a host that passed everything only amounts can say otherwise, until what is static changes.
@@ -236,6 +237,13 @@ class Shape:
         """
         rule = self._later[at - len(self.fit)][0] if at >= len(self.fit) else None
         return rule.tell(HostView(self._state, rows), self.spec) if isinstance(rule, Telling) else [""] * len(rows)
+
+    def limits(self, row: int) -> Limits:
+        """Return what a host that was chosen is told it may have in use; nothing where no filter says anything."""
+        limits: Limits = {}
+        for rule in self._limiting:
+            limits.update(rule.limits(HostView(self._state, np.array([row], dtype=np.intp)), self.spec)[0])
+        return limits
 
     def stages(self, ranked: Ranked) -> list[Stage]:
         """Return the evidence of filtering: one stage a check, in order."""

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 import msgspec
 
 from roost.engine.types import Amounts, Mask, Scores
+from roost.model.decision import Limits
 from roost.scheduler.hosts import HostView
 from roost.scheduler.spec import Spec
 
@@ -86,6 +87,29 @@ class Warned(Protocol):
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say what was passed over, a sentence each."""
+
+
+@runtime_checkable
+class Checked(Protocol):
+    """What a filter adds that not every request makes sense to."""
+
+    def check(self, spec: Spec) -> None:
+        """Look at a request that concerns the rule, before any host is judged.
+
+        Raises:
+            BadRequest: it says what cannot be meant.
+        """
+
+
+@runtime_checkable
+class Limiting(Protocol):
+    """What a filter adds that lets a chosen host know how much it may have in use, so that it can check that itself.
+
+    It is asked for the hosts that were chosen and for alternates, never for hosts that a request forces.
+    """
+
+    def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
+        """Return the limits of each host, in order, by names that the limits of no other rule have."""
 
 
 class Weigher(Protocol):

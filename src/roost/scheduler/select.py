@@ -315,7 +315,7 @@ class Scheduler:
             consumer = ConsumerRow(new_id("consumer"), body, request.project_id, request.user_id)
             claims.append(claim_on(state, shape, row, consumer=consumer, takes=found[0]))
             choice.rows.append(row)
-            choice.picks.append(pick_on(state, row, instance_uuid=uuid_text(body), allocations=found[1]))
+            choice.picks.append(pick_on(state, shape, row, instance_uuid=uuid_text(body), allocations=found[1]))
         claim = merged(claims)
         self._placement.occupy(claim)
         choice.claims.append(claim)
@@ -369,7 +369,7 @@ class Scheduler:
             held = allocations_on(state, shape, row)
             if held is None:
                 continue
-            picks.append(pick_on(state, row, instance_uuid="", allocations=held))
+            picks.append(pick_on(state, shape, row, instance_uuid="", allocations=held))
             missing -= len(picks) == wanted
             if not missing:
                 return True

@@ -17,13 +17,13 @@ from roost.errors import BadRequest, NotFound
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.names import is_resource_class, is_trait, uuid_form
-from roost.model.request import CandidateQuery, Destination, Hints, Request, ResourceGroup
+from roost.model.request import CandidateQuery, Destination, Hints, Request, ResourceGroup, Retry
 from roost.scheduler.filters.fault_domain import FaultDomain
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinity
 from roost.scheduler.hosts import HostView
 from roost.scheduler.pipeline import Scratch, Shape
-from roost.scheduler.rules import Filter, NoOptions, Rules, Shared, Timed, Warned
+from roost.scheduler.rules import Checked, Filter, NoOptions, Rules, Shared, Timed, Warned
 from roost.scheduler.spec import Spec
 from roost.scheduler.translate import translate, translate_aggregates
 from roost.scheduler.weighing import Weighing
@@ -69,7 +69,7 @@ class Shapes:
             now_s: seconds since the epoch.
 
         Raises:
-            BadRequest: the request names a class, trait or server group that does not exist.
+            BadRequest: the request names a class or trait that does not exist, or holds a hint that cannot be meant.
             NotFound: it must go to a host that does not exist.
         """
         self._see(state)
@@ -127,16 +127,19 @@ class Shapes:
             if not is_forced and (rule.run_on_rebuild or not spec.is_rebuild) and rule.concerns(spec)
         ]
         filters += self._guards(spec, {rule.name for rule in filters})
+        for rule in filters:
+            if isinstance(rule, Checked):
+                rule.check(spec)
         verdicts = [self._verdict(rule, spec) for rule in filters]
         everyone = HostView(state)
-        for rule in (*filters, *self._rules.weighers):
-            if isinstance(rule, Warned):
-                warnings += tuple(rule.warnings(everyone, spec))
+        for judge in (*filters, *self._rules.weighers):
+            if isinstance(judge, Warned):
+                warnings += tuple(judge.warnings(everyone, spec))
         shape = Shape(
             state,
             spec,
             query=query,
-            warnings=warnings,
+            warnings=tuple(dict.fromkeys(warnings)),
             fit=fit,
             named=named,
             filters=[(rule, verdict.mask) for rule, verdict in zip(filters, verdicts, strict=True)],
@@ -223,7 +226,7 @@ def _key(request: Request) -> bytes:
             (
                 request.flavor, request.image, request.hints, request.group, request.project_id,
                 request.availability_zone, request.ignore_hosts, request.force_hosts, request.force_nodes,
-                request.destination, request.groups,
+                request.destination, request.groups, request.retry,
             ),
             order="sorted",
         )  # fmt: skip
@@ -235,7 +238,7 @@ def _key(request: Request) -> bytes:
 _KEY = msgspec.msgpack.Decoder(
     tuple[
         Flavor, Image | None, Hints, str | None, str, str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...],
-        Destination | None, tuple[ResourceGroup, ...],
+        Destination | None, tuple[ResourceGroup, ...], Retry | None,
     ]
 )  # fmt: skip
 
@@ -250,7 +253,7 @@ def _as_kept(request: Request, key: bytes) -> Request:
             one, or something else is no text.
     """
     try:
-        flavor, image, hints, *_, destination, groups = _KEY.decode(key)
+        flavor, image, hints, *_, destination, groups, _ = _KEY.decode(key)
     except msgspec.ValidationError as error:
         raise BadRequest(f"the request cannot be kept: {error}") from None
     return msgspec.structs.replace(

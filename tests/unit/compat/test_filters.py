@@ -6,6 +6,10 @@ from roost.compat.scheduler import filters
 from roost.compat.scheduler.filters import core_filter, disk_filter, num_instances_filter, ram_filter
 from roost.compat.scheduler.host_state import HostAggregate, HostState
 from roost.model.flavor import Flavor
+from roost.scheduler.filters.core import Core
+from roost.scheduler.filters.metrics import Metrics, MetricsOptions
+from roost.scheduler.filters.retry import Retry
+from roost.scheduler.overcommit import RamOptions
 
 FLAVOR = Flavor(name="f", vcpus=4, memory_mb=1024, root_gb=10, ephemeral_gb=5, swap=512)
 
@@ -165,3 +169,38 @@ def test_candidates_of_a_host_can_be_narrowed():
     host = state(allocation_candidates=[1, 2, 3])
     assert filters.CandidateFilterMixin().filter_candidates(host, lambda each: each > 1) == [2, 3]
     assert host.allocation_candidates == [2, 3]
+
+
+def test_every_filter_is_there_once():
+    names = [each.__name__ for each in filters.all_filters()]
+    assert len(names) == len(set(names))
+    assert filters.filter_for(Core) is core_filter.CoreFilter
+
+
+def test_a_filter_of_amounts_takes_its_number_from_a_method_that_may_be_overridden():
+    class Generous(ram_filter.RamFilter):
+        def _get_ram_allocation_ratio(self, host_state, filter_properties):
+            return 4.0 if host_state.host == "b" else super()._get_ram_allocation_ratio(host_state, filter_properties)
+
+    states = [state(name, total_usable_ram_mb=1024, free_ram_mb=-512) for name in "ab"]
+    assert [host.host for host in Generous().filter_all(states, asked())] == ["b"]
+    assert [host.limits for host in states] == [{}, {"memory_mb": 4096.0}]
+    assert ram_filter.RamFilter(RamOptions(ram_allocation_ratio=3.0)).ram_allocation_ratio == 3.0
+
+
+def test_a_filter_of_ours_may_be_asked_of_each_host_by_a_method_that_is_overridden():
+    class Picky(ram_filter.RamFilter):
+        def host_passes(self, host_state, spec_obj):
+            return host_state.host == "a" and super().host_passes(host_state, spec_obj)
+
+    states = [state(name, total_usable_ram_mb=1024, free_ram_mb=1024) for name in "ab"]
+    assert [host.host for host in Picky().filter_all(states, asked())] == ["a"]
+
+
+def test_what_was_tried_before_and_metrics_are_read_from_nova_s_forms():
+    tried = asked(retry={"num_attempts": 1, "hosts": [["a", "a"]]})
+    retry = filters.filter_for(Retry)()
+    assert [host.host for host in retry.filter_all([state("a"), state("b")], tried)] == ["b"]
+    metrics = filters.filter_for(Metrics)(MetricsOptions(weight_setting=("cpu=1", "odd")))
+    assert metrics.host_passes(state(metrics={"cpu": 1.0}), asked())
+    assert not metrics.host_passes(state(metrics={"cpu": None}), asked())

@@ -42,6 +42,10 @@ class HostList(HostView):
         """The positions in the list."""
         return np.arange(len(self._states))
 
+    def alive(self) -> Mask:
+        """Say of all hosts that they are there: bool."""
+        return np.ones(len(self), dtype=np.bool_)
+
     def column(self, name: str) -> Scores:
         """Return an attribute of every host: float64."""
         ask = _COLUMNS.get(name)
@@ -151,6 +155,7 @@ def _facts_of(host: HostState) -> HostFacts:
         supported_instances=tuple((each[0], each[1], each[2]) for each in host.supported_instances),
         cpu_info=host.told_cpu_info(),
         stats=host.stats,
+        metrics={name: float(getattr(told, "value", told)) for name, told in host.metrics.items() if told is not None},
         host_ip=host.host_ip or "",
         rack=host.rack,
         cell=host.cell_uuid,

@@ -3,8 +3,6 @@
 from typing import ClassVar
 
 from roost.scheduler.limits import InstancesOptions, OfInstances
-from roost.scheduler.rules import Reads
-from roost.scheduler.spec import Spec
 
 
 class NumInstances(OfInstances):
@@ -20,12 +18,6 @@ class NumInstances(OfInstances):
     options: ClassVar = InstancesOptions
     run_filter_once_per_request: ClassVar = False
     run_on_rebuild: ClassVar = False
-    column: ClassVar = "num_instances"
-    noun: ClassVar = "instances"
 
     def __init__(self, options: InstancesOptions) -> None:
         super().__init__(options.max_instances_per_host)
-
-    def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
-        return "use"

@@ -1,15 +1,25 @@
 """What Nova has in ``nova.scheduler.filters``: the base of host filters, and every filter under Nova's name."""
 
+import logging
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
+import numpy as np
 
 from roost.compat import filters
-from roost.compat.objects import as_request_spec
+from roost.compat.objects import RequestSpec, as_request_spec
 from roost.compat.scheduler.host_list import HostList, spec_for
 from roost.compat.scheduler.host_state import HostState
+from roost.engine.types import Mask
+from roost.scheduler.hosts import HostView
+from roost.scheduler.limits import BelowLimit
+from roost.scheduler.overcommit import Overcommitted
 from roost.scheduler.plugins import RuleClass, builtin_filters
+from roost.scheduler.rules import Checked, Limiting, Warned
+from roost.scheduler.spec import Spec
+
+_log = logging.getLogger(__name__)
 
 
 class BaseHostFilter(filters.BaseFilter):
@@ -27,29 +37,78 @@ class BaseHostFilter(filters.BaseFilter):
         raise NotImplementedError
 
 
+class Judge(Protocol):
+    """What is needed of a filter of ours to judge hosts with it."""
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused."""
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Return the verdicts: bool, shape (len(hosts),)."""
+
+
 class RuleFilter(BaseHostFilter):
     """One of our filters, over host states."""
 
     rule_class: RuleClass
 
     def __init__(self, options: msgspec.Struct | None = None) -> None:
-        self._rule = self.rule_class(options or self.rule_class.options())
+        self._rule: Judge = self.rule_class(options or self.rule_class.options())
 
     def filter_all(self, filter_obj_list: Iterable[Any], spec_obj: Any) -> Iterable[Any]:
-        """Return the hosts that pass."""
+        """Return the hosts that pass, told of the limits by which they were judged.
+
+        Raises:
+            BadRequest: the request holds what the filter cannot make sense of.
+        """
+        if type(self).host_passes is not RuleFilter.host_passes:  # Somebody's own, which is asked of each host.
+            return [host for host in filter_obj_list if self._filter_one(host, spec_obj)]
+        return self._left(filter_obj_list, spec_obj)
+
+    def _left(self, filter_obj_list: Iterable[Any], spec_obj: Any) -> list[Any]:
         states: list[HostState] = list(filter_obj_list)
         wanted = as_request_spec(spec_obj)
         if wanted.is_rebuild_check and not self.RUN_ON_REBUILD:
             return states
         spec = spec_for(wanted, states)
-        if not states or not self._rule.concerns(spec):
+        rule = self._rule_for(states, wanted)
+        if not states or not rule.concerns(spec):
             return states
-        verdicts = self._rule.keep(HostList(states), spec).tolist()
+        if isinstance(rule, Checked):
+            rule.check(spec)
+        hosts = HostList(states)
+        if isinstance(rule, Warned):
+            for warning in rule.warnings(hosts, spec):
+                _log.warning("%s", warning)
+        verdicts = rule.keep(hosts, spec).tolist()
+        if isinstance(rule, Limiting):
+            for host, limits, passes in zip(states, rule.limits(hosts, spec), verdicts, strict=True):
+                host.limits.update(limits if passes else {})
         return [host for host, passes in zip(states, verdicts, strict=True) if passes]
+
+    def _rule_for(self, states: list[HostState], spec_obj: RequestSpec) -> Judge:
+        """Return the rule that judges these hosts."""
+        return self._rule
 
     def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
         """Say whether one host passes."""
-        return bool(list(self.filter_all([host_state], spec_obj)))
+        return bool(self._left([host_state], spec_obj))
+
+
+class HookedFilter(RuleFilter):
+    """One of our filters that asks a method, which may be overridden, for a number of each host."""
+
+    rule_name = ""  # of the filter that it stands for; empty in a base
+    judge_class: type[BelowLimit] | type[Overcommitted]  # judges by a number for each host
+    hook: str  # name of the method: host state, request -> number
+
+    def __init__(self, options: msgspec.Struct | None = None) -> None:
+        for name in () if options is None else options.__struct_fields__:
+            setattr(self, name, getattr(options, name))
+
+    def _rule_for(self, states: list[HostState], spec_obj: RequestSpec) -> Judge:
+        ask = getattr(self, self.hook)
+        return self.judge_class(np.array([ask(state, spec_obj) for state in states], dtype=np.float64))
 
 
 class CandidateFilterMixin:
@@ -94,17 +153,22 @@ ServerGroupAffinityFilter = _OURS["ServerGroupAffinityFilter"]
 
 def filter_for(rule: RuleClass) -> type[RuleFilter]:
     """Return the class that runs one of our filters over host states."""
-    return next((made for made in _OURS.values() if made.rule_class is rule), None) or _over_host_states(rule)
+    return _classes().get(rule) or _over_host_states(rule)
 
 
 def all_filters() -> list[type[BaseHostFilter]]:
     """Return every filter of this package, those that Nova has removed included."""
+    return list(_classes().values())
+
+
+def _classes() -> dict[RuleClass, type[RuleFilter]]:
+    """Return the class of each filter: the one with a method to override, where there is one."""
     from roost.compat.scheduler.filters import core_filter, disk_filter, num_instances_filter, ram_filter
 
-    historic = [
-        made
+    hooked = {
+        made.rule_name: made
         for module in (core_filter, disk_filter, num_instances_filter, ram_filter)
-        for name, made in vars(module).items()
-        if name.endswith("Filter") and not name.startswith(("Base", "_")) and made.__module__ == module.__name__
-    ]
-    return [*_OURS.values(), *historic]
+        for made in vars(module).values()
+        if isinstance(made, type) and issubclass(made, HookedFilter) and made.rule_name
+    }
+    return {made.rule_class: hooked.get(made.rule_class.name, made) for made in _OURS.values()}

@@ -1,0 +1,24 @@
+"""aggregate_ram: hosts with enough memory, by the overcommit that aggregates set."""
+
+from typing import ClassVar
+
+from roost.scheduler.overcommit import OfMemory, OvercommittedByAggregates, RamOptions
+
+
+class AggregateRam(OvercommittedByAggregates, OfMemory):
+    """Keep hosts with memory left for the instance, overcommit as aggregates or the settings say.
+
+    Source:
+        nova/scheduler/filters/ram_filter.py of 21.0.0, AggregateRamFilter.
+    """
+
+    name: ClassVar = "aggregate_ram"
+    nova_name: ClassVar = "AggregateRamFilter"
+    section: ClassVar = "DEFAULT"
+    options: ClassVar = RamOptions
+    run_filter_once_per_request: ClassVar = False
+    run_on_rebuild: ClassVar = False
+    key: ClassVar = "ram_allocation_ratio"
+
+    def __init__(self, options: RamOptions) -> None:
+        super().__init__(options.ram_allocation_ratio)

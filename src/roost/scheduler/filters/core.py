@@ -1,0 +1,23 @@
+"""core: hosts with enough virtual CPUs, overcommit included."""
+
+from typing import ClassVar
+
+from roost.scheduler.overcommit import CoreOptions, OfCores
+
+
+class Core(OfCores):
+    """Keep hosts with virtual CPUs left for the instance, overcommit as the settings say.
+
+    Source:
+        nova/scheduler/filters/core_filter.py of 19.0.0, CoreFilter.
+    """
+
+    name: ClassVar = "core"
+    nova_name: ClassVar = "CoreFilter"
+    section: ClassVar = "DEFAULT"
+    options: ClassVar = CoreOptions
+    run_filter_once_per_request: ClassVar = False
+    run_on_rebuild: ClassVar = False
+
+    def __init__(self, options: CoreOptions) -> None:
+        super().__init__(options.cpu_allocation_ratio)

@@ -1,0 +1,23 @@
+"""disk: hosts with enough disk, overcommit included."""
+
+from typing import ClassVar
+
+from roost.scheduler.overcommit import DiskOptions, OfDisk
+
+
+class Disk(OfDisk):
+    """Keep hosts with disk left for the instance, overcommit as the settings say.
+
+    Source:
+        nova/scheduler/filters/disk_filter.py of 19.0.0, DiskFilter.
+    """
+
+    name: ClassVar = "disk"
+    nova_name: ClassVar = "DiskFilter"
+    section: ClassVar = "DEFAULT"
+    options: ClassVar = DiskOptions
+    run_filter_once_per_request: ClassVar = False
+    run_on_rebuild: ClassVar = False
+
+    def __init__(self, options: DiskOptions) -> None:
+        super().__init__(options.disk_allocation_ratio)

@@ -1,0 +1,23 @@
+"""ram: hosts with enough memory, overcommit included."""
+
+from typing import ClassVar
+
+from roost.scheduler.overcommit import OfMemory, RamOptions
+
+
+class Ram(OfMemory):
+    """Keep hosts with memory left for the instance, overcommit as the settings say.
+
+    Source:
+        nova/scheduler/filters/ram_filter.py of 19.0.0, RamFilter.
+    """
+
+    name: ClassVar = "ram"
+    nova_name: ClassVar = "RamFilter"
+    section: ClassVar = "DEFAULT"
+    options: ClassVar = RamOptions
+    run_filter_once_per_request: ClassVar = False
+    run_on_rebuild: ClassVar = False
+
+    def __init__(self, options: RamOptions) -> None:
+        super().__init__(options.ram_allocation_ratio)

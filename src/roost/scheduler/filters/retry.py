@@ -1,0 +1,59 @@
+"""retry: hosts where building did not fail before."""
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from roost.engine.types import Mask
+from roost.scheduler.hosts import HostView
+from roost.scheduler.rules import NoOptions, Reads
+from roost.scheduler.spec import Spec
+
+
+class Retry:
+    """Keep hosts where building the same instances did not fail before.
+
+    Alternates do the same today; Nova removed it in 22.0.0.
+
+    Source:
+        nova/scheduler/filters/retry_filter.py of 21.0.0.
+    """
+
+    name: ClassVar = "retry"
+    nova_name: ClassVar = "RetryFilter"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar[type[msgspec.Struct]] = NoOptions
+    run_filter_once_per_request: ClassVar = False
+    run_on_rebuild: ClassVar = False
+
+    def __init__(self, options: NoOptions) -> None:
+        self._options = options
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again."""
+        return "facts"
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused: only if a host was tried before."""
+        return bool(_tried(spec))
+
+    def looks_at(self, spec: Spec) -> Hashable:
+        """Return what of the request a verdict depends on: the hosts that were tried."""
+        return _tried(spec)
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep hosts whose service and node were not tried together."""
+        tried = _tried(spec)
+        pairs = zip(hosts.names(), hosts.nodes(), strict=True)
+        return np.array([pair not in tried for pair in pairs], dtype=np.bool_)
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts were."""
+        return "were tried before"
+
+
+def _tried(spec: Spec) -> frozenset[tuple[str, str]]:
+    retry = spec.request.retry
+    return frozenset() if retry is None else frozenset(retry.hosts)

@@ -1,0 +1,113 @@
+"""The filters of virtual CPUs, memory and disk, and the limits that hosts are told."""
+
+import numpy as np
+import pytest
+
+from roost.model.flavor import Flavor
+from roost.model.host import HostFacts
+from roost.model.request import Request
+from roost.scheduler.filters.aggregate_core import AggregateCore
+from roost.scheduler.filters.aggregate_disk import AggregateDisk
+from roost.scheduler.filters.aggregate_ram import AggregateRam
+from roost.scheduler.filters.core import Core
+from roost.scheduler.filters.disk import Disk
+from roost.scheduler.filters.ram import Ram
+from roost.scheduler.overcommit import CoreOptions, DiskOptions, RamOptions
+from roost.scheduler.spec import Spec
+from tests.fleets import fleet, hosts, hosts_of
+from tests.worlds import chosen, host, roost_with, settings_of
+
+FLAVOR = Flavor(name="f", vcpus=4, memory_mb=1024, root_gb=10, ephemeral_gb=5, swap=512)
+WANTED = Spec(Request(flavor=FLAVOR), now_s=0.0)
+
+
+def test_virtual_cpus_may_be_overcommitted_but_not_by_one_instance():
+    view = hosts(vcpus_total=[4, 4, 3, 0], vcpus_used=[60, 61, 0, 99])
+    rule = Core(CoreOptions())
+    assert rule.keep(view, WANTED).tolist() == [True, False, False, True]
+    assert rule.limits(view, WANTED) == [{"vcpu": 64.0}, {"vcpu": 64.0}, {"vcpu": 48.0}, {}]
+    assert rule.warnings(view, WANTED) == ["hosts whose virtual CPUs are not known are not refused for them"]
+    assert rule.tell(view, WANTED)[1:3] == [
+        "has 61 of 64 virtual CPUs in use, 4 are wanted", "has 3 virtual CPUs at all, 4 are wanted",
+    ]  # fmt: skip
+    assert rule.reason(WANTED) == "lack 4 virtual CPUs or more"
+
+
+def test_without_any_limit_nobody_asks_how_many_virtual_cpus_there_are():
+    none = Spec(Request(flavor=Flavor(name="f", vcpus=0)), now_s=0.0)
+    view = hosts(vcpus_total=[4], vcpus_used=[0])
+    rule = Core(CoreOptions(cpu_allocation_ratio=0))
+    assert rule.keep(view, none).tolist() == [True]
+    assert rule.keep(view, WANTED).tolist() == [False]
+    assert rule.limits(view, WANTED) == [{}]
+
+
+def test_memory_may_be_overcommitted_but_not_by_one_instance():
+    view = hosts(total_usable_ram_mb=[1024, 1024, 1023], free_ram_mb=[512, 511, 1023])
+    rule = Ram(RamOptions())
+    assert rule.keep(view, WANTED).tolist() == [True, False, False]
+    assert rule.limits(view, WANTED)[0] == {"memory_mb": 1536.0}
+
+
+def test_disk_counts_root_ephemeral_and_swap():
+    view = hosts(total_usable_disk_gb=[20, 20, 15], free_disk_mb=[15 * 1024 + 512, 15 * 1024 + 511, 99999])
+    rule = Disk(DiskOptions())
+    assert rule.keep(view, WANTED).tolist() == [True, False, False]
+    assert rule.limits(view, WANTED)[0] == {"disk_gb": 20.0}
+
+
+@pytest.mark.parametrize(
+    ("rule", "key", "columns", "limit"),
+    [
+        (AggregateCore(CoreOptions()), "cpu_allocation_ratio", {"vcpus_total": 8.0, "vcpus_used": 8.0}, {"vcpu": 16.0}),
+        (
+            AggregateRam(RamOptions(ram_allocation_ratio=1)), "ram_allocation_ratio",
+            {"total_usable_ram_mb": 1024.0, "free_ram_mb": 0.0}, {"memory_mb": 2048.0},
+        ),
+        (
+            AggregateDisk(DiskOptions()), "disk_allocation_ratio",
+            {"total_usable_disk_gb": 20.0, "free_disk_mb": 0.0}, {"disk_gb": 40.0},
+        ),
+    ],
+)  # fmt: skip
+def test_the_least_overcommit_of_the_aggregates_holds_or_else_the_one_of_the_settings(rule, key, columns, limit):
+    state = fleet(
+        *[HostFacts()] * 3,
+        aggregates=[({key: "2"}, [0, 1]), ({key: "1.0"}, [1]), ({key: "2"}, [2]), ({key: "much"}, [2])],
+    )
+    for name, value in columns.items():
+        state.hosts.columns[name].data[:3] = value
+    view = hosts_of(state)
+    everywhere = rule.default > 1
+    assert rule.keep(view, WANTED).tolist() == [True, False, everywhere]
+    assert rule.limits(view, WANTED)[0] == limit
+    assert rule.warnings(view, WANTED) == [
+        f"aggregate metadata {key}='much' is no number; the default holds for its hosts"
+    ]
+    one = hosts_of(state, [1])
+    assert rule.keep(one, WANTED).tolist() == [False]
+
+
+def test_a_ratio_may_be_given_for_each_host():
+    view = hosts(total_usable_ram_mb=[1024, 1024], free_ram_mb=[0, 0])
+    rule = Ram(RamOptions())
+    rule.ratio = np.array([1.0, 2.0])
+    assert rule.keep(view, WANTED).tolist() == [False, True]
+
+
+def test_chosen_hosts_and_alternates_are_told_their_limits_and_the_evidence_has_them():
+    settings = settings_of(enabled_filters=["CoreFilter", "RamFilter"])
+    roost = roost_with(host("a", VCPU=8, MEMORY_MB=2048), host("b", VCPU=4, MEMORY_MB=1024), settings=settings)
+    wanted = Request(flavor=Flavor(name="small", vcpus=1, memory_mb=1))
+    decision = roost.decide(wanted)
+    assert chosen(decision) == ["a"]
+    assert decision.picks[0].limits == {"vcpu": 128.0, "memory_mb": 3072.0}
+    assert [pick.limits for pick in decision.alternates[""]] == [{"vcpu": 64.0, "memory_mb": 1536.0}]
+    stored = roost.decision(decision.uuid)
+    assert (stored.picks, stored.alternates) == (decision.picks, decision.alternates)
+
+
+def test_a_forced_host_is_told_no_limits():
+    roost = roost_with(host("a"), settings=settings_of(enabled_filters=["CoreFilter"]))
+    forced = Request(flavor=Flavor(name="small", vcpus=1, memory_mb=1), force_hosts=("a",))
+    assert roost.decide(forced).picks[0].limits == {}
