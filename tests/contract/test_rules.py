@@ -71,7 +71,12 @@ def specs(draw, rows):
         draw(st.dictionaries(wishes, st.sampled_from([">= 1", "x86_64", "<in> 1", "QEMU"]), max_size=2)),
         image=draw(st.sampled_from([None, {}, {"hw_architecture": "x86_64", "img_hv_requested_version": ">=5"}])),
         group=draw(st.sampled_from([None, members])),
-        hints={"fault_domain": draw(st.sampled_from(["r1", "r2"]))},
+        hints={
+            "fault_domain": draw(st.sampled_from(["r1", "r2"])),
+            "query": draw(
+                st.sampled_from(['[">", "$vcpus_total", 8]', '["or", ["<", "$hypervisor_type", "b", "$cpu_info"]]'])
+            ),
+        },
         now_s=1000.0,
         moved_uuid=draw(st.sampled_from([None, uuid_text(5)])),
         destination=draw(st.sampled_from([None, Destination(cell="a", allow_cross_cell_move=True)])),

@@ -1,5 +1,8 @@
 """The rules once more, slow and obvious: one host, one value at a time."""
 
+import json
+import uuid
+
 _NUMBERS = {
     "=": lambda value, wanted: value >= wanted,
     "==": lambda value, wanted: value == wanted,
@@ -107,6 +110,216 @@ def _attributes(state, row):
     for name in ("free_ram_mb", "num_instances", "vcpus_used", "vcpus_total", "num_io_ops"):
         told[name] = int(hosts.columns[name].view[row])
     return told
+
+
+def json_query(state, row, spec):
+    """Say whether the query in the hint holds for a host; what Python cannot compare refuses it."""
+    query = spec.request.hints["query"]
+    told = json.loads(query[0] if isinstance(query, list) else query)
+    try:
+        answer = _evaluated(told, _all_attributes(state, row)) if told else True
+    except TypeError:
+        return False
+    return any(answer) if isinstance(answer, list) else bool(answer)
+
+
+def _evaluated(told, attributes):
+    if not told:
+        return True
+    name, operands = told[0], []
+    for each in told[1:]:
+        value = each
+        if isinstance(each, list):
+            value = _evaluated(each, attributes)
+        elif isinstance(each, str):
+            value = _spoken(each, attributes)
+        if value is not None:
+            operands.append(value)
+    if name in ("and", "or"):
+        return {"and": all, "or": any}[name](operands)
+    if name == "not":
+        return [not each for each in operands]
+    if len(operands) < 2:
+        return False
+    first, *others = operands
+    if name == "in":
+        return first in others
+    verdicts = [_ORDERS[name](first, each) for each in others]
+    return all(verdicts)
+
+
+_ORDERS = {
+    "=": lambda one, other: one == other,
+    "<": lambda one, other: one < other,
+    ">": lambda one, other: one > other,
+    "<=": lambda one, other: one <= other,
+    ">=": lambda one, other: one >= other,
+}
+
+
+def _spoken(text, attributes):
+    if not text.startswith("$"):
+        return text or None
+    name, *rest = text[1:].split(".")
+    value = attributes.get(name)
+    for each in rest:
+        value = value.get(each) if isinstance(value, dict) else None
+    return value
+
+
+def _all_attributes(state, row):
+    hosts, facts = state.hosts, state.hosts.facts[row]
+    return _attributes(state, row) | {
+        "stats": facts.stats,
+        "host_ip": facts.host_ip or None,
+        "nodename": hosts.nodes[row],
+        "supported_instances": [list(each) for each in facts.supported_instances] or None,
+        "cpu_allocation_ratio": float(hosts.columns["cpu_allocation_ratio"].view[row]),
+    }
+
+
+def retry(state, row, spec):
+    """Say whether a host was not tried before."""
+    return [state.hosts.names[row], state.hosts.nodes[row]] not in [list(each) for each in spec.request.retry.hosts]
+
+
+def metrics(state, row, _, names):
+    """Say whether a host reports all of the metrics."""
+    return all(name in state.hosts.facts[row].metrics for name in names)
+
+
+def core(state, row, spec, ratio):
+    """Say whether a host has the virtual CPUs left."""
+    total, used = (_number(state, row, name) for name in ("vcpus_total", "vcpus_used"))
+    if not total:
+        return True
+    limit = total * ratio
+    if limit > 0 and spec.flavor.vcpus > total:
+        return False
+    return limit - used >= spec.flavor.vcpus
+
+
+def ram(state, row, spec, ratio):
+    """Say whether a host has the memory left."""
+    total, free = (_number(state, row, name) for name in ("total_usable_ram_mb", "free_ram_mb"))
+    wanted = spec.flavor.memory_mb
+    return total >= wanted and total * ratio - (total - free) >= wanted
+
+
+def disk(state, row, spec, ratio):
+    """Say whether a host has the disk left."""
+    total, free = _number(state, row, "total_usable_disk_gb") * 1024, _number(state, row, "free_disk_mb")
+    wanted = (spec.flavor.root_gb + spec.flavor.ephemeral_gb) * 1024 + spec.flavor.swap
+    return total >= wanted and total * ratio - (total - free) >= wanted
+
+
+def _number(state, row, name):
+    return float(state.hosts.columns[name].view[row])
+
+
+def of_aggregates(state, row):
+    """Give the metadata of the aggregates that a host is in."""
+    worn = state.membership.labels_of(int(state.hosts.provider_row.view[row]))
+    return [metadata for number, metadata in state.metadata.items() if number in worn]
+
+
+def least(state, row, key, default, cast):
+    """Give the least number that a host's aggregates set, or the default where one of them is none."""
+    try:
+        numbers = [cast(metadata[key]) for metadata in of_aggregates(state, row) if key in metadata]
+    except ValueError:
+        return default
+    return min(numbers, default=default)
+
+
+def _parts(value):
+    return [part.strip() for part in value.split(",")]
+
+
+def availability_zone(state, row, spec, default):
+    """Say whether a host is in one of the zones asked for."""
+    wanted = [part for part in _parts(spec.request.availability_zone or "") if part]
+    told = [each["availability_zone"] for each in of_aggregates(state, row) if "availability_zone" in each]
+    has = [part for value in told for part in _parts(value)] if told else [default]
+    return not wanted or any(zone in has for zone in wanted)
+
+
+def aggregate_multi_tenancy_isolation(state, row, spec):
+    """Say whether a host is for anybody, or for the project."""
+    told = [
+        value
+        for metadata in of_aggregates(state, row)
+        for key, value in metadata.items()
+        if key.startswith("filter_tenant_id")
+    ]
+    return not told or any(spec.request.project_id in _parts(value) for value in told)
+
+
+def aggregate_image_properties_isolation(state, row, spec, namespace):
+    """Say whether the image is welcome on a host."""
+    properties = {} if spec.image is None else spec.image.properties
+    welcome = {}
+    for metadata in of_aggregates(state, row):
+        for key, value in metadata.items():
+            if key.startswith(namespace):
+                welcome.setdefault(key, []).extend(_parts(value))
+    return all(not properties.get(key) or properties[key] in values for key, values in welcome.items())
+
+
+def aggregate_instance_extra_specs(state, row, spec):
+    """Say whether a host's aggregates have all that unscoped extra specs want."""
+    for key, wanted in spec.flavor.extra_specs.items():
+        name = key.removeprefix("aggregate_instance_extra_specs:")
+        if name == key and ":" in key:
+            continue
+        values = [part for each in of_aggregates(state, row) if name in each for part in _parts(each[name])]
+        if not any(_matches(value, wanted) for value in values):
+            return False
+    return True
+
+
+def _matches(value, wanted):
+    try:
+        return match(value, wanted)
+    except ValueError:
+        return False
+
+
+def aggregate_type_affinity(state, row, spec):
+    """Say whether a host is for anything, or for the flavor."""
+    told = [each["instance_type"] for each in of_aggregates(state, row) if "instance_type" in each]
+    return not told or any(spec.flavor.name in _parts(value) for value in told)
+
+
+def holds(state, row, uuids):
+    """Say whether a host has one of the instances."""
+    here = [
+        str(uuid.UUID(bytes=each.uuid))
+        for each in state.holders.values()
+        if each.instance is not None and each.instance.host_id == state.hosts.ids[row]
+    ]
+    return any(each in here for each in uuids)
+
+
+def simple_cidr_affinity(state, row, spec):
+    """Say whether the first bits of two addresses of version 4 are the same."""
+    bits = int(spec.hint("cidr", "/24").removeprefix("/"))
+    own = state.hosts.facts[row].host_ip
+    return bool(own) and _bits(own)[:bits] == _bits(spec.hint("build_near_host_ip"))[:bits]
+
+
+def _bits(address):
+    return "".join(f"{int(part):08b}" for part in address.split("."))
+
+
+def isolated_hosts(state, row, spec, options):
+    """Say whether image and host are both isolated, or neither is."""
+    image = spec.image is not None and spec.image.id in options.isolated_images
+    host = state.hosts.names[row] in options.isolated_hosts
+    is_restricted = options.restrict_isolated_hosts_to_isolated_images
+    if not options.isolated_images:
+        return not (is_restricted and host)
+    return image == host if is_restricted else not image or host
 
 
 def server_group_anti_affinity(_, row, spec):

@@ -1,21 +1,58 @@
 """The rules and their slow twins say the same."""
 
+import json
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roost.engine.apply import apply
+from roost.model import journal
+from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
+from roost.model.image import Image
+from roost.model.request import Request
+from roost.model.request import Retry as Tried
 from roost.scheduler import operators
+from roost.scheduler.expressions import OPERATORS
+from roost.scheduler.filters.aggregate_core import AggregateCore
+from roost.scheduler.filters.aggregate_disk import AggregateDisk
+from roost.scheduler.filters.aggregate_image_properties_isolation import (
+    AggregateImagePropertiesIsolation,
+    AggregateImagePropertiesIsolationOptions,
+)
+from roost.scheduler.filters.aggregate_instance_extra_specs import AggregateInstanceExtraSpecs
+from roost.scheduler.filters.aggregate_io_ops import AggregateIoOps
+from roost.scheduler.filters.aggregate_multi_tenancy_isolation import AggregateMultiTenancyIsolation
+from roost.scheduler.filters.aggregate_num_instances import AggregateNumInstances
+from roost.scheduler.filters.aggregate_ram import AggregateRam
+from roost.scheduler.filters.aggregate_type_affinity import AggregateTypeAffinity
+from roost.scheduler.filters.availability_zone import AvailabilityZone, AvailabilityZoneOptions
 from roost.scheduler.filters.compute import Compute, ComputeOptions
 from roost.scheduler.filters.compute_capabilities import ComputeCapabilities
+from roost.scheduler.filters.core import Core
+from roost.scheduler.filters.different_host import DifferentHost
+from roost.scheduler.filters.disk import Disk
 from roost.scheduler.filters.fault_domain import FaultDomain
 from roost.scheduler.filters.image_properties import ImageProperties, ImagePropertiesOptions
+from roost.scheduler.filters.io_ops import IoOps
+from roost.scheduler.filters.isolated_hosts import IsolatedHosts, IsolatedHostsOptions
+from roost.scheduler.filters.json import Json
+from roost.scheduler.filters.metrics import Metrics, MetricsOptions
+from roost.scheduler.filters.num_instances import NumInstances
+from roost.scheduler.filters.ram import Ram
+from roost.scheduler.filters.retry import Retry
+from roost.scheduler.filters.same_host import SameHost
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinity
+from roost.scheduler.filters.simple_cidr_affinity import SimpleCidrAffinity
+from roost.scheduler.limits import InstancesOptions, IoOpsOptions
+from roost.scheduler.overcommit import CoreOptions, DiskOptions, RamOptions
 from roost.scheduler.places import place_number
 from roost.scheduler.rules import NoOptions
-from tests.fleets import COLUMNS_OF_COUNTS, fleet, group, hosts_of, spec
+from roost.scheduler.spec import Spec
+from tests.fleets import COLUMNS_OF_COUNTS, fleet, group, hosts_of, spec, uuid_of, uuid_text
 from tests.reference import rules
 
 NAMES = ("=", "==", "!=", ">=", "<=", "<", "s==", "s!=", "s<", "s<=", "s>", "s>=", "<in>", "<all-in>", "<or>", ">=5")
@@ -156,3 +193,216 @@ def test_fault_domain(state, places, domain):
     members.places.update({place_number(rack): (place_number(holder), 1) for rack, holder in places.items()})
     wanted = spec(group=members, hints={"fault_domain": domain})
     agree(FaultDomain(NoOptions()), state, wanted, lambda *case: rules.fault_domain(*case, place_number))
+
+
+KEYS = (
+    "availability_zone",
+    "filter_tenant_id",
+    "filter_tenant_id_2",
+    "os_distro",
+    "ns.os_distro",
+    "hw_disk_bus",
+    "ssd",
+    "instance_type",
+    "max_instances_per_host",
+    "max_io_ops_per_host",
+    "cpu_allocation_ratio",
+    "ram_allocation_ratio",
+    "disk_allocation_ratio",
+)
+told = st.sampled_from(["a", "b", "a, b", "c,a", "", "1", "2", "2.5", "10", "x"])
+
+
+@st.composite
+def joined_fleets(draw):
+    """Give hosts in aggregates, with instances, addresses and amounts that differ."""
+    wears = st.tuples(st.dictionaries(st.sampled_from(KEYS), told, max_size=5), st.sets(st.integers(0, 4)))
+    own = st.builds(
+        HostFacts,
+        host_ip=st.sampled_from(["", "10.0.0.1", "10.0.0.130", "10.0.1.1", "10.1.0.1"]),
+        num_io_ops=st.integers(0, 12),
+        metrics=st.dictionaries(st.sampled_from("abc"), st.floats(0, 1)),
+    )
+    state = fleet(*draw(st.lists(own, min_size=1, max_size=5)), aggregates=draw(st.lists(wears, max_size=4)))
+    for row in range(len(state.hosts)):
+        for name in (*COLUMNS_OF_COUNTS, "vcpus_total", "total_usable_ram_mb", "total_usable_disk_gb"):
+            state.hosts.columns[name].data[row] = draw(st.integers(0, 12))
+        state.hosts.derive(row)
+    for number in range(1, 5):
+        at = draw(st.integers(0, len(state.hosts)))
+        if at < len(state.hosts):
+            consumer = journal.ConsumerRow(id=number, uuid=uuid_of(number), project_id="", user_id="")
+            instance = journal.InstanceRow(number, state.hosts.ids[at], flavor_id=1)
+            apply(state, journal.Claim([consumer], [], [instance]))
+    return state
+
+
+texts = st.sampled_from(
+    [
+        "",
+        "a",
+        "QEMU",
+        "x86_64",
+        "host-1",
+        "1",
+        "$host",
+        "$nodename",
+        "$hypervisor_type",
+        "$host_ip",
+        "$nobody",
+        "$free_ram_mb",
+        "$num_instances",
+        "$vcpus_total",
+        "$hypervisor_version",
+        "$cpu_allocation_ratio",
+        "$cpu_info",
+        "$cpu_info.arch",
+        "$cpu_info.topology.cores",
+        "$stats",
+        "$stats.rank",
+        "$supported_instances",
+        "$num_instances.x",
+        "$",
+    ]
+)
+literals = (
+    st.none() | st.booleans() | st.integers(-3, 12) | st.sampled_from([1.5, 2**53 + 1, {}, {"rank": "1"}]) | texts
+)
+queries = st.recursive(
+    st.builds(lambda name, rest: [name, *rest], st.sampled_from(OPERATORS), st.lists(literals, max_size=3))
+    | st.just([]),
+    lambda inner: st.builds(
+        lambda name, rest: [name, *rest], st.sampled_from(OPERATORS), st.lists(inner | literals, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@given(fleets(), queries, st.booleans())
+@settings(max_examples=600)
+def test_json(state, query, is_list):
+    text = json.dumps(query)
+    wanted = spec(hints={"query": [text] if is_list else text})
+    agree(Json(NoOptions()), state, wanted, rules.json_query)
+    everyone = hosts_of(state)
+    verdicts = Json(NoOptions()).keep(everyone, wanted).tolist()
+    rows = list(range(len(state.hosts)))[::-2]
+    assert Json(NoOptions()).keep(hosts_of(state, rows), wanted).tolist() == [verdicts[row] for row in rows]
+
+
+@given(joined_fleets(), st.sampled_from([None, "", "a", "b, c", "nova"]), st.sampled_from(["a", "b", ""]))
+def test_zones_projects_and_flavors_of_aggregates(state, zone, name):
+    wanted = spec(availability_zone=zone, project_id=name)
+    rule = AvailabilityZone(AvailabilityZoneOptions())
+    agree(rule, state, wanted, lambda *case: rules.availability_zone(*case, "nova"))
+    agree(AggregateMultiTenancyIsolation(NoOptions()), state, wanted, rules.aggregate_multi_tenancy_isolation)
+    of_flavor = Spec(Request(flavor=Flavor(name=name)), now_s=0.0)
+    agree(AggregateTypeAffinity(NoOptions()), state, of_flavor, rules.aggregate_type_affinity)
+
+
+@given(
+    joined_fleets(), st.dictionaries(st.sampled_from(["os_distro", "hw_disk_bus"]), told), st.sampled_from(["", "ns"])
+)
+def test_image_properties_of_aggregates(state, properties, namespace):
+    rule = AggregateImagePropertiesIsolation(
+        AggregateImagePropertiesIsolationOptions(aggregate_image_properties_isolation_namespace=namespace)
+    )
+    prefix = f"{namespace}." if namespace else ""
+    twin = rules.aggregate_image_properties_isolation
+    agree(rule, state, spec(image=properties), lambda *case: twin(*case, prefix))
+
+
+@given(
+    joined_fleets(),
+    st.dictionaries(st.sampled_from(["ssd", "aggregate_instance_extra_specs:ssd", "hw:ssd", "os_distro"]), wishes),
+)
+def test_extra_specs_of_aggregates(state, extra_specs):
+    agree(AggregateInstanceExtraSpecs(NoOptions()), state, spec(extra_specs), rules.aggregate_instance_extra_specs)
+
+
+@given(joined_fleets(), st.integers(1, 12))
+def test_limits(state, limit):
+    for plain, of_aggregates, options, column in (
+        (NumInstances, AggregateNumInstances, InstancesOptions(max_instances_per_host=limit), "num_instances"),
+        (IoOps, AggregateIoOps, IoOpsOptions(max_io_ops_per_host=limit), "num_io_ops"),
+    ):
+        key = options.__struct_fields__[0]
+        has = [float(each) for each in state.hosts.column(column)]
+        agree(plain(options), state, spec(), lambda _, row, __, has=has: has[row] < limit)
+        agree(
+            of_aggregates(options), state, spec(),
+            lambda state, row, _, has=has, key=key: has[row] < rules.least(state, row, key, limit, int),
+        )  # fmt: skip
+
+
+sizes = st.builds(
+    Flavor, name=st.just("f"), vcpus=st.integers(0, 12), memory_mb=st.integers(0, 12), root_gb=st.integers(0, 6),
+    ephemeral_gb=st.integers(0, 6), swap=st.integers(0, 1024),
+)  # fmt: skip
+
+
+@given(joined_fleets(), sizes, st.sampled_from([0.0, 0.5, 1.0, 1.5, 16.0]))
+def test_amounts(state, flavor, ratio):
+    wanted = Spec(Request(flavor=flavor), now_s=0.0)
+    for plain, of_aggregates, options, twin in (
+        (Core, AggregateCore, CoreOptions(cpu_allocation_ratio=ratio), rules.core),
+        (Ram, AggregateRam, RamOptions(ram_allocation_ratio=ratio), rules.ram),
+        (Disk, AggregateDisk, DiskOptions(disk_allocation_ratio=ratio), rules.disk),
+    ):
+        key = options.__struct_fields__[0]
+        agree(plain(options), state, wanted, lambda *case, twin=twin: twin(*case, ratio))
+        agree(
+            of_aggregates(options), state, wanted,
+            lambda *case, twin=twin, key=key: twin(*case, rules.least(*case[:2], key, ratio, float)),
+        )  # fmt: skip
+
+
+@given(joined_fleets(), st.lists(st.integers(1, 6).map(uuid_text), max_size=3))
+def test_instances_that_are_named(state, uuids):
+    agree(
+        SameHost(NoOptions()),
+        state,
+        spec(hints={"same_host": uuids}),
+        lambda state, row, _: not uuids or rules.holds(state, row, uuids),
+    )
+    agree(
+        DifferentHost(NoOptions()),
+        state,
+        spec(hints={"different_host": uuids}),
+        lambda state, row, _: not rules.holds(state, row, uuids),
+    )
+
+
+@given(joined_fleets(), st.sampled_from(["10.0.0.7", "10.0.1.200", "11.0.0.1"]), st.integers(0, 32))
+def test_simple_cidr_affinity(state, address, length):
+    wanted = spec(hints={"build_near_host_ip": address, "cidr": f"/{length}"})
+    agree(SimpleCidrAffinity(NoOptions()), state, wanted, rules.simple_cidr_affinity)
+
+
+@given(
+    joined_fleets(),
+    st.sets(st.sampled_from(["i", "j"])),
+    st.sets(st.sampled_from(["host-1", "host-3"])),
+    st.booleans(),
+    st.sampled_from([None, "i", "k"]),
+)
+def test_isolated_hosts(state, images, hosts, is_restricted, image):
+    options = IsolatedHostsOptions(
+        isolated_images=tuple(images), isolated_hosts=tuple(hosts),
+        restrict_isolated_hosts_to_isolated_images=is_restricted,
+    )  # fmt: skip
+    wanted = Spec(Request(flavor=Flavor(name="f"), image=None if image is None else Image(id=image)), now_s=0.0)
+    agree(IsolatedHosts(options), state, wanted, lambda *case: rules.isolated_hosts(*case, options))
+
+
+@given(
+    joined_fleets(), st.lists(st.tuples(st.sampled_from(["host-1", "host-2"]), st.sampled_from(["node-1", "node-2"])))
+)
+def test_retry(state, tried):
+    agree(Retry(NoOptions()), state, spec(retry=Tried(hosts=tuple(tried))), rules.retry)
+
+
+@given(joined_fleets(), st.sets(st.sampled_from("abc")))
+def test_metrics(state, names):
+    rule = Metrics(MetricsOptions(weight_setting=tuple(f"{name}=1" for name in names)))
+    agree(rule, state, spec(), lambda *case: rules.metrics(*case, names))

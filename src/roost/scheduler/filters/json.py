@@ -1,0 +1,96 @@
+"""json: hosts for which an expression holds."""
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from roost.engine.types import Mask
+from roost.errors import BadRequest
+from roost.scheduler.expressions import Operation, judge, parse, paths, reads_use, values
+from roost.scheduler.hosts import HostView
+from roost.scheduler.rules import NoOptions, Reads
+from roost.scheduler.spec import Spec
+
+_HINT = "query"
+# So much of a query is shown.
+_SHOWN = 200
+
+
+class Json:
+    """Keep hosts for which the expression in the hint ``query`` holds; see ``roost.scheduler.expressions``.
+
+    A host on which it compares what has no order is refused; in Nova that fails the request.
+
+    Source:
+        nova/scheduler/filters/json_filter.py.
+    """
+
+    name: ClassVar = "json"
+    nova_name: ClassVar = "JsonFilter"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar[type[msgspec.Struct]] = NoOptions
+    run_filter_once_per_request: ClassVar = False
+    run_on_rebuild: ClassVar = False
+
+    def __init__(self, options: NoOptions) -> None:
+        self._options = options
+
+    def check(self, spec: Spec) -> None:
+        """Read the query.
+
+        Raises:
+            BadRequest: it is no expression.
+        """
+        _expression(spec)
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again: at each claim if the query reads what changes with claims."""
+        expression = _expression(spec)
+        return "use" if expression is not None and reads_use(expression) else "facts"
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused: only with the hint ``query``."""
+        return bool(spec.hint(_HINT))
+
+    def looks_at(self, spec: Spec) -> Hashable:
+        """Return what of the request a verdict depends on: the query."""
+        return spec.hint(_HINT)
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep hosts for which the query holds; all of them if it says nothing."""
+        expression = _expression(spec)
+        return np.ones(len(hosts), dtype=np.bool_) if expression is None else judge(hosts, expression)[0]
+
+    def tell(self, hosts: HostView, spec: Spec) -> list[str]:
+        """Say what each host has of what the query reads."""
+        expression = _expression(spec)
+        read = [] if expression is None else list(dict.fromkeys(paths(expression)))
+        columns = [[f"{'.'.join(path.parts)} {_shown(each)}" for each in values(hosts, path)] for path in read]
+        return [f"has {', '.join(has)}" for has in zip(*columns, strict=True)] or [""] * len(hosts)
+
+    def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
+        """Say if there are hosts on which the query compares what has no order."""
+        expression = _expression(spec)
+        if expression is None or not (judge(hosts, expression)[1] & hosts.alive()).any():
+            return []
+        return ["hosts are refused on which the hint query compares what has no order, such as a number with text"]
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts are not."""
+        return f"are not as the hint query wants them: {(spec.hint(_HINT) or '')[:_SHOWN]}"
+
+
+def _expression(spec: Spec) -> Operation | None:
+    text = spec.hint(_HINT)
+    try:
+        return parse(text) if text else None
+    except ValueError as error:
+        raise BadRequest(f"the hint query={(text or '')[:_SHOWN]!r} {error}") from None
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "unknown"
+    return f"{value:,.12g}" if isinstance(value, float) else str(value)[:_SHOWN]

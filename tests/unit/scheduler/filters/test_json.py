@@ -1,0 +1,117 @@
+import json
+
+import pytest
+
+from roost.errors import BadRequest
+from roost.model.flavor import Flavor
+from roost.model.host import HostFacts
+from roost.model.request import Request
+from roost.scheduler.filters.json import Json
+from roost.scheduler.rules import NoOptions
+from tests.fleets import fleet, hosts_of, spec
+from tests.worlds import chosen, host, joined, roost_with, settings_of
+
+RULE = Json(NoOptions())
+
+
+@pytest.fixture
+def state():
+    state = fleet(
+        HostFacts(hypervisor_type="QEMU", stats={"rank": "1"}, cpu_info={"topology": {"cores": 8}}),
+        HostFacts(hypervisor_type="xen", stats={"rank": "2"}),
+        HostFacts(),
+    )
+    state.hosts.columns["free_ram_mb"].data[:3] = [4096, 1024, 0]
+    return state
+
+
+@pytest.mark.parametrize(
+    ("query", "verdicts"),
+    [
+        ([">=", "$free_ram_mb", 1024], [True, True, False]),
+        (["=", "$hypervisor_type", "QEMU"], [True, False, False]),
+        (["and", [">=", "$free_ram_mb", 1024], ["=", "$hypervisor_type", "QEMU"]], [True, False, False]),
+        (["or", ["=", "$stats.rank", "2"], ["in", "$host", "host-3", "host-4"]], [False, True, True]),
+        (["not", ["=", "$hypervisor_type", "QEMU"]], [False, True, True]),
+        (["<", 0, "$free_ram_mb", 5000], [True, True, False]),
+        ([">", "$cpu_info.topology.cores", 4], [True, False, False]),
+        # What a host does not have is left out, and the next one takes its place.
+        ([">", "$cpu_info.topology.cores", 4, 1], [True, True, True]),
+        (["=", "$nobody"], [False, False, False]),
+        (["and"], [True, True, True]),
+        (["or"], [False, False, False]),
+        (["not"], [False, False, False]),
+        (["not", ["not", True]], [False, False, False]),
+        (["and", ["not", True]], [True, True, True]),
+        (["and", []], [True, True, True]),
+        ([], [True, True, True]),
+        ({}, [True, True, True]),
+    ],
+)
+def test_an_expression_is_judged_host_by_host(state, query, verdicts):
+    wanted = spec(hints={"query": json.dumps(query)})
+    RULE.check(wanted)
+    assert RULE.concerns(wanted)
+    assert RULE.keep(hosts_of(state), wanted).tolist() == verdicts
+    assert RULE.keep(hosts_of(state, [2, 0]), wanted).tolist() == [verdicts[2], verdicts[0]]
+    assert RULE.keep(hosts_of(state, []), wanted).tolist() == []
+    assert RULE.warnings(hosts_of(state), wanted) == []
+
+
+def test_a_number_is_not_compared_with_text(state):
+    wanted = spec(hints={"query": '["not", ["<", "$hypervisor_type", 3]]'})
+    assert RULE.keep(hosts_of(state), wanted).tolist() == [False, False, True]
+    assert RULE.warnings(hosts_of(state), wanted) == [
+        "hosts are refused on which the hint query compares what has no order, such as a number with text"
+    ]
+
+
+def test_a_query_is_asked_again_at_each_claim_only_where_claims_change_what_it_reads():
+    assert RULE.reads(spec(hints={"query": '["=", "$hypervisor_type", "QEMU"]'})) == "facts"
+    assert RULE.reads(spec(hints={"query": '["not", ["<", "$free_ram_mb", 1]]'})) == "use"
+    assert not RULE.concerns(spec(hints={"other": "[]"}))
+
+
+def test_a_refusal_tells_what_the_host_has_of_what_is_read(state):
+    wanted = spec(hints={"query": '["and", [">", "$free_ram_mb", 4096], ["=", "$hypervisor_type", "QEMU"]]'})
+    assert RULE.tell(hosts_of(state, [0, 2]), wanted) == [
+        "has free_ram_mb 4,096, hypervisor_type QEMU", "has free_ram_mb 0, hypervisor_type unknown",
+    ]  # fmt: skip
+    assert RULE.reason(spec(hints={"query": '["or"]'})) == 'are not as the hint query wants them: ["or"]'
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("{", "is no JSON"),
+        ("[NaN]", "is no JSON"),
+        ('["=", "$a", Infinity]', "is no JSON"),
+        ('"and"', "must be a list that begins with an operator"),
+        ('{"a": 1}', "must be a list that begins with an operator"),
+        ('["is", 1]', 'has no operator in "is"; there are =, <, >, <=, >=, in, not, or, and'),
+        ('["and", [["and"]]]', 'has no operator in ["and"]; there are =, <, >, <=, >=, in, not, or, and'),
+        ('["not", ' * 101 + "true" + "]" * 101, "is nested more than 100 deep"),
+        ("[" * 100_000, "is no JSON"),
+    ],
+)
+def test_what_is_no_expression_is_refused_with_the_hint_and_its_text(query, problem):
+    roost = roost_with(host("a"), settings=settings_of(enabled_filters=["JsonFilter"]))
+    wanted = Request(flavor=Flavor(name="small", vcpus=1, memory_mb=1), hints={"query": [query]})
+    with pytest.raises(BadRequest) as raised:
+        roost.decide(wanted)
+    assert str(raised.value) == f"the hint query={query[:200]!r} {problem}"
+    assert roost.decide(Request(flavor=wanted.flavor)).is_granted
+
+
+def test_a_query_sees_what_earlier_instances_of_the_request_took():
+    roost = roost_with(
+        joined(host("a", VCPU=8, MEMORY_MB=32), host("b", VCPU=8, MEMORY_MB=16)),
+        settings=settings_of(enabled_filters=["JsonFilter"]),
+    )
+    flavor = Flavor(name="small", vcpus=1, memory_mb=8)
+    wanted = Request(flavor=flavor, count=3, hints={"query": '[">", "$free_ram_mb", 16]'})
+    decision = roost.decide(wanted)
+    assert not decision.is_granted
+    assert decision.found == 2
+    two = Request(flavor=flavor, count=2, hints={"query": '[">", "$free_ram_mb", 16]'})
+    assert chosen(roost.decide(two)) == ["a", "a"]
