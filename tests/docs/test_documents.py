@@ -27,8 +27,9 @@ def commands(text: str) -> list[list[str]]:
 
 
 def files(text: str) -> dict[str, str]:
-    """Give the files that a document shows, by name: blocks of JSON whose info string goes on with a name."""
-    return {found[1]: found[2] for found in re.finditer(r"^```json (\S+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)}
+    """Give the files that a document shows, by name: blocks of JSON or TOML whose info string goes on with a name."""
+    found = re.finditer(r"^```(?:json|toml) (\S+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return {each[1]: each[2] for each in found}
 
 
 def with_any(info: str) -> list[Path]:

@@ -109,7 +109,7 @@ class Limiting(Protocol):
     """
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
-        """Return the limits of each host, in order, by names that the limits of no other rule have."""
+        """Return the limits of each host, in order; where rules set one of the same name, the last rule's holds."""
 
 
 class Weigher(Protocol):
