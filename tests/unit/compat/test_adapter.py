@@ -10,7 +10,7 @@ from roost.compat.scheduler.weights import BaseHostWeigher
 from roost.engine.apply import apply
 from roost.model.host import HostFacts
 from roost.model.journal import Claim, ConsumerRow, InstanceRow
-from roost.scheduler.rules import NoOptions
+from roost.scheduler.rules import Limiting, NoOptions
 from tests.fleets import fleet, group, hosts, hosts_of, spec, uuid_of, uuid_text
 
 
@@ -52,6 +52,17 @@ class Bare:
 
 def made(kind):
     return adapt(kind)(NoOptions())
+
+
+def test_numbers_among_the_limits_that_a_filter_for_nova_sets_are_told_to_chosen_hosts():
+    class Bounded(BaseHostFilter):
+        def host_passes(self, host_state, spec_obj):
+            host_state.limits.update(vcpu=2 * host_state.num_instances, numa_topology=object())
+            return True
+
+    rule = made(Bounded)
+    assert isinstance(rule, Limiting)
+    assert rule.limits(hosts(num_instances=[1, 3]), spec()) == [{"vcpu": 2.0}, {"vcpu": 6.0}]
 
 
 def test_a_filter_for_nova_becomes_a_rule():
