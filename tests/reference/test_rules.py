@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.model.host import HostFacts
+from roost.model.host import HostFacts, PciPool
 from roost.scheduler import operators
 from roost.scheduler.filters.compute import Compute, ComputeOptions
 from roost.scheduler.filters.compute_capabilities import ComputeCapabilities
@@ -24,6 +24,7 @@ wishes = st.builds(
     lambda first, rest: " ".join([first, *rest]), st.sampled_from(NAMES) | words, st.lists(words, max_size=4)
 )
 
+pools = st.builds(PciPool, vendor_id=st.just("8086"), product_id=st.sampled_from("ab"), count=st.integers(0, 60))
 facts = st.builds(
     HostFacts,
     vcpus_total=st.integers(0, 12),
@@ -37,6 +38,10 @@ facts = st.builds(
     ),
     stats=st.sampled_from([{}, {"rank": "1"}, {"rank": "a", "hypervisor_type": "b"}]),
     num_io_ops=st.integers(0, 12),
+    failed_builds=st.integers(0, 3),
+    cell=st.sampled_from(["", "a", "b"]),
+    metrics=st.dictionaries(st.sampled_from(["load", "heat", "noise"]), st.integers(-3, 9).map(lambda n: n / 4)),
+    pci_pools=st.lists(pools, max_size=3).map(tuple),
     rack=st.sampled_from(["", "r1", "r2", "r3"]),
     is_disabled=st.booleans(),
     is_forced_down=st.booleans(),

@@ -76,8 +76,9 @@ class State:
     __slots__ = (
         "_best", "_host_trees", "_image_counts", "_ledgers", "aggregate_names", "aggregate_versions", "aggregates",
         "changes", "class_ids", "classes", "consumer_types", "content_versions", "counted", "directory", "documents",
-        "groups", "groups_by_uuid", "holders", "holders_by_id", "hosts", "images", "inventory_version", "membership", "metadata",
-        "names_touched_s", "now_s", "position", "providers", "shared_version", "stale_hosts", "trait_ids", "traits",
+        "groups", "groups_by_uuid", "holders", "holders_by_id", "hosts", "images", "inventory_version", "membership",
+        "metadata", "names_touched_s", "now_s", "position", "providers", "shared_version", "stale_hosts", "trait_ids",
+        "traits",
     )  # fmt: skip
 
     def __init__(self) -> None:
