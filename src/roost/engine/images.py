@@ -74,8 +74,18 @@ class ImageCounts:
         return view
 
     def _read(self, image_id: int) -> list[Property]:
-        body = self._bodies.get(image_id)
-        if body is None:
-            return []
-        with understood(f"image {image_id}"):
-            return list(present_properties(msgspec.json.decode(body, type=Image).properties).items())
+        image = read_image(self._bodies, image_id)
+        return [] if image is None else list(present_properties(image.properties).items())
+
+
+def read_image(bodies: Mapping[int, bytes], number: int) -> Image | None:
+    """Return the image of a document, or None where there is none of that number.
+
+    Raises:
+        StoreBroken: it cannot be decoded.
+    """
+    body = bodies.get(number)
+    if body is None:
+        return None
+    with understood(f"image {number}"):
+        return msgspec.json.decode(body, type=Image)

@@ -3,12 +3,10 @@
 from collections.abc import Container
 from uuid import UUID
 
-import msgspec
-
 from roost.engine.capacity import ClassColumns
+from roost.engine.images import read_image
 from roost.engine.state import Group, State
 from roost.engine.symbols import Symbols
-from roost.errors import understood
 from roost.model.fleet_document import (
     ONE_EACH,
     UP,
@@ -24,7 +22,6 @@ from roost.model.fleet_document import (
     ServiceEntry,
 )
 from roost.model.host import HostFacts
-from roost.model.image import Image
 from roost.model.names import standard_resource_classes, standard_traits
 from roost.offline.names import Directory
 from roost.scheduler.hosts import HostView
@@ -147,8 +144,8 @@ class _Export:
         )
 
     def _image(self, number: int) -> ImageEntry:
-        with understood(f"image {number}"):
-            image = msgspec.json.decode(self._state.images[number], type=Image)
+        image = read_image(self._state.images, number)
+        assert image is not None, number
         return ImageEntry(
             id=image.id, disk_format=image.disk_format, properties=image.properties,
             instances=tuple(self._booted[number]),

@@ -54,7 +54,7 @@ class Weighing:
         self._lasting: list[Scores | None] = []
         self.warnings: list[str] = []  # multipliers that cannot be read
         self._flat_scales: list[Scale] = []
-        self._is_choosy = False  # some living host cannot be weighed, so all that are left must be looked at
+        self._is_choosy = False  # a host that is left may be one that cannot be weighed
         for weigher in weighers:
             self._place(weigher, spec)
         self._is_overridden = any(override is not None for override in self._overrides)
@@ -94,7 +94,7 @@ class Weighing:
         self._overrides.append(override)
         self._columns.append(name)
         self._lasting.append(raw if name is not None or is_of_facts else None)
-        self._is_choosy |= not is_whole
+        self._is_choosy |= isinstance(weigher, Choosy) and not (is_of_facts and is_whole)
 
     def _override(self, weigher: Weigher) -> Scores | None:
         """Return the multiplier of every host if any aggregate sets one: the least of its aggregates'."""

@@ -5,7 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from roost.compat.objects import RequestSpec
+from roost.model.host import HostFacts
 
 
 @dataclass(slots=True, kw_only=True)
@@ -147,3 +150,9 @@ class HostState:
 
 def _field(told: Any, name: str) -> Any:
     return told[name] if isinstance(told, Mapping) else getattr(told, name)
+
+
+def pools_of(facts: HostFacts) -> list[dict[str, Any]]:
+    """Return the pools of free devices as Nova has them, tags beside the rest."""
+    pools = [msgspec.structs.asdict(pool) for pool in facts.pci_pools]
+    return [{**pool.pop("tags"), **pool} for pool in pools]
