@@ -10,7 +10,7 @@ from roost.engine.hosts import FIXED
 from roost.engine.state import State
 from roost.engine.types import Cells, Rows, Scores
 from roost.model.decision import HostScore, Scale
-from roost.scheduler.aggregates import least, unread, values_of
+from roost.scheduler.aggregates import least, unread
 from roost.scheduler.hosts import HostView
 from roost.scheduler.ratios import finite
 from roost.scheduler.rules import Choosy, OfFacts, Weigher
@@ -99,7 +99,7 @@ class Weighing:
     def _override(self, weigher: Weigher) -> Scores | None:
         """Return the multiplier of every host if any aggregate sets one: the least of its aggregates'."""
         key, sign = weigher.aggregate_key, weigher.sign
-        if not any(True for _ in values_of(self._everyone, key)):
+        if not any(key in metadata for metadata in self._state.metadata.values()):
             return None
         self.warnings += unread(self._everyone, key, cast=finite)
         return least(self._everyone, key, default=weigher.multiplier * sign, cast=finite) * sign
