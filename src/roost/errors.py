@@ -7,7 +7,8 @@
     │   └── BadFile       the same, of a file: names file, line and column
     ├── BadSettings       fix the settings
     ├── NotFound          name something that exists
-    │   └── StateLost     what a decision saw is no longer kept, or was never kept whole
+    │   ├── StateLost     what a decision saw is no longer kept, or was never kept whole
+    │   └── ComputeHostMetricNotFound   let the host report the metric, or do not require it
     ├── Conflict          read again and retry
     ├── NoValidHost       nothing fits now
     ├── Unavailable       retry later, or mend what the message names
@@ -86,6 +87,16 @@ class StateLost(NotFound):
         super().__init__("state of decision", decision)
         self.problem = problem
         self.args = (f"decision {decision} cannot be replayed: {problem}",)
+
+
+class ComputeHostMetricNotFound(NotFound):
+    """A host does not report a metric that the settings require."""
+
+    def __init__(self, *, host: str, node: str, name: str) -> None:
+        self.host, self.node = host, node
+        super().__init__(
+            "metric", name, message=f"Metric {name} could not be found on the compute host node {host}.{node}."
+        )
 
 
 class Conflict(RoostError):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.engine.room import ROOM_MAX
-from roost.model.host import HostFacts
+from roost.model.host import HostFacts, PciPool
 from roost.model.request import Destination
 from roost.scheduler import filters, weighers
 from roost.scheduler.places import place_number
@@ -40,6 +40,10 @@ host_facts = st.builds(
     stats=st.sampled_from([{}, {"rank": "1"}, {"rank": "x"}]),
     num_io_ops=st.integers(0, 9),
     failed_builds=st.integers(0, 3),
+    metrics=st.sampled_from([{}, {"cpu.percent": 10.0}, {"cpu.percent": 90.0, "cpu.frequency": 2400.0}]),
+    pci_pools=st.lists(
+        st.builds(PciPool, vendor_id=st.just("8086"), product_id=st.just("1"), count=st.integers(0, 60))
+    ).map(tuple),
     rack=st.sampled_from(["", "r1", "r2"]),
     cell=st.sampled_from(["", "a", "b"]),
     is_disabled=st.booleans(),
@@ -195,5 +199,6 @@ def test_no_two_rules_share_a_name():
 
 @pytest.mark.parametrize("kind", WEIGHERS, ids=lambda kind: kind.name)
 def test_a_multiplier_is_the_option_of_the_same_name_as_the_aggregate_key(kind):
-    value = getattr(kind.options(), kind.aggregate_key)
+    # In a section of its own an option leaves the section's name out.
+    value = getattr(kind.options(), kind.aggregate_key.removeprefix(f"{kind.section}_"))
     assert made(kind).multiplier == kind.sign * value

@@ -20,9 +20,9 @@ def blocks(text: str, info: str) -> Iterator[tuple[int, str]]:
         yield text.count("\n", 0, found.start(1)), found[1]
 
 
-def commands(text: str) -> list[list[str]]:
-    """Give the words of each ``$ roost`` line in the blocks marked as runnable."""
-    lines = [line for _, block in blocks(text, "console runnable") for line in block.splitlines()]
+def commands(text: str, mark: str = "runnable") -> list[list[str]]:
+    """Give the words of each ``$ roost`` line in the blocks with a mark."""
+    lines = [line for _, block in blocks(text, f"console {mark}") for line in block.splitlines()]
     return [shlex.split(line[2:]) for line in lines if line.startswith("$ roost")]
 
 
@@ -59,17 +59,38 @@ def test_the_python_blocks_of_a_document_run_in_order(path, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("path", with_any("console runnable"), ids=name)
 def test_the_commands_of_a_document_run_in_order(path, tmp_path, monkeypatch):
-    # A reader has the command on the path and starts in an empty folder; so does the test, home included.
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
-    roost, text = program(), path.read_text(encoding="utf-8")
-    for shown, body in files(text).items():
-        (tmp_path / shown).write_text(body, encoding="utf-8")
+    text = prepare(path, tmp_path, monkeypatch)
     for command in commands(text):
-        run = subprocess.run(
-            [*roost, *command[1:]], cwd=tmp_path, capture_output=True, text=True, timeout=COMMAND_S_MAX, check=False
-        )
-        assert run.returncode == 0, f"{shlex.join(command)}\n{run.stdout}{run.stderr}"
+        answered(command, tmp_path)
+
+
+@pytest.mark.parametrize("path", with_any("console checked"), ids=name)
+def test_what_a_checked_block_shows_is_what_the_command_prints(path, tmp_path, monkeypatch):
+    """Lines may be left out; those that are shown are printed so."""
+    text = prepare(path, tmp_path, monkeypatch)
+    for _, block in blocks(text, "console checked"):
+        (command,) = commands(f"```console checked\n{block}```\n", "checked")
+        printed = answered(command, tmp_path).splitlines()
+        assert [line for line in block.splitlines()[1:] if line not in printed and line != "…"] == []
+
+
+def prepare(path, folder, monkeypatch):
+    """Put the files of a document into an empty folder, home included, as a reader starts; give the document."""
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    text = path.read_text(encoding="utf-8")
+    for shown, body in files(text).items():
+        (folder / shown).write_text(body, encoding="utf-8")
+    return text
+
+
+def answered(command, folder):
+    """Run a command as a reader does, who has it on the path; give what it prints."""
+    run = subprocess.run(
+        [*program(), *command[1:]], cwd=folder, capture_output=True, text=True, timeout=COMMAND_S_MAX, check=False
+    )
+    assert run.returncode == 0, f"{shlex.join(command)}\n{run.stdout}{run.stderr}"
+    return run.stdout
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name)
@@ -86,3 +107,4 @@ def test_blocks_and_commands_are_found_by_their_marks():
     assert list(blocks(text, "python")) == [(5, "x = 1\n")]
     assert files(text) == {"f.json": "{}\n"}
     assert commands(text) == [["roost", "up", "--port", "1"]]
+    assert commands("```console checked\n$ roost up\n```\n", "checked") == [["roost", "up"]]

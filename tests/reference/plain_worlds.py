@@ -5,7 +5,8 @@ from random import Random
 from roost.model.flavor import Flavor
 from roost.model.fleet import Fleet
 from roost.model.group import ServerGroup
-from roost.model.host import Aggregate, HostFacts, HostSpec
+from roost.model.host import Aggregate, HostFacts, HostSpec, PciPool
+from roost.model.image import Image
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Destination, Request
 from tests.forests import AGGREGATES, TRAITS, query_of, random_forest, uuid_of
@@ -43,6 +44,7 @@ def random_world(random: Random) -> slow.World:
             name=name, cell=random.choice(("cell-a", "cell-a", "cell-b")), rack=random.choice(("", "r1", "r2", "r3")),
             num_io_ops=random.choice((0, 0, 4)), failed_builds=random.choice((0, 0, 0, 1)),
             hypervisor_version=random.choice((0, 0, 7)), is_down=random.random() < 0.1,
+            devices=random.choice((0, 0, 0, 2, 120)),
         )
         for name in roots
         if random.random() < 0.95
@@ -86,6 +88,7 @@ def fleet_of(world: slow.World) -> Fleet:
                 facts=HostFacts(
                     cell=host.cell, rack=host.rack, num_io_ops=host.num_io_ops, failed_builds=host.failed_builds,
                     hypervisor_version=host.hypervisor_version, is_forced_down=host.is_down,
+                    pci_pools=(PciPool(vendor_id="8086", product_id="154c", count=host.devices),),
                 ),
             )
             for host in world.hosts
@@ -113,7 +116,8 @@ def random_wish(random: Random, world: slow.World) -> slow.Wish:
         for number in range(now_and_then(random.choice((1, 2)), 0))
     ]
     return slow.Wish(
-        groups=(main, *others), policy=random.choice(("none", "isolate")),
+        groups=(main, *others), distro=random.choice(("", "debian", "fedora")),
+        policy=random.choice(("none", "isolate")),
         count=now_and_then(random.choice((2, 3, 7, 20)), 1, 0.3),
         group=now_and_then(random.choice(list(world.groups)), None, 0.4), domain=random.choice(("d1", "d2")),
         zones=now_and_then(random.choice((("east",), ("west",), ("east", "west"))), ()),
@@ -141,10 +145,14 @@ def request_of(wish: slow.Wish) -> Request:
         group=None if wish.group is None else str(uuid_of(wish.group)), hints={"fault_domain": wish.domain},
         count=wish.count, availability_zone=",".join(wish.zones) or None, ignore_hosts=wish.ignored,
         force_hosts=wish.forced, destination=destination,
+        image=Image(properties={"os_distro": wish.distro}) if wish.distro else None,
     )  # fmt: skip
 
 
 def random_options(random: Random) -> dict[str, float]:
     chosen = random.sample(list(slow.MULTIPLIERS), random.choice((0, 0, 2, 5)))
     values = {name: random.choice((0.0, 0.5, 1.0, 3.0, -1.0)) for name in chosen}
-    return {slow.option_of(name): abs(value) if name.startswith("soft") else value for name, value in values.items()}
+    return {
+        slow.option_of(name): abs(value) if name.startswith(("soft", "pci")) else value
+        for name, value in values.items()
+    }

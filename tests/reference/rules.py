@@ -183,7 +183,7 @@ def retry(state, row, spec):
     return [state.hosts.names[row], state.hosts.nodes[row]] not in [list(each) for each in spec.request.retry.hosts]
 
 
-def metrics(state, row, _, names):
+def reported_metrics(state, row, _, names):
     """Say whether a host reports all of the metrics."""
     return all(name in state.hosts.facts[row].metrics for name in names)
 
@@ -339,6 +339,59 @@ def fault_domain(state, row, spec, number):
         return False
     holder, _ = spec.group.places.get(number(rack), (number(spec.hint("fault_domain")), 0))
     return holder == number(spec.hint("fault_domain"))
+
+
+def free_vcpus(state, row):
+    """Return the virtual CPUs that a host has left, overcommit included."""
+    get = {name: column.view[row] for name, column in state.hosts.columns.items()}
+    return get["vcpus_total"] * get["cpu_allocation_ratio"] - get["vcpus_used"]
+
+
+def few_devices(state, row):
+    """Return 100 less the free devices of a host, of which 99 count."""
+    free = 0
+    for pool in state.hosts.facts[row].pci_pools:
+        free += pool.count
+    return 100 - min(free, 99)
+
+
+def metrics(state, row, *, ratios, multiplier, required, unavailable):
+    """Add up the metrics of a host; None if one is missing that must be there."""
+    told = state.hosts.facts[row].metrics
+    total = 0.0
+    for name, ratio in ratios:
+        if name in told:
+            total += told[name] * ratio
+        elif required:
+            return None
+        elif ratio * multiplier != 0:
+            return unavailable
+    return total
+
+
+def alike(images, wanted, weights):
+    """Add up what the images of a host's instances have in common with an image."""
+    total = 0
+    for image in images:
+        for name, text in image.items():
+            if wanted.get(name) == text:
+                total += weights.get(name, 0.0) if weights else 1
+    return total
+
+
+def multiplier(metadata, key, option):
+    """Return the least number that aggregates set; the option where none does, or one is no number."""
+    texts = [each[key] for each in metadata if key in each]
+    numbers = []
+    for text in texts:
+        try:
+            number = float(text)
+        except ValueError:
+            return option
+        if str(number) in ("nan", "inf", "-inf"):
+            return option
+        numbers.append(number)
+    return min(numbers) if numbers else option
 
 
 def normalise(values, *, minval=None, maxval=None):

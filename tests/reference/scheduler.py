@@ -20,6 +20,7 @@ class Host:
     num_io_ops: int = 0
     failed_builds: int = 0
     hypervisor_version: int = 0
+    devices: int = 0
     is_down: bool = False
 
 
@@ -50,6 +51,7 @@ class Instance:
     held: frozenset[tuple[str, str, int]]
     group: str | None
     domain: str
+    distro: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Wish:
 
     groups: tuple[Group, ...]  # resource groups; that of the flavor has no suffix
     policy: str = "none"
+    distro: str = ""  # the only property of the image; empty: no image
     count: int = 1
     group: str | None = None
     domain: str = ""
@@ -183,8 +186,10 @@ def raw_weights(world: World, wish: Wish, host: Host) -> dict[str, float]:
         "cross_cell": (1 if host.cell == wish.cell else -1) if crosses else 0,
         "disk": (disk - disk_used) * 1024,
         "hypervisor_version": host.hypervisor_version,
+        "image_properties": sum(each.distro == wish.distro != "" for each in here),
         "io_ops": host.num_io_ops,
         "num_instances": len(here),
+        "pci": 100 - min(host.devices, 99),
         "ram": memory - memory_used,
         "soft_affinity": members if policy == "soft-affinity" else 0,
         "soft_anti_affinity": -members if policy == "soft-anti-affinity" else 0,
@@ -194,18 +199,22 @@ def raw_weights(world: World, wish: Wish, host: Host) -> dict[str, float]:
 FROM_ZERO = ("cpu", "disk", "io_ops", "ram")
 MULTIPLIERS = {
     "build_failure": 1000000.0, "cpu": 1.0, "cross_cell": 1000000.0, "disk": 1.0, "hypervisor_version": 1.0,
-    "io_ops": -1.0, "num_instances": 0.0, "ram": 1.0, "soft_affinity": 1.0, "soft_anti_affinity": 1.0,
+    "image_properties": 0.0, "io_ops": -1.0, "num_instances": 0.0, "pci": 1.0, "ram": 1.0, "soft_affinity": 1.0,
+    "soft_anti_affinity": 1.0,
 }  # fmt: skip
 
 
 def option_of(weigher: str) -> str:
     """Return the name of a weigher's option, which is also the key in the metadata of aggregates."""
-    return "cross_cell_move_weight_multiplier" if weigher == "cross_cell" else f"{weigher}_weight_multiplier"
+    odd = {"cross_cell": "cross_cell_move", "image_properties": "image_props"}
+    return f"{odd.get(weigher, weigher)}_weight_multiplier"
 
 
 def multiplier_of(world: World, host: Host, weigher: str, options: dict[str, float]) -> float:
     """Return the share of a weigher in a host's sum: the least that the host's aggregates say, else the option's."""
     option = options.get(option_of(weigher), MULTIPLIERS[weigher])
+    if weigher == "image_properties" and option == 0:
+        return 0.0
     texts = [
         world.aggregates[name][option_of(weigher)]
         for name in world.forest[host.name].aggregates
@@ -305,7 +314,7 @@ def decide(world: World, wish: Wish, *, enabled: list[str], options: dict[str, f
         held.append(amounts_held)
         if wish.count == 1:
             alternates_of = alternates(rankings[0], chosen, attempts - 1)
-        take(world, f"new-{number}", Instance(host.name, amounts_held, wish.group, wish.domain))
+        take(world, f"new-{number}", Instance(host.name, amounts_held, wish.group, wish.domain, wish.distro))
     if wish.count > 1:
         alternates_of = alternates(rank(world, wish, enabled, options), chosen, attempts - 1)
     return Outcome(rankings[0], rankings[-1], chosen, held, alternates_of, is_granted=True)

@@ -141,7 +141,7 @@ def compare_tips(roost: Roost, request: Request, told: Explanation, options: dic
             multiplier = tip.multiplier + factor * step
             name = slow.option_of(tip.weigher)
             value = -multiplier if tip.weigher == "build_failure" else multiplier
-            if (value < 0 and tip.weigher.startswith("soft")) or multiplier == 0:
+            if (value < 0 and tip.weigher.startswith(("soft", "pci"))) or multiplier == 0:
                 continue
             changed = settings_of(enabled_filters=FILTERS, options={**options, name: value})
             other = roost.fork(settings=changed).decide(request)

@@ -94,7 +94,10 @@ def export_and_compare(seed: int, draw: int) -> None:
     random = Random(seed)
     world = random_world(random)
     settings = settings_of(
-        enabled_filters=FILTERS, host_subset_size=random.choice((1, 1, 3)), shuffle=random.random() < 0.3
+        enabled_filters=FILTERS,
+        host_subset_size=random.choice((1, 1, 3)),
+        shuffle=random.random() < 0.3,
+        options={"image_props_weight_multiplier": random.choice((0.0, 5.0))},
     )
     roost = roost_on(settings=settings, seed=seed)
     roost.install(fleet_of(world))
@@ -151,6 +154,7 @@ def random_hosts(random: Random) -> list[dict[str, object]]:
             "hypervisor_type": "QEMU", "hypervisor_version": random.choice((1002003, 2000000)),
             "supported_instances": [["x86_64", "kvm", "hvm"]], "stats": {"tier": random.choice(("gold", "tin"))},
             "metrics": {"load": random.choice((0.5, 1.0))},
+            "pci_pools": [{"vendor_id": "8086", "product_id": "154c", "count": random.choice((1, 50, 150))}],
             "cpu_info": {"model": random.choice(("Nehalem", "EPYC"))},
             "service": {"disabled": random.random() < 0.2},
         }  # fmt: skip
@@ -161,6 +165,7 @@ def random_hosts(random: Random) -> list[dict[str, object]]:
 def host_state(said: dict, aggregates: list[HostAggregate], instances: list[str]) -> HostState:
     """Give the same host as Nova's class has it, with what a document fills in."""
     values = {"total_usable_ram_mb": 0, "total_usable_disk_gb": 0, "disk_mb_used": 0} | said
+    values["pci_stats"] = values.pop("pci_pools", None)
     values.setdefault("free_ram_mb", values["total_usable_ram_mb"])
     values.setdefault("free_disk_mb", 1024 * values["total_usable_disk_gb"] - values["disk_mb_used"])
     values.setdefault("num_instances", len(instances))

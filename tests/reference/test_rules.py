@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from roost.engine.apply import apply
 from roost.model import journal
 from roost.model.flavor import Flavor
-from roost.model.host import HostFacts
+from roost.model.host import HostFacts, PciPool
 from roost.model.image import Image
 from roost.model.request import Request
 from roost.model.request import Retry as Tried
@@ -61,6 +61,7 @@ wishes = st.builds(
     lambda first, rest: " ".join([first, *rest]), st.sampled_from(NAMES) | words, st.lists(words, max_size=4)
 )
 
+pools = st.builds(PciPool, vendor_id=st.just("8086"), product_id=st.sampled_from("ab"), count=st.integers(0, 60))
 facts = st.builds(
     HostFacts,
     vcpus_total=st.integers(0, 12),
@@ -74,6 +75,10 @@ facts = st.builds(
     ),
     stats=st.sampled_from([{}, {"rank": "1"}, {"rank": "a", "hypervisor_type": "b"}]),
     num_io_ops=st.integers(0, 12),
+    failed_builds=st.integers(0, 3),
+    cell=st.sampled_from(["", "a", "b"]),
+    metrics=st.dictionaries(st.sampled_from(["load", "heat", "noise"]), st.integers(-3, 9).map(lambda n: n / 4)),
+    pci_pools=st.lists(pools, max_size=3).map(tuple),
     rack=st.sampled_from(["", "r1", "r2", "r3"]),
     is_disabled=st.booleans(),
     is_forced_down=st.booleans(),
@@ -405,4 +410,4 @@ def test_retry(state, tried):
 @given(joined_fleets(), st.sets(st.sampled_from("abc")))
 def test_metrics(state, names):
     rule = Metrics(MetricsOptions(weight_setting=tuple(f"{name}=1" for name in names)))
-    agree(rule, state, spec(), lambda *case: rules.metrics(*case, names))
+    agree(rule, state, spec(), lambda *case: rules.reported_metrics(*case, names))

@@ -8,7 +8,7 @@ import numpy as np
 
 from roost.compat import weights
 from roost.compat.objects import InstanceGroup, RequestSpec
-from roost.compat.scheduler.host_state import HostState
+from roost.compat.scheduler.host_state import HostState, pools_of
 from roost.compat.weights import WeighedObject, multiplier_of
 from roost.engine.types import Mask, Scores
 from roost.model.decision import Limits
@@ -162,6 +162,7 @@ _OTHERS: Mapping[str, Callable[[HostView], list[Any]]] = {
     "aggregates": lambda hosts: list(hosts.aggregates()),
     "instances": lambda hosts: [dict.fromkeys(uuids) for uuids in hosts.instances()],
     "metrics": lambda hosts: [dict(facts.metrics) for facts in hosts.all_facts()],
+    "pci_stats": lambda hosts: [pools_of(facts) for facts in hosts.all_facts()],
     "allocation_candidates": lambda hosts: [[] for _ in range(len(hosts))],
     "service": lambda hosts: [
         {"disabled": facts.is_disabled, "forced_down": facts.is_forced_down, "last_seen_up": facts.reported_at_s}

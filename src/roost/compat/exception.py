@@ -3,6 +3,7 @@
 from roost import errors
 
 NoValidHost = errors.NoValidHost
+ComputeHostMetricNotFound = errors.ComputeHostMetricNotFound
 
 
 class MaxRetriesExceeded(NoValidHost):
@@ -14,14 +15,6 @@ class SchedulerHostFilterNotFound(errors.BadSettings):
 
     def __init__(self, *, filter_name: str) -> None:
         super().__init__("filter_scheduler.enabled_filters", f"Scheduler Host Filter {filter_name} could not be found.")
-
-
-class ComputeHostMetricNotFound(errors.RoostError):
-    """A host lacks a metric that a weigher requires."""
-
-    def __init__(self, *, host: str, node: str, name: str) -> None:
-        self.host, self.node, self.name = host, node, name
-        super().__init__(f"Metric {name} could not be found on the compute host node {host}.{node}.")
 
 
 class UnsupportedPolicyException(errors.BadRequest):

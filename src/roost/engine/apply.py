@@ -62,6 +62,8 @@ def apply(state: State, write: journal.Write) -> None:
             state.groups_by_uuid[group.uuid] = group
         case journal.PutDocument():
             state.documents[(write.kind, write.fingerprint)] = write.id
+            if write.kind == "image":
+                state.images[write.id] = write.body
 
 
 def take(state: State, claim: Claim) -> None:
@@ -214,6 +216,7 @@ def _note_name(state: State, kind: str) -> None:
 def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> None:
     host_row = state.hosts.row_of_id[instance.host_id]
     state.hosts.columns["num_instances"].each[host_row] += count
+    state.count_image(instance.image_id, host_row, count)
     state.changes.touch(host_row)
     if instance.group_id:
         members = state.groups[instance.group_id].members

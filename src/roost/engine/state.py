@@ -9,6 +9,7 @@ from roost.engine.changes import Changes
 from roost.engine.columns import Column
 from roost.engine.consumers import Directory
 from roost.engine.hosts import Hosts
+from roost.engine.images import ImageCounts
 from roost.engine.labels import Labels
 from roost.engine.symbols import Symbols
 from roost.engine.trees import Providers
@@ -73,10 +74,11 @@ class State:
     """All columns of one process. Only ``roost.engine.apply`` changes one."""
 
     __slots__ = (
-        "_best", "_host_trees", "_ledgers", "aggregate_names", "aggregate_versions", "aggregates", "changes",
-        "class_ids", "classes", "consumer_types", "content_versions", "counted", "directory", "documents", "groups",
-        "groups_by_uuid", "holders", "holders_by_id", "hosts", "inventory_version", "membership", "metadata",
-        "names_touched_s", "now_s", "position", "providers", "shared_version", "stale_hosts", "trait_ids", "traits",
+        "_best", "_host_trees", "_image_counts", "_ledgers", "aggregate_names", "aggregate_versions", "aggregates",
+        "changes", "class_ids", "classes", "consumer_types", "content_versions", "counted", "directory", "documents",
+        "groups", "groups_by_uuid", "holders", "holders_by_id", "hosts", "images", "inventory_version", "membership",
+        "metadata", "names_touched_s", "now_s", "position", "providers", "shared_version", "stale_hosts", "trait_ids",
+        "traits",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -88,6 +90,7 @@ class State:
         self.aggregate_versions: dict[int, int] = {}
         self.metadata: dict[int, dict[str, str]] = {}  # of aggregates
         self.documents: dict[tuple[str, bytes], int] = {}  # kind, fingerprint -> id
+        self.images: dict[int, bytes] = {}  # bodies of those documents that are images
         self.providers = Providers()
         self.classes: dict[int, ClassColumns] = {}
         self.traits = Labels()
@@ -111,6 +114,7 @@ class State:
         self._best: dict[int, Column] = {}
         self._ledgers: dict[int, Ledger] = {}
         self._host_trees: tuple[Rows, Mask] | None = None
+        self._image_counts: ImageCounts | None = None  # see ``image_counts``
 
     def symbols(self, kind: str) -> Symbols:
         """Return the names of one kind: resource_class, trait, consumer_type."""
@@ -127,6 +131,20 @@ class State:
         if self.directory is None:
             self.directory = Directory(self.holders_by_id.values())
         return self.directory
+
+    def image_counts(self) -> ImageCounts:
+        """Return the instances by property of their image, made when first asked for and kept from then on."""
+        if self._image_counts is None:
+            instances = (holder.instance for holder in self.holders_by_id.values() if holder.instance is not None)
+            row_of_id = self.hosts.row_of_id
+            placed = ((each.image_id, row_of_id[each.host_id]) for each in instances if each.image_id)
+            self._image_counts = ImageCounts(self.images, placed)
+        return self._image_counts
+
+    def count_image(self, image_id: int, host_row: int, by: int) -> None:
+        """Note there that an instance of an image came to a host, or with ``by`` -1 left it."""
+        if self._image_counts is not None and image_id:
+            self._image_counts.count(image_id, host_row, by)
 
     def inventory(self, class_id: int) -> ClassColumns:
         """Return the columns of a class, made when first asked for."""
@@ -185,7 +203,7 @@ class State:
     def separate(self) -> None:
         """Derive anew what a shallow copy still shares with the state that it was made of."""
         self._best, self._ledgers = {}, {}
-        self.directory = None
+        self.directory = self._image_counts = None
 
     def forget_best(self) -> None:
         """Drop what was derived from inventories and trees; it is made again when next asked for."""
@@ -224,6 +242,7 @@ class State:
             "documents",
             "holders",
             "holders_by_id",
+            "images",
         ):
             setattr(copy, name, dict(getattr(self, name)))
         copy.metadata = {aggregate: dict(pairs) for aggregate, pairs in self.metadata.items()}

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.model.group import GroupPolicy
+from roost.model.host import PciPool
 from roost.model.names import AMOUNT_MAX, RATIO_MAX
 from roost.model.provider import Inventory
 
@@ -70,7 +71,10 @@ class HostEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         dict[str, Any] | str | None, Meta(description="What its processor says of itself, or the same as JSON text.")
     ] = None
     stats: Annotated[dict[str, str], Meta(description="Statistics that capabilities may be asked of.")] = {}
-    metrics: Annotated[dict[str, float], Meta(description="Metrics by name, for rules written for Nova.")] = {}
+    metrics: Annotated[dict[str, float], Meta(description="Metrics by name.")] = {}
+    pci_pools: Annotated[
+        tuple[PciPool, ...], Meta(description="Its free PCI devices, those that are alike together.")
+    ] = ()
     vcpus_total: Annotated[Amount | None, Meta(description=f"Virtual CPUs, overcommit aside; {_LEFT_OUT}.")] = None
     vcpus_used: Annotated[Amount | None, Meta(description=f"Virtual CPUs in use; {_LEFT_OUT}.")] = None
     total_usable_ram_mb: Annotated[Megabytes | None, Meta(description=f"Memory in MiB; {_LEFT_OUT}.")] = None
@@ -95,6 +99,17 @@ class HostEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = None
     num_io_ops: Annotated[Amount, Meta(description="I/O operations in flight.")] = 0
     failed_builds: Annotated[Amount, Meta(description="Builds that failed there in a row.")] = 0
+
+
+class ImageEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An image, and which instances were booted from it."""
+
+    id: Annotated[str | None, Meta(description="Its id.")] = None
+    disk_format: Annotated[str | None, Meta(description="Such as qcow2.")] = None
+    properties: Annotated[dict[str, str], Meta(description="Its properties.")] = {}
+    instances: Annotated[
+        tuple[UUID, ...], Meta(description="The instances booted from it, of those that hosts and groups list.")
+    ]
 
 
 class AggregateEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -187,6 +202,7 @@ class FleetDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         Meta(description="Availability zones with their hosts: an aggregate of that name and zone for each."),
     ] = {}
     server_groups: Annotated[tuple[ServerGroupEntry, ...], Meta(description="Server groups.")] = ()
+    images: Annotated[tuple[ImageEntry, ...], Meta(description="Images of the instances.")] = ()
     providers: Annotated[
         tuple[ProviderEntry, ...] | None,
         Meta(

@@ -1,6 +1,31 @@
 """Hosts: root providers with a service on them, and what is known of them."""
 
+from typing import Annotated, Literal
+
 import msgspec
+from msgspec import Meta
+
+from roost.model.names import AMOUNT_MAX
+
+PciDeviceType = Literal["type-PCI", "type-PF", "type-VF", "vdpa"]
+
+
+class PciPool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Free PCI devices of a host that are alike."""
+
+    vendor_id: Annotated[str, Meta(description="Of the devices, such as 8086.")]
+    product_id: Annotated[str, Meta(description="Of the devices, such as 154c.")]
+    dev_type: Annotated[PciDeviceType, Meta(description="What they are.")] = "type-PCI"
+    numa_node: Annotated[
+        Annotated[int, Meta(ge=0, le=AMOUNT_MAX)] | None, Meta(description="The node they are near to; null: none.")
+    ] = None
+    address: Annotated[str, Meta(description="Of the device, where there is one of them.")] = ""
+    tags: Annotated[
+        dict[str, str | tuple[str, ...] | None],
+        Meta(description="What else is said of them, such as physical_network, remote_managed or live_migratable."),
+    ] = {}
+    rp_uuids: Annotated[tuple[str, ...], Meta(description="The providers in whose inventories they are.")] = ()
+    count: Annotated[Annotated[int, Meta(ge=0, le=AMOUNT_MAX)], Meta(description="How many are free.")]
 
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -19,6 +44,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cpu_info: dict[str, object] = {}
     stats: dict[str, str] = {}
     metrics: dict[str, float] = {}
+    pci_pools: tuple[PciPool, ...] = ()
     num_io_ops: int = 0
     failed_builds: int = 0
     host_ip: str = ""

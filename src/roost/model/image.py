@@ -1,6 +1,17 @@
 """Images: what an instance boots from."""
 
+from collections.abc import Mapping
+
 import msgspec
+
+# Properties by their present names, with the names that images of old clouds still carry.
+OLD_NAMES = {
+    "hw_architecture": "architecture",
+    "img_hv_type": "hypervisor_type",
+    "hw_vm_mode": "vm_mode",
+    "img_hv_requested_version": "hypervisor_version_requires",
+}
+_PRESENT_NAMES = {old: present for present, old in OLD_NAMES.items()}
 
 
 class Image(msgspec.Struct, frozen=True, kw_only=True):
@@ -9,3 +20,13 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None = None
     disk_format: str | None = None
     properties: dict[str, str] = {}
+
+
+def present_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of an image by their present names; of both names the present one counts.
+
+    >>> present_properties({"architecture": "x86_64", "os_distro": "debian"})
+    {'hw_architecture': 'x86_64', 'os_distro': 'debian'}
+    """
+    renamed = {_PRESENT_NAMES[name]: text for name, text in properties.items() if name in _PRESENT_NAMES}
+    return renamed | {name: text for name, text in properties.items() if name not in _PRESENT_NAMES}

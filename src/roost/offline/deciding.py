@@ -5,7 +5,7 @@ import numpy as np
 from roost import __version__
 from roost.app import Roost
 from roost.engine import ranking
-from roost.errors import BadFile, BadRequest, Conflict, NotFound
+from roost.errors import BadFile, BadRequest, ComputeHostMetricNotFound, Conflict, NotFound
 from roost.model.answer import Answer, AnswerPick, AnswerSettings, AnswerStage, ProviderShare, RankedHost
 from roost.model.decision import Contribution, Decision, HostScore, Pick, cells
 from roost.model.fleet_document import FleetDocument
@@ -50,6 +50,7 @@ def decide(
 
     Raises:
         BadFile: a document names what is not there, or twice, or asks what cannot be meant.
+        ComputeHostMetricNotFound: a host lacks a metric that the settings require.
     """
     moment = moment_of(fleet) if now_s is None else now_s
     world = World(fleet, file=fleet_name, settings=settings, clock=FixedClock(moment), random=FixedRandom(seed))
@@ -57,6 +58,8 @@ def decide(
     evidence = _Evidence(world.roost)
     try:
         decision = world.roost.decide(asked)
+    except ComputeHostMetricNotFound:
+        raise
     except (BadRequest, NotFound, Conflict) as error:
         raise BadFile(request_name, str(error)) from None
     return evidence.answer(decision, is_searched=world.is_searched, has_uuids=bool(asked.instance_uuids), now_s=moment)

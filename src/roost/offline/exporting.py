@@ -4,6 +4,7 @@ from collections.abc import Container
 from uuid import UUID
 
 from roost.engine.capacity import ClassColumns
+from roost.engine.images import read_image
 from roost.engine.state import Group, State
 from roost.engine.symbols import Symbols
 from roost.model.fleet_document import (
@@ -14,6 +15,7 @@ from roost.model.fleet_document import (
     FleetDocument,
     GroupRules,
     HostEntry,
+    ImageEntry,
     InventoryEntry,
     ProviderEntry,
     ServerGroupEntry,
@@ -52,10 +54,13 @@ class _Export:
             self._directory.add(row, self._uuids[row], [hosts.nodes[row], hosts.names[row]], at="$")
         self._instances: dict[int, list[UUID]] = {}  # by host row
         self._members: dict[int, dict[int, list[UUID]]] = {}  # by group id and host row
+        self._booted: dict[int, list[UUID]] = {}  # by image
         for holder in state.holders.values():
             if holder.instance is not None:
                 row, uuid = hosts.row_of_id[holder.instance.host_id], UUID(bytes=holder.uuid)
                 self._instances.setdefault(row, []).append(uuid)
+                if holder.instance.image_id in state.images:
+                    self._booted.setdefault(holder.instance.image_id, []).append(uuid)
                 if holder.instance.group_id:
                     self._members.setdefault(holder.instance.group_id, {}).setdefault(row, []).append(uuid)
 
@@ -66,6 +71,7 @@ class _Export:
             hosts=tuple(self._host(row) for row in self._rows),
             aggregates=tuple(self._aggregate(label) for label in sorted(state.metadata)),
             server_groups=tuple(self._group(group) for group in state.groups.values()),
+            images=tuple(self._image(number) for number in sorted(self._booted)),
             providers=tuple(self._provider(row) for row in sorted(state.providers.row_of_id.values())),
             resource_classes=_custom(state.class_ids, standard_resource_classes()),
             traits=_custom(state.trait_ids, standard_traits()),
@@ -93,6 +99,7 @@ class _Export:
             cpu_info=facts.cpu_info or None,
             stats=facts.stats,
             metrics=facts.metrics,
+            pci_pools=facts.pci_pools,
             vcpus_total=int(has["vcpus_total"]),
             vcpus_used=int(has["vcpus_used"]),
             total_usable_ram_mb=int(has["total_usable_ram_mb"]),
@@ -135,6 +142,14 @@ class _Export:
                 if group.policy == "fault-domain"
             ),
         )
+
+    def _image(self, number: int) -> ImageEntry:
+        image = read_image(self._state.images, number)
+        assert image is not None, number
+        return ImageEntry(
+            id=image.id, disk_format=image.disk_format, properties=image.properties,
+            instances=tuple(self._booted[number]),
+        )  # fmt: skip
 
     def _provider(self, row: int) -> ProviderEntry:
         state = self._state

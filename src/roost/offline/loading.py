@@ -1,18 +1,19 @@
 """From a fleet document to a Roost that decides on it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 import msgspec
 
 from roost.app import unstored
-from roost.engine.apply import occupy, tell
+from roost.engine.apply import apply, occupy, tell
 from roost.engine.state import Group
 from roost.errors import BadFile, RoostError
 from roost.model.fleet import Fleet
 from roost.model.fleet_document import AggregateEntry, FleetDocument, HostEntry, ProviderEntry, ServerGroupEntry
 from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostFacts, HostSpec
-from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place
+from roost.model.image import Image
+from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place, PutDocument
 from roost.model.names import is_resource_class, is_trait
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.settings import Settings
@@ -148,6 +149,7 @@ class World:
             cpu_info=self._cpu_info(entry.cpu_info, f"$.hosts[{row}].cpu_info"),
             stats=entry.stats,
             metrics=entry.metrics,
+            pci_pools=entry.pci_pools,
             num_io_ops=entry.num_io_ops,
             failed_builds=entry.failed_builds,
             host_ip=entry.host_ip or "",
@@ -247,13 +249,33 @@ class World:
         for number, entry in enumerate(self._document.server_groups):
             self._put_members(entry, f"$.server_groups[{number}]", homes=homes, grouped=grouped)
         everyone = {body: (row, None) for body, (row, _) in homes.items()} | grouped
+        images = self._images(everyone)
         state, consumers, instances = self.roost.state, [], []
         for body, (row, group) in everyone.items():
             consumer_id = self.roost.placement.new_id("consumer")
             consumers.append(ConsumerRow(consumer_id, body, "", ""))
-            instances.append(InstanceRow(consumer_id, state.hosts.ids[row], 0, 0, group.id if group else 0))
+            instances.append(
+                InstanceRow(consumer_id, state.hosts.ids[row], 0, images.get(body, 0), group.id if group else 0)
+            )
         if consumers:
             occupy(state, Claim(consumers, [], instances))
+
+    def _images(self, known: Container[bytes]) -> dict[bytes, int]:
+        """Let there be the images, and return that of each instance: uuid -> number."""
+        found: dict[bytes, int] = {}
+        for number, entry in enumerate(self._document.images, start=1):
+            image = Image(id=entry.id, disk_format=entry.disk_format, properties=entry.properties)
+            # Nobody looks for one of these by its fingerprint, so it need not be one.
+            fingerprint = number.to_bytes(16, "big")
+            apply(self.roost.state, PutDocument(number, "image", fingerprint, msgspec.json.encode(image)))
+            for place, uuid in enumerate(entry.instances):
+                at = f"$.images[{number - 1}].instances[{place}]"
+                if uuid.bytes not in known:
+                    raise self._wrong(at, f"the instance {uuid} is on no host")
+                if uuid.bytes in found:
+                    raise self._wrong(at, f"the instance {uuid} has an image already")
+                found[uuid.bytes] = number
+        return found
 
     def _put_members(
         self, entry: ServerGroupEntry, at: str, *, homes: dict[bytes, tuple[int, str]],

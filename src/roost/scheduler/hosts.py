@@ -28,6 +28,10 @@ class HostView:
     def __len__(self) -> int:
         return len(self._state.hosts) if self._rows is None else len(self._rows)
 
+    def part(self, positions: Rows) -> "HostView":
+        """Return a view of those at some positions: intp, shape (part,)."""
+        return HostView(self._state, self.rows[positions])
+
     @property
     def rows(self) -> Rows:
         """The row numbers of these hosts."""
@@ -168,6 +172,11 @@ class HostView:
         """Return the uuids of the members of a server group; reads all consumers."""
         holders = self._state.holders.values()
         return [uuid_text(each.uuid) for each in holders if each.instance and each.instance.group_id == group.id]
+
+    def image_counts(self, name: str, text: str) -> Amounts:
+        """Return how many instances on each host have an image with this text for a property: int64."""
+        whole = self._state.image_counts().of(name, text, hosts=len(self._state.hosts))
+        return whole if self._rows is None else whole[self._rows]
 
     def aggregates(self) -> list[list[Aggregate]]:
         """Return the aggregates of every host of this view, in order."""

@@ -2,15 +2,8 @@
 
 import re
 
-from roost.model.image import Image
+from roost.model.image import OLD_NAMES, Image
 
-# Names that images of old clouds still carry.
-_OLD_NAMES = {
-    "hw_architecture": "architecture",
-    "img_hv_type": "hypervisor_type",
-    "hw_vm_mode": "vm_mode",
-    "img_hv_requested_version": "hypervisor_version_requires",
-}
 _ARCHITECTURES = {
     "amd64": "x86_64",
     "i386": "i686",
@@ -30,7 +23,7 @@ def image_property(image: Image | None, name: str) -> str | None:
     if image is None:
         return None
     value = image.properties.get(name)
-    old = _OLD_NAMES.get(name)
+    old = OLD_NAMES.get(name)
     return image.properties.get(old) if value is None and old is not None else value
 
 

@@ -1,43 +1,47 @@
-"""The setting that names metrics with their ratios: what the filter and the weigher of metrics share."""
+"""Metrics of hosts: how they are named in the settings, and as columns."""
 
-import math
 from collections.abc import Iterable
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
+import numpy as np
 
-WeightSetting = Annotated[
-    tuple[str, ...], msgspec.Meta(description="Metrics that count in the choice of a host, each as name=ratio.")
-]
+from roost.engine.types import Scores
+from roost.scheduler.hosts import HostView
+from roost.scheduler.ratios import parse_ratios
+
+# What the monitors of Nova's compute agent can report; hosts may report more.
+KNOWN_NAMES = frozenset({
+    "cpu.frequency", "cpu.user.time", "cpu.kernel.time", "cpu.idle.time", "cpu.iowait.time", "cpu.user.percent",
+    "cpu.kernel.percent", "cpu.idle.percent", "cpu.iowait.percent", "cpu.percent", "numa.membw.max",
+    "numa.membw.current",
+})  # fmt: skip
+_SETTING = "metrics.weight_setting"
+# The option, for every rule that reads it.
+WeightSetting = Annotated[tuple[str, ...], msgspec.Meta(description="The metrics that count, each name=ratio.")]
 
 
-class Ratios(NamedTuple):
-    """What the setting says."""
+def parse_setting(pairs: Iterable[str]) -> tuple[dict[str, float], list[str]]:
+    """Return the ratio of each metric that ``[metrics] weight_setting`` names, and what was dropped of it.
 
-    of: dict[str, float]  # metric -> ratio, in the order of the setting; of two for one metric the later one
-    warnings: tuple[str, ...]  # what in it cannot be read, a sentence each
-
-
-def ratios(setting: Iterable[str]) -> Ratios:
-    """Read the setting; what is not name=ratio is passed over.
-
-    >>> ratios(["cpu=1.5", "io"]).of
-    {'cpu': 1.5}
+    >>> parse_setting(["cpu.percent=-1.0", "cpu.frequency"])[0]
+    {'cpu.percent': -1.0}
     """
-    found, unread = {}, []
-    for text in setting:
-        name, _, number = text.partition("=")
-        ratio = _finite(number)
-        if name.strip() and ratio is not None:
-            found[name.strip()] = ratio
-        else:
-            unread.append(f"metrics.weight_setting: {text[:70]!r} is not name=ratio and is passed over")
-    return Ratios(found, tuple(unread))
+    return parse_ratios(pairs, setting=_SETTING)
 
 
-def _finite(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+def metric(hosts: HostView, name: str) -> Scores:
+    """Return a metric of each host: float64, read-only, NaN where the host does not report it as a finite number."""
+
+    def make(everyone: HostView) -> Scores:
+        told = np.array([facts.metrics.get(name, np.nan) for facts in everyone.all_facts()], dtype=np.float64)
+        told[~np.isfinite(told)] = np.nan
+        return told
+
+    return hosts.remembered(("metric", name), make)
+
+
+def unheard_of(hosts: HostView, names: Iterable[str]) -> list[str]:
+    """Say which metrics nobody reports and no monitor is known to report, a sentence each."""
+    strange = [name for name in names if name not in KNOWN_NAMES and bool(np.isnan(metric(hosts, name)).all())]
+    return [f"{_SETTING}: no host reports {name!r}, and it is no metric of Nova's monitors" for name in strange]

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 import msgspec
 
 from roost.engine.types import Amounts, Mask, Scores
+from roost.errors import RoostError
 from roost.model.decision import Limits
 from roost.scheduler.hosts import HostView
 from roost.scheduler.spec import Spec
@@ -136,6 +137,21 @@ class Weigher(Protocol):
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Return the raw weights: float64, shape (len(hosts),), in the unit of what is weighed."""
+
+
+@runtime_checkable
+class OfFacts(Protocol):
+    """What a weigher adds whose raw weights follow from facts of hosts and from aggregates, whatever is asked."""
+
+    is_of_facts: ClassVar[Literal[True]]
+
+
+@runtime_checkable
+class Choosy(Protocol):
+    """What a weigher adds that cannot weigh every host: there its raw weight is NaN."""
+
+    def unweighable(self, hosts: HostView, spec: Spec) -> RoostError:
+        """Return what to raise for the first of some hosts that it cannot weigh."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -274,6 +274,20 @@ class Scheduler:
     def _pick_all(self, shape: Shape, request: Request, uuids: list[bytes], *, seed: int) -> "_Choice":
         """Pick a host for each instance in turn; all or nothing."""
         choice = _Choice()
+        try:
+            self._pick_each(shape, request, choice, uuids=uuids, seed=seed)
+        except RoostError:
+            self._placement.withdraw(choice.claims)
+            raise
+        if len(choice.rows) < request.count:
+            self._placement.withdraw(choice.claims)
+            choice.claims = []
+        return choice
+
+    def _pick_each(
+        self, shape: Shape, request: Request, choice: "_Choice", *, uuids: list[bytes], seed: int
+    ) -> None:  # fmt: skip
+        """Let each instance occupy a host, as long as there is one, and keep the evidence."""
         ranked = shape.rank(self._depth, is_series=request.count >= _SERIES_MIN)
         choice.see(shape, ranked)
         if self.witness is not None:
@@ -292,13 +306,9 @@ class Scheduler:
             choice.refuse(shape, ranked)
             if self.witness is not None:
                 self.witness(shape)
-            self._placement.withdraw(choice.claims)
-            choice.claims = []
-            return choice
-        if request.count > 1 and self._settings.max_attempts > 1:
+        elif request.count > 1 and self._settings.max_attempts > 1:
             ranked = shape.rank(self._depth + len(set(choice.rows)))
             choice.alternates = self._alternates(shape, ranked, choice.rows)
-        return choice
 
     def _take(self, shape: Shape, request: Request, choice: "_Choice", *, rows: list[int], uuids: list[bytes]) -> None:
         """Let the next instances occupy hosts, one a row."""

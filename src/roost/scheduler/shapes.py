@@ -135,15 +135,16 @@ class Shapes:
         for judge in (*filters, *self._rules.weighers):
             if isinstance(judge, Warned):
                 warnings += tuple(judge.warnings(everyone, spec))
+        weighing = self._weighing(spec)
         shape = Shape(
             state,
             spec,
             query=query,
-            warnings=tuple(dict.fromkeys(warnings)),
+            warnings=tuple(dict.fromkeys((*warnings, *weighing.warnings))),
             fit=fit,
             named=named,
             filters=[(rule, verdict.mask) for rule, verdict in zip(filters, verdicts, strict=True)],
-            weighing=self._weighing(spec),
+            weighing=weighing,
             scratch=self._scratch,
         )
         return shape, min((verdict.holds_until_s for verdict in verdicts), default=math.inf)
@@ -186,13 +187,13 @@ class Shapes:
         return verdict
 
     def _weighing(self, spec: Spec) -> Weighing:
-        """Return the weighers that concern a request; where they only read columns, all such requests share them."""
+        """Return the weighers that concern a request; if raw weights follow from hosts alone, for all such."""
         weighers = [rule for rule in self._rules.weighers if rule.concerns(spec)]
         key = tuple(rule.name for rule in weighers)
         known = self._weighings.get(key)
         if known is None:
             known = Weighing(self._state, spec, weighers)
-            if known.reads_columns:
+            if known.is_lasting:
                 self._weighings[key] = known
         return known
 

@@ -1,6 +1,5 @@
 """The weighing half of the pipeline: weighers, multipliers, scales and the score table."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,10 +8,12 @@ import numpy as np
 from roost.engine import ranking
 from roost.engine.hosts import FIXED
 from roost.engine.state import State
-from roost.engine.types import Rows, Scores
+from roost.engine.types import Cells, Rows, Scores
 from roost.model.decision import HostScore, Scale
+from roost.scheduler.aggregates import least, unread
 from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import Weigher
+from roost.scheduler.ratios import finite
+from roost.scheduler.rules import Choosy, OfFacts, Weigher
 from roost.scheduler.spec import Spec
 
 
@@ -39,7 +40,8 @@ class Weighing:
     """The weighers that concern a request, told apart by whether hosts can differ in them.
 
     A weigher whose multiplier is 0 everywhere is off. One whose raw weight is the same for all hosts and
-    adds nothing is flat: it stays in the score table and out of the arithmetic.
+    adds nothing is flat: it stays in the score table and out of the arithmetic. If it is made of what most hosts
+    do not have, devices or metrics, it is off too.
     """
 
     def __init__(self, state: State, spec: Spec, weighers: Sequence[Weigher]) -> None:
@@ -48,15 +50,19 @@ class Weighing:
         self._active: list[Weigher] = []
         self._overrides: list[Scores | None] = []  # float64, shape (hosts,): multipliers set by aggregates
         self._columns: list[str | None] = []  # the host column that is the raw weight, if it is one
+        # Raw weights that stand for all requests while facts stay, or follow use by themselves; None: to be asked.
+        self._lasting: list[Scores | None] = []
+        self.warnings: list[str] = []  # multipliers that cannot be read
         self._flat_scales: list[Scale] = []
+        self._is_choosy = False  # a host that is left may be one that cannot be weighed
         for weigher in weighers:
             self._place(weigher, spec)
-        columns = state.hosts.columns
         self._is_overridden = any(override is not None for override in self._overrides)
-        self.reads_columns = None not in self._columns  # and so weighs alike for every request it concerns
-        self.is_local = not self._is_overridden and self.reads_columns
+        lasting = [raw for raw in self._lasting if raw is not None]
+        self.is_lasting = len(lasting) == len(self._active)  # and so weighs alike for every request it concerns
+        self.is_local = not self._is_overridden and self.is_lasting and not self._is_choosy
         # Good until the next epoch, like all that is made here.
-        self._each = [columns[name].each for name in self._columns if name is not None]
+        self._each: list[Cells] = [raw.data for raw in lasting]
         self._bounds = [
             (at, weigher.minval, weigher.maxval)
             for at, weigher in enumerate(self._active)
@@ -67,41 +73,55 @@ class Weighing:
 
     def _place(self, weigher: Weigher, spec: Spec) -> None:
         override = self._override(weigher)
-        if weigher.multiplier == 0.0 and override is None:
+        is_off = weigher.multiplier == 0.0 and override is None
+        if is_off and not isinstance(weigher, Choosy):
             return
         raw = weigher.raw(self._everyone, spec)
+        is_whole = not (isinstance(weigher, Choosy) and np.isnan(raw[self._state.hosts.alive.view]).any())
+        if is_off and is_whole:
+            return
         columns = self._state.hosts.columns
         name = next((name for name, column in columns.items() if column.view is raw), None)
-        if name in FIXED and len(raw):
+        is_of_facts = isinstance(weigher, OfFacts)
+        if (is_of_facts or name in FIXED) and len(raw):
             value = float(raw[0])
             low = value if weigher.minval is None else weigher.minval
             if bool((raw == value).all()) and value == low:
-                self._flat_scales.append(Scale(weigher.name, low, low, weigher.multiplier))
+                if not is_of_facts:
+                    self._flat_scales.append(Scale(weigher.name, low, low, weigher.multiplier))
                 return
         self._active.append(weigher)
         self._overrides.append(override)
         self._columns.append(name)
+        self._lasting.append(raw if name is not None or is_of_facts else None)
+        self._is_choosy |= isinstance(weigher, Choosy) and not (is_of_facts and is_whole)
 
     def _override(self, weigher: Weigher) -> Scores | None:
         """Return the multiplier of every host if any aggregate sets one: the least of its aggregates'."""
-        values = self._everyone.aggregate_values(weigher.aggregate_key)
-        if not values:
+        key, sign = weigher.aggregate_key, weigher.sign
+        if not any(key in metadata for metadata in self._state.metadata.values()):
             return None
-        multipliers = np.full(len(self._everyone), weigher.multiplier)
-        for host, texts in values.items():
-            numbers = [number for text in texts if (number := _number(text)) is not None]
-            if len(numbers) == len(texts):
-                multipliers[host] = min(numbers) * weigher.sign
-        return multipliers
+        self.warnings += unread(self._everyone, key, cast=finite)
+        return least(self._everyone, key, default=weigher.multiplier * sign, cast=finite) * sign
 
     def weigh(self, rows: Rows | None, spec: Spec) -> Weighed:
-        """Weigh the hosts that passed for a request: intp, shape (survivors,), or None for all; two at least."""
+        """Weigh the hosts that passed for a request.
+
+        Args:
+            rows: intp, shape (survivors,), or None for all; two at least.
+            spec: the request.
+
+        Raises:
+            RoostError: what a weigher says of a host that it cannot weigh.
+        """
         raws, scales, parts = [], [], []
         count = len(self._everyone) if rows is None else len(rows)
-        for weigher, override in zip(self._active, self._overrides, strict=True):
-            raw = weigher.raw(self._everyone, spec)
+        for weigher, override, lasting in zip(self._active, self._overrides, self._lasting, strict=True):
+            raw = weigher.raw(self._everyone, spec) if lasting is None else lasting
             if rows is not None:
                 raw = raw.take(rows)
+            if self._is_choosy:
+                check_weighable(weigher, raw, hosts=HostView(self._state, rows), spec=spec)
             raw = ranking.clamp(raw, minval=weigher.minval, maxval=weigher.maxval)
             multiplier = weigher.multiplier if override is None else 1.0
             scale = ranking.scale_of(
@@ -142,11 +162,10 @@ class Weighing:
 
     def raws_of_rows(self, rows: Rows) -> Scores:
         """Return the same of some hosts: float64, shape (active weighers, rows)."""
-        columns = self._state.hosts.columns
         found = np.empty((len(self._active), len(rows)))
-        for at, (weigher, name) in enumerate(zip(self._active, self._columns, strict=True)):
-            assert name is not None
-            found[at] = ranking.clamp(columns[name].view[rows], minval=weigher.minval, maxval=weigher.maxval)
+        for at, (weigher, lasting) in enumerate(zip(self._active, self._lasting, strict=True)):
+            assert lasting is not None
+            found[at] = ranking.clamp(lasting[rows], minval=weigher.minval, maxval=weigher.maxval)
         return found
 
     def changes(self, amounts: list[tuple[int, int]]) -> list[float] | None:
@@ -170,7 +189,7 @@ class Weighing:
                 used, free, factor = counted
                 added[names[id(used)]] += amount
                 added[names[id(free)]] -= amount * factor
-        return [added[name] for name in self._columns if name is not None]
+        return [0.0 if name is None else added[name] for name in self._columns]
 
     def scales(self, scales: list[Scale]) -> list[Scale]:
         """Return the scales of a ranking as evidence: those of active weighers, then of flat ones."""
@@ -206,9 +225,16 @@ class Weighing:
         ]  # fmt: skip
 
 
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+def check_weighable(weigher: Weigher, raw: Scores, *, hosts: HostView, spec: Spec) -> None:
+    """See to it that a weigher can weigh all of some hosts.
+
+    Args:
+        raw: what it says of them: float64, shape (len(hosts),).
+
+    Raises:
+        RoostError: it cannot weigh one of them, as it says of the first.
+    """
+    if isinstance(weigher, Choosy):
+        lacking = np.flatnonzero(np.isnan(raw))
+        if len(lacking):
+            raise weigher.unweighable(hosts.part(lacking[:1]), spec)

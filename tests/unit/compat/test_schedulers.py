@@ -8,15 +8,17 @@ from roost.compat.scheduler.caching_scheduler import CachingScheduler
 from roost.compat.scheduler.chance import ChanceScheduler
 from roost.compat.scheduler.driver import Scheduler
 from roost.compat.scheduler.filter_scheduler import FilterScheduler
+from roost.compat.scheduler.host_list import HostList
 from roost.compat.scheduler.host_manager import HostManager, HostState, host_states_of
 from roost.compat.scheduler.scheduler_manager import SchedulerManager
 from roost.errors import BadSettings
 from roost.model.flavor import Flavor
-from roost.model.host import HostFacts
+from roost.model.host import HostFacts, PciPool
 from roost.model.request import Destination
 from roost.model.settings import FilterScheduler as Section
 from roost.model.settings import Settings
 from tests.fleets import fleet, uuid_text
+from tests.reference.test_weighers import boot
 
 TYPE = {"name": "f", "vcpus": 1, "memory_mb": 100, "root_gb": 1}
 
@@ -156,6 +158,19 @@ def test_hosts_of_ours_become_host_states():
     assert host.service["disabled"]
     assert [each.metadata for each in host.aggregates] == [{"ssd": "yes"}]
     assert list(manager.get_host_states_by_uuids(None, ["nobody"])) == []
+
+
+def test_devices_and_images_of_ours_are_those_of_host_states_too():
+    pool = PciPool(
+        vendor_id="8086", product_id="154c", dev_type="type-VF", numa_node=1, count=3, rp_uuids=("p",),
+        tags={"physical_network": None, "own": ("x", "y")},
+    )  # fmt: skip
+    state = fleet(HostFacts(pci_pools=(pool,), metrics={"cpu.percent": 1.0}), HostFacts())
+    boot(state, 0, {"os_distro": "debian"})
+    states = HostList(host_states_of(state))
+    assert [facts.pci_pools for facts in states.all_facts()] == [(pool,), ()]
+    assert [facts.metrics for facts in states.all_facts()] == [{"cpu.percent": 1.0}, {}]
+    assert states.image_counts("os_distro", "debian").tolist() == [1, 0]
 
 
 def test_a_host_state_takes_over_what_its_node_reports():

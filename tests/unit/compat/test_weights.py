@@ -1,12 +1,16 @@
+from types import SimpleNamespace
+
 import pytest
 
 from roost.compat.exception import ComputeHostMetricNotFound
 from roost.compat.objects import RequestSpec
 from roost.compat.scheduler import weights
 from roost.compat.scheduler.host_state import HostAggregate, HostState
-from roost.compat.scheduler.weights.metrics import MetricsOptions, MetricsWeigher
 from roost.compat.weights import BaseWeigher, BaseWeightHandler, WeighedObject, normalize
 from roost.model.flavor import Flavor
+from roost.model.image import Image
+from roost.scheduler.weighers.image_properties import ImagePropertiesWeights
+from roost.scheduler.weighers.metrics import MetricsOptions
 
 ASKED = RequestSpec(flavor=Flavor(name="f"))
 VCPUS = [5, 5, 10, 10, 15, 20, 20, 15, 10, 5]
@@ -104,19 +108,30 @@ def test_an_aggregate_sets_the_multiplier_of_its_hosts():
 
 
 def test_all_weighers_are_there_under_their_names():
-    names = {each.__name__ for each in weights.all_weighers()}
-    assert {"RAMWeigher", "CPUWeigher", "MetricsWeigher", "ServerGroupSoftAntiAffinityWeigher"} <= names
+    assert sorted(each.__name__ for each in weights.all_weighers()) == [
+        "BuildFailureWeigher", "CPUWeigher", "CrossCellWeigher", "DiskWeigher", "HypervisorVersionWeigher",
+        "ImagePropertiesWeigher", "IoOpsWeigher", "MetricsWeigher", "NumInstancesWeigher", "PCIWeigher", "RAMWeigher",
+        "ServerGroupSoftAffinityWeigher", "ServerGroupSoftAntiAffinityWeigher",
+    ]  # fmt: skip
     assert all(issubclass(each, weights.BaseHostWeigher) for each in weights.all_weighers())
 
 
 def metrics(**options):
-    return MetricsWeigher(MetricsOptions(weight_setting=("cpu=2", "net= -1", "broken"), **options))
+    return weights.MetricsWeigher(MetricsOptions(weight_setting=("cpu=2", "net= -1", "broken"), **options))
 
 
-def test_metrics_are_added_up_by_their_ratios():
-    weigher = metrics()
-    assert weigher.setting == [("cpu", 2.0), ("net", -1.0)]
-    assert weigher._weigh_object(state(metrics={"cpu": 3, "net": 1}), ASKED) == 5.0
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"cpu": 3, "net": 1},
+        [{"name": "cpu", "value": 3}, {"name": "net", "value": 1}],
+        [SimpleNamespace(name="cpu", value=3), SimpleNamespace(name="net", value=1)],
+        '[{"name": "cpu", "value": 3}, {"name": "net", "value": 1}]',
+    ],
+    ids=["table", "records", "objects", "text"],
+)
+def test_metrics_are_added_up_by_their_ratios(told):
+    assert metrics()._weigh_object(state(metrics=told), ASKED) == 5.0
 
 
 def test_a_metric_that_is_missing_is_an_error_or_the_end_of_the_list():
@@ -127,3 +142,38 @@ def test_a_metric_that_is_missing_is_an_error_or_the_end_of_the_list():
     assert metrics(required=False, weight_multiplier=0.0)._weigh_object(host, ASKED) == 6.0
     joined = state(metrics={"cpu": 3}, aggregates=[HostAggregate(metadata={"metrics_weight_multiplier": "0"})])
     assert metrics(required=False)._weigh_object(joined, ASKED) == 6.0
+
+
+def test_a_metric_that_is_missing_on_one_of_several_hosts_is_an_error():
+    hosts = [state("a", metrics={"cpu": 1, "net": 1}), state("b", metrics={"net": 1})]
+    handler = weights.HostWeightHandler()
+    with pytest.raises(ComputeHostMetricNotFound, match=r"Metric cpu .* b\.b"):
+        handler.get_weighed_objects([metrics()], hosts, ASKED)
+    assert [each.obj.host for each in handler.get_weighed_objects([metrics()], hosts[1:], ASKED)] == ["b"]
+
+
+def test_the_fewest_devices_come_after_none():
+    """The example of three hosts: one device, many, none."""
+    pool = {"vendor_id": "8086", "product_id": "154c", "dev_type": "type-VF", "numa_node": None, "devices": [object()]}
+    hosts = [
+        state("one", pci_stats=SimpleNamespace(pools=[pool | {"count": 1}])),
+        state("many", pci_stats=[pool | {"count": 60, "physical_network": "a"}, pool | {"count": 60}]),
+        state("none"),
+    ]
+    weigher = weights.PCIWeigher()
+    assert weigher.weigh_objects([WeighedObject(host, 0.0) for host in hosts], ASKED) == [99.0, 1.0, 100.0]
+    best = weights.HostWeightHandler().get_weighed_objects([weigher], hosts, ASKED)
+    assert [each.obj.host for each in best] == ["none", "one", "many"]
+
+
+def test_instances_of_images_that_are_alike_draw_others():
+    debian, fedora = (Image(properties={"os_distro": name, "architecture": "x86_64"}) for name in ("debian", "fedora"))
+    hosts = [
+        state("a", instances={"1": SimpleNamespace(image_meta=debian), "2": None}),
+        state("b", instances={"3": fedora, "4": fedora}),
+    ]
+    asked = RequestSpec(flavor=Flavor(name="f"), image=debian, instance_uuid="5")
+    weigher = weights.ImagePropertiesWeigher(ImagePropertiesWeights(image_props_weight_multiplier=1.0))
+    assert weigher.weigh_objects([WeighedObject(host, 0.0) for host in hosts], asked) == [2.0, 2.0]
+    hosts[0].consume_from_request(asked)
+    assert weigher.weigh_objects([WeighedObject(host, 0.0) for host in hosts], asked) == [4.0, 2.0]

@@ -22,11 +22,14 @@ FLEET = {
     "hosts": [
         {"host": "a", "nodename": "n-a", "cell_uuid": "c", "rack": "r", "instances": [ONE], "stats": {"x": "1"},
          "service": {"disabled": False, "last_seen_up": 990.0}, "free_ram_mb": 7, "cpu_info": "{}",
-         "supported_instances": [["x86_64", "kvm", "hvm"]], "vcpus_total": 3, "cpu_allocation_ratio": 1.5},
+         "supported_instances": [["x86_64", "kvm", "hvm"]], "vcpus_total": 3, "cpu_allocation_ratio": 1.5,
+         "metrics": {"cpu.percent": 1.5},
+         "pci_pools": [{"vendor_id": "8086", "product_id": "154c", "dev_type": "type-VF", "numa_node": 0, "count": 2,
+                        "tags": {"physical_network": None, "own": ["x", "y"]}, "rp_uuids": [ONE]}]},
         {"host": "b", "rack": "r2", "supported_instances": [["x86_64", "kvm", "hvm"]]},
     ],
     "aggregates": [{"name": "fast", "metadata": {"ram_weight_multiplier": "2"}, "hosts": ["a", "b"]}],
-    "zones": {"east": ["b"]},
+    "zones": {"east": ["b"]}, "images": [{"id": "i", "properties": {"os_type": "linux"}, "instances": [ONE]}],
     "server_groups": [
         {"name": "g", "policy": "fault-domain", "members": {"a": [ONE], "b": 2}, "rules": {"max_server_per_host": 2},
          "fault_domains": [{"rack": "r", "domain": "d", "members": 1}, {"rack": "r2", "domain": "d"}]},

@@ -141,6 +141,11 @@ def test_a_host_that_cannot_be_meant_is_told_with_its_place(host, error):
             {"hosts": [{"host": "a"}], "providers": [provider("a", traits=["fast"])]},
             "$.providers[0].traits: 'fast' is neither a standard trait",
         ),
+        ({"images": [{"instances": [ONE]}]}, f"$.images[0].instances[0]: the instance {ONE} is on no host"),
+        (
+            {"hosts": [{"host": "a", "instances": [ONE]}], "images": [{"instances": [ONE]}, {"instances": [ONE]}]},
+            f"$.images[1].instances[0]: the instance {ONE} has an image already",
+        ),
         ({"resource_classes": ["x"]}, "$.resource_classes: 'x' is neither a standard resource class"),
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from roost.engine import pool
 from roost.model.flavor import Flavor
-from roost.model.host import HostFacts
+from roost.model.host import HostFacts, PciPool
 from roost.scheduler import pipeline
 from roost.scheduler.filters.compute import Compute, ComputeOptions
 from roost.scheduler.hosts import HostView
@@ -19,7 +19,9 @@ from roost.scheduler.weighers.cpu import Cpu, CpuOptions
 from roost.scheduler.weighers.disk import Disk, DiskOptions
 from roost.scheduler.weighers.hypervisor_version import HypervisorVersion, HypervisorVersionOptions
 from roost.scheduler.weighers.io_ops import IoOps, IoOpsOptions
+from roost.scheduler.weighers.metrics import Metrics, MetricsOptions
 from roost.scheduler.weighers.num_instances import NumInstances, NumInstancesOptions
+from roost.scheduler.weighers.pci import Pci, PciOptions
 from roost.scheduler.weighers.ram import Ram, RamOptions
 from tests.crowds import (
     Kind,
@@ -46,6 +48,10 @@ def random_kind(random: Random) -> Kind:
     facts = HostFacts(
         num_io_ops=random.choice((0, 0, 3)), failed_builds=random.choice((0, 0, 0, 2)),
         hypervisor_version=random.choice((0, 4_001_000)), is_disabled=random.random() < 0.1,
+        metrics={"load": random.choice((0.25, 0.5))} if random.random() < 0.8 else {},
+        pci_pools=(PciPool(vendor_id="8086", product_id="154c", count=random.choice((1, 7, 99))),)
+        if random.random() < 0.3
+        else (),
     )  # fmt: skip
     memory = random.choice((8, 16, 16, 33))
     return Kind(
@@ -66,6 +72,8 @@ def random_weighers(random: Random):
         Cpu(CpuOptions(cpu_weight_multiplier=random.choice(MULTIPLIERS))),
         Disk(DiskOptions(disk_weight_multiplier=random.choice(MULTIPLIERS))),
         HypervisorVersion(HypervisorVersionOptions(hypervisor_version_weight_multiplier=random.choice(MULTIPLIERS))),
+        Metrics(MetricsOptions(weight_setting=("load=2",), required=False)),
+        Pci(PciOptions()),
         IoOps(IoOpsOptions(io_ops_weight_multiplier=random.choice(MULTIPLIERS))),
         NumInstances(NumInstancesOptions(num_instances_weight_multiplier=random.choice(MULTIPLIERS))),
         Ram(RamOptions(ram_weight_multiplier=random.choice(MULTIPLIERS))),

@@ -2,15 +2,17 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 
 from roost.compat.objects import InstanceGroup, RequestSpec
 from roost.compat.scheduler.host_state import HostState
 from roost.engine.state import Group, State
 from roost.engine.types import Amounts, AnyArray, Mask, Rows, Scores
-from roost.model.host import HostFacts
+from roost.model.host import HostFacts, PciPool
+from roost.model.image import present_properties
 from roost.scheduler.hosts import HostView
 from roost.scheduler.spec import Spec
 
@@ -36,6 +38,10 @@ class HostList(HostView):
 
     def __len__(self) -> int:
         return len(self._states)
+
+    def part(self, positions: Rows) -> "HostList":
+        """Return a list of those at some positions: intp, shape (part,)."""
+        return HostList([self._states[at] for at in positions.tolist()])
 
     @property
     def rows(self) -> Rows:
@@ -103,6 +109,14 @@ class HostList(HostView):
         """Say which hosts an instance is on: bool."""
         return np.array([instance_uuid in host.instances for host in self._states], dtype=np.bool_)
 
+    def image_counts(self, name: str, text: str) -> Amounts:
+        """Return how many instances on each host have an image with this text for a property: int64."""
+        counts = [
+            sum(present_properties(properties).get(name) == text for properties in host.told_image_properties())
+            for host in self._states
+        ]
+        return np.array(counts, dtype=np.int64)
+
     def remembered(self, key: object, make: Callable[[HostView], _Array]) -> _Array:
         """Return what is made of these hosts; nothing is remembered, since anybody may change them."""
         return make(self)
@@ -155,7 +169,8 @@ def _facts_of(host: HostState) -> HostFacts:
         supported_instances=tuple((each[0], each[1], each[2]) for each in host.supported_instances),
         cpu_info=host.told_cpu_info(),
         stats=host.stats,
-        metrics={name: float(getattr(told, "value", told)) for name, told in host.metrics.items() if told is not None},
+        metrics=host.told_metrics(),
+        pci_pools=tuple(map(_pool_of, host.told_pci_pools())),
         host_ip=host.host_ip or "",
         rack=host.rack,
         cell=host.cell_uuid,
@@ -163,3 +178,21 @@ def _facts_of(host: HostState) -> HostFacts:
         is_forced_down=bool(host.service.get("forced_down", False)),
         reported_at_s=host.service.get("last_seen_up"),
     )
+
+
+_POOL_KEYS = frozenset(PciPool.__struct_fields__) - {"tags", "rp_uuids"}
+
+
+def _pool_of(told: Mapping[str, Any]) -> PciPool:
+    """Return a pool of devices as our rules see it; what has no field of its own is a tag."""
+    known = {key: told[key] for key in _POOL_KEYS if told.get(key) is not None}
+    nodes = told.get("rp_uuids") or filter(None, [told.get("rp_uuid")])
+    rest = told.keys() - _POOL_KEYS - {"tags", "rp_uuids", "rp_uuid"}
+    tags = {key: _tag(told[key]) for key in rest - {"devices"}} | dict(told.get("tags") or {})
+    return msgspec.convert({**known, "tags": tags, "rp_uuids": sorted(nodes)}, PciPool, strict=False)
+
+
+def _tag(value: Any) -> str | list[str] | None:
+    if isinstance(value, list | tuple | set | frozenset):
+        return sorted(map(str, value))
+    return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -5,8 +5,9 @@ from typing import Any
 
 from roost.compat.objects import as_request_spec
 from roost.compat.scheduler.filters import HostFilterHandler, filter_for
-from roost.compat.scheduler.host_state import HostAggregate, HostState
+from roost.compat.scheduler.host_state import HostAggregate, HostState, pools_of
 from roost.compat.scheduler.weights import HostWeightHandler, WeighedHost, weigher_for
+from roost.engine.images import read_image
 from roost.engine.state import State
 from roost.model.names import uuid_text
 from roost.model.settings import Settings
@@ -101,7 +102,8 @@ def host_states_of(state: State) -> list[HostState]:
     instances: dict[int, dict[str, Any]] = {}
     for holder in state.holders.values():
         if holder.instance is not None:
-            instances.setdefault(holder.instance.host_id, {})[uuid_text(holder.uuid)] = None
+            image = read_image(state.images, holder.instance.image_id)
+            instances.setdefault(holder.instance.host_id, {})[uuid_text(holder.uuid)] = image
     return [
         _host_state(state, row, instances.get(hosts.ids[row], {})) for row in range(len(hosts)) if hosts.alive.view[row]
     ]
@@ -136,6 +138,7 @@ def _host_state(state: State, row: int, instances: dict[str, Any]) -> HostState:
         failed_builds=number["failed_builds"],
         stats=dict(facts.stats),
         metrics=dict(facts.metrics),
+        pci_stats=pools_of(facts),
         service={
             "disabled": facts.is_disabled,
             "forced_down": facts.is_forced_down,

@@ -5,7 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from roost.compat.objects import RequestSpec
+from roost.model.host import HostFacts
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,7 +51,9 @@ class HostState:
     num_io_ops: int = 0
     failed_builds: int = 0
     stats: dict[str, str] = field(default_factory=dict)
-    metrics: Mapping[str, Any] = field(default_factory=dict)  # by name: a number, or something with a value
+    # By name a number, or something with a value; or a list of things with name and value, or that as JSON text.
+    metrics: Any = field(default_factory=dict)
+    pci_stats: Any = None  # pools of devices, or something that has pools
     limits: dict[str, Any] = field(default_factory=dict)
     service: dict[str, Any] = field(default_factory=dict)  # disabled, forced_down, last_seen_up in seconds
     aggregates: list[HostAggregate] = field(default_factory=list)
@@ -93,6 +98,7 @@ class HostState:
         plain = (
             "uuid", "hypervisor_hostname", "hypervisor_type", "hypervisor_version", "host_ip", "cpu_info",
             "cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio", "supported_instances", "metrics",
+            "pci_stats",
         )  # fmt: skip
         for name in plain:
             if compute.get(name) is not None:
@@ -112,7 +118,7 @@ class HostState:
         self.num_instances += 1
         self.num_io_ops += 1
         if spec_obj.instance_uuid is not None:
-            self.instances[spec_obj.instance_uuid] = None
+            self.instances[spec_obj.instance_uuid] = spec_obj.image
 
     def told_cpu_info(self) -> dict[str, Any]:
         """Return what the processor says of itself, read from JSON if it is text."""
@@ -123,3 +129,31 @@ class HostState:
             except ValueError:
                 return {}
         return told if isinstance(told, dict) else {}
+
+    def told_metrics(self) -> dict[str, float]:
+        """Return the metrics by name."""
+        told = json.loads(self.metrics) if isinstance(self.metrics, str) else self.metrics or {}
+        if isinstance(told, Mapping):
+            values: dict[str, Any] = {name: getattr(each, "value", each) for name, each in told.items()}
+        else:
+            values = {str(_field(each, "name")): _field(each, "value") for each in told}
+        return {name: float(value) for name, value in values.items() if value is not None}
+
+    def told_pci_pools(self) -> list[Mapping[str, Any]]:
+        """Return the pools of free devices."""
+        return list(getattr(self.pci_stats, "pools", self.pci_stats) or [])
+
+    def told_image_properties(self) -> list[Mapping[str, str]]:
+        """Return the properties of the images of those instances of which an image is known."""
+        images = [getattr(each, "image_meta", each) for each in self.instances.values()]
+        return [image.properties for image in images if hasattr(image, "properties")]
+
+
+def _field(told: Any, name: str) -> Any:
+    return told[name] if isinstance(told, Mapping) else getattr(told, name)
+
+
+def pools_of(facts: HostFacts) -> list[dict[str, Any]]:
+    """Return the pools of free devices as Nova has them, tags beside the rest."""
+    pools = [msgspec.structs.asdict(pool) for pool in facts.pci_pools]
+    return [{**pool.pop("tags"), **pool} for pool in pools]

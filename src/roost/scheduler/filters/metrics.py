@@ -8,7 +8,7 @@ import numpy as np
 
 from roost.engine.types import Mask
 from roost.scheduler.hosts import HostView
-from roost.scheduler.metrics import WeightSetting, ratios
+from roost.scheduler.metrics import WeightSetting, parse_setting
 from roost.scheduler.rules import Reads
 from roost.scheduler.spec import Spec
 
@@ -34,8 +34,8 @@ class Metrics:
     run_on_rebuild: ClassVar = False
 
     def __init__(self, options: MetricsOptions) -> None:
-        self._ratios = ratios(options.weight_setting)
-        self._wanted = frozenset(self._ratios.of)
+        self._ratios, self._unread = parse_setting(options.weight_setting)
+        self._wanted = frozenset(self._ratios)
 
     def reads(self, spec: Spec) -> Reads:
         """Say when a verdict has to be made again."""
@@ -60,8 +60,8 @@ class Metrics:
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say what of the setting cannot be read."""
-        return list(self._ratios.warnings)
+        return self._unread
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts do not do."""
-        return f"do not report all of the metrics {', '.join(self._ratios.of)}"
+        return f"do not report all of the metrics {', '.join(self._ratios)}"

@@ -1,6 +1,5 @@
 from roost.model.host import HostFacts
 from roost.scheduler.filters.metrics import Metrics, MetricsOptions
-from roost.scheduler.metrics import ratios
 from tests.fleets import fleet, hosts_of, spec
 
 
@@ -15,9 +14,6 @@ def test_hosts_report_every_metric_that_is_weighed():
 
 
 def test_what_is_no_ratio_is_passed_over_with_a_warning():
-    found = ratios(["cpu = 1", "io", "disk=much", "=2", "net=nan", "cpu=3"])
-    assert found.of == {"cpu": 3.0}
-    assert found.warnings[1] == "metrics.weight_setting: 'disk=much' is not name=ratio and is passed over"
-    assert len(found.warnings) == 4
     rule = Metrics(MetricsOptions(weight_setting=("io",)))
     assert not rule.concerns(spec())
+    assert len(rule.warnings(hosts_of(fleet(HostFacts())), spec())) == 1

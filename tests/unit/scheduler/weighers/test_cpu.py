@@ -1,5 +1,12 @@
+import numpy as np
+
+from roost.engine.ranking import normalise
+from roost.model.host import HostFacts
 from roost.scheduler.weighers.cpu import Cpu, CpuOptions
-from tests.fleets import hosts, spec
+from roost.scheduler.weighing import Weighing
+from tests.fleets import fleet, hosts, spec
+
+WORKED = [5, 5, 10, 10, 15, 20, 20, 15, 10, 5]
 
 
 def test_free_virtual_cpus_are_the_weight():
@@ -9,3 +16,19 @@ def test_free_virtual_cpus_are_the_weight():
 
 def test_free_processors_below_nothing_are_the_low_end():
     assert Cpu.minval == 0.0
+
+
+def test_the_worked_example_of_a_scale_between_the_ends_of_the_list():
+    scaled = normalise(np.array(WORKED, dtype=np.float64), low=5.0, high=20.0)
+    assert scaled.round(2).tolist() == [0, 0, 0.33, 0.33, 0.67, 1, 1, 0.67, 0.33, 0]
+
+
+def test_the_scale_of_processors_begins_at_nothing_in_the_same_example():
+    state = fleet(*[HostFacts(vcpus_total=count) for count in WORKED])
+    totals = Weighing(state, spec(), [Cpu(CpuOptions())]).weigh(None, spec()).totals
+    assert totals.tolist() == [0.25, 0.25, 0.5, 0.5, 0.75, 1, 1, 0.75, 0.5, 0.25]
+
+
+def test_equal_hosts_with_free_processors_get_all_there_is():
+    state = fleet(*[HostFacts(vcpus_total=7)] * 2)
+    assert Weighing(state, spec(), [Cpu(CpuOptions())]).weigh(None, spec()).totals.tolist() == [1.0, 1.0]

@@ -16,7 +16,9 @@ from roost.compat.weights import WeighedObject
 from roost.engine import ranking
 from roost.engine.types import Scores
 from roost.scheduler.plugins import RuleClass, builtin_weighers
+from roost.scheduler.ratios import finite
 from roost.scheduler.rules import Weigher
+from roost.scheduler.weighing import check_weighable
 
 
 class WeighedHost(WeighedObject):
@@ -44,7 +46,7 @@ class RuleWeigher(BaseHostWeigher):
         rule = self._rule
         if host_state is None:
             return rule.multiplier
-        told = number_from(host_state, rule.aggregate_key, default=math.nan, cast_to=float)
+        told = number_from(host_state, rule.aggregate_key, default=math.nan, cast_to=finite)
         return rule.sign * told if math.isfinite(told) else rule.multiplier
 
     def _weigh_object(self, obj: Any, weight_properties: Any) -> float:
@@ -60,7 +62,10 @@ class RuleWeigher(BaseHostWeigher):
         spec = spec_for(as_request_spec(weight_properties), states)
         if not self._rule.concerns(spec):
             return np.zeros(len(states), dtype=np.float64)
-        return self._rule.raw(HostList(states), spec)
+        hosts = HostList(states)
+        raw = self._rule.raw(hosts, spec)
+        check_weighable(self._rule, raw, hosts=hosts, spec=spec)
+        return raw
 
 
 class HostWeightHandler(weights.BaseWeightHandler):
@@ -91,8 +96,11 @@ CPUWeigher = _OURS["CPUWeigher"]
 CrossCellWeigher = _OURS["CrossCellWeigher"]
 DiskWeigher = _OURS["DiskWeigher"]
 HypervisorVersionWeigher = _OURS["HypervisorVersionWeigher"]
+ImagePropertiesWeigher = _OURS["ImagePropertiesWeigher"]
 IoOpsWeigher = _OURS["IoOpsWeigher"]
+MetricsWeigher = _OURS["MetricsWeigher"]
 NumInstancesWeigher = _OURS["NumInstancesWeigher"]
+PCIWeigher = _OURS["PCIWeigher"]
 RAMWeigher = _OURS["RAMWeigher"]
 ServerGroupSoftAffinityWeigher = _OURS["ServerGroupSoftAffinityWeigher"]
 ServerGroupSoftAntiAffinityWeigher = _OURS["ServerGroupSoftAntiAffinityWeigher"]
@@ -105,6 +113,4 @@ def weigher_for(rule: RuleClass) -> type[RuleWeigher]:
 
 def all_weighers() -> list[type[BaseHostWeigher]]:
     """Return every weigher of this package."""
-    from roost.compat.scheduler.weights.metrics import MetricsWeigher
-
-    return [*_OURS.values(), MetricsWeigher]
+    return list(_OURS.values())

@@ -1,0 +1,78 @@
+"""image_properties: instances of images that are alike."""
+
+from typing import Annotated, ClassVar
+
+import msgspec
+import numpy as np
+
+from roost.engine.types import Scores
+from roost.model.image import present_properties
+from roost.scheduler.hosts import HostView
+from roost.scheduler.ratios import parse_ratios
+from roost.scheduler.spec import Spec
+
+
+class ImagePropertiesWeights(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of ``image_properties``."""
+
+    image_props_weight_multiplier: Annotated[
+        float,
+        msgspec.Meta(
+            description="Weight of instances whose images are like the one asked for; negative spreads, 0 is off."
+        ),
+    ] = 0.0
+    image_props_weight_setting: Annotated[
+        tuple[str, ...],
+        msgspec.Meta(description="The image properties that count, each name=weight; empty: all, with weight 1."),
+    ] = ()
+
+
+class ImageProperties:
+    """Weigh hosts by the instances on them whose images have properties as the image of the request has them.
+
+    Source:
+        nova/scheduler/weights/image_props.py.
+    """
+
+    name: ClassVar = "image_properties"
+    nova_name: ClassVar = "ImagePropertiesWeigher"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar = ImagePropertiesWeights
+    aggregate_key: ClassVar = "image_props_weight_multiplier"
+    minval: ClassVar[float | None] = None
+    maxval: ClassVar[float | None] = None
+    sign: ClassVar = 1.0
+
+    def __init__(self, options: ImagePropertiesWeights) -> None:
+        self._options = options
+        self._weights, self._dropped = parse_ratios(
+            options.image_props_weight_setting, setting="filter_scheduler.image_props_weight_setting"
+        )
+
+    @property
+    def multiplier(self) -> float:
+        """The configured multiplier."""
+        return self._options.image_props_weight_multiplier
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether hosts can differ: only if the option, whatever aggregates say, is not 0, and properties count."""
+        return self.multiplier != 0.0 and any(weight for _, _, weight in self._counting(spec))
+
+    def raw(self, hosts: HostView, spec: Spec) -> Scores:
+        """Return sums over the properties: weight times instances whose images have the same text."""
+        found: Scores = np.zeros(len(hosts))
+        for name, text, weight in self._counting(spec):
+            found += hosts.image_counts(name, text) * weight
+        return found
+
+    def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
+        """Say which elements of the setting are dropped."""
+        return self._dropped
+
+    def _counting(self, spec: Spec) -> list[tuple[str, str, float]]:
+        """Return name, text and weight of the properties of the request's image, in order of their names."""
+        if spec.image is None:
+            return []
+        properties = sorted(present_properties(spec.image.properties).items())
+        weights = self._weights
+        return [(name, text, weights.get(name, 0.0) if weights else 1.0) for name, text in properties]

@@ -1,0 +1,89 @@
+"""metrics: what hosts measure."""
+
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+import numpy as np
+
+from roost.engine.types import Mask, Scores
+from roost.errors import ComputeHostMetricNotFound
+from roost.scheduler.aggregates import least
+from roost.scheduler.hosts import HostView
+from roost.scheduler.metrics import WeightSetting, metric, parse_setting, unheard_of
+from roost.scheduler.ratios import finite
+from roost.scheduler.spec import Spec
+
+
+class MetricsOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of ``metrics``."""
+
+    weight_multiplier: Annotated[float, msgspec.Meta(description="Weight of the sum of metrics.")] = 1.0
+    weight_setting: WeightSetting = ()
+    required: Annotated[
+        bool,
+        msgspec.Meta(description="Whether a host that lacks one of the metrics is an error; if not, it goes last."),
+    ] = True
+    weight_of_unavailable: Annotated[
+        float, msgspec.Meta(description="Raw weight of a host that lacks a metric that counts, where none is required.")
+    ] = -10000.0
+
+
+class Metrics:
+    """Weigh hosts by the sum of their metrics, each times its ratio.
+
+    Source:
+        nova/scheduler/weights/metrics.py. The key of aggregates is not the name of the option.
+    """
+
+    name: ClassVar = "metrics"
+    nova_name: ClassVar = "MetricsWeigher"
+    section: ClassVar = "metrics"
+    options: ClassVar = MetricsOptions
+    aggregate_key: ClassVar = "metrics_weight_multiplier"
+    minval: ClassVar[float | None] = None
+    maxval: ClassVar[float | None] = None
+    sign: ClassVar = 1.0
+    is_of_facts: ClassVar[Literal[True]] = True
+
+    def __init__(self, options: MetricsOptions) -> None:
+        self._options = options
+        self._ratios, self._dropped = parse_setting(options.weight_setting)
+
+    @property
+    def multiplier(self) -> float:
+        """The configured multiplier."""
+        return self._options.weight_multiplier
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether hosts can differ: for every request, if any metric counts."""
+        return bool(self._ratios)
+
+    def raw(self, hosts: HostView, spec: Spec) -> Scores:
+        """Return the sums: NaN where a metric is missing that is required."""
+        return hosts.remembered(("metrics", hosts.epoch, self._options), self._sums)
+
+    def unweighable(self, hosts: HostView, spec: Spec) -> ComputeHostMetricNotFound:
+        """Return the error of the first of some hosts whose sums are NaN: its first metric that is missing."""
+        missing = next(name for name in self._ratios if bool(np.isnan(metric(hosts, name)[0])))
+        return ComputeHostMetricNotFound(host=hosts.name(0), node=hosts.nodes()[0], name=missing)
+
+    def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
+        """Say which elements of the setting are dropped, and which names nobody knows."""
+        return self._dropped + unheard_of(hosts, self._ratios)
+
+    def _sums(self, hosts: HostView) -> Scores:
+        options = self._options
+        sums: Scores = np.zeros(len(hosts))
+        is_unavailable: Mask = np.zeros(len(hosts), dtype=np.bool_)
+        multipliers = least(hosts, self.aggregate_key, default=options.weight_multiplier, cast=finite)
+        for name, ratio in self._ratios.items():
+            values = metric(hosts, name)
+            if options.required:
+                sums += values * ratio
+            else:
+                is_missing = np.isnan(values)
+                # A metric without weight may be missing.
+                is_unavailable |= is_missing & (multipliers * ratio != 0.0)
+                sums += np.where(is_missing, 0.0, values) * ratio
+        sums[is_unavailable] = options.weight_of_unavailable
+        return sums

@@ -1,0 +1,63 @@
+"""pci: free PCI devices."""
+
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+import numpy as np
+
+from roost.engine.types import Scores
+from roost.scheduler.hosts import HostView
+from roost.scheduler.spec import Spec
+
+_DEVICES_MAX = 99  # so many or more are alike
+_NONE = 100.0
+
+
+class PciOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of ``pci``."""
+
+    pci_weight_multiplier: Annotated[
+        float, msgspec.Meta(ge=0.0, description="Weight of having few free PCI devices.")
+    ] = 1.0
+
+
+class Pci:
+    """Weigh hosts by their free PCI devices: those without any first, then the fewest, whatever is requested.
+
+    Requests for devices never get to hosts without, so they take the hosts with the fewest, and all others stay
+    away from hosts with devices.
+
+    Source:
+        nova/scheduler/weights/pci.py.
+    """
+
+    name: ClassVar = "pci"
+    nova_name: ClassVar = "PCIWeigher"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar = PciOptions
+    aggregate_key: ClassVar = "pci_weight_multiplier"
+    minval: ClassVar[float | None] = None
+    maxval: ClassVar[float | None] = None
+    sign: ClassVar = 1.0
+    is_of_facts: ClassVar[Literal[True]] = True
+
+    def __init__(self, options: PciOptions) -> None:
+        self._options = options
+
+    @property
+    def multiplier(self) -> float:
+        """The configured multiplier."""
+        return self._options.pci_weight_multiplier
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether hosts can differ: for every request."""
+        return True
+
+    def raw(self, hosts: HostView, spec: Spec) -> Scores:
+        """Return 100 less the free devices, of which 99 at most count."""
+        return hosts.remembered("pci devices", _few_devices)
+
+
+def _few_devices(hosts: HostView) -> Scores:
+    free = [sum(pool.count for pool in facts.pci_pools) for facts in hosts.all_facts()]
+    return _NONE - np.minimum(np.array(free, dtype=np.float64), _DEVICES_MAX)

@@ -1,0 +1,138 @@
+"""What weighers of metrics, devices and images do to decisions."""
+
+import numpy as np
+import pytest
+
+from roost.engine.state import State
+from roost.errors import ComputeHostMetricNotFound, NotFound
+from roost.model.flavor import Flavor
+from roost.model.fleet import Departure
+from roost.model.host import HostFacts, PciPool
+from roost.model.image import Image
+from roost.model.request import Request
+from roost.scheduler.rules import NoOptions
+from roost.settings import read_settings
+from roost.store.memory import MemoryStore
+from tests.worlds import aggregate, chosen, digest, host, hosts, joined, roost_on, roost_with, wish
+
+DEVICES = HostFacts(pci_pools=(PciPool(vendor_id="8086", product_id="154c", count=1),))
+LOADED, IDLE = (HostFacts(metrics={"load": load}) for load in (0.9, 0.1))
+BY_LOAD = read_settings('[metrics]\nweight_setting = ["load=-1"]')
+BY_IMAGE = read_settings("[filter_scheduler]\nimage_props_weight_multiplier = 10.0")
+
+
+def used(state: State) -> list[float]:
+    """Give the instances on each host."""
+    return state.hosts.column("num_instances").tolist()
+
+
+def test_others_keep_away_from_devices():
+    roost = roost_with(host("rich", facts=DEVICES), host("plain"))
+    decision = roost.decide(wish())
+    assert chosen(decision) == ["plain"]
+    assert {scale.weigher for scale in decision.scales} >= {"pci", "cpu", "ram"}
+
+
+def test_without_devices_and_metrics_neither_is_in_the_evidence():
+    decision = roost_with(host("a"), host("b")).decide(wish())
+    assert {scale.weigher for scale in decision.scales}.isdisjoint({"pci", "metrics", "image_properties"})
+
+
+def test_the_host_that_reports_less_load_is_chosen():
+    assert chosen(roost_with(host("a", facts=LOADED), host("b", facts=IDLE), settings=BY_LOAD).decide(wish())) == ["b"]
+
+
+def test_a_host_without_a_required_metric_ends_the_request_and_nothing_else():
+    silent = joined(host("a", facts=LOADED), host("b"), host("c", facts=IDLE))
+    roost = roost_with(silent, settings=BY_LOAD)
+    before = digest(roost.state)
+    with pytest.raises(ComputeHostMetricNotFound, match=r"Metric load .* node b\.b\."):
+        roost.decide(wish(count=3))
+    assert digest(roost.state) == before
+    error, other = roost.outcomes([wish(), wish(force_hosts=("c",))])
+    assert isinstance(error, ComputeHostMetricNotFound)
+    assert chosen(other) == ["c"]
+    assert used(roost.state) == [0.0, 0.0, 1.0]
+
+
+class Squeamish:
+    """Weighs no host that has an instance already."""
+
+    name = nova_name = "squeamish"
+    section = "filter_scheduler"
+    options = NoOptions
+    aggregate_key = "squeamish_weight_multiplier"
+    minval = maxval = None
+    sign = multiplier = 1.0
+
+    def __init__(self, options):
+        pass
+
+    def concerns(self, spec):
+        """Say yes."""
+        return True
+
+    def raw(self, hosts, spec):
+        """Give what cannot be summed up for hosts that have any."""
+        return np.where(hosts.column("num_instances") > 0, np.nan, 1.0)
+
+    def unweighable(self, hosts, spec):
+        """Name the host."""
+        return NotFound("metric", hosts.name(0))
+
+
+def test_instances_that_were_placed_already_are_taken_back_when_a_later_one_meets_an_error():
+    settings = read_settings(f'[filter_scheduler]\nweight_classes = ["{__name__}.Squeamish"]')
+    roost = roost_with(hosts(3), settings=settings)
+    before = digest(roost.state)
+    with pytest.raises(NotFound, match="no such metric: h0"):
+        roost.decide(wish(count=2))
+    assert digest(roost.state) == before
+    assert chosen(roost.decide(wish())) == ["h0"]
+
+
+def test_the_only_host_that_is_left_needs_no_metric():
+    decision = roost_with(host("a", facts=LOADED), host("b"), settings=BY_LOAD).decide(wish(ignore_hosts=("a",)))
+    assert chosen(decision) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "is_read"),
+    [
+        ("ram_weight_multiplier", "1e1", True),
+        ("ram_weight_multiplier", "much", False),
+        ("build_failure_weight_multiplier", "", False),
+        ("cpu_weight_multiplier", "nan", False),
+        ("pci_weight_multiplier", "x", False),
+    ],
+)
+def test_a_multiplier_that_is_no_number_is_warned_of(key, value, is_read):
+    roost = roost_with(aggregate("x", **{key: value}), host("a", aggregates=["x"]), host("b"))
+    warnings = roost.decide(wish()).warnings
+    said = f"aggregate metadata {key}={value!r} is no number; the default holds for its hosts"
+    assert warnings == ([] if is_read else [said])
+
+
+def debian(**asked) -> Request:
+    """Give a request for an instance of an image."""
+    image = Image(id="d", properties={"os_distro": "debian"})
+    return Request(flavor=Flavor(name="f", vcpus=1, memory_mb=1), image=image, **asked)
+
+
+@pytest.mark.parametrize("is_reloaded", [False, True])
+def test_instances_of_an_image_gather_where_its_like_are(is_reloaded):
+    store = MemoryStore()
+    roost = roost_with(host("a"), host("b"), host("c"), store=store, settings=BY_IMAGE)
+    roost.decide(debian(force_hosts=("b",)))
+    if is_reloaded:
+        roost = roost_on(store, settings=BY_IMAGE)
+    decision = roost.decide(debian(count=3))
+    assert chosen(decision) == ["b"] * 3
+    assert used(roost.state) == [0.0, 4.0, 0.0]
+    assert chosen(roost.decide(wish())) != ["b"]
+    roost.work([Departure(instance_uuids=tuple(pick.instance_uuid for pick in decision.picks))])
+    assert used(roost.state)[1] == 1.0
+    last = roost.decide(debian())
+    assert chosen(last) == ["b"]
+    for each in (decision, last):
+        assert roost.replayed(each.uuid).is_same
