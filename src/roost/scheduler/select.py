@@ -31,7 +31,7 @@ from roost.model.journal import Claim, ConsumerRow, EvidenceRow, Item
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.replayed import Standing
 from roost.model.request import Request
-from roost.model.settings import FilterScheduler, Workarounds
+from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
 from roost.ports import Clock, Documents, Placement, Random
 from roost.scheduler.picks import (
@@ -79,13 +79,13 @@ class Scheduler:
         default_zone: the zone of hosts that no aggregate gives one.
         settings_body: all settings in force, as stored beside each decision.
         group_max: items in one commit.
-        workarounds: the section ``[workarounds]``.
+        has_fallback: whether VCPU may be asked for in place of PCPU.
     """
 
     def __init__(
         self, *, placement: Placement, documents: Documents, rules: Rules, settings: SchedulerSettings,
         filter_settings: FilterScheduler, default_zone: str, settings_body: bytes, group_max: int,
-        clock: Clock, random: Random, workarounds: Workarounds = Workarounds(),
+        clock: Clock, random: Random, has_fallback: bool = True,
     ) -> None:  # fmt: skip
         self._placement = placement
         self._documents = documents
@@ -95,7 +95,7 @@ class Scheduler:
         self._group_max = group_max
         self._clock = clock
         self._random = random
-        self._shapes = Shapes(rules, default_zone=default_zone, settings=settings, workarounds=workarounds)
+        self._shapes = Shapes(rules, default_zone=default_zone, settings=settings, has_fallback=has_fallback)
         self._depth = max(TABLE, settings.max_attempts, filter_settings.host_subset_size)
         self._is_fresh = False  # nothing was claimed or given back here since the last refresh
         # Is shown each shape whose ranking becomes evidence, while the columns are as that ranking saw them.

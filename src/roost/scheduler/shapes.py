@@ -19,7 +19,6 @@ from roost.model.image import Image
 from roost.model.names import amount_text, is_resource_class, is_trait, uuid_form
 from roost.model.request import CandidateQuery, Destination, Hints, Network, Request, ResourceGroup
 from roost.model.settings import Scheduler as SchedulerSettings
-from roost.model.settings import Workarounds
 from roost.scheduler.extra_specs import disk_gb
 from roost.scheduler.filters.fault_domain import FaultDomain
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
@@ -54,12 +53,11 @@ class Shapes:
     """The pipelines of all shapes seen lately, for one state."""
 
     def __init__(
-        self, rules: Rules, *, default_zone: str, settings: SchedulerSettings = SchedulerSettings(),
-        workarounds: Workarounds = Workarounds(),
-    ) -> None:  # fmt: skip
+        self, rules: Rules, *, default_zone: str, settings: SchedulerSettings, has_fallback: bool = True
+    ) -> None:
         self._rules = rules
         self._settings = settings
-        self._has_fallback = not workarounds.disable_fallback_pcpu_query
+        self._has_fallback = has_fallback  # whether VCPU may be asked for in place of PCPU
         self._default_zone = default_zone
         self._state = State()
         self._shapes: OrderedDict[bytes, tuple[Shape, float]] = OrderedDict()
@@ -167,7 +165,12 @@ class Shapes:
             origins = _origins(made.effects)
             fit = self._fit(made.query, origins)
             if made.fallback is not None:
-                fit = self._with_fallback(fit, made.query, made.fallback, origins)
+                second = self._fit(made.fallback, origins)
+                # A query that names what nobody offers has nothing to add to the other.
+                if fit.compiled is None:
+                    fit = second
+                elif second.compiled is not None:
+                    fit = either(state, fit, second, reason=_either_reason(made.query, made.fallback))
             return made.query, fit, made.warnings, ""
         told = translate_aggregates(request, state, settings=settings, default_zone=zone)
         if told.refusal is not None:
@@ -223,8 +226,10 @@ class Shapes:
             compiled = compile_query(self._state, query)
             if isinstance(compiled, UnknownName):
                 _check_names(compiled)
-            query = _without(query, self._unworn(query))
-            compiled = compile_query(self._state, query)
+            unworn = self._unworn(query)
+            if unworn:
+                query = _without(query, unworn)
+                compiled = compile_query(self._state, query)
             if len(self._fits) >= _KEPT:
                 self._fits.clear()
             if isinstance(compiled, UnknownName):
@@ -244,17 +249,6 @@ class Shapes:
             for trait, number in ids.items()
             if number is None or (trait in query.root_forbidden and not state.traits.wearing(number).any())
         )
-
-    def _with_fallback(
-        self, first: Feasibility, query: CandidateQuery, fallback: CandidateQuery, origins: Origins
-    ) -> Feasibility:
-        """Return what hosts must have for a query or for another that would do as well."""
-        second = self._fit(fallback, origins)
-        if second.compiled is None:
-            return first
-        if first.compiled is None:
-            return second
-        return either(self._state, first, second, reason=_either_reason(query, fallback))
 
 
 def _key(request: Request) -> bytes:

@@ -48,7 +48,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def translate(
-    request: Request, state: State, *, settings: SchedulerSettings = SchedulerSettings(), default_zone: str = "nova",
+    request: Request, state: State, *, settings: SchedulerSettings, default_zone: str = "nova",
     has_fallback: bool = True,
 ) -> Translated:  # fmt: skip
     """Return what a request asks of Placement.
@@ -93,7 +93,7 @@ def translate(
 
 
 def translate_aggregates(
-    request: Request, state: State, *, settings: SchedulerSettings = SchedulerSettings(), default_zone: str = "nova"
+    request: Request, state: State, *, settings: SchedulerSettings, default_zone: str = "nova"
 ) -> Told:
     """Return what a request asks of hosts whose providers nobody knows: the aggregates they must be in.
 

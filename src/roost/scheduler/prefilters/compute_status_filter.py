@@ -4,7 +4,7 @@ from roost.model.names import DISABLED_TRAIT
 from roost.scheduler.prefiltering import Asked, Effect
 
 
-def compute_status_filter(asked: Asked) -> Effect:
+def compute_status_filter(_: Asked) -> Effect:
     """Forbid ``COMPUTE_STATUS_DISABLED``.
 
     Source:
