@@ -56,7 +56,9 @@ def processors(flavor, image, amounts):
     extra = specs.get("hw:emulator_threads_policy") == "isolate"
     if policy == "dedicated":
         amounts["PCPU"] = vcpus + extra
-    elif policy == "mixed" and "hw:cpu_dedicated_mask" in specs:
+    elif policy == "mixed" and "hw:cpu_dedicated_mask" not in specs:
+        amounts["PCPU"], amounts["VCPU"] = int(extra), vcpus
+    elif policy == "mixed":
         mask = specs["hw:cpu_dedicated_mask"]
         named = {int(each) for each in mask.removeprefix("^").split(",")}
         own = set(range(vcpus)) - named if mask.startswith("^") else named

@@ -38,9 +38,8 @@ def add_processors(main: DraftGroup, request: Request) -> None:
         main.resources["PCPU"] = vcpus + more
     elif policy == "mixed":
         dedicated = _dedicated(request)
-        if dedicated is not None:
-            main.resources["PCPU"] = dedicated + more
-            main.resources["VCPU"] = vcpus - dedicated
+        main.resources["PCPU"] = dedicated + more
+        main.resources["VCPU"] = vcpus - dedicated
     threads = _thread_policy(request)
     if threads == "require":
         main.require("HW_CPU_HYPERTHREADING")
@@ -78,19 +77,21 @@ def _known(value: str | None, values: tuple[str, ...], name: str) -> None:
         raise BadRequest(f"{value!r} is no value of {name}: {', '.join(values)}")
 
 
-def _dedicated(request: Request) -> int | None:
-    """Return how many processors of a mixed instance are its own; None if no mask says it."""
+def _dedicated(request: Request) -> int:
+    """Return how many processors of a mixed instance are its own: those of its mask, or those for real time."""
     specs, vcpus = request.flavor.extra_specs, request.flavor.vcpus
-    key = "hw:cpu_dedicated_mask"
-    if not specs.get(key) and is_true(specs.get("hw:cpu_realtime")):
-        key = "hw:cpu_realtime_mask"
-    mask = specs.get(key)
-    if not mask:
-        return None
     everyone = frozenset(range(vcpus))
-    found = cpu_set(mask, everyone=everyone)
-    if not found <= everyone or not 0 < len(found) < vcpus:
-        raise BadRequest(f"extra spec {key}={mask} must name some of {vcpus} processors and leave some")
+    mask, most = specs.get("hw:cpu_dedicated_mask"), vcpus - 1
+    if not mask:
+        if not is_true(specs.get("hw:cpu_realtime")):
+            return 0
+        flavor, image = told(request, "cpu_realtime_mask")
+        # Where the emulator's threads are told where to go, no processor has to be left for them.
+        mask, most = flavor or image, vcpus if specs.get("hw:emulator_threads_policy") else vcpus - 1
+    found = cpu_set(mask, everyone=everyone) if mask else everyone
+    if not found <= everyone or not 0 < len(found) <= most:
+        told_as = "no mask" if not mask else f"the mask {mask[:70]}"
+        raise BadRequest(f"a mixed instance of {vcpus} processors cannot have those of {told_as} as its own")
     return len(found)
 
 

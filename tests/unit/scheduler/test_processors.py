@@ -49,6 +49,9 @@ def processors(*args):
         (MIXED | {"hw:cpu_realtime": "yes", "hw:cpu_realtime_mask": "^0"}, {}, (1, 3)),
         (MIXED, {}, (4, 0)),
         (MIXED | {"hw:cpu_dedicated_mask": ""}, {}, (4, 0)),
+        (MIXED | {"hw:emulator_threads_policy": "isolate", "resources:PCPU": "3"}, {}, (4, 1)),
+        (MIXED | {"hw:emulator_threads_policy": "isolate", "hw:cpu_realtime": "yes"}, {}, (0, 5)),
+        (MIXED | {"hw:cpu_realtime": "yes"}, {"hw_cpu_realtime_mask": "^0"}, (1, 3)),
     ],
 )
 def test_the_policy_says_which_processors_are_asked(extra_specs, image, found):
@@ -62,8 +65,9 @@ def test_the_policy_says_which_processors_are_asked(extra_specs, image, found):
         ({"hw:cpu_policy": "shared"}, {"hw_cpu_policy": "dedicated"}, "contradicts"),
         (MIXED, {"hw_cpu_policy": "dedicated"}, "contradicts"),
         (DEDICATED | {"hw:emulator_threads_policy": "bogus"}, {}, "emulator_threads_policy"),
-        (MIXED | {"hw:cpu_dedicated_mask": "9"}, {}, "some of 4 processors"),
-        (MIXED | {"hw:cpu_dedicated_mask": "0-3"}, {}, "leave some"),
+        (MIXED | {"hw:cpu_dedicated_mask": "9"}, {}, "mixed instance of 4 processors"),
+        (MIXED | {"hw:cpu_dedicated_mask": "0-3"}, {}, "the mask 0-3"),
+        (MIXED | {"hw:cpu_realtime": "yes"}, {}, "no mask"),
         (MIXED | {"hw:cpu_dedicated_mask": "x"}, {}, "'x' is no processor"),
         (MIXED | {"hw:cpu_dedicated_mask": "3-1"}, {}, "'3-1' is no range"),
         (MIXED | {"hw:cpu_dedicated_mask": "0-1-2"}, {}, "'0-1-2' is no processor"),
