@@ -14,6 +14,7 @@ from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.model.journal import CLASS_BITS
 from roost.model.request import Request
+from roost.model.settings import Scheduler as SchedulerSettings
 from roost.scheduler.pipeline import Ranked, Shape
 from roost.scheduler.rules import Rules
 from roost.scheduler.shapes import Shapes
@@ -90,7 +91,9 @@ class Watched:
 
     def fresh(self) -> Shape:
         """Give a shape of the same request that remembers nothing."""
-        return Shapes(self.rules, default_zone="nova").of(self._request, state=self._state, now_s=0.0)
+        return Shapes(self.rules, default_zone="nova", settings=SchedulerSettings()).of(
+            self._request, state=self._state, now_s=0.0
+        )
 
     def rank(self, wanted: int) -> Ranked:
         """Rank as the shape does."""

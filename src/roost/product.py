@@ -78,6 +78,7 @@ class Roost:
             rules=self.rules,
             settings=settings.scheduler,
             filter_settings=settings.filter_scheduler,
+            has_fallback=not settings.workarounds.disable_fallback_pcpu_query,
             default_zone=settings.default.default_availability_zone,
             settings_body=settings.body(),
             group_max=settings.store.group_max,

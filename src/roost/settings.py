@@ -13,7 +13,7 @@ import msgspec
 
 from roost.errors import BadSettings
 from roost.model.placement_settings import Placement
-from roost.model.settings import Default, FilterScheduler, Scheduler, Settings, Store
+from roost.model.settings import Default, FilterScheduler, Scheduler, Settings, Store, Workarounds
 from roost.scheduler import plugins
 from roost.scheduler.plugins import Adapt, RuleClass
 
@@ -24,6 +24,7 @@ _OWN: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
         "DEFAULT": Default,
         "scheduler": Scheduler,
         "filter_scheduler": FilterScheduler,
+        "workarounds": Workarounds,
         "store": Store,
         "placement": Placement,
     }

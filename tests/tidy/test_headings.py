@@ -67,6 +67,11 @@ def test_a_filter_has_a_heading(name):
     assert has_heading(name), f"no heading under docs/ begins with {name}"
 
 
+@pytest.mark.parametrize("name", repository.rules("prefilters"))
+def test_a_prefilter_has_a_heading(name):
+    assert has_heading(name), f"no heading under docs/ begins with {name}"
+
+
 @pytest.mark.parametrize("name", repository.rules("weighers"))
 def test_a_weigher_has_a_heading(name):
     assert has_heading(name), f"no heading under docs/ begins with {name}"

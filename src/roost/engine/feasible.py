@@ -5,6 +5,7 @@ not need it: where every resource group has classes of its own, counting is exac
 cannot decide is searched. ``roost.engine.query_checks`` makes the checks of a query.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,9 +21,10 @@ from roost.engine.types import Amounts, Cells, Mask, Rows
 class Label:
     """A verdict that holds until labels, inventories or trees change."""
 
-    about: Literal["trait", "aggregate", "tree", "group", "class"]  # what of the request it judges
+    about: Literal["trait", "aggregate", "tree", "group", "class", "refusal"]  # what of the request it judges
     reason: str
     mask: Mask  # bool, shape (hosts,)
+    rule: str = ""  # that asked for it; empty: the request itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -135,6 +137,38 @@ class Family:
         return False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Either:
+    """Two ways to hold a request: all checks of one of them must pass."""
+
+    reason: str
+    first: "tuple[Label | Amount | Family, ...]"
+    second: "tuple[Label | Amount | Family, ...]"
+
+    def all(self, state: State, out: Mask) -> Mask:
+        """Judge every host: bool, shape (hosts,), in ``out``."""
+        np.logical_or(self._of(state, self.first), self._of(state, self.second), out=out)
+        return out
+
+    @staticmethod
+    def _of(state: State, checks: "tuple[Label | Amount | Family, ...]") -> Mask:
+        found: Mask = np.ones(len(state.hosts), dtype=np.bool_)
+        for check in checks:
+            found &= check.mask if isinstance(check, Label) else check.all(state, np.empty_like(found))
+        return found
+
+    def one(self, state: State, host: int) -> bool:
+        """Judge one host."""
+        return any(all(_passes(check, state, host) for check in checks) for checks in (self.first, self.second))
+
+
+Check = Label | Amount | Family | Either
+
+
+def _passes(check: Check, state: State, host: int) -> bool:
+    return check.mask.item(host) if isinstance(check, Label) else check.one(state, host)
+
+
 class Feasibility:
     """A query compiled against a state, good until the state's ``changes.epoch`` moves.
 
@@ -144,27 +178,30 @@ class Feasibility:
 
     __slots__ = (
         "checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "is_searched", "lender_hosts", "reasons",
-        "shares",
-        "undecided",
+        "rules", "shares", "undecided", "ways",
     )  # fmt: skip
 
     def __init__(
-        self, state: State, *, checks: "list[Label | Amount | Family]", compiled: Compiled | None = None,
+        self, state: State, *, checks: Sequence[Check], compiled: Compiled | None = None,
         undecided: Mask | None = None, shares: bool = False,
     ) -> None:  # fmt: skip
-        self.checks = checks
+        self.checks = list(checks)
         self.compiled = compiled
         self.undecided: Mask = np.zeros(len(state.hosts), dtype=np.bool_) if undecided is None else undecided
         self.is_exact = not self.undecided.any()
         self.reasons = [check.reason for check in checks]
+        self.rules = [check.rule if isinstance(check, Label) else "" for check in checks]  # as in ``Label``
         if not self.is_exact:
             self.reasons.append("cannot serve all resource groups together")
+            self.rules.append("")
         self.shares = shares  # whether use outside a host's tree matters
         # Hosts whose trees share with others: when one of them is touched, any verdict may be another.
         self.lender_hosts = frozenset(_hosts_of(state, state.sharing_rows()) if shares else ())
         # Where a tree is its root alone, the root holds everything: class id and amount, and the same by name.
         self.flat_amounts: list[tuple[int, int]] | None = None
         self.flat_resources: dict[str, int] = {}
+        # The ways to hold the request, each by itself, the first that a host passes being taken there.
+        self.ways: tuple[Feasibility, ...] = (self,)
         self.is_searched = True  # False: no provider is known, and the checks are of aggregates alone
 
     def __len__(self) -> int:
@@ -198,9 +235,10 @@ class Feasibility:
     def _search(self, state: State, host: int, searched: dict[int, bool]) -> bool:
         found = searched.get(host)
         if found is None:
-            assert self.compiled is not None
             root = state.hosts.provider_row.each[host]
-            found = searched[host] = has_candidate(state, self.compiled, root)
+            compiled = [way.compiled for way in self.ways if way.compiled is not None]
+            assert compiled
+            found = searched[host] = any(has_candidate(state, each, root) for each in compiled)
         return found
 
     def lasting(self) -> list[Mask]:
@@ -215,7 +253,7 @@ class Feasibility:
         """
         found = []
         for at, check in enumerate(self.checks):
-            if isinstance(check, Family) or not self.is_exact:
+            if isinstance(check, (Family, Either)) or not self.is_exact:
                 return None
             if isinstance(check, Amount):
                 if check.lenders:
@@ -242,11 +280,47 @@ class Feasibility:
     def one(self, state: State, host: int) -> int:
         """Return the first check that refuses a host, or ``len(self)`` if none does."""
         for at, check in enumerate(self.checks):
-            if not (check.mask.item(host) if isinstance(check, Label) else check.one(state, host)):
+            if not _passes(check, state, host):
                 return at
         if self.is_exact or not self.undecided[host]:
             return len(self.reasons)
         return len(self.reasons) if self._search(state, host, {}) else len(self.reasons) - 1
+
+
+def either(state: State, first: Feasibility, second: Feasibility, *, reason: str) -> Feasibility:
+    """Return what hosts must have for one of two queries.
+
+    Args:
+        first, second: of the queries; where a host has candidates of both, it takes one of the first.
+        reason: of hosts that both refuse, by checks that the queries do not share.
+    """
+    common = [check for check in first.checks if any(_are_alike(check, other) for other in second.checks)]
+    rests = [
+        tuple(
+            check
+            for check in way.checks
+            if not isinstance(check, Either) and not any(_are_alike(check, other) for other in common)
+        )
+        for way in (first, second)
+    ]
+    checks = [*common, Either(reason=reason, first=rests[0], second=rests[1])] if all(rests) else common
+    fit = Feasibility(
+        state, checks=checks, compiled=first.compiled, undecided=first.undecided | second.undecided,
+        shares=first.shares or second.shares,
+    )  # fmt: skip
+    fit.ways = (first, second)
+    return fit
+
+
+def _are_alike(check: Check, other: Check) -> bool:
+    """Say whether two checks judge every host alike, whatever is free."""
+    if isinstance(check, Label) and isinstance(other, Label):
+        return check.reason == other.reason and bool(np.array_equal(check.mask, other.mask))
+    if isinstance(check, Amount) and isinstance(other, Amount):
+        return (check.class_id, check.amount, len(check.lenders)) == (other.class_id, other.amount, len(other.lenders))
+    if isinstance(check, Family) and isinstance(other, Family):
+        return check.suffixes == other.suffixes and bool(np.array_equal(check.rows, other.rows))
+    return False
 
 
 def _hosts_of(state: State, rows: list[int]) -> list[int]:

@@ -6,25 +6,29 @@ to judge. Checks are made once and judged often, tell which of them refuses a ho
 behind them are exact. Which providers the labels of a group allow is said there for both.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import numpy as np
 
 from roost.engine.anchors import permitted_by_labels
-from roost.engine.feasible import Amount, Family, Feasibility, Label
+from roost.engine.feasible import Amount, Check, Family, Feasibility, Label
 from roost.engine.query import Compiled, UnknownName
 from roost.engine.state import State
 from roost.engine.types import Mask, Rows
 from roost.model.names import amount_text
 from roost.model.request import CandidateQuery, ResourceGroup
 
+# Which rule asked for a part of a query: ("root", trait), ("member_of", aggregates), ("avoid", aggregate) -> its name.
+Origins = Mapping[Hashable, str]
+
+_NOBODY: Origins = {}
 _NO_MEMBERS = "are not in the aggregates asked for"
 _FORBIDDEN_MEMBERS = "are in a forbidden aggregate"
 
 
-def feasibility(state: State, query: CandidateQuery, compiled: Compiled) -> Feasibility:
+def feasibility(state: State, query: CandidateQuery, compiled: Compiled, *, origins: Origins = _NOBODY) -> Feasibility:
     """Compile a query, whose names are all known, against a state."""
-    builder = _Builder(state, query, compiled)
+    builder = _Builder(state, query, compiled, origins=origins)
     if not compiled.is_possible:
         nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
         builder.checks.append(
@@ -41,17 +45,30 @@ def feasibility(state: State, query: CandidateQuery, compiled: Compiled) -> Feas
     return fit
 
 
-def hopeless(state: State, unknown: UnknownName) -> Feasibility:
+def hopeless(state: State, unknown: UnknownName, *, origins: Origins = _NOBODY) -> Feasibility:
     """Return what is left of a query that names what no provider ever had: every host lacks it."""
     nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
-    checks: list[Label | Amount | Family] = [
+    checks: list[Check] = [
         Label(about="class", reason=f"offer no {name}", mask=nobody) for name in unknown.resource_classes
     ]
-    checks.extend(Label(about="trait", reason=f"lack trait {name}", mask=nobody) for name in unknown.traits)
+    checks.extend(
+        Label(about="trait", reason=f"lack trait {name}", mask=nobody, rule=origins.get(("root", name), ""))
+        for name in unknown.traits
+    )
     return Feasibility(state, checks=checks)
 
 
-def unsearched(state: State, group: ResourceGroup, amounts: Mapping[str, int]) -> Feasibility:
+def refused(state: State, *, rule: str, reason: str) -> Feasibility:
+    """Return what is left of a request that a rule refuses whatever hosts there are."""
+    nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+    fit = Feasibility(state, checks=[Label(about="refusal", reason=f"are not asked: {reason}", mask=nobody, rule=rule)])
+    fit.is_searched = not state.hosts.are_told
+    return fit
+
+
+def unsearched(
+    state: State, group: ResourceGroup, amounts: Mapping[str, int], *, origins: Origins = _NOBODY
+) -> Feasibility:
     """Return what can be asked of hosts whose providers nobody knows: the aggregates of a group.
 
     Args:
@@ -60,12 +77,16 @@ def unsearched(state: State, group: ResourceGroup, amounts: Mapping[str, int]) -
         amounts: what an instance is to take on its host unasked, by resource class.
     """
     roots = state.hosts.provider_row.view
-    checks: list[Label | Amount | Family] = [
-        Label(about="aggregate", reason=_NO_MEMBERS, mask=_members(state, wanted)[roots]) for wanted in group.member_of
-    ]
-    if group.forbidden_aggregates:
-        mask = ~_members(state, group.forbidden_aggregates)[roots]
-        checks.append(Label(about="aggregate", reason=_FORBIDDEN_MEMBERS, mask=mask))
+    checks: list[Check] = [
+        Label(
+            about="aggregate", reason=_NO_MEMBERS, mask=_members(state, wanted)[roots],
+            rule=origins.get(("member_of", wanted), ""),
+        )
+        for wanted in group.member_of
+    ]  # fmt: skip
+    for rule, avoided in _avoided(group, origins):
+        mask = ~_members(state, avoided)[roots]
+        checks.append(Label(about="aggregate", reason=_FORBIDDEN_MEMBERS, mask=mask, rule=rule))
     fit = Feasibility(state, checks=checks)
     fit.is_searched = False
     ids = {name: state.class_ids.id_of(name) for name in amounts}
@@ -79,16 +100,25 @@ def _members(state: State, uuids: frozenset[str]) -> Mask:
     return state.membership.wearing_any(known)
 
 
+def _avoided(group: ResourceGroup, origins: Origins) -> list[tuple[str, frozenset[str]]]:
+    """Return the aggregates that a group avoids, by the rule that asked for it, by name; the request itself first."""
+    found: dict[str, set[str]] = {}
+    for uuid in group.forbidden_aggregates:
+        found.setdefault(origins.get(("avoid", uuid), ""), set()).add(uuid)
+    return [(rule, frozenset(found[rule])) for rule in sorted(found)]
+
+
 class _Builder:
     """Turns a query into checks, and says which hosts they cannot decide."""
 
-    def __init__(self, state: State, query: CandidateQuery, compiled: Compiled) -> None:
+    def __init__(self, state: State, query: CandidateQuery, compiled: Compiled, *, origins: Origins) -> None:
         self.state = state
+        self.origins = origins
         self.query = query
         self.compiled = compiled
         self.roots: Rows = state.hosts.provider_row.view
         self.host_of, self.nested = state.host_trees()
-        self.checks: list[Label | Amount | Family] = []
+        self.checks: list[Check] = []
         self.undecided: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
         self.shares = False
         self._root_labels()
@@ -114,12 +144,13 @@ class _Builder:
 
     def _root_labels(self) -> None:
         for name in sorted(self.query.root_required):
-            self.checks.append(
-                Label(about="trait", reason=f"lack trait {name}", mask=self._trait_masks(frozenset({name}))[self.roots])
-            )
+            has = self._trait_masks(frozenset({name}))[self.roots]
+            rule = self.origins.get(("root", name), "")
+            self.checks.append(Label(about="trait", reason=f"lack trait {name}", mask=has, rule=rule))
         for name in sorted(self.query.root_forbidden):
             worn = self._trait_masks(frozenset({name}))[self.roots]
-            self.checks.append(Label(about="trait", reason=f"have forbidden trait {name}", mask=~worn))
+            rule = self.origins.get(("root", name), "")
+            self.checks.append(Label(about="trait", reason=f"have forbidden trait {name}", mask=~worn, rule=rule))
 
     def _tree(self, group: ResourceGroup) -> None:
         if group.in_tree is None:
@@ -185,12 +216,13 @@ class _Builder:
             on_root = member[self.roots]
             somewhere = self._any_in_tree(member) | self._lent_by(member)
             self.undecided |= somewhere & ~on_root | (on_root & self._lent_by(~member))
-            self.checks.append(Label(about="aggregate", reason=_NO_MEMBERS, mask=somewhere | on_root))
-        if group.forbidden_aggregates:
-            member = _members(self.state, group.forbidden_aggregates)
+            rule = self.origins.get(("member_of", wanted), "")
+            self.checks.append(Label(about="aggregate", reason=_NO_MEMBERS, mask=somewhere | on_root, rule=rule))
+        for rule, avoided in _avoided(group, self.origins):
+            member = _members(self.state, avoided)
             on_root = member[self.roots]
             self.undecided |= ~on_root & (self._any_in_tree(member) | self._lent_by(member))
-            self.checks.append(Label(about="aggregate", reason=_FORBIDDEN_MEMBERS, mask=~on_root))
+            self.checks.append(Label(about="aggregate", reason=_FORBIDDEN_MEMBERS, mask=~on_root, rule=rule))
         for names in group.required:
             worn = self._trait_masks(names)
             on_root, somewhere = worn[self.roots], self._any_in_tree(worn) | self._lent_by(worn)

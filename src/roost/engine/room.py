@@ -6,7 +6,7 @@ classes of their own then, so what one of them takes is never in the way of anot
 
 import numpy as np
 
-from roost.engine.feasible import Amount, Family, Feasibility
+from roost.engine.feasible import Amount, Check, Either, Family, Feasibility
 from roost.engine.state import State
 from roost.engine.types import Amounts
 
@@ -20,15 +20,20 @@ def rooms(state: State, fit: Feasibility) -> list[Amounts]:
     Returns:
         int64, shape (hosts,), 0..ROOM_MAX, one a check, in the order of ``fit.checks``.
     """
-    found = []
-    for check in fit.checks:
-        if isinstance(check, Amount):
-            found.append(_of_amount(state, check))
-        elif isinstance(check, Family):
-            found.append(_of_family(state, check))
-        else:
-            found.append(np.where(check.mask, ROOM_MAX, 0))
-    return found
+    return [_of(state, check) for check in fit.checks]
+
+
+def _of(state: State, check: Check) -> Amounts:
+    if isinstance(check, Amount):
+        return _of_amount(state, check)
+    if isinstance(check, Family):
+        return _of_family(state, check)
+    if isinstance(check, Either):
+        # What one way takes is never in the way of the other: they differ in the classes that they ask.
+        ways = [[_of(state, each) for each in checks] for checks in (check.first, check.second)]
+        found: Amounts = np.minimum(sum(np.minimum.reduce(rooms) for rooms in ways), ROOM_MAX)
+        return found
+    return np.where(check.mask, ROOM_MAX, 0)
 
 
 def bound(state: State, fit: Feasibility) -> int:

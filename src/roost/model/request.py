@@ -77,6 +77,14 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[tuple[str, str], ...] = ()  # where building failed: (service, node)
 
 
+class Network(msgspec.Struct, frozen=True, kw_only=True):
+    """A network that the instances are put on."""
+
+    name: str = ""  # or its id; only told in words
+    segments: dict[str, str] = {}  # those it may be used on -> uuid of the aggregate of each, "": it has none
+    is_remote_managed: bool = False  # its port is served by a device that is managed from elsewhere
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A request for ``count`` equal instances: flavor, image, hints, group."""
 
@@ -95,6 +103,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     destination: Destination | None = None
     groups: tuple[ResourceGroup, ...] = ()  # resource groups beside those the flavor gives
     retry: Retry | None = None  # None: nothing was tried before
+    is_bfv: bool = False  # it boots from a volume, so its root disk takes no room on the host
+    networks: tuple[Network, ...] = ()
+    root_required: frozenset[str] = frozenset()  # traits of the root provider
+    root_forbidden: frozenset[str] = frozenset()
+    same_subtree: tuple[frozenset[str], ...] = ()  # sets of suffixes
 
     def __post_init__(self) -> None:
         if type(self.count) is not int or not 1 <= self.count <= 100_000:

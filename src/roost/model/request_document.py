@@ -74,6 +74,17 @@ class RetryEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = ()
 
 
+class NetworkEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A network that the instances are put on."""
+
+    name: Annotated[str, Meta(description="Its name.")] = ""
+    segments: Annotated[
+        dict[str, str | None],
+        Meta(description="Of a routed network: its segments, each with the aggregate of its hosts, by uuid or name."),
+    ] = {}
+    remote_managed: Annotated[bool, Meta(description="Whether its port is managed from elsewhere.")] = False
+
+
 class RequestDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A request for equal instances."""
 
@@ -100,4 +111,14 @@ class RequestDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     retry: Annotated[RetryEntry | None, Meta(description="What was tried before.")] = None
     resource_groups: Annotated[
         tuple[ResourceGroupEntry, ...], Meta(description="Resource groups beside those that the flavor gives.")
+    ] = ()
+    is_bfv: Annotated[
+        bool, Meta(description="Whether they boot from a volume: then the root disk takes no room on a host.")
+    ] = False
+    networks: Annotated[tuple[NetworkEntry, ...], Meta(description="Networks they are put on.")] = ()
+    root_required: Annotated[frozenset[str], Meta(description="Traits that the root provider has.")] = frozenset()
+    root_forbidden: Annotated[frozenset[str], Meta(description="Traits that it has not.")] = frozenset()
+    same_subtree: Annotated[
+        tuple[frozenset[str], ...],
+        Meta(description="Sets of suffixes: one of the providers of each set is above all others of it."),
     ] = ()

@@ -30,11 +30,40 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     claim_rounds: Annotated[
         int, Meta(description="Rounds of 32 lost races after which a request ends with a conflict.")
     ] = 3
+    max_placement_results: Annotated[
+        int, Meta(description="Candidates that a Placement of another process is asked for at most.")
+    ] = 1000
+    limit_tenants_to_placement_aggregate: Annotated[
+        bool, Meta(description="Whether projects that aggregates name are kept on the hosts of these.")
+    ] = False
+    placement_aggregate_required_for_tenants: Annotated[
+        bool, Meta(description="Whether projects that no aggregate names are refused then.")
+    ] = False
+    query_placement_for_image_type_support: Annotated[
+        bool, Meta(description="Whether hosts must have the trait of the image's disk format.")
+    ] = False
+    enable_isolated_aggregate_filtering: Annotated[
+        bool, Meta(description="Whether aggregates take only requests that require the traits these name.")
+    ] = False
+    image_metadata_prefilter: Annotated[
+        bool, Meta(description="Whether hosts must have the traits of the image's devices and architecture.")
+    ] = False
+    query_placement_for_routed_network_aggregates: Annotated[
+        bool, Meta(description="Whether hosts must be in the aggregates of the networks' segments.")
+    ] = False
 
     def __post_init__(self) -> None:
-        for name in ("max_attempts", "claim_rounds"):
+        for name in ("max_attempts", "claim_rounds", "max_placement_results"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
+
+
+class Workarounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section ``[workarounds]``."""
+
+    disable_fallback_pcpu_query: Annotated[
+        bool, Meta(description="Whether instances with pinned CPUs are kept off hosts that offer VCPU alone.")
+    ] = False
 
 
 class FilterScheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -109,6 +138,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     default: Default = msgspec.field(name="DEFAULT", default=Default())
     scheduler: Scheduler = Scheduler()
     filter_scheduler: FilterScheduler = FilterScheduler()
+    workarounds: Workarounds = Workarounds()
     store: Store = Store()
     placement: Placement = Placement()
     tables: dict[str, dict[str, Any]] = {}  # options of rules: section -> key -> value
@@ -124,6 +154,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 "DEFAULT": self.default,
                 "scheduler": self.scheduler,
                 "filter_scheduler": self.filter_scheduler,
+                "workarounds": self.workarounds,
                 "tables": self.tables,
             },
             order="sorted",

@@ -3,11 +3,12 @@
 from roost.errors import BadFile
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.request import Destination, Request, ResourceGroup, Retry
+from roost.model.request import Destination, Network, Request, ResourceGroup, Retry
 from roost.model.request_document import (
     DestinationEntry,
     FlavorEntry,
     ImageEntry,
+    NetworkEntry,
     RequestDocument,
     ResourceGroupEntry,
     RetryEntry,
@@ -46,6 +47,11 @@ def request_of(document: RequestDocument, world: World, *, file: str) -> Request
             groups=tuple(
                 names.group(each, f"$.resource_groups[{at}]") for at, each in enumerate(document.resource_groups)
             ),
+            is_bfv=document.is_bfv,
+            networks=tuple(names.network(each, f"$.networks[{at}]") for at, each in enumerate(document.networks)),
+            root_required=document.root_required,
+            root_forbidden=document.root_forbidden,
+            same_subtree=document.same_subtree,
         )
     except ValueError as error:
         raise BadFile(file, f"$: {error}") from None
@@ -73,6 +79,14 @@ class _Names:
             forbidden_aggregates=self._uuids(entry.forbidden_aggregates, "$.destination.forbidden_aggregates"),
             allow_cross_cell_move=entry.allow_cross_cell_move,
         )
+
+    def network(self, entry: NetworkEntry, at: str) -> Network:
+        find = self._world.aggregates.find
+        segments = {
+            segment: "" if name is None else find(name, at=f"{at}.segments", file=self._file)
+            for segment, name in entry.segments.items()
+        }
+        return Network(name=entry.name, segments=segments, is_remote_managed=entry.remote_managed)
 
     def group(self, entry: ResourceGroupEntry, at: str) -> ResourceGroup:
         return ResourceGroup(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from roost.engine.feasible import Amount, Family, Label
+from roost.engine.feasible import Amount, Check, Family
 from roost.engine.state import State
 from roost.engine.types import NOTHING, Rows
 from roost.model.answer import AnswerStage, RefusedHost
@@ -32,7 +32,7 @@ def stages_of(state: State, shape: Shape) -> tuple[AnswerStage, ...]:
     return tuple(stages)
 
 
-def _shortfalls(state: State, check: Label | Amount | Family | None, rows: Rows) -> list[str]:
+def _shortfalls(state: State, check: Check | None, rows: Rows) -> list[str]:
     """Say how much refused hosts have of what a check wants, without a subject; nothing where that is no amount."""
     name_of = state.class_ids.name_of
     if isinstance(check, Amount):

@@ -74,6 +74,11 @@ def _smaller(flavor: Flavor, resource_class: str, amount: int) -> Flavor:
         return _replace(flavor, vcpus=amount)
     if resource_class == "MEMORY_MB":
         return _replace(flavor, memory_mb=amount)
+    if resource_class == "PCPU":
+        more = 1 if flavor.extra_specs.get("hw:emulator_threads_policy") == "isolate" else 0
+        return _replace(flavor, vcpus=max(amount - more, 0))
+    if resource_class != "DISK_GB":
+        return flavor
     root = min(flavor.root_gb, amount)
     ephemeral = min(flavor.ephemeral_gb, amount - root)
     return _replace(

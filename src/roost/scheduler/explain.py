@@ -18,7 +18,6 @@ from roost.scheduler import edits
 from roost.scheduler.edits import Asked, Edit
 from roost.scheduler.matrix import Matrix, nearest
 from roost.scheduler.pipeline import Shape, Subject
-from roost.scheduler.reasons import refusal_text
 from roost.scheduler.select import Scheduler
 from roost.scheduler.spec import Spec
 from roost.scheduler.tipping import ranking_of
@@ -32,8 +31,8 @@ _EDITS: tuple[tuple[Callable[[Request, State], Iterable[Edit]], frozenset[Subjec
     (edits.without_aggregates, frozenset({"aggregate", "search", "rule"})),
     (edits.without_server_group, frozenset({"rule"})),
     (edits.without_named_hosts, frozenset({"hosts", "tree", "search", "rule"})),
-    (edits.other_images, frozenset({"rule"})),
-    (edits.without_capabilities, frozenset({"rule"})),
+    (edits.other_images, frozenset({"trait", "class", "rule"})),
+    (edits.without_capabilities, frozenset({"trait", "class", "rule"})),
 )
 # Edits of one kind that are tried, so that a request with hundreds of groups or traits is explained in time.
 _EDITS_MAX = 64
@@ -90,7 +89,7 @@ class Explainer:
         return Explanation(
             hosts=hosts,
             left=0,
-            reason=refusal_text(stages),
+            reason=shape.reason(stages),
             rules=rules,
             nearest=nearest(matrix, NEAREST),
             changes=self._changes(request, matrix) if changes is None else changes,
@@ -118,7 +117,7 @@ class Explainer:
         stages = Matrix(shape, self._emptied(), alone).stages()
         if stages[-1].after:
             return Never(could_fit=True)
-        return Never(could_fit=False, reason=refusal_text(stages))
+        return Never(could_fit=False, reason=shape.reason(stages))
 
     def _changes(self, request: Request, matrix: Matrix) -> list[Change]:
         """Return the smallest change of each kind by which the request fits, those that open most hosts first."""

@@ -1,6 +1,7 @@
 """From a chosen host to what the instance holds there."""
 
-from roost.engine.first_fit import first_fit
+from roost.engine.feasible import Feasibility
+from roost.engine.first_fit import Take, first_fit
 from roost.engine.search import search
 from roost.engine.state import State
 from roost.model.decision import Decision, Pick
@@ -21,13 +22,9 @@ def takes_on(state: State, shape: Shape, row: int) -> tuple[Takes, Allocations] 
         first = providers.ids[root] << CLASS_BITS
         takes = [(first | class_id, amount) for class_id, amount in flat]
         return takes, {providers.uuids[root]: shape.fit.flat_resources}
-    held = first_fit(state, shape.fit, row)
+    held = next(filter(None, (_held(state, way, row) for way in shape.fit.ways)), None)
     if held is None:
-        assert shape.fit.compiled is not None
-        candidate = next(iter(search(state, shape.fit.compiled, anchors=(root,), limit=1)), None)
-        if candidate is None:
-            return None
-        held = list(candidate.takes)
+        return None
     ids, uuids, name_of = providers.ids, providers.uuids, state.class_ids.name_of
     takes = []
     allocations: Allocations = {}
@@ -35,6 +32,19 @@ def takes_on(state: State, shape: Shape, row: int) -> tuple[Takes, Allocations] 
         takes.append((ids[provider_row] << CLASS_BITS | class_id, amount))
         allocations.setdefault(uuids[provider_row], {})[name_of(class_id)] = amount
     return takes, allocations
+
+
+def _held(state: State, way: Feasibility, row: int) -> list[Take] | None:
+    """Return what one way to hold a request takes on a host, None if it does not fit there so."""
+    if way.one(state, row) < len(way):
+        return None
+    held = first_fit(state, way, row)
+    if held is not None:
+        return held
+    assert way.compiled is not None
+    root = state.hosts.provider_row.each[row]
+    candidate = next(iter(search(state, way.compiled, anchors=(root,), limit=1)), None)
+    return None if candidate is None else list(candidate.takes)
 
 
 def allocations_on(state: State, shape: Shape, row: int) -> Allocations | None:

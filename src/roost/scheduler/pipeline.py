@@ -20,6 +20,7 @@ from roost.model.decision import HostScore, Limits, Scale, Stage
 from roost.model.evidence import Checks
 from roost.model.request import CandidateQuery
 from roost.scheduler.hosts import HostView
+from roost.scheduler.reasons import refusal_text
 from roost.scheduler.rules import Filter, Limiting, Telling
 from roost.scheduler.spec import Spec
 from roost.scheduler.weighing import Shares, Weighing
@@ -31,8 +32,9 @@ _POOL_PER_TOUCH = 12
 # A longer list of touches is not even sorted out: everything is judged again.
 _TOUCHES_MAX = 512
 TABLE = 5  # hosts in the score table
-# What of a request a check judges: "hosts" those it names, "search" its groups together, "rule" what a filter reads.
-Subject = Literal["trait", "aggregate", "tree", "group", "class", "amount", "search", "hosts", "rule"]
+# What of a request a check judges: "hosts" those it names, "search" its groups together, "rule" what a filter reads,
+# "refusal" all of it, before any host is looked at.
+Subject = Literal["trait", "aggregate", "tree", "group", "class", "refusal", "amount", "search", "hosts", "rule"]
 
 
 class Ranked(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -69,6 +71,7 @@ class Shape:
         query: what it asks of Placement; None: hosts are told without providers, and nothing is searched.
         warnings: what was passed over in making that.
         fit: what hosts can hold it.
+        stopped: why none is asked, whatever hosts there are; empty: they are asked.
         named: hosts that the request allows by name (forced, ignored, destination) with the reason of the
             others; or none.
         filters: those that concern the request, in the order of the settings, with their verdict on every
@@ -80,9 +83,10 @@ class Shape:
     def __init__(
         self, state: State, spec: Spec, *, query: CandidateQuery | None, warnings: Sequence[str], fit: Feasibility,
         named: tuple[str, Mask] | None, filters: Sequence[tuple[Filter, Mask | None]], weighing: Weighing,
-        scratch: Scratch,
+        scratch: Scratch, stopped: str = "",
     ) -> None:  # fmt: skip
         self._state = state
+        self._stopped = stopped
         self.spec = spec
         self.fit = fit
         self.query = query
@@ -100,7 +104,8 @@ class Shape:
         self._later: list[tuple[Filter | None, Mask | None]] = [] if named is None else [(None, named[1])]
         self._later.extend(filters)
         head = [] if named is None else [("requested_hosts", named[0])]
-        checks = [("search" if fit.is_searched else "requested_aggregates", reason) for reason in fit.reasons] + head
+        nobody = "search" if fit.is_searched else "requested_aggregates"  # no rule in particular
+        checks = [(rule or nobody, reason) for rule, reason in zip(fit.rules, fit.reasons, strict=True)] + head
         self._checks = checks + [(rule.name, rule.reason(spec)) for rule, _ in filters]
         self._limiting = [rule for rule, _ in filters if isinstance(rule, Limiting)]
         self._weighing = weighing
@@ -256,6 +261,10 @@ class Shape:
             before -= rejected
         self._told = ((ranked.left, ranked.rejects), stages)
         return stages
+
+    def reason(self, stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) -> str:
+        """Say in one line why a request of this shape finds no host; see ``refusal_text``."""
+        return self._stopped or refusal_text(stages, found=found, wanted=wanted)
 
     @property
     def checks(self) -> Checks:

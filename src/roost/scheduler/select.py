@@ -45,7 +45,6 @@ from roost.scheduler.picks import (
     takes_on,
 )
 from roost.scheduler.pipeline import TABLE, Ranked, Shape
-from roost.scheduler.reasons import refusal_text
 from roost.scheduler.replaying import standings
 from roost.scheduler.rules import Rules
 from roost.scheduler.shapes import Shapes
@@ -80,12 +79,13 @@ class Scheduler:
         default_zone: the zone of hosts that no aggregate gives one.
         settings_body: all settings in force, as stored beside each decision.
         group_max: items in one commit.
+        has_fallback: whether VCPU may be asked for in place of PCPU.
     """
 
     def __init__(
         self, *, placement: Placement, documents: Documents, rules: Rules, settings: SchedulerSettings,
         filter_settings: FilterScheduler, default_zone: str, settings_body: bytes, group_max: int,
-        clock: Clock, random: Random,
+        clock: Clock, random: Random, has_fallback: bool = True,
     ) -> None:  # fmt: skip
         self._placement = placement
         self._documents = documents
@@ -95,7 +95,7 @@ class Scheduler:
         self._group_max = group_max
         self._clock = clock
         self._random = random
-        self._shapes = Shapes(rules, default_zone=default_zone)
+        self._shapes = Shapes(rules, default_zone=default_zone, settings=settings, has_fallback=has_fallback)
         self._depth = max(TABLE, settings.max_attempts, filter_settings.host_subset_size)
         self._is_fresh = False  # nothing was claimed or given back here since the last refresh
         # Is shown each shape whose ranking becomes evidence, while the columns are as that ranking saw them.
@@ -403,7 +403,7 @@ class Scheduler:
             best=choice.best,
             reason=""
             if is_granted
-            else refusal_text(choice.stages, found=len(choice.picks), wanted=wish.request.count),
+            else shape.reason(choice.stages, found=len(choice.picks), wanted=wish.request.count),
             warnings=shape.warnings,
             found=len(choice.picks),
             conflicts=wish.lost,

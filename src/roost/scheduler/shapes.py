@@ -8,24 +8,27 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from roost.engine.feasible import Feasibility
+from roost.engine.feasible import Feasibility, either
 from roost.engine.query import UnknownName, compile_query
-from roost.engine.query_checks import feasibility, hopeless, unsearched
+from roost.engine.query_checks import Origins, feasibility, hopeless, refused, unsearched
 from roost.engine.state import State
 from roost.engine.types import Mask
 from roost.errors import BadRequest, NotFound
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.names import is_resource_class, is_trait, uuid_form
-from roost.model.request import CandidateQuery, Destination, Hints, Request, ResourceGroup, Retry
+from roost.model.names import amount_text, is_resource_class, is_trait, uuid_form
+from roost.model.request import CandidateQuery, Destination, Hints, Network, Request, ResourceGroup, Retry
+from roost.model.settings import Scheduler as SchedulerSettings
+from roost.scheduler.extra_specs import disk_gb
 from roost.scheduler.filters.fault_domain import FaultDomain
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinity
 from roost.scheduler.hosts import HostView
 from roost.scheduler.pipeline import Scratch, Shape
+from roost.scheduler.prefiltering import Effect
 from roost.scheduler.rules import Checked, Filter, NoOptions, Rules, Shared, Timed, Warned
 from roost.scheduler.spec import Spec
-from roost.scheduler.translate import translate, translate_aggregates
+from roost.scheduler.translate import Refusal, translate, translate_aggregates
 from roost.scheduler.weighing import Weighing
 
 # Shapes kept at once; the one not used for longest goes first. One takes about 40 bytes a host.
@@ -49,12 +52,16 @@ _LATER = _Verdict(mask=None, holds_until_s=math.inf)
 class Shapes:
     """The pipelines of all shapes seen lately, for one state."""
 
-    def __init__(self, rules: Rules, *, default_zone: str) -> None:
+    def __init__(
+        self, rules: Rules, *, default_zone: str, settings: SchedulerSettings, has_fallback: bool = True
+    ) -> None:
         self._rules = rules
+        self._settings = settings
+        self._has_fallback = has_fallback  # whether VCPU may be asked for in place of PCPU
         self._default_zone = default_zone
         self._state = State()
         self._shapes: OrderedDict[bytes, tuple[Shape, float]] = OrderedDict()
-        self._fits: dict[bytes, Feasibility] = {}
+        self._fits: dict[Hashable, Feasibility] = {}
         self._verdicts: dict[Hashable, _Verdict] = {}
         self._weighings: dict[tuple[str, ...], Weighing] = {}
         self._scratch = Scratch(0)
@@ -116,7 +123,7 @@ class Shapes:
             if group is None:
                 raise NotFound("server group", request.group)
         spec = Spec(request, group=group, now_s=now_s)
-        query, fit, warnings = self._asked(request)
+        query, fit, warnings, stopped = self._asked(request)
         named = _named_hosts(state, request)
         if among is not None:
             named = ("are not among the hosts allowed", among if named is None else named[1] & among)
@@ -146,22 +153,40 @@ class Shapes:
             filters=[(rule, verdict.mask) for rule, verdict in zip(filters, verdicts, strict=True)],
             weighing=weighing,
             scratch=self._scratch,
+            stopped=stopped,
         )
         return shape, min((verdict.holds_until_s for verdict in verdicts), default=math.inf)
 
-    def _asked(self, request: Request) -> tuple[CandidateQuery | None, Feasibility, tuple[str, ...]]:
-        """Return what is asked of Placement, what hosts must have for it, and what was passed over."""
-        state = self._state
+    def _asked(self, request: Request) -> tuple[CandidateQuery | None, Feasibility, tuple[str, ...], str]:
+        """Return what is asked of Placement, what hosts must have for it, what was passed over, and what stops it."""
+        state, settings, zone = self._state, self._settings, self._default_zone
         if not state.hosts.are_told:
-            translated = translate(request, state, default_zone=self._default_zone)
-            return translated.query, self._fit(translated.query), translated.warnings
-        told = translate_aggregates(request, state, default_zone=self._default_zone)
+            made = translate(
+                request, state, settings=settings, default_zone=zone, has_fallback=self._has_fallback
+            )  # fmt: skip
+            if made.refusal is not None:
+                return made.query, self._refused(made.refusal), made.warnings, made.refusal.reason
+            origins = _origins(made.effects)
+            fit = self._fit(made.query, origins)
+            if made.fallback is not None:
+                second = self._fit(made.fallback, origins)
+                # A query that names what nobody offers has nothing to add to the other.
+                if fit.compiled is None:
+                    fit = second
+                elif second.compiled is not None:
+                    fit = either(state, fit, second, reason=_either_reason(made.query, made.fallback))
+            return made.query, fit, made.warnings, ""
+        told = translate_aggregates(request, state, settings=settings, default_zone=zone)
+        if told.refusal is not None:
+            return None, self._refused(told.refusal), told.warnings, told.refusal.reason
         flavor = request.flavor
-        disk_gb = flavor.root_gb + flavor.ephemeral_gb
         # What Nova's host states count of an instance, whatever else its flavor asks of Placement.
-        amounts = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": disk_gb}
+        amounts = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": disk_gb(request)}
         taken = {name: amount for name, amount in amounts.items() if amount}
-        return None, unsearched(state, told.group, taken), told.warnings
+        return None, unsearched(state, told.group, taken, origins=_origins(told.effects)), told.warnings, ""
+
+    def _refused(self, refusal: Refusal) -> Feasibility:
+        return refused(self._state, rule=refusal.rule, reason=refusal.reason)
 
     @staticmethod
     def _guards(spec: Spec, enabled: set[str]) -> list[Filter]:
@@ -197,23 +222,37 @@ class Shapes:
                 self._weighings[key] = known
         return known
 
-    def _fit(self, query: CandidateQuery) -> Feasibility:
-        key = msgspec.msgpack.encode(query, order="sorted")
+    def _fit(self, query: CandidateQuery, origins: Origins) -> Feasibility:
+        """Return what hosts must have for a query; of one that names what no provider ever had, nothing compiled."""
+        key = (msgspec.msgpack.encode(query, order="sorted"), tuple(origins.items()))
         fit = self._fits.get(key)
         if fit is None:
             compiled = compile_query(self._state, query)
             if isinstance(compiled, UnknownName):
                 _check_names(compiled)
-                query = _without(query, frozenset(compiled.traits))
+            unworn = self._unworn(query)
+            if unworn:
+                query = _without(query, unworn)
                 compiled = compile_query(self._state, query)
             if len(self._fits) >= _KEPT:
                 self._fits.clear()
             if isinstance(compiled, UnknownName):
-                fit = hopeless(self._state, compiled)
+                fit = hopeless(self._state, compiled, origins=origins)
             else:
-                fit = feasibility(self._state, query, compiled)
+                fit = feasibility(self._state, query, compiled, origins=origins)
             self._fits[key] = fit
         return fit
+
+    def _unworn(self, query: CandidateQuery) -> frozenset[str]:
+        """Return the traits of a query that no provider ever had, and those forbidden at the root that none has now."""
+        state = self._state
+        named = query.root_forbidden.union(*(group.forbidden.union(*group.required) for group in query.groups))
+        ids = {trait: state.trait_ids.id_of(trait) for trait in named}
+        return frozenset(
+            trait
+            for trait, number in ids.items()
+            if number is None or (trait in query.root_forbidden and not state.traits.wearing(number).any())
+        )
 
 
 def _key(request: Request) -> bytes:
@@ -227,7 +266,8 @@ def _key(request: Request) -> bytes:
             (
                 request.flavor, request.image, request.hints, request.group, request.project_id,
                 request.availability_zone, request.ignore_hosts, request.force_hosts, request.force_nodes,
-                request.destination, request.groups, request.retry,
+                request.destination, request.groups, request.retry, request.is_bfv, request.networks,
+                request.root_required, request.root_forbidden, request.same_subtree,
             ),
             order="sorted",
         )  # fmt: skip
@@ -239,7 +279,8 @@ def _key(request: Request) -> bytes:
 _KEY = msgspec.msgpack.Decoder(
     tuple[
         Flavor, Image | None, Hints, str | None, str, str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...],
-        Destination | None, tuple[ResourceGroup, ...], Retry | None,
+        Destination | None, tuple[ResourceGroup, ...], Retry | None, bool, tuple[Network, ...], frozenset[str],
+        frozenset[str], tuple[frozenset[str], ...],
     ]
 )  # fmt: skip
 
@@ -254,12 +295,36 @@ def _as_kept(request: Request, key: bytes) -> Request:
             one, or something else is no text.
     """
     try:
-        flavor, image, hints, *_, destination, groups, _ = _KEY.decode(key)
+        flavor, image, hints, *_, destination, groups, _, _, networks, required, forbidden, subtrees = _KEY.decode(key)
     except msgspec.ValidationError as error:
         raise BadRequest(f"the request cannot be kept: {error}") from None
     return msgspec.structs.replace(
-        request, flavor=flavor, image=image, hints=hints, destination=destination, groups=groups
+        request, flavor=flavor, image=image, hints=hints, destination=destination, groups=groups, networks=networks,
+        root_required=required, root_forbidden=forbidden, same_subtree=subtrees,
+    )  # fmt: skip
+
+
+def _origins(effects: tuple[tuple[str, Effect], ...]) -> Origins:
+    """Return which pre-filter asked for each part of a query."""
+    found: dict[Hashable, str] = {}
+    for name, effect in effects:
+        found.update((("root", trait), name) for trait in effect.root_required | effect.root_forbidden)
+        found.update((("member_of", aggregates), name) for aggregates in effect.member_of)
+        found.update((("avoid", aggregate), name) for aggregate in effect.forbidden_aggregates)
+    return found
+
+
+def _either_reason(query: CandidateQuery, fallback: CandidateQuery) -> str:
+    """Say what hosts lack that can hold neither of two queries which differ in the group without suffix."""
+    asked, instead = (
+        {name: amount for group in each.groups if not group.suffix for name, amount in group.resources.items()}
+        for each in (query, fallback)
     )
+    first, second = (
+        " and ".join(amount_text(name, one[name]) for name in sorted(one) if other.get(name) != one[name])
+        for one, other in ((asked, instead), (instead, asked))
+    )
+    return f"lack {first} or more, and {second} or more in its place"
 
 
 def _without(query: CandidateQuery, traits: frozenset[str]) -> CandidateQuery:
@@ -305,8 +370,6 @@ def _named_hosts(state: State, request: Request) -> tuple[str, Mask] | None:
         mask &= _rows_mask(state, (target,))
     if node is not None:
         mask &= np.array([name == node for name in hosts.nodes], dtype=np.bool_)
-    if (target or node) and not mask.any():
-        raise NotFound("host", f"{target or ''} {node or ''}".strip())
     if cell:
         mask &= HostView(state).in_cell(cell)
     if request.ignore_hosts:

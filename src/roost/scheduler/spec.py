@@ -29,8 +29,11 @@ class Spec:
 
     @property
     def image(self) -> Image | None:
-        """The image to boot from, if any."""
-        return self.request.image
+        """The image to boot from, if any; that of a volume has properties, but no id that anybody asked for."""
+        image = self.request.image
+        if image is None or image.id is None or not self.request.is_bfv:
+            return image
+        return Image(disk_format=image.disk_format, properties=image.properties)
 
     @property
     def destination(self) -> Destination | None:

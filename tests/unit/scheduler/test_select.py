@@ -117,18 +117,16 @@ def test_a_forced_host_serves_a_request_whose_groups_all_have_a_suffix():
     assert chosen(roost.decide(Request(flavor=flavor, force_hosts=("h1",)))) == ["h1"]
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"destination": Destination(host="nobody")},
-        {"destination": Destination(host="h0", node="h1")},
-        {"in_group": "nobody"},
-    ],
-)
-def test_what_a_request_names_must_exist(asked):
+def test_a_server_group_that_a_request_names_must_exist():
     roost = roost_with(hosts(2))
     with pytest.raises(NotFound, match="no such"):
-        roost.decide(wish(**asked))
+        roost.decide(wish(in_group="nobody"))
+
+
+@pytest.mark.parametrize("node", [None, "h1"])
+def test_a_destination_that_is_not_there_is_a_refusal(node):
+    decision = roost_with(hosts(2)).decide(wish(destination=Destination(host="h7", node=node)))
+    assert (decision.outcome, decision.reason) == ("refused", f"No such host - host: h7 node: {node}")
 
 
 # --- requests that cannot be, and refusals ---------------------------------------------------------------------------
@@ -218,7 +216,7 @@ def test_a_bad_act_leaves_those_beside_it_alone():
     bad = [wish(instance_uuids=("garbage",)), wish(in_group="nobody"), wish(destination=Destination(host="nobody"))]
     results = roost.outcomes([wish(), *bad, Departure(instance_uuids=("garbage",)), wish()])
     assert [type(each).__name__ for each in results] == [
-        "Decision", "BadRequest", "NotFound", "NotFound", "BadRequest", "Decision",
+        "Decision", "BadRequest", "NotFound", "Decision", "BadRequest", "Decision",
     ]  # fmt: skip
     assert len(roost.state.holders) == 2
 

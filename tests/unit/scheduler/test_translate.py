@@ -1,12 +1,12 @@
 import pytest
 
-from roost.engine.apply import apply
 from roost.errors import BadRequest
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.model.image import Image
-from roost.model.journal import PutSymbol, PutTraits
 from roost.model.request import Destination, Request, ResourceGroup
+from roost.model.settings import Scheduler as SchedulerSettings
+from roost.scheduler.query_string import query_string
 from roost.scheduler.translate import translate
 from tests.fleets import fleet, uuid_text
 
@@ -19,7 +19,7 @@ EAST, WEST = uuid_text(1001), uuid_text(1002)
 
 def translated(extra_specs=None, *, state=STATE, flavor=None, **request):
     wanted = flavor or Flavor(name="f", vcpus=2, memory_mb=512, root_gb=10, extra_specs=extra_specs or {})
-    return translate(Request(flavor=wanted, **request), state)
+    return translate(Request(flavor=wanted, **request), state, settings=SchedulerSettings())
 
 
 def groups(*args, **kwargs):
@@ -46,6 +46,7 @@ def test_what_a_flavor_has_none_of_is_not_asked():
         ({"resources:VCPU": "0", "resources:CUSTOM_GOLD": "1"}, {"MEMORY_MB": 512, "DISK_GB": 10, "CUSTOM_GOLD": 1}),
         ({"resources:PCPU": "2"}, {"PCPU": 2, "MEMORY_MB": 512, "DISK_GB": 10}),
         ({"resources1:MEMORY_MB": "64"}, {"VCPU": 2, "DISK_GB": 10}),
+        ({"resources:VCPU": " +1_0 "}, {"VCPU": 10, "MEMORY_MB": 512, "DISK_GB": 10}),
     ],
 )
 def test_a_class_asked_by_name_replaces_what_the_flavor_has(extra_specs, resources):
@@ -161,8 +162,6 @@ def test_a_destination_brings_its_aggregates():
         ({"force_nodes": ("node-3",)}, 3),
         ({"destination": Destination(host="host-1", node="node-1"), "force_hosts": ("host-2",)}, 1),
         ({"force_hosts": ("host-1", "host-2")}, None),
-        ({"force_hosts": ("nobody",)}, None),
-        ({"force_nodes": ("NODE-3",)}, None),
     ],
 )
 def test_one_named_host_is_searched_alone(request_, tree):
@@ -174,10 +173,76 @@ def test_two_trees_cannot_be_wanted_at_once():
         translated(force_hosts=("host-1",), groups=(ResourceGroup(in_tree=uuid_text(2)),))
 
 
-def test_the_trait_of_disabled_hosts_is_forbidden_where_some_host_wears_it():
-    state = fleet(HostFacts())
-    assert translated(state=state).query.root_forbidden == frozenset()
-    apply(state, PutSymbol("trait", 5, "COMPUTE_STATUS_DISABLED"))
-    assert translated(state=state).query.root_forbidden == frozenset()
-    apply(state, PutTraits(1, 0, [5]))
-    assert translated(state=state).query.root_forbidden == frozenset({"COMPUTE_STATUS_DISABLED"})
+def test_groups_that_ask_nothing_in_the_end_vanish():
+    assert groups({"resources1:CUSTOM_GOLD": "0"}).keys() == {""}
+    assert groups({"resources1:CUSTOM_GOLD": "0", "trait1:CUSTOM_A": "required"}).keys() == {"", "1"}
+
+
+def test_a_suffix_has_64_letters_at_most():
+    assert groups({f"resources{'x' * 64}:VGPU": "1"}).keys() == {"", "x" * 64}
+    assert groups({f"resources{'x' * 65}:VGPU": "1"}).keys() == {""}
+
+
+def test_a_volume_to_boot_from_takes_no_disk_of_the_host():
+    flavor = Flavor(name="f", vcpus=1, memory_mb=1, root_gb=10, ephemeral_gb=3, swap=1)
+    assert main(flavor=flavor, is_bfv=True).resources["DISK_GB"] == 4
+
+
+def test_traits_of_the_root_and_subtrees_come_with_the_request():
+    device = ResourceGroup(suffix="a", resources={"VGPU": 1})
+    asked = {"root_required": frozenset({"CUSTOM_A"}), "root_forbidden": frozenset({"CUSTOM_B"})}
+    found = translated(groups=(device,), same_subtree=(frozenset({"", "a"}),), **asked).query
+    assert found.root_required == {"CUSTOM_A"}
+    assert found.root_forbidden == {"CUSTOM_B", "COMPUTE_STATUS_DISABLED"}
+    assert found.same_subtree == (frozenset({"", "a"}),)
+    with pytest.raises(BadRequest, match="both required and forbidden: CUSTOM_A"):
+        translated(root_required=frozenset({"CUSTOM_A"}), root_forbidden=frozenset({"CUSTOM_A"}))
+
+
+@pytest.mark.parametrize(
+    ("request_", "limit"),
+    [
+        ({}, 1000),
+        ({"force_hosts": ("host-1",)}, 1000),
+        ({"force_hosts": ("host-1", "host-2")}, None),
+        ({"hints": {"group": "g"}}, None),
+        ({"hints": {"same_host": ["u"]}}, None),
+        ({"hints": {"different_host": ["u"]}}, None),
+        ({"hints": {"query": "x"}}, 1000),
+    ],
+)
+def test_candidates_are_bounded_unless_all_of_them_may_be_needed(request_, limit):
+    assert translated(**request_).query.limit == limit
+
+
+@pytest.mark.parametrize(
+    ("request_", "reason"),
+    [
+        ({"force_hosts": ("nobody",)}, "No such host - host: nobody node: None"),
+        ({"force_nodes": ("NODE-3",)}, "No such host - host: None node: NODE-3"),
+        ({"destination": Destination(host="host-1", node="node-2")}, "No such host - host: host-1 node: node-2"),
+    ],
+)
+def test_a_host_that_is_not_there_ends_the_request(request_, reason):
+    refusal = translated(**request_).refusal
+    assert (refusal.rule, refusal.reason) == ("requested_hosts", reason)
+
+
+def test_a_check_of_a_rebuild_meets_no_prefilter():
+    assert translated(hints={"_nova_check_type": ["rebuild"]}).effects == ()
+
+
+def test_the_query_string_is_sorted_and_of_version_1_36():
+    port = ResourceGroup(
+        suffix="p1", resources={"NET_BW_EGR_KILOBIT_PER_SEC": 10}, required=(frozenset({"CUSTOM_X"}),),
+        forbidden=frozenset({"CUSTOM_Y"}), member_of=(frozenset({"b", "a"}), frozenset({"c"})),
+        forbidden_aggregates=frozenset({"e", "d"}), in_tree="u",
+    )  # fmt: skip
+    found = translated(
+        {"resources1:VGPU": "1"}, groups=(port,), root_required=frozenset({"B", "A"}), same_subtree=(frozenset({"p1"}),)
+    )
+    assert query_string(found.query) == (
+        "group_policy=none&in_treep1=u&limit=1000&member_ofp1=!in:d,e&member_ofp1=in:a,b&member_ofp1=in:c"
+        "&requiredp1=CUSTOM_X,!CUSTOM_Y&resources=DISK_GB:10,MEMORY_MB:512,VCPU:2&resources1=VGPU:1"
+        "&resourcesp1=NET_BW_EGR_KILOBIT_PER_SEC:10&root_required=A,B,!COMPUTE_STATUS_DISABLED&same_subtree=p1"
+    )

@@ -1,5 +1,6 @@
 """The filters that read hints about instances, addresses and images."""
 
+import msgspec
 import pytest
 
 from roost.engine.apply import apply
@@ -107,3 +108,10 @@ def test_isolated_images_and_hosts_are_kept_to_each_other(images, is_restricted,
     found = rule.keep(hosts_of(fleet(HostFacts(), HostFacts())), wanted).tolist()
     assert (found if rule.concerns(wanted) else [True, True]) == verdicts
     assert rule.keep(hosts_of(fleet(HostFacts(), HostFacts())), wanted).tolist() == verdicts
+
+
+def test_a_volume_to_boot_from_is_no_isolated_image(state):
+    rule = IsolatedHosts(IsolatedHostsOptions(isolated_images=("i",), isolated_hosts=("host-1",)))
+    for is_bfv, verdicts in ((False, [True, False, False]), (True, [False, True, True])):
+        wanted = Spec(msgspec.structs.replace(spec(is_bfv=is_bfv).request, image=Image(id="i")), now_s=0.0)
+        assert rule.keep(hosts_of(state), wanted).tolist() == verdicts

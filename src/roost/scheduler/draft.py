@@ -1,0 +1,124 @@
+"""A question to Placement that is being put together."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from roost.errors import BadRequest
+from roost.model.request import CandidateQuery, ResourceGroup
+
+
+class DraftGroup:
+    """A resource group that is being put together."""
+
+    __slots__ = ("avoided", "forbidden", "member_of", "required", "resources", "tree")
+
+    def __init__(self, group: ResourceGroup | None = None) -> None:
+        group = group or ResourceGroup()
+        self.resources = dict(group.resources)  # an amount of 0 takes a default away
+        self.required = list(group.required)
+        self.forbidden = set(group.forbidden)
+        self.member_of = list(group.member_of)
+        self.avoided = set(group.forbidden_aggregates)
+        self.tree = group.in_tree
+
+    def require(self, trait: str) -> None:
+        """Ask for one trait."""
+        wanted = frozenset({trait})
+        if wanted not in self.required:
+            self.required.append(wanted)
+
+    def add(self, group: ResourceGroup) -> None:
+        """Add what another group without suffix asks; its amounts replace."""
+        self.resources.update(group.resources)
+        self.required.extend(traits for traits in group.required if traits not in self.required)
+        self.forbidden |= group.forbidden
+        self.member_of.extend(group.member_of)
+        self.avoided |= group.forbidden_aggregates
+        self.want_tree(group.in_tree)
+
+    def want_tree(self, uuid: str | None) -> None:
+        """Ask for one tree, of which any provider is named.
+
+        Raises:
+            BadRequest: another one is wanted already.
+        """
+        if uuid is not None and self.tree not in (None, uuid):
+            raise BadRequest(f"the request wants two trees at once: {self.tree} and {uuid}")
+        self.tree = self.tree if uuid is None else uuid
+
+    def group(self, suffix: str) -> ResourceGroup:
+        """Return what was put together.
+
+        Raises:
+            BadRequest: a trait is both required and forbidden.
+        """
+        alone = (trait for traits in self.required if len(traits) == 1 for trait in traits)
+        refuse_both(alone, self.forbidden)
+        return ResourceGroup(
+            suffix=suffix,
+            resources={name: amount for name, amount in self.resources.items() if amount},
+            required=tuple(self.required),
+            forbidden=frozenset(self.forbidden),
+            member_of=tuple(self.member_of),
+            forbidden_aggregates=frozenset(self.avoided),
+            in_tree=self.tree,
+        )
+
+
+def refuse_both(required: Iterable[str], forbidden: set[str]) -> None:
+    """Refuse traits that are wanted and unwanted at once.
+
+    Raises:
+        BadRequest: there is one.
+    """
+    both = sorted(forbidden.intersection(required))
+    if both:
+        raise BadRequest(f"a trait is both required and forbidden: {', '.join(both)}")
+
+
+class Draft:
+    """Groups by suffix, the one without first, and what is asked of all of them together."""
+
+    __slots__ = ("groups", "limit", "policy", "root_forbidden", "root_required", "same_subtree", "warnings")
+
+    def __init__(self) -> None:
+        self.groups = {"": DraftGroup()}
+        self.policy: Literal["none", "isolate"] = "none"
+        self.root_required: set[str] = set()
+        self.root_forbidden: set[str] = set()
+        self.same_subtree: tuple[frozenset[str], ...] = ()
+        self.limit: int | None = None
+        self.warnings: list[str] = []  # one sentence each
+
+    @property
+    def main(self) -> DraftGroup:
+        """The group without suffix."""
+        return self.groups[""]
+
+    def of(self, suffix: str) -> DraftGroup:
+        """Return a group, made when first asked for."""
+        return self.groups.setdefault(suffix, DraftGroup())
+
+    def required_traits(self) -> frozenset[str]:
+        """Return every trait that any group requires."""
+        return frozenset(trait for group in self.groups.values() for traits in group.required for trait in traits)
+
+    def query(self) -> CandidateQuery:
+        """Return what was put together; groups that ask nothing vanish.
+
+        Raises:
+            BadRequest: nothing is asked, or a trait is both required and forbidden.
+        """
+        refuse_both(self.root_required, self.root_forbidden)
+        made = [group.group(suffix) for suffix, group in self.groups.items()]
+        try:
+            return CandidateQuery(
+                groups=tuple(group for group in made if group != ResourceGroup(suffix=group.suffix)),
+                group_policy=self.policy,
+                root_required=frozenset(self.root_required),
+                root_forbidden=frozenset(self.root_forbidden),
+                same_subtree=self.same_subtree,
+                limit=self.limit,
+            )
+        except ValueError as error:
+            raise BadRequest(f"the request cannot be asked of Placement: {error}") from None

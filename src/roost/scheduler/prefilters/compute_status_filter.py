@@ -1,0 +1,13 @@
+"""Keep away from hosts whose service is disabled."""
+
+from roost.model.names import DISABLED_TRAIT
+from roost.scheduler.prefiltering import Asked, Effect
+
+
+def compute_status_filter(_: Asked) -> Effect:
+    """Forbid ``COMPUTE_STATUS_DISABLED``.
+
+    Source:
+        nova/scheduler/request_filter.py, compute_status_filter.
+    """
+    return Effect(root_forbidden=frozenset({DISABLED_TRAIT}))

@@ -1,0 +1,292 @@
+"""Each pre-filter with the cases of its own, then what a decision shows of them."""
+
+import pytest
+
+from roost.errors import BadRequest
+from roost.model.flavor import Flavor
+from roost.model.image import Image
+from roost.model.request import Network, Request
+from roost.model.settings import Scheduler as SchedulerSettings
+from roost.scheduler.prefiltering import NOTHING, Asked, Effect
+from roost.scheduler.prefilters import PREFILTERS
+from tests.identities import uuid_named
+from tests.worlds import aggregate, chosen, host, roost_with, settings_of, wish
+
+QCOW2 = "COMPUTE_IMAGE_TYPE_QCOW2"
+
+
+def effect(
+    name, extra_specs=None, *, image=None, aggregates=None, required=(), owned=False, options=None, **request
+):  # fmt: skip
+    """Give what a pre-filter does; ``options`` are settings of [scheduler]."""
+    asked = Request(flavor=Flavor(name="f", vcpus=1, extra_specs=extra_specs or {}), image=image, **request)
+    return PREFILTERS[name](
+        Asked(
+            request=asked, required=frozenset(required), aggregates=aggregates or {}, are_hosts_owned=owned,
+            default_zone="nova", settings=SchedulerSettings(**(options or {})),
+        )
+    )  # fmt: skip
+
+
+def pictured(disk_format=None, **properties):
+    return Image(id="i", disk_format=disk_format, properties=properties)
+
+
+def roots(*traits):
+    return Effect(root_required=frozenset(traits))
+
+
+def test_they_run_in_nova_s_order():
+    assert list(PREFILTERS) == [
+        "require_tenant_aggregate", "map_az_to_placement_aggregate", "require_image_type_support",
+        "compute_status_filter", "isolate_aggregates", "transform_image_metadata", "accelerators_filter",
+        "packed_virtqueue_filter", "routed_networks_filter", "remote_managed_ports_filter",
+        "ephemeral_encryption_filter", "virtio_sound_filter", "tpm_secret_security_filter", "owner_nova_filter",
+    ]  # fmt: skip
+
+
+TENANTS = {"a": {"filter_tenant_id": "p"}, "b": {"filter_tenant_id_2": "p"}, "c": {"filter_tenant_id": "q,p"}}
+LIMITED = {"limit_tenants_to_placement_aggregate": True}
+REQUIRED = LIMITED | {"placement_aggregate_required_for_tenants": True}
+
+
+@pytest.mark.parametrize(
+    ("project_id", "options", "found"),
+    [
+        ("p", {}, NOTHING),
+        ("p", LIMITED, Effect(member_of=(frozenset({"a", "b"}),))),
+        ("r", LIMITED, NOTHING),
+        ("r", REQUIRED, Effect(refusal="No hosts available for tenant")),
+        ("p", REQUIRED, Effect(member_of=(frozenset({"a", "b"}),))),
+    ],
+)
+def test_require_tenant_aggregate(project_id, options, found):
+    assert effect("require_tenant_aggregate", aggregates=TENANTS, project_id=project_id, options=options) == found
+
+
+ZONES = {"a": {"availability_zone": "east"}, "b": {"availability_zone": "west, far"}, "c": {"ssd": "yes"}}
+
+
+@pytest.mark.parametrize(
+    ("zone", "found"),
+    [
+        (None, NOTHING),
+        ("east", Effect(member_of=(frozenset({"a"}),))),
+        ("far", Effect(member_of=(frozenset({"b"}),))),
+        ("east, far", Effect(member_of=(frozenset({"a", "b"}),))),
+        ("nova", Effect(forbidden_aggregates=frozenset({"a", "b"}))),
+    ],
+)
+def test_map_az_to_placement_aggregate(zone, found):
+    assert effect("map_az_to_placement_aggregate", aggregates=ZONES, availability_zone=zone) == found
+
+
+def test_a_zone_that_no_aggregate_makes_up():
+    with pytest.raises(BadRequest, match="no availability zone north"):
+        effect("map_az_to_placement_aggregate", aggregates=ZONES, availability_zone="north")
+    found = effect("map_az_to_placement_aggregate", aggregates=ZONES, availability_zone="north,east")
+    assert (found.member_of, len(found.warnings)) == ((frozenset({"a"}),), 1)
+
+
+TYPED = {"query_placement_for_image_type_support": True}
+
+
+@pytest.mark.parametrize(
+    ("image", "is_bfv", "options", "found"),
+    [
+        (pictured("qcow2"), False, {}, NOTHING),
+        (pictured("qcow2"), False, TYPED, roots(QCOW2)),
+        (pictured("qcow2"), True, TYPED, NOTHING),
+        (pictured(), False, TYPED, NOTHING),
+        (None, False, TYPED, NOTHING),
+    ],
+)
+def test_require_image_type_support(image, is_bfv, options, found):
+    assert effect("require_image_type_support", image=image, is_bfv=is_bfv, options=options) == found
+
+
+def test_an_unknown_disk_format_is_told_and_not_required():
+    found = effect("require_image_type_support", image=pictured("bogus"), options=TYPED)
+    assert found == Effect(warnings=("COMPUTE_IMAGE_TYPE_BOGUS is no standard trait, so it is not required",))
+
+
+def test_compute_status_filter():
+    assert effect("compute_status_filter") == Effect(root_forbidden=frozenset({"COMPUTE_STATUS_DISABLED"}))
+
+
+ISOLATED = {
+    "a": {"trait:CUSTOM_GOLD": "required"},
+    "b": {"trait:CUSTOM_GOLD": "required", "trait:HW_CPU_X86_VMX": "required"},
+    "c": {"trait:CUSTOM_GOLD": "wanted", "ssd": "required"},
+}
+
+
+@pytest.mark.parametrize(
+    ("required", "found"),
+    [((), {"a", "b"}), (("CUSTOM_GOLD",), {"b"}), (("CUSTOM_GOLD", "HW_CPU_X86_VMX"), set())],
+)
+def test_isolate_aggregates(required, found):
+    isolating = {"enable_isolated_aggregate_filtering": True}
+    assert effect("isolate_aggregates", aggregates=ISOLATED, required=required) == NOTHING
+    told = effect("isolate_aggregates", aggregates=ISOLATED, required=required, options=isolating)
+    assert told == Effect(forbidden_aggregates=frozenset(found))
+
+
+@pytest.mark.parametrize(
+    ("properties", "traits"),
+    [
+        ({"hw_disk_bus": "virtio"}, {"COMPUTE_STORAGE_BUS_VIRTIO"}),
+        (
+            {"hw_cdrom_bus": "sata", "hw_disk_bus": "scsi", "hw_video_model": "qxl", "hw_architecture": "x86_64"},
+            {"COMPUTE_STORAGE_BUS_SATA", "COMPUTE_STORAGE_BUS_SCSI", "COMPUTE_GRAPHICS_MODEL_QXL", "HW_ARCH_X86_64"},
+        ),
+        ({"hw_vif_model": "spapr-vlan"}, {"COMPUTE_NET_VIF_MODEL_SPAPR_VLAN"}),
+        ({"hw_vif_model": "VirtualE1000e"}, {"COMPUTE_NET_VIF_MODEL_E1000E"}),
+        ({"hw_emulation_architecture": "aarch64"}, {"COMPUTE_ARCH_AARCH64"}),
+    ],
+)
+def test_transform_image_metadata(properties, traits):
+    image = pictured(**properties)
+    assert effect("transform_image_metadata", image=image) == NOTHING
+    assert effect("transform_image_metadata", image=image, options={"image_metadata_prefilter": True}) == roots(*traits)
+
+
+@pytest.mark.parametrize("unknown", [{"hw_architecture": "armv7l"}, {"hw_viommu_model": "intel"}])
+def test_one_unknown_trait_and_none_of_the_image_is_required(unknown):
+    image = pictured(hw_disk_bus="virtio", **unknown)
+    found = effect("transform_image_metadata", image=image, options={"image_metadata_prefilter": True})
+    assert (found.root_required, len(found.warnings)) == (frozenset(), 1)
+
+
+ENCRYPTION, SECRET = "COMPUTE_EPHEMERAL_ENCRYPTION", "COMPUTE_SECURITY_TPM_SECRET_SECURITY_"
+
+
+@pytest.mark.parametrize(
+    ("name", "extra_specs", "properties", "traits"),
+    [
+        ("accelerators_filter", {"accel:device_profile": "x"}, {}, {"COMPUTE_ACCELERATORS"}),
+        ("accelerators_filter", {"accel:device_profile": ""}, {}, ()),
+        ("packed_virtqueue_filter", {"hw:virtio_packed_ring": "yes"}, {}, {"COMPUTE_NET_VIRTIO_PACKED"}),
+        ("packed_virtqueue_filter", {}, {"hw_virtio_packed_ring": "true"}, {"COMPUTE_NET_VIRTIO_PACKED"}),
+        ("packed_virtqueue_filter", {"hw:virtio_packed_ring": "bogus"}, {}, ()),
+        ("ephemeral_encryption_filter", {"hw:ephemeral_encryption": "true"}, {}, {ENCRYPTION}),
+        ("ephemeral_encryption_filter", {"hw:ephemeral_encryption_format": "luks"}, {}, ()),
+        (
+            "ephemeral_encryption_filter", {},
+            {"hw_ephemeral_encryption": "1", "hw_ephemeral_encryption_format": "luks"},
+            {ENCRYPTION, f"{ENCRYPTION}_LUKS"},
+        ),
+        ("virtio_sound_filter", {"hw:sound_model": "virtio"}, {}, {"COMPUTE_SOUND_MODEL_VIRTIO"}),
+        ("virtio_sound_filter", {}, {"hw_sound_model": "virtio"}, {"COMPUTE_SOUND_MODEL_VIRTIO"}),
+        ("virtio_sound_filter", {"hw:sound_model": "usb"}, {}, ()),
+        ("tpm_secret_security_filter", {"hw:tpm_version": "2.0"}, {}, {f"{SECRET}USER"}),
+        ("tpm_secret_security_filter", {"hw:tpm_secret_security": "host"}, {}, ()),
+        (
+            "tpm_secret_security_filter", {"hw:tpm_secret_security": "host"}, {"hw_tpm_version": "2.0"},
+            {f"{SECRET}HOST"},
+        ),
+    ],
+)  # fmt: skip
+def test_devices_are_traits_of_the_root(name, extra_specs, properties, traits):
+    assert effect(name, extra_specs, image=pictured(**properties)) == roots(*traits)
+
+
+@pytest.mark.parametrize(
+    ("name", "extra_specs", "properties"),
+    [
+        ("packed_virtqueue_filter", {"hw:virtio_packed_ring": "false"}, {"hw_virtio_packed_ring": "true"}),
+        ("ephemeral_encryption_filter", {"hw:ephemeral_encryption": "true"}, {"hw_ephemeral_encryption": "false"}),
+        ("virtio_sound_filter", {"hw:sound_model": "virtio"}, {"hw_sound_model": "usb"}),
+    ],
+)
+def test_flavor_and_image_may_not_contradict_each_other(name, extra_specs, properties):
+    with pytest.raises(BadRequest, match="contradicts"):
+        effect(name, extra_specs, image=pictured(**properties))
+
+
+def test_a_keeper_of_secrets_that_nobody_knows_is_refused():
+    found = effect("tpm_secret_security_filter", {"hw:tpm_version": "2.0", "hw:tpm_secret_security": "bogus"})
+    assert found == Effect(refusal="TPM secret security 'bogus' is not supported.")
+
+
+def test_routed_networks_filter():
+    routed = {"query_placement_for_routed_network_aggregates": True}
+    networks = (Network(name="n", segments={"s1": "a", "s2": "b"}), Network(name="flat"))
+    assert effect("routed_networks_filter", networks=networks) == NOTHING
+    found = effect("routed_networks_filter", networks=networks, options=routed)
+    assert found == Effect(member_of=(frozenset({"a", "b"}),))
+    lost = (Network(name="n", segments={"s1": "a", "s2": ""}),)
+    assert "Segment s2 of network n" in effect("routed_networks_filter", networks=lost, options=routed).refusal
+
+
+def test_remote_managed_ports_filter():
+    assert effect("remote_managed_ports_filter", networks=(Network(),)) == NOTHING
+    found = effect("remote_managed_ports_filter", networks=(Network(), Network(is_remote_managed=True)))
+    assert found == roots("COMPUTE_REMOTE_MANAGED_PORTS")
+
+
+def test_owner_nova_filter():
+    assert effect("owner_nova_filter") == NOTHING
+    assert effect("owner_nova_filter", owned=True) == roots("OWNER_NOVA")
+
+
+def opened(*fleets, **options):
+    settings = settings_of()
+    changed = SchedulerSettings(**options)
+    return roost_with(*fleets, settings=type(settings)(scheduler=changed, filter_scheduler=settings.filter_scheduler))
+
+
+def test_a_stage_is_named_by_the_prefilter_that_asked_for_it():
+    roost = opened(
+        aggregate("gold", filter_tenant_id="p"), host("a", aggregates=["gold"]), host("b"), **LIMITED
+    )  # fmt: skip
+    decision = roost.decide(wish(project_id="p"))
+    assert chosen(decision) == ["a"]
+    stage = decision.stages[0]
+    assert (stage.rule, stage.before, stage.after) == ("require_tenant_aggregate", 2, 1)
+
+
+def test_a_refusal_by_a_prefilter_is_the_reason_of_the_decision():
+    roost = opened(host("a"), host("b"), **REQUIRED)
+    decision = roost.decide(wish(project_id="p"))
+    assert (decision.outcome, decision.reason) == ("refused", "Scheduling failed: No hosts available for tenant")
+    (stage, *_) = decision.stages
+    assert (stage.rule, stage.after) == ("require_tenant_aggregate", 0)
+    assert roost.explain(wish(project_id="p")).reason == decision.reason
+
+
+def test_aggregates_that_destination_and_prefilter_avoid_are_told_apart():
+    roost = opened(
+        aggregate("gold", **{"trait:CUSTOM_GOLD": "required"}), host("a", aggregates=["gold"]), host("b"),
+        enable_isolated_aggregate_filtering=True,
+    )  # fmt: skip
+    decision = roost.decide(wish())
+    assert [stage.rule for stage in decision.stages if stage.before > stage.after] == ["isolate_aggregates"]
+    assert uuid_named("gold") not in str(decision.picks)
+
+
+def test_a_host_named_that_is_not_there_is_a_refusal():
+    decision = opened(host("a")).decide(wish(force_hosts=("b",)))
+    assert (decision.outcome, decision.reason) == ("refused", "No such host - host: b node: None")
+
+
+PINNED = Request(
+    flavor=Flavor(name="f", vcpus=2, memory_mb=1, extra_specs={"hw:cpu_policy": "dedicated"}), count=4
+)  # fmt: skip
+
+
+def test_dedicated_processors_go_first_and_shared_ones_take_their_place():
+    roost = opened(host("a", VCPU=4, PCPU=4, MEMORY_MB=32))
+    decision = roost.decide(PINNED)
+    assert [next(iter(pick.allocations.values())) for pick in decision.picks] == [
+        {"PCPU": 2, "MEMORY_MB": 1}, {"PCPU": 2, "MEMORY_MB": 1}, {"VCPU": 2, "MEMORY_MB": 1},
+        {"VCPU": 2, "MEMORY_MB": 1},
+    ]  # fmt: skip
+    refused = roost.decide(PINNED)
+    assert refused.reason.startswith("0 of 1 hosts: 1 lack 2 PCPU or more, and 2 VCPU or more in its place")
+
+
+@pytest.mark.parametrize(("totals", "wanted"), [({"PCPU": 5, "VCPU": 4}, 4), ({"VCPU": 4}, 2), ({"PCPU": 4}, 2)])
+def test_capacity_counts_both_ways(totals, wanted):
+    roost = opened(host("a", MEMORY_MB=32, **totals), host("b", MEMORY_MB=1))
+    assert roost.capacity(PINNED).count == wanted
