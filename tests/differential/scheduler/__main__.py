@@ -2,24 +2,14 @@
 
 import argparse
 import json
+import logging
 import sys
 
 from tests.differential.scheduler import nova
-from tests.differential.scheduler.compare import Duel, Fault, Tally, shorten
+from tests.differential.scheduler.compare import Duel, Tally, story
 from tests.differential.scheduler.pairs import pair, whole
 
 SHORTENED_MAX = 5
-
-
-def story(duel: Duel, seed: int, fault: Fault, *, may_shorten: bool) -> str:
-    """Tell a fault, with the smallest pair that shows it."""
-    told = pair(seed)
-    lines = [f"seed {seed}: {fault.rule} by {fault.way}: {fault.what} of host {fault.at}",
-             f"  reference: {fault.theirs!r}", f"  Roost:     {fault.ours!r}"]  # fmt: skip
-    if may_shorten:
-        told = shorten(duel, told, fault)
-        lines.append(f"  the smallest pair that shows it: {json.dumps(told, ensure_ascii=False)}")
-    return "\n".join(lines)
 
 
 def main() -> int:
@@ -33,6 +23,7 @@ def main() -> int:
     if nova.python() is None:
         print(nova.HOW_TO_INSTALL, file=sys.stderr)
         return 2
+    logging.getLogger("roost").setLevel(logging.ERROR)  # Host states warn of each value that cannot be read.
     tally, count, told = Tally(), 0, set[tuple[str, str, str]]()
     with nova.Nova() as reference:
         duel = Duel(reference)

@@ -1,12 +1,13 @@
 """What differs between the reference and Roost on one pair, and whether that is meant."""
 
+import json
 import math
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.differential.scheduler.differences import DIFFERENCES
 from tests.differential.scheduler.nova import Nova
-from tests.differential.scheduler.pairs import whole
+from tests.differential.scheduler.pairs import pair, whole
 from tests.differential.scheduler.subject import FILTERS, WEIGHERS, Columns, HostStates
 
 Json = dict[str, Any]
@@ -66,29 +67,29 @@ class Duel:
 
     def __init__(self, nova: Nova) -> None:
         self._nova = nova
-        self.filters = [name for name in nova.filters if name in FILTERS]
-        self.weighers = [name for name in nova.weighers if name in WEIGHERS]
+        self.filters = sorted(name for name in nova.filters if name in FILTERS)
+        self.weighers = sorted(name for name in nova.weighers if name in WEIGHERS)
         self.skipped = sorted({*nova.filters, *nova.weighers} - {*self.filters, *self.weighers})
 
     def compare(self, told: Json) -> tuple[list[Fault], Tally]:
         """Return what differs and is not meant, and what was compared."""
-        pair, tally = whole(told), Tally()
-        theirs = self._nova.ask(pair, filters=self.filters, weighers=self.weighers)
-        if "refused" in theirs or not pair["hosts"]:
+        asked, tally = whole(told), Tally()
+        theirs = self._nova.ask(asked, filters=self.filters, weighers=self.weighers)
+        if "refused" in theirs or not asked["hosts"]:
             tally.refused = 1
             return [], tally
         tally.pairs = 1
         faults = []
-        for way, ours in (("columns", Columns(pair)), ("host states", HostStates(pair))):
+        for way, ours in (("columns", Columns(asked)), ("host states", HostStates(asked))):
             found = [fault for name in self.filters for fault in _filtered(name, way, theirs["filters"][name], ours)]
             found += [fault for name in self.weighers for fault in _weighed(name, way, theirs["weighers"][name], ours)]
             excused = {fault.rule for fault in found}
-            named = [name for name in pair["enabled"] if name in self.filters]
+            named = [name for name in asked["enabled"] if name in self.filters]
             errors = any("error" in each for each in theirs["weighers"].values())
             if not excused & {*named, *self.weighers} and not errors and "error" not in theirs["chosen"]:
                 found += _chosen(way, theirs["chosen"], ours.chosen(named, self.weighers))
             for fault in found:
-                name = next((each.name for each in DIFFERENCES if each.excuses(fault, pair)), None)
+                name = next((each.name for each in DIFFERENCES if each.excuses(fault, asked)), None)
                 if name is None:
                     faults.append(fault)
                 else:
@@ -161,19 +162,33 @@ def is_near(their: float, our: float, *, size: float = 0.0) -> bool:
     return math.isclose(their, our, rel_tol=TOLERANCE, abs_tol=max(TOLERANCE * size, 1e-12))
 
 
-def shorten(duel: Duel, pair: Json, fault: Fault) -> Json:
+def story(duel: Duel, seed: int, fault: Fault, *, may_shorten: bool) -> str:
+    """Tell a fault, with the smallest pair found that shows one of its kind."""
+    lines = [
+        f"seed {seed}: {fault.rule} by {fault.way}: {fault.what} of host {fault.at}",
+        f"  reference: {fault.theirs!r}",
+        f"  Roost:     {fault.ours!r}",
+        f"  again: python -m tests.differential.scheduler --seed {seed}",
+    ]
+    if may_shorten:
+        smallest = json.dumps(shorten(duel, pair(seed), fault), ensure_ascii=False)
+        lines.append(f"  the smallest pair that shows it: {smallest}")
+    return "\n".join(lines)
+
+
+def shorten(duel: Duel, told: Json, fault: Fault) -> Json:
     """Take away whatever can be taken away while a fault of the same kind remains."""
     while True:
-        for smaller in _smaller(pair):
+        for smaller in _smaller(told):
             if any(each.kind == fault.kind for each in duel.compare(smaller)[0]):
-                pair = smaller
+                told = smaller
                 break
         else:
-            return pair
+            return told
 
 
 def _smaller(table: Any) -> Any:
-    """Yield copies of a value with one thing taken away."""
+    """Yield copies of a value with one thing taken away; lists in lists are one thing."""
     if isinstance(table, dict):
         for name, value in table.items():
             yield {other: each for other, each in table.items() if other != name}
@@ -182,5 +197,5 @@ def _smaller(table: Any) -> Any:
     elif isinstance(table, list):
         for at, value in enumerate(table):
             yield table[:at] + table[at + 1 :]
-            for smaller in _smaller(value):
+            for smaller in _smaller(value) if isinstance(value, dict) else ():
                 yield [*table[:at], smaller, *table[at + 1 :]]

@@ -6,9 +6,15 @@ from typing import Any
 
 Json = dict[str, Any]
 
-# What a pair of a host and the default says; amounts in MiB where no GiB is in the name.
+
+def uuid_of(kind: str, number: int) -> str:
+    """Give the same uuid for the same kind and number."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{kind} {number}"))
+
+
+# What a host is where a pair does not say; amounts in MiB where no GiB is in the name.
 HOST: Json = {
-    "cell_uuid": "", "host_ip": None, "hypervisor_type": None, "hypervisor_version": None, "cpu_info": {},
+    "cell_uuid": uuid_of("cell", 1), "host_ip": "192.168.1.9", "hypervisor_type": None, "hypervisor_version": None, "cpu_info": {},
     "supported_instances": [], "stats": {}, "metrics": {}, "vcpus_total": 8, "vcpus_used": 0,
     "total_usable_ram_mb": 4096, "free_ram_mb": 4096, "total_usable_disk_gb": 100, "free_disk_mb": 102400,
     "disk_mb_used": 0, "num_instances": 0, "num_io_ops": 0, "failed_builds": 0, "cpu_allocation_ratio": 1.0,
@@ -45,57 +51,52 @@ STATS: tuple[dict[str, str], ...] = (
 TEXTS = ("", " ", ",", "a", "a,b", " a , b ", "3", "x", "größe", "1,2", "nan", "1.5", "-1", "true", "yes")
 NUMBERS = ("3", "1", " 7 ", "0", "-1", "2.5", "x", "", "3,4", "inf", "1e3", "1_0", "٣")
 MULTIPLIERS = ("2.0", "-1", "0", "x", "1,2", " 3 ", "", "0.5")
-METADATA: dict[str, tuple[str, ...]] = {
-    "filter_tenant_id": ("alpha", "beta, gamma", "", ",", "größe ", "alpha,"),
-    "filter_tenant_id_2": ("beta", "delta"),
-    "filter_tenant_idea": ("alpha",),
-    "instance_type": ("m1.small", "m1.large, m1.größe", "", " m1.small ,x", ","),
-    "max_io_ops_per_host": NUMBERS,
-    "max_instances_per_host": NUMBERS,
-    "ram_weight_multiplier": MULTIPLIERS,
-    "cpu_weight_multiplier": MULTIPLIERS,
-    "disk_weight_multiplier": MULTIPLIERS,
-    "io_ops_weight_multiplier": MULTIPLIERS,
-    "num_instances_weight_multiplier": MULTIPLIERS,
-    "hypervisor_version_weight_multiplier": MULTIPLIERS,
-    "build_failure_weight_multiplier": MULTIPLIERS,
-    "soft_affinity_weight_multiplier": MULTIPLIERS,
-    "soft_anti_affinity_weight_multiplier": MULTIPLIERS,
-    "cross_cell_move_weight_multiplier": MULTIPLIERS,
-    "metrics_weight_multiplier": MULTIPLIERS,
-    "weight_multiplier": MULTIPLIERS,
-    "pci_weight_multiplier": MULTIPLIERS,
-    "ssd": ("true", "false", "true,false", "", "True"),
-    "rank": TEXTS,
-    "größe": TEXTS,
-    "hypervisor_type": ("QEMU", "kvm"),
-    "hw_architecture": ("x86_64", "i686,x86_64", "amd64", ""),
-    "hw_vm_mode": ("hvm", "xen", "hvm, xen", "hv"),
-    "img_hv_type": ("kvm", "qemu", "xen,kvm"),
-    "os_type": ("linux", "windows", "linux, windows", ""),
-    "os_distro": ("ubuntu", "größe"),
-    "hw_cpu_sockets": ("2", "02", "1,2"),
-    "hw_boot_menu": ("True", "true", "yes", "False"),
-    "hw_qemu_guest_agent": ("True", "yes", "false,False"),
-    "color": ("red", "blue"),
-}
-_TOPICS = tuple(METADATA)
-
-
-def uuid_of(kind: str, number: int) -> str:
-    """Give the same uuid for the same kind and number."""
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{kind} {number}"))
+WEIGHTS = (
+    "ram", "cpu", "disk", "io_ops", "num_instances", "hypervisor_version", "build_failure", "soft_affinity",
+    "soft_anti_affinity", "cross_cell_move", "metrics", "pci", "image_props",
+)  # fmt: skip
+# Keys that one rule reads, or a few like rules, with values for them.
+METADATA: tuple[dict[str, tuple[str, ...]], ...] = (
+    {
+        "filter_tenant_id": ("alpha", "beta, gamma", "", ",", "größe ", "alpha,"),
+        "filter_tenant_id_2": ("beta", "delta"),
+        "filter_tenant_idea": ("alpha",),
+    },
+    {"instance_type": ("m1.small", "m1.large, m1.größe", "", " m1.small ,x", ",")},
+    {"max_io_ops_per_host": NUMBERS, "max_instances_per_host": NUMBERS},
+    {f"{name}_weight_multiplier": MULTIPLIERS for name in WEIGHTS} | {"weight_multiplier": MULTIPLIERS},
+    {
+        "ssd": ("true", "false", "true,false", "", "True"),
+        "rank": TEXTS,
+        "größe": TEXTS,
+        "hypervisor_type": ("QEMU", "kvm"),
+    },
+    {
+        "hw_architecture": ("x86_64", "i686,x86_64", "amd64", ""),
+        "hw_vm_mode": ("hvm", "xen", "hvm, xen", "hv"),
+        "img_hv_type": ("kvm", "qemu", "xen,kvm"),
+        "os_type": ("linux", "windows", "linux, windows", ""),
+        "os_distro": ("ubuntu", "größe"),
+        "hw_cpu_sockets": ("2", "02", "1,2"),
+        "hw_boot_menu": ("True", "true", "yes", "False"),
+        "hw_qemu_guest_agent": ("True", "yes", "false,False"),
+        "color": ("red", "blue"),
+    },
+)
 
 
 def aggregates(chance: random.Random) -> dict[str, dict[str, str]]:
     """Make aggregates by name, each with some metadata."""
     # Few keys in all, so that several aggregates speak of the same.
-    topics = chance.sample(_TOPICS, chance.choice([1, 2, 4, 6]))
-    made = {}
-    for number in range(chance.choice([0, 1, 2, 3, 4])):
-        keys = chance.sample(topics, chance.randint(0, len(topics)))
-        made[f"aggregate-{number}"] = {key: chance.choice(METADATA[key]) for key in keys}
-    return made
+    known = [
+        (key, values)
+        for group in chance.sample(METADATA, chance.choice([1, 2, 3]))
+        for key, values in chance.sample(sorted(group.items()), chance.randint(1, min(4, len(group))))
+    ]
+    return {
+        f"aggregate-{number}": {key: chance.choice(values) for key, values in known if chance.random() < 0.6}
+        for number in range(chance.choice([0, 1, 2, 3, 4]))
+    }
 
 
 def host(chance: random.Random, number: int, labels: list[str]) -> Json:
@@ -115,7 +116,7 @@ def host(chance: random.Random, number: int, labels: list[str]) -> Json:
         "total_usable_disk_gb": (0, 20, 1000),
         "free_disk_mb": (-1024, 0, 1024, 102400),
         "disk_mb_used": (0, 1024, 5 * 1024),
-        "host_ip": ("192.168.1.5", "192.168.1.130", "10.0.0.1", "fd00::5", "fd00:1::5"),
+        "host_ip": ("192.168.1.5", "192.168.1.130", "10.0.0.1", "fd00::5", "fd00:1::5", "192.168.1.0", None),
         "hypervisor_type": ("QEMU", "kvm", "xen", "größe"),
         "hypervisor_version": (1002003, 4001000, 6002000, 10000000),
         "cpu_info": CPU_INFO,
@@ -123,7 +124,7 @@ def host(chance: random.Random, number: int, labels: list[str]) -> Json:
         "cell_uuid": (uuid_of("cell", 1), uuid_of("cell", 2)),
         "is_disabled": (False, False, True),
         "is_forced_down": (False, False, False, True),
-        "age_s": (0, 59, 60, 61, 5, 6, 1000, -30, -60, -61),
+        "age_s": (0, 29, 30, 31, 59, 60, 61, 1000, -30, -60, -61),
     }
     for name, values in choices.items():
         if chance.random() < 0.6:

@@ -15,6 +15,21 @@ REQUIREMENTS = ("nova==34.0.0",)
 VARIABLE = "ROOST_REFERENCE_NOVA"
 HOW_TO_INSTALL = f"nova is not installed: run `make reference-nova`, or let {VARIABLE} name a Python that has it"
 
+# What it has.
+FILTERS = (
+    "AggregateImagePropertiesIsolation", "AggregateInstanceExtraSpecsFilter", "AggregateIoOpsFilter",
+    "AggregateMultiTenancyIsolation", "AggregateNumInstancesFilter", "AggregateTypeAffinityFilter", "AllHostsFilter",
+    "ComputeCapabilitiesFilter", "ComputeFilter", "DifferentHostFilter", "ImagePropertiesFilter", "IoOpsFilter",
+    "IsolatedHostsFilter", "JsonFilter", "MetricsFilter", "NUMATopologyFilter", "NumInstancesFilter",
+    "PciPassthroughFilter", "SameHostFilter", "ServerGroupAffinityFilter", "ServerGroupAntiAffinityFilter",
+    "SimpleCIDRAffinityFilter",
+)  # fmt: skip
+WEIGHERS = (
+    "BuildFailureWeigher", "CPUWeigher", "CrossCellWeigher", "DiskWeigher", "HypervisorVersionWeigher",
+    "ImagePropertiesWeigher", "IoOpsWeigher", "MetricsWeigher", "NumInstancesWeigher", "PCIWeigher", "RAMWeigher",
+    "ServerGroupSoftAffinityWeigher", "ServerGroupSoftAntiAffinityWeigher",
+)  # fmt: skip
+
 Json = dict[str, Any]
 
 
@@ -40,8 +55,10 @@ class Nova:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         has = self._read()
-        self.filters: list[str] = has["filters"]
-        self.weighers: list[str] = has["weighers"]
+        # By name: whether it is asked once a request, and whether about rebuilds.
+        self.filters: dict[str, list[bool]] = has["filters"]
+        # By name: the least and the largest raw weight, where there are bounds.
+        self.weighers: dict[str, list[float | None]] = has["weighers"]
 
     def ask(self, pair: Json, *, filters: list[str], weighers: list[str]) -> Json:
         """Return what the reference says of a whole pair.

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.differential.scheduler.devices import give_devices, wish_devices
 from tests.differential.scheduler.hosts import HOST, aggregates, host, uuid_of
+from tests.differential.scheduler.nova import FILTERS
 from tests.differential.scheduler.requests import REQUEST, request
 
 Json = dict[str, Any]
@@ -21,14 +22,6 @@ MULTIPLIERS = (
     "num_instances_weight_multiplier", "image_props_weight_multiplier",
 )  # fmt: skip
 POSITIVE_MULTIPLIERS = ("pci_weight_multiplier", "soft_affinity_weight_multiplier", "soft_anti_affinity_weight_multiplier")
-FILTERS = (
-    "AggregateImagePropertiesIsolation", "AggregateInstanceExtraSpecsFilter", "AggregateIoOpsFilter",
-    "AggregateMultiTenancyIsolation", "AggregateNumInstancesFilter", "AggregateTypeAffinityFilter", "AllHostsFilter",
-    "ComputeCapabilitiesFilter", "ComputeFilter", "DifferentHostFilter", "ImagePropertiesFilter", "IoOpsFilter",
-    "IsolatedHostsFilter", "JsonFilter", "MetricsFilter", "NUMATopologyFilter", "NumInstancesFilter",
-    "PciPassthroughFilter", "SameHostFilter", "ServerGroupAffinityFilter", "ServerGroupAntiAffinityFilter",
-    "SimpleCIDRAffinityFilter",
-)  # fmt: skip
 METRICS = ("cpu.percent", "cpu.frequency", "cpu.user.time", "cpu.idle.percent")
 
 
@@ -85,7 +78,7 @@ def options(chance: random.Random) -> Json:
 
 def down_time(chance: random.Random) -> Json:
     """Choose after how many seconds a service counts as down."""
-    return {"service_down_time": chance.choice([60, 61, 5])} if chance.random() < 0.4 else {}
+    return {"service_down_time": chance.choice([60, 61, 30])} if chance.random() < 0.4 else {}
 
 
 def whole(told: Json) -> Json:

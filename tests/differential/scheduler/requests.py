@@ -73,7 +73,7 @@ def request(chance: random.Random, hosts: list[Json]) -> Json:
         extra_specs[key] = "40" if key == "hw:maxphysaddr_bits" else wish(chance)
     made: Json = {"flavor": {**flavor, "extra_specs": extra_specs}, "project_id": chance.choice(PROJECTS)}
     if chance.random() < 0.7:
-        names = chance.sample(sorted(PROPERTIES), chance.choice([0, 1, 1, 2, 3]))
+        names = chance.sample(sorted(PROPERTIES), chance.choice([0, 1, 2, 3, 6]))
         properties = {name: chance.choice(PROPERTIES[name]) for name in names}
         made["image"] = {"id": uuid_of("image", chance.choice([1, 2, 3])), "properties": properties}
     made["hints"] = hints(chance, hosts)
@@ -111,10 +111,10 @@ def hints(chance: random.Random, hosts: list[Json]) -> Json:
             some = chance.sample(everyone, min(len(everyone), chance.choice([0, 1, 1, 2, 3])))
             made[name] = some[0] if len(some) == 1 and chance.random() < 0.5 else some
     if chance.random() < 0.35:
-        address = chance.choice(["192.168.1.1", "10.0.0.0", "fd00::1", "192.168.1.129", "no address", ""])
+        address = chance.choice(["192.168.1.1", "10.0.0.0", "fd00::1", "192.168.1.129", "192.168.1.1", "no address", ""])
         made["build_near_host_ip"] = [address] if chance.random() < 0.5 else address
         if chance.random() < 0.7:
-            made["cidr"] = chance.choice(["/24", "/25", "/0", "/32", "/64", "24", "/99", "", "/x"])
+            made["cidr"] = chance.choice(["/24", "/25", "/0", "/32", "/64", "/16", "/30", "24", "/99", "", "/x"])
     if chance.random() < 0.4:
         text = json.dumps(chance.choice(QUERIES))
         made["query"] = [text] if chance.random() < 0.5 else text

@@ -10,6 +10,7 @@ import json
 import logging
 import sys
 import warnings
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,6 +31,14 @@ NOW = datetime.datetime(2030, 1, 1, 12, 0, 0)  # noqa: DTZ001  (the reference kn
 Json = dict[str, Any]
 
 
+class Processor(str):  # noqa: SLOT000
+    """What a processor says of itself: text, as nodes report it, and a table, as which one filter reads it."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an entry of the table."""
+        return json.loads(self).get(name, default)
+
+
 def host_state(told: Json, aggregates: Json) -> SimpleNamespace:
     """Build a host with the attributes that filters and weighers read."""
     topology = numa_topology(told["numa_cells"])
@@ -41,7 +50,7 @@ def host_state(told: Json, aggregates: Json) -> SimpleNamespace:
     plain = {name: told[name] for name in told["attributes"]}
     return SimpleNamespace(
         **plain,
-        cpu_info=json.dumps(told["cpu_info"]) if told["cpu_info"] else None,
+        cpu_info=Processor(json.dumps(told["cpu_info"])) if told["cpu_info"] else None,
         stats=dict(told["stats"]),
         metrics=objects.MonitorMetricList(
             objects=[
@@ -55,7 +64,7 @@ def host_state(told: Json, aggregates: Json) -> SimpleNamespace:
             "last_seen_up": NOW - datetime.timedelta(seconds=told["age_s"]),
         },
         aggregates=[
-            objects.Aggregate(name=name, uuid=None, metadata=aggregates[name], hosts=[])
+            objects.Aggregate(name=name, metadata=aggregates[name], hosts=[])
             for name in told["aggregates"]
             if name in aggregates
         ],
@@ -96,7 +105,7 @@ def request_spec(told: Json) -> Any:
     image = told["image"]
     meta = objects.ImageMeta.from_dict(image if image is not None else {"properties": {}})
     group, going = told["group"], told["destination"]
-    spec = objects.RequestSpec(
+    return objects.RequestSpec(
         context.get_admin_context(),
         flavor=flavor,
         # What boots from a volume has an image without an id.
@@ -106,8 +115,8 @@ def request_spec(told: Json) -> Any:
         project_id=told["project_id"],
         scheduler_hints={name: each if isinstance(each, list) else [each] for name, each in told["hints"].items()},
         instance_group=None if group is None else objects.InstanceGroup(
-            uuid=group["uuid"], policy=group["policy"], rules=group["rules"], members=group["members"],
-            hosts=group["hosts"],
+            uuid=group["uuid"], policy=group["policy"], policies=[group["policy"]], rules=group["rules"], 
+            members=group["members"], hosts=group["hosts"],
         ),
         requested_destination=None if going is None else objects.Destination(
             cell=objects.CellMapping(uuid=going["cell"]), allow_cross_cell_move=going["allow_cross_cell_move"]
@@ -119,9 +128,6 @@ def request_spec(told: Json) -> Any:
         ignore_hosts=None, force_hosts=None, force_nodes=None, retry=None, limits=objects.SchedulerLimits(),
         availability_zone=None, requested_resources=[], is_bfv=image is None,
     )  # fmt: skip
-    if spec.instance_group is None:
-        spec.instance_group = None
-    return spec
 
 
 def filtered(kind: type, hosts: list[Any], spec: Any) -> list[bool | str]:
@@ -179,13 +185,27 @@ def chosen(question: Json, kinds: Json, weighers: list[type], hosts: list[Any], 
     return {"survivors": survivors, "totals": totals, "ranking": [survivors[at] for at in order]}
 
 
+@contextlib.contextmanager
+def options_of(pair: Json) -> Iterator[None]:
+    """Let the options of a pair be in force."""
+    named = [
+        (name, value, None if section == "DEFAULT" else section)
+        for section, table in pair["options"].items()
+        for name, value in table.items()
+    ]
+    for name, value, section in named:
+        CONF.set_override(name, value, section)
+    try:
+        yield
+    finally:
+        for name, _, section in named:
+            CONF.clear_override(name, section)
+
+
 def answer(question: Json, filters: Json, weighers: Json) -> Json:
     """Answer one question."""
     pair = question["pair"]
     try:
-        for section, table in pair["options"].items():
-            for name, value in table.items():
-                CONF.set_override(name, value, None if section == "DEFAULT" else section)
         spec = request_spec(pair["request"])
         hosts = [host_state(host, pair["aggregates"]) for host in pair["hosts"]]
     except Exception as error:  # noqa: BLE001
@@ -206,13 +226,16 @@ def main() -> None:
     timeutils.set_time_override(NOW)
     filters = {each.__name__: each for each in nova_filters.all_filters()}
     weighers = {each.__name__: each for each in nova_weights.all_weighers()}
-    print(json.dumps({"filters": sorted(filters), "weighers": sorted(weighers)}), flush=True)
+    # How often each is asked, and within which bounds it weighs.
+    has = {
+        "filters": {name: [kind.run_filter_once_per_request, kind.RUN_ON_REBUILD] for name, kind in filters.items()},
+        "weighers": {name: [kind.minval, kind.maxval] for name, kind in weighers.items()},
+    }
+    print(json.dumps(has), flush=True)
     for line in sys.stdin:
-        try:
-            print(json.dumps(answer(json.loads(line), filters, weighers)), flush=True)
-        finally:
-            CONF.clear()
-            CONF([], project="nova", default_config_files=[])
+        question = json.loads(line)
+        with options_of(question["pair"]):
+            print(json.dumps(answer(question, filters, weighers)), flush=True)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ class Columns:
         raw = ranking.clamp(raw, minval=rule.minval, maxval=rule.maxval)
         scale = ranking.scale_of(raw, weigher=name, minval=rule.minval, maxval=rule.maxval, multiplier=1.0)
         normalised = ranking.normalise(raw, low=scale.low, high=scale.high)
-        totals = Weighing(self.state, self.spec, [rule]).weigh(None, self.spec).totals
+        totals = self._weighing([name]).weigh(None, self.spec).totals
         return {"raw": raw.tolist(), "normalised": normalised.tolist(), "totals": totals.tolist()}
 
     def chosen(self, enabled: list[str], weighers: list[str]) -> Json:
@@ -77,9 +77,12 @@ class Columns:
         rows = np.flatnonzero(passing)
         if len(rows) < 2:
             return {"survivors": rows.tolist(), "totals": [0.0] * len(rows)}
-        rules = [WEIGHERS[name](options_of(WEIGHERS[name], self._tables)) for name in weighers]
-        weighed = Weighing(self.state, self.spec, rules).weigh(rows, self.spec)
-        return {"survivors": rows.tolist(), "totals": weighed.totals.tolist()}
+        totals = self._weighing(weighers).weigh(rows, self.spec).totals
+        return {"survivors": rows.tolist(), "totals": totals.tolist()}
+
+    def _weighing(self, names: list[str]) -> Weighing:
+        rules = [WEIGHERS[name](options_of(WEIGHERS[name], self._tables)) for name in names]
+        return Weighing(self.state, self.spec, [rule for rule in rules if rule.concerns(self.spec)])
 
 
 class HostStates:
