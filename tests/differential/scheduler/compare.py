@@ -1,5 +1,6 @@
 """What differs between the reference and Roost on one pair, and whether that is meant."""
 
+import itertools
 import json
 import math
 from dataclasses import dataclass, field
@@ -55,8 +56,9 @@ class Tally:
     def text(self) -> str:
         """Return it as a table."""
         lines = [f"{self.pairs} pairs compared; {self.refused} more that the reference refuses as requests"]
-        for name in sorted(self.kept):
-            lines.append(f"  {name:38} kept {self.kept[name]:7} dropped {self.dropped.get(name, 0):7}")
+        lines += [
+            f"  {name:38} kept {self.kept[name]:7} dropped {self.dropped.get(name, 0):7}" for name in sorted(self.kept)
+        ]
         lines += [f"  {name:38} tells hosts apart in {count} pairs" for name, count in sorted(self.apart.items())]
         lines += [f"  meant: {name}: {count}" for name, count in sorted(self.meant.items())]
         return "\n".join(lines)
@@ -149,7 +151,7 @@ def _chosen(way: str, theirs: Json, ours: Json) -> list[Fault]:
     ranked = theirs["ranking"]
     faults += [
         Fault(rule="chosen", way=way, what="ranking", at=later, theirs=ranked, ours=sums)
-        for before, later in zip(ranked, ranked[1:], strict=False)
+        for before, later in itertools.pairwise(ranked)
         if sums[later] > sums[before] and not is_near(sums[later], sums[before], size=size)
     ]
     return faults

@@ -22,7 +22,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="no number where one is wanted",
         reason="an operator of numbers that meets a text ends the whole request there; here it refuses that host alone",
-        excuses=lambda fault, pair: _refuses(fault, _OPERATORS, "ValueError"),
+        excuses=lambda fault, _: _refuses(fault, _OPERATORS, "ValueError"),
     ),
     Difference(
         name="<or> without a value",
@@ -32,7 +32,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="hints that name no network",
         reason="an address or a length that cannot be read ends the request there; here it refuses all hosts",
-        excuses=lambda fault, pair: _refuses(fault, (_NETWORK,), "AddrFormatError", "ValueError"),
+        excuses=lambda fault, _: _refuses(fault, (_NETWORK,), "AddrFormatError", "ValueError"),
     ),
     Difference(
         name="a host without an address",

@@ -14,8 +14,8 @@ def uuid_of(kind: str, number: int) -> str:
 
 # What a host is where a pair does not say; amounts in MiB where no GiB is in the name.
 HOST: Json = {
-    "cell_uuid": uuid_of("cell", 1), "host_ip": "192.168.1.9", "hypervisor_type": None, "hypervisor_version": None, "cpu_info": {},
-    "supported_instances": [], "stats": {}, "metrics": {}, "vcpus_total": 8, "vcpus_used": 0,
+    "cell_uuid": uuid_of("cell", 1), "host_ip": "192.168.1.9", "hypervisor_type": None, "hypervisor_version": None,
+    "cpu_info": {}, "supported_instances": [], "stats": {}, "metrics": {}, "vcpus_total": 8, "vcpus_used": 0,
     "total_usable_ram_mb": 4096, "free_ram_mb": 4096, "total_usable_disk_gb": 100, "free_disk_mb": 102400,
     "disk_mb_used": 0, "num_instances": 0, "num_io_ops": 0, "failed_builds": 0, "cpu_allocation_ratio": 1.0,
     "ram_allocation_ratio": 1.0, "disk_allocation_ratio": 1.0, "is_disabled": False, "is_forced_down": False,
@@ -132,7 +132,9 @@ def host(chance: random.Random, number: int, labels: list[str]) -> Json:
     if chance.random() < 0.7:
         made["supported_instances"] = chance.sample(SUPPORTED, chance.choice([0, 1, 2]))
     if chance.random() < 0.6:
-        names = chance.sample(["cpu.percent", "cpu.frequency", "cpu.user.time", "cpu.idle.percent"], chance.randint(1, 4))
+        names = chance.sample(
+            ["cpu.percent", "cpu.frequency", "cpu.user.time", "cpu.idle.percent"], chance.randint(1, 4)
+        )
         made["metrics"] = {name: chance.choice([0, 1, 50, 99, 2400, 10**12]) for name in names}
     made["aggregates"] = chance.sample(labels, chance.randint(0, len(labels)))
     if chance.random() < 0.04:

@@ -21,7 +21,11 @@ MULTIPLIERS = (
     "build_failure_weight_multiplier", "cross_cell_move_weight_multiplier", "hypervisor_version_weight_multiplier",
     "num_instances_weight_multiplier", "image_props_weight_multiplier",
 )  # fmt: skip
-POSITIVE_MULTIPLIERS = ("pci_weight_multiplier", "soft_affinity_weight_multiplier", "soft_anti_affinity_weight_multiplier")
+POSITIVE_MULTIPLIERS = (
+    "pci_weight_multiplier",
+    "soft_affinity_weight_multiplier",
+    "soft_anti_affinity_weight_multiplier",
+)
 METRICS = ("cpu.percent", "cpu.frequency", "cpu.user.time", "cpu.idle.percent")
 
 
@@ -30,7 +34,7 @@ def pair(seed: int) -> Json:
     chance = random.Random(seed)
     labels = aggregates(chance)
     hosts = [host(chance, number, list(labels)) for number in range(chance.choice([2, 3, 5, 8, 12]))]
-    wanted = request(chance, hosts)
+    wanted = request(chance, hosts, labels)
     found: Json = {"aggregates": labels, "hosts": hosts, "request": wanted, "options": options(chance)}
     if chance.random() < 0.25:
         give_devices(chance, hosts)

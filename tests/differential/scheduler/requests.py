@@ -16,9 +16,13 @@ REQUEST: Json = {
     "destination": None,
 }  # fmt: skip
 
-OPERATORS = ("=", "==", "!=", ">=", "<=", "s==", "s!=", "s<", "s<=", "s>", "s>=", "<in>", "<all-in>", "<or>", "<", ">")
-OPERANDS = ("3", "10", "x86_64", "x", "aes", "aes mmx", "QEMU", "kvm", "true", "a", "a b", "größe", "T4", "2", "6002000",
-            "-512", "0", "", "1.5", "nan", "3 <or> 10", "QEMU <or> kvm", "a <or> a b", "5", "7", "1e1", "16.0")  # fmt: skip
+OPERATORS = (
+    "=", "==", "!=", ">=", "<=", "s==", "s!=", "s<", "s<=", "s>", "s>=", "<in>", "<all-in>", "<or>", "<", ">",
+)  # fmt: skip
+OPERANDS = (
+    "3", "10", "x86_64", "x", "aes", "aes mmx", "QEMU", "kvm", "true", "a", "a b", "größe", "T4", "2", "6002000",
+    "-512", "0", "", "1.5", "nan", "3 <or> 10", "QEMU <or> kvm", "a <or> a b", "5", "7", "1e1", "16.0",
+)  # fmt: skip
 KEYS = (
     "hypervisor_type", "hypervisor_version", "rank", "ssd", "größe", "free_ram_mb", "num_instances", "vcpus_used",
     "num_io_ops", "host", "nobody", "hw:other", "capabilities:hypervisor_type", "capabilities:hypervisor_version",
@@ -64,16 +68,23 @@ QUERIES: tuple[object, ...] = (
 )  # fmt: skip
 
 
-def request(chance: random.Random, hosts: list[Json]) -> Json:
+def request(chance: random.Random, hosts: list[Json], labels: Json) -> Json:
     """Make a request that says only what is not as by default."""
-    flavor = {"name": chance.choice(FLAVORS), "vcpus": chance.choice([1, 2, 4]), "memory_mb": chance.choice([512, 2048])}
+    flavor = {
+        "name": chance.choice(FLAVORS),
+        "vcpus": chance.choice([1, 2, 4]),
+        "memory_mb": chance.choice([512, 2048]),
+    }
     extra_specs = {}
     for _ in range(chance.choice([0, 0, 1, 1, 2, 3])):
         key = chance.choice(KEYS)
         extra_specs[key] = "40" if key == "hw:maxphysaddr_bits" else wish(chance)
     made: Json = {"flavor": {**flavor, "extra_specs": extra_specs}, "project_id": chance.choice(PROJECTS)}
     if chance.random() < 0.7:
-        names = chance.sample(sorted(PROPERTIES), chance.choice([0, 1, 2, 3, 6]))
+        # Half of the images say what aggregates ask for.
+        asked = sorted({key for metadata in labels.values() for key in metadata} & PROPERTIES.keys())
+        known = asked if asked and chance.random() < 0.5 else sorted(PROPERTIES)
+        names = chance.sample(known, min(len(known), chance.choice([0, 1, 2, 3])))
         properties = {name: chance.choice(PROPERTIES[name]) for name in names}
         made["image"] = {"id": uuid_of("image", chance.choice([1, 2, 3])), "properties": properties}
     made["hints"] = hints(chance, hosts)
@@ -111,7 +122,9 @@ def hints(chance: random.Random, hosts: list[Json]) -> Json:
             some = chance.sample(everyone, min(len(everyone), chance.choice([0, 1, 1, 2, 3])))
             made[name] = some[0] if len(some) == 1 and chance.random() < 0.5 else some
     if chance.random() < 0.35:
-        address = chance.choice(["192.168.1.1", "10.0.0.0", "fd00::1", "192.168.1.129", "192.168.1.1", "no address", ""])
+        address = chance.choice(
+            ["192.168.1.1", "10.0.0.0", "fd00::1", "192.168.1.129", "192.168.1.1", "no address", ""]
+        )
         made["build_near_host_ip"] = [address] if chance.random() < 0.5 else address
         if chance.random() < 0.7:
             made["cidr"] = chance.choice(["/24", "/25", "/0", "/32", "/64", "/16", "/30", "24", "/99", "", "/x"])

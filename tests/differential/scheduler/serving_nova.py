@@ -5,7 +5,7 @@ to run. Each answer is one line on the standard output. Hosts are plain objects 
 """
 
 import contextlib
-import datetime
+import datetime as dt
 import json
 import logging
 import sys
@@ -27,7 +27,7 @@ from nova.virt import hardware  # noqa: E402
 from oslo_utils import timeutils  # noqa: E402
 
 CONF = nova.conf.CONF
-NOW = datetime.datetime(2030, 1, 1, 12, 0, 0)  # noqa: DTZ001  (the reference knows no zones)
+NOW = dt.datetime(2030, 1, 1, 12, 0, 0)  # noqa: DTZ001  (the reference knows no zones)
 Json = dict[str, Any]
 
 
@@ -61,7 +61,7 @@ def host_state(told: Json, aggregates: Json) -> SimpleNamespace:
         service={
             "host": told["host"], "binary": "nova-compute", "topic": "compute", "disabled": told["is_disabled"],
             "disabled_reason": None, "forced_down": told["is_forced_down"], "created_at": NOW, "updated_at": None,
-            "last_seen_up": NOW - datetime.timedelta(seconds=told["age_s"]),
+            "last_seen_up": NOW - dt.timedelta(seconds=told["age_s"]),
         },
         aggregates=[
             objects.Aggregate(name=name, metadata=aggregates[name], hosts=[])
@@ -115,7 +115,7 @@ def request_spec(told: Json) -> Any:
         project_id=told["project_id"],
         scheduler_hints={name: each if isinstance(each, list) else [each] for name, each in told["hints"].items()},
         instance_group=None if group is None else objects.InstanceGroup(
-            uuid=group["uuid"], policy=group["policy"], policies=[group["policy"]], rules=group["rules"], 
+            uuid=group["uuid"], policy=group["policy"], policies=[group["policy"]], rules=group["rules"],
             members=group["members"], hosts=group["hosts"],
         ),
         requested_destination=None if going is None else objects.Destination(
