@@ -39,8 +39,8 @@ def main() -> int:
                     may_shorten = not arguments.no_shorten and len(told) <= SHORTENED_MAX
                     print(story(duel, seed, fault, may_shorten=may_shorten), flush=True)
         print(tally.text())
-        for name in duel.skipped:
-            print(f"  {name:38} skipped: Roost has no rule of that name")
+        for name, reason in sorted(duel.skipped.items()):
+            print(f"  {name:38} skipped: {reason}")
     print(f"{count} differences are not explained, of {len(told)} kinds")
     return 1 if count else 0
 

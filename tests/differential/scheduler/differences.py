@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 Json = dict[str, Any]
-_OPERATORS = ("ComputeCapabilitiesFilter", "AggregateInstanceExtraSpecsFilter")
-_NETWORK = "SimpleCIDRAffinityFilter"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,57 +13,83 @@ class Difference:
 
     name: str
     reason: str
-    excuses: Callable[[Any, Json], bool]  # a fault and its whole pair
+    rules: frozenset[str]  # classes of the reference
+    theirs: frozenset[object]  # errors, or verdicts
+    ours: Callable[[Any], bool]
+    where: Callable[[Any, Json], bool] = lambda *_: True  # a fault and its whole pair
 
+    def excuses(self, fault: Any, pair: Json) -> bool:
+        """Say whether it is this difference that a fault shows."""
+        is_this = fault.what == "passes" and fault.rule in self.rules and fault.theirs in self.theirs
+        return is_this and self.ours(fault.ours) and self.where(fault, pair)
+
+
+def _refuses(ours: Any) -> bool:
+    return ours is False
+
+
+def _host(fault: Any, pair: Json) -> Json:
+    found: Json = pair["hosts"][fault.at]
+    return found
+
+
+def _shares_its_service(fault: Any, pair: Json) -> bool:
+    names = [host["host"] for host in pair["hosts"]]
+    return fault.way == "columns" and names.count(_host(fault, pair)["host"]) > 1
+
+
+def _wishes(pair: Json) -> list[str]:
+    return [wanted.strip() for wanted in pair["request"]["flavor"]["extra_specs"].values()]
+
+
+_OPERATORS = frozenset({"ComputeCapabilitiesFilter", "AggregateInstanceExtraSpecsFilter"})
+_NETWORK = frozenset({"SimpleCIDRAffinityFilter"})
+_QUERY = frozenset({"JsonFilter"})
 
 DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="no number where one is wanted",
         reason="an operator of numbers that meets a text ends the whole request there; here it refuses that host alone",
-        excuses=lambda fault, _: _refuses(fault, _OPERATORS, "ValueError"),
+        rules=_OPERATORS, theirs=frozenset({"ValueError"}), ours=_refuses,
     ),
     Difference(
         name="<or> without a value",
-        reason="the same of <or> with nothing after it",
-        excuses=lambda fault, pair: _refuses(fault, _OPERATORS, "IndexError") and "<or>" in _wishes(pair),
+        reason="it ends the request there; here it names no value, so no host has it",
+        rules=_OPERATORS, theirs=frozenset({"IndexError"}), ours=_refuses,
+        where=lambda _, pair: "<or>" in _wishes(pair),
     ),
     Difference(
         name="hints that name no network",
         reason="an address or a length that cannot be read ends the request there; here it refuses all hosts",
-        excuses=lambda fault, _: _refuses(fault, (_NETWORK,), "AddrFormatError", "ValueError"),
+        rules=_NETWORK, theirs=frozenset({"AddrFormatError", "ValueError"}), ours=_refuses,
     ),
     Difference(
         name="a host without an address",
         reason="it ends the request there; here it is in no network",
-        excuses=lambda fault, pair: (
-            _refuses(fault, (_NETWORK,), "TypeError", "ValueError") and not pair["hosts"][fault.at]["host_ip"]
-        ),
+        rules=_NETWORK, theirs=frozenset({"TypeError", "ValueError"}), ours=_refuses,
+        where=lambda fault, pair: not _host(fault, pair)["host_ip"],
     ),
     Difference(
         name="a host that says nothing of its processor",
         reason="it ends a request for physical address bits there; here its bits are unknown, which refuses nobody",
-        excuses=lambda fault, pair: (
-            fault.rule == "ImagePropertiesFilter"
-            and fault.theirs == "AttributeError"
-            and not pair["hosts"][fault.at]["cpu_info"]
-        ),
+        rules=frozenset({"ImagePropertiesFilter"}), theirs=frozenset({"AttributeError"}), ours=lambda _: True,
+        where=lambda fault, pair: not _host(fault, pair)["cpu_info"],
     ),
     Difference(
         name="affinity among the nodes of one service",
         reason="members share a node here, which is what an instance runs on; there they share the service's name",
-        excuses=lambda fault, pair: (
-            fault.rule == "ServerGroupAffinityFilter"
-            and (fault.way, fault.theirs, fault.ours) == ("columns", True, False)
-            and [host["host"] for host in pair["hosts"]].count(pair["hosts"][fault.at]["host"]) > 1
-        ),
+        rules=frozenset({"ServerGroupAffinityFilter"}), theirs=frozenset({True}), ours=_refuses,
+        where=_shares_its_service,
     ),
-)
-
-
-def _refuses(fault: Any, rules: tuple[str, ...], *errors: str) -> bool:
-    """Say whether a filter that fails there refuses the host here."""
-    return fault.rule in rules and fault.theirs in errors and fault.ours is False
-
-
-def _wishes(pair: Json) -> list[str]:
-    return [wanted.strip() for wanted in pair["request"]["flavor"]["extra_specs"].values()]
+    Difference(
+        name="a query that is no expression",
+        reason="it ends the request there with an internal error; here with one that says what is wrong with it",
+        rules=_QUERY, theirs=frozenset({"KeyError", "TypeError", "AttributeError", "IndexError"}),
+        ours=lambda ours: str(ours).startswith("BadRequest: the hint query="),
+    ),
+    Difference(
+        name="a query that compares what has no order",
+        reason="it ends the request there; here it refuses the hosts on which it does so",
+        rules=_QUERY, theirs=frozenset({"TypeError"}), ours=_refuses,
+    ),
+)  # fmt: skip

@@ -155,19 +155,26 @@ def _state(pair: Json) -> State:
 
 
 def _facts(told: Json) -> HostFacts:
-    return HostFacts(
-        hypervisor_type=told["hypervisor_type"] or "",
-        hypervisor_version=told["hypervisor_version"] or 0,
-        supported_instances=tuple((each[0], each[1], each[2]) for each in told["supported_instances"]),
-        cpu_info=told["cpu_info"],
-        stats=told["stats"],
-        metrics=told["metrics"],
-        host_ip=told["host_ip"] or "",
-        cell=told["cell_uuid"],
-        is_disabled=told["is_disabled"],
-        is_forced_down=told["is_forced_down"],
-        reported_at_s=NOW_S - told["age_s"],
-    )
+    facts = {
+        "hypervisor_type": told["hypervisor_type"] or "",
+        "hypervisor_version": told["hypervisor_version"] or 0,
+        "supported_instances": told["supported_instances"],
+        "cpu_info": told["cpu_info"],
+        "stats": told["stats"],
+        "metrics": told["metrics"],
+        "host_ip": told["host_ip"] or "",
+        "cell": told["cell_uuid"],
+        "is_disabled": told["is_disabled"],
+        "is_forced_down": told["is_forced_down"],
+        "reported_at_s": NOW_S - told["age_s"],
+        "pci_pools": _pools(told),
+    }
+    # What hosts cannot say yet no rule reads either.
+    return msgspec.convert({name: facts[name] for name in facts if name in HostFacts.__struct_fields__}, HostFacts)
+
+
+def _pools(told: Json) -> list[Json]:
+    return [{name: each for name, each in pool.items() if name != "tags"} | pool["tags"] for pool in told["pci_pools"]]
 
 
 def _host_state(told: Json, labels: dict[str, HostAggregate]) -> HostState:
@@ -178,6 +185,8 @@ def _host_state(told: Json, labels: dict[str, HostAggregate]) -> HostState:
     state.stats, state.metrics = dict(told["stats"]), dict(told["metrics"])
     state.aggregates = [labels[name] for name in told["aggregates"] if name in labels]
     state.instances = dict.fromkeys(told["instances"])
+    if hasattr(state, "pci_stats"):
+        state.pci_stats = _pools(told)
     # Time goes on until it is judged; a host that is as late as it may be is not to be later.
     last_seen_up = time.time() - told["age_s"] + (0.5 if told["age_s"] > 0 else 0.0)
     state.service = {
