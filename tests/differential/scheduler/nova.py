@@ -67,11 +67,19 @@ class Nova:
             filters: names of the filters to ask, each by itself; those of the pair's ``enabled`` among them in a row.
             weighers: names of the weighers to ask, each by itself and all together.
         """
+        return self._ask(pair, filters=filters, weighers=weighers)
+
+    def time_ms(self, pair: Json, *, weighers: list[str], repeats: int) -> list[float]:
+        """Return how long the reference takes to filter by the pair's ``enabled`` and to weigh, time and again."""
+        times: list[float] = self._ask(pair, filters=pair["enabled"], weighers=weighers, repeats=repeats)["times_ms"]
+        return times
+
+    def _ask(self, pair: Json, *, filters: list[str], weighers: list[str], **more: int) -> Json:
         hosts = [{**host, "attributes": ATTRIBUTES} for host in pair["hosts"]]
         enabled = [name for name in pair["enabled"] if name in filters]
-        question = {"pair": {**pair, "hosts": hosts}, "filters": filters, "weighers": weighers, "enabled": enabled}
+        asked = {"pair": {**pair, "hosts": hosts}, "filters": filters, "weighers": weighers, "enabled": enabled, **more}
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         return self._read()
 

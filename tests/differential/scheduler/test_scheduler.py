@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from bench.peers import rules
 from roost.scheduler.filters.io_ops import IoOps
 from tests.differential.scheduler import nova
 from tests.differential.scheduler.compare import Duel, Tally, shorten, story
@@ -93,6 +94,13 @@ def test_a_planted_fault_is_found_and_told_by_a_small_pair(reference, monkeypatc
         ("IoOpsFilter", "passes", 1, False, True)
     }
     assert shorten(duel, told, faults[0]) == {"hosts": [{"num_io_ops": 8}]}
+
+
+@pytest.mark.differential
+def test_both_are_measured_over_the_same_hosts(reference):
+    measured = rules.lines(8, (1, 1), repeats=1)
+    assert [line.row.split(" (")[0] for line in measured] == ["default filters", "all filters"]
+    assert all(line.theirs_ms > 0 and line.ours_ms > 0 for line in measured)
 
 
 @pytest.mark.soak
