@@ -38,6 +38,14 @@ def _shares_its_service(fault: Any, pair: Json) -> bool:
     return fault.way == "columns" and names.count(_host(fault, pair)["host"]) > 1
 
 
+def _has_several_values(fault: Any, pair: Json) -> bool:
+    """Say whether aggregates give the host two values or more for a key that the flavor has a wish for."""
+    wished = {key.removeprefix("aggregate_instance_extra_specs:") for key in pair["request"]["flavor"]["extra_specs"]}
+    tables = [pair["aggregates"].get(name, {}) for name in _host(fault, pair)["aggregates"]]
+    values = [{part for table in tables if key in table for part in table[key].split(",")} for key in wished]
+    return fault.rule == "AggregateInstanceExtraSpecsFilter" and any(len(each) > 1 for each in values)
+
+
 def _wishes(pair: Json) -> list[str]:
     return [wanted.strip() for wanted in pair["request"]["flavor"]["extra_specs"].values()]
 
@@ -49,8 +57,10 @@ _QUERY = frozenset({"JsonFilter"})
 DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="no number where one is wanted",
-        reason="an operator of numbers that meets a text ends the whole request there; here it refuses that host alone",
-        rules=_OPERATORS, theirs=frozenset({"ValueError"}), ours=_refuses,
+        reason="an operator of numbers that meets a text ends the whole request there; here that value does not match, "
+        "which refuses the host unless another of its aggregates' values does",
+        rules=_OPERATORS, theirs=frozenset({"ValueError"}), ours=lambda ours: isinstance(ours, bool),
+        where=lambda fault, pair: fault.ours is False or _has_several_values(fault, pair),
     ),
     Difference(
         name="<or> without a value",
