@@ -19,10 +19,10 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check tidy format reference differential openstack soak bench bench-peers golden lock clean
+.PHONY: help demo test check tidy format reference reference-nova differential openstack soak bench bench-peers golden lock clean
 
 help: ## print these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(RUN) ## show a small fleet, decisions and their evidence
 	@$(BIN)/roost demo
@@ -49,8 +49,11 @@ format: $(DEV) ## rewrite the sources in house format
 reference: $(DEV) ## install the reference server of the Placement API into .cache
 	@$(BIN)/python -m tests.differential.install
 
+reference-nova: $(DEV) ## install nova, the reference for filters and weighers, into .cache
+	@$(BIN)/python -m tests.differential.scheduler.install
+
 # The reports of tests that pass hold the seeds, what was asked and which differences are meant.
-differential: $(DEV) ## compare the Placement API with the reference, seed by seed
+differential: $(DEV) ## compare the Placement API, filters and weighers with the references, seed by seed
 	$(PYTEST) -n 2 -rPs -p no:randomly -m differential tests/differential $(PYTEST_ARGS)
 
 # pytest ends with 5 when a marker selects nothing, which is no failure here.

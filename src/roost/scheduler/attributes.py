@@ -34,14 +34,15 @@ TOLD: dict[str, Callable[[HostFacts], object]] = {
     "host_ip": lambda facts: facts.host_ip or None,
     "cell_uuid": lambda facts: facts.cell or None,
     "cpu_info": lambda facts: facts.cpu_info or None,
-    "supported_instances": lambda facts: [list(each) for each in facts.supported_instances] or None,
+    "supported_instances": lambda facts: [list(each) for each in facts.supported_instances],
     "stats": lambda facts: facts.stats,
 }
+# Asked of the view itself: host states give theirs in a way of their own.
 NAMES: dict[str, Callable[[HostView], list[str]]] = {
-    "host": HostView.names,
-    "nodename": HostView.nodes,
-    "hypervisor_hostname": HostView.nodes,
-    "uuid": HostView.uuids,
+    "host": lambda hosts: hosts.names(),
+    "nodename": lambda hosts: hosts.nodes(),
+    "hypervisor_hostname": lambda hosts: hosts.nodes(),
+    "uuid": lambda hosts: hosts.uuids(),
 }
 
 

@@ -1,6 +1,7 @@
 import pytest
 
 from roost.model.image import Image
+from roost.scheduler.image_texts import image_text
 from roost.scheduler.images import image_property, is_version_wanted, vm_mode
 
 
@@ -28,3 +29,23 @@ def test_old_names_of_properties_are_read_where_the_new_one_is_absent():
 
 def test_modes_have_one_spelling():
     assert [vm_mode(name) for name in ("HV", "pv", "baremetal", "uml", None)] == ["hvm", "xen", "hvm", "uml", None]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("hw_boot_menu", "yes", "True"),
+        ("hw_boot_menu", "off", None),
+        ("hw_cpu_sockets", "02", "2"),
+        ("hw_cpu_sockets", "0", None),
+        ("hw_cpu_sockets", "two", "two"),
+        ("hw_architecture", "AMD64", "x86_64"),
+        ("os_type", "Linux", "linux"),
+        ("os_distro", "Größe", "Größe"),
+        ("os_distro", "", None),
+        ("color", "red", None),
+    ],
+)
+def test_aggregates_name_properties_in_their_one_spelling(name, value, text):
+    assert image_text(Image(properties={name: value}), name) == text
+    assert image_text(None, name) is None

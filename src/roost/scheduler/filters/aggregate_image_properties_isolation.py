@@ -9,7 +9,7 @@ import numpy as np
 from roost.engine.types import Mask
 from roost.scheduler.aggregates import wearing_any
 from roost.scheduler.hosts import HostView
-from roost.scheduler.images import image_property
+from roost.scheduler.image_texts import image_text
 from roost.scheduler.rules import Reads
 from roost.scheduler.spec import Spec
 
@@ -61,7 +61,7 @@ class AggregateImagePropertiesIsolation:
         """Keep hosts where each property that aggregates speak of has one of the values."""
         kept: Mask = np.ones(len(hosts), dtype=np.bool_)
         for key in {key for metadata, _ in hosts.aggregate_owners() for key in metadata if self._is_read(key)}:
-            value = image_property(spec.image, key)
+            value = image_text(spec.image, key)
             if value:
                 known, good = wearing_any(hosts, key, value.__eq__)
                 kept &= good | ~known

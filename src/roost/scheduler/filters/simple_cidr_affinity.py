@@ -63,7 +63,7 @@ class SimpleCidrAffinity:
 
 
 def _hints(spec: Spec) -> tuple[str, str]:
-    return spec.hint("build_near_host_ip") or "", spec.hint("cidr") or "/24"
+    return spec.hint("build_near_host_ip") or "", spec.hint("cidr", "/24") or ""
 
 
 def _network(spec: Spec) -> IPv4Network | IPv6Network | None:

@@ -114,9 +114,11 @@ def test_a_property_of_the_image_must_be_welcome(image, verdicts):
 
 
 def test_keys_outside_the_namespace_of_image_properties_are_not_read():
-    options = AggregateImagePropertiesIsolationOptions(aggregate_image_properties_isolation_namespace="img")
-    aggregates = ({"os_distro": "fedora"}, [0]), ({"img.os_distro": "fedora"}, [1])
-    wanted = spec(image={"os_distro": "debian", "img.os_distro": "debian"})
+    options = AggregateImagePropertiesIsolationOptions(
+        aggregate_image_properties_isolation_namespace="os", aggregate_image_properties_isolation_separator="_"
+    )
+    aggregates = ({"hw_machine_type": "pc"}, [0]), ({"os_distro": "fedora"}, [1])
+    wanted = spec(image={"os_distro": "debian", "hw_machine_type": "q35"})
     assert kept(AggregateImagePropertiesIsolation(options), wanted, *aggregates, hosts=2) == [True, False]
 
 

@@ -64,6 +64,8 @@ def test_without_the_hint_nobody_is_named(state):
         ("192.168.1.130", "/25", [False, False, False, False]),
         ("fd00::1", "/64", [False, False, True, False]),
         ("nonsense", None, [False, False, False, False]),
+        ("192.168.1.1", "", [False, False, False, False]),
+        ("192.168.2.1", "", [False, True, False, False]),
         ("192.168.1.1", "24", [False, False, False, False]),
     ],
 )

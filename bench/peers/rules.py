@@ -1,0 +1,102 @@
+"""Filter and weigh the same hosts with Nova's rules and with Roost's, in one run: ``python -m bench.peers.rules``."""
+
+import argparse
+import random
+import statistics
+import time
+from typing import Any
+
+import msgspec
+
+from bench.peers.__main__ import to_text
+from bench.peers.rows import Line
+from roost.model.flavor import Flavor
+from roost.model.request import Request
+from roost.scheduler.plugins import options_of
+from roost.scheduler.rules import Rules
+from roost.scheduler.shapes import Shapes
+from tests.differential.scheduler import nova
+from tests.differential.scheduler.hosts import uuid_of
+from tests.differential.scheduler.pairs import whole
+from tests.differential.scheduler.subject import FILTERS, NOW_S, WEIGHERS, Columns
+
+DEFAULTS = (
+    "ComputeFilter", "ComputeCapabilitiesFilter", "ImagePropertiesFilter", "ServerGroupAntiAffinityFilter",
+    "ServerGroupAffinityFilter",
+)  # fmt: skip
+# How many times as fast Roost is to be, by hosts: with the rules of a new installation, and with all that both have.
+WANTED = {1_000: (500, 100), 10_000: (5_000, 200)}
+
+
+def world(hosts: int) -> dict[str, Any]:
+    """Make hosts that pass most rules, and differ in what is free."""
+    chance = random.Random(1)
+    made = [
+        {
+            "vcpus_total": 64, "cpu_allocation_ratio": 4.0, "vcpus_used": chance.randrange(64),
+            "total_usable_ram_mb": 262_144, "free_ram_mb": chance.randrange(16_384, 262_144),
+            "total_usable_disk_gb": 4_000, "free_disk_mb": chance.randrange(102_400, 4_096_000),
+            "num_instances": chance.randrange(40), "num_io_ops": chance.randrange(6),
+            "hypervisor_type": "QEMU", "hypervisor_version": 8_002_002,
+            "cpu_info": {"arch": "x86_64", "features": ["aes", "avx2"]},
+            "supported_instances": [["x86_64", "kvm", "hvm"]],
+            "instances": [uuid_of("instance", 100 * number)],
+            "aggregates": ["all"],
+        }
+        for number in range(hosts)
+    ]  # fmt: skip
+    flavor = {"memory_mb": 4096, "extra_specs": {"capabilities:hypervisor_type": "QEMU"}}
+    image = {"id": uuid_of("image", 1), "properties": {"hw_architecture": "x86_64"}}
+    return whole({"aggregates": {"all": {}}, "hosts": made, "request": {"flavor": flavor, "image": image}})
+
+
+def ours_ms(pair: dict[str, Any], filters: list[str], weighers: list[str], *, repeats: int) -> list[float]:
+    """Return how long Roost takes to rank hosts for a shape that it never saw, time and again."""
+    columns = Columns(pair)
+    columns.state.hosts.are_told = True  # What hosts have is what the pair says; no provider is searched.
+    made = [[kinds[name](options_of(kinds[name], {})) for name in names]
+            for kinds, names in ((FILTERS, filters), (WEIGHERS, weighers))]  # fmt: skip
+    shapes = Shapes(Rules(filters=tuple(made[0]), weighers=tuple(made[1])), default_zone="nova")
+    told, times = columns.spec.request, []
+    for at in range(repeats):
+        # Another size each time, and another wish, so that nothing of the shape is known.
+        specs = {**told.flavor.extra_specs, "capabilities:hypervisor_version": f">= {at}"}
+        flavor: Flavor = msgspec.structs.replace(told.flavor, memory_mb=told.flavor.memory_mb + at, extra_specs=specs)
+        request: Request = msgspec.structs.replace(told, flavor=flavor)
+        begun = time.perf_counter()
+        shapes.of(request, state=columns.state, now_s=NOW_S).rank(3)
+        times.append((time.perf_counter() - begun) * 1000)
+    return times
+
+
+def lines(hosts: int, wanted: tuple[float, float], *, repeats: int) -> list[Line]:
+    """Measure the default rules and all rules over so many hosts."""
+    found, pair = [], world(hosts)
+    with nova.Nova() as reference:
+        everything = sorted(reference.filters.keys() & FILTERS.keys())
+        weighers = sorted(reference.weighers.keys() & WEIGHERS.keys() - {"ImagePropertiesWeigher"})
+        for name, filters, ratio in (("default", list(DEFAULTS), wanted[0]), ("all", everything, wanted[1])):
+            theirs = reference.time_ms({**pair, "enabled": filters}, weighers=weighers, repeats=repeats)
+            ours = ours_ms(pair, filters, weighers, repeats=9 * repeats)
+            row = f"{name} filters ({len(filters)}) and weighers ({len(weighers)}), {hosts:,} hosts, new shape"
+            theirs_ms, mine_ms = statistics.median(theirs), statistics.median(ours)
+            found.append(Line(row=row, theirs_ms=theirs_ms, ours_ms=mine_ms, wanted=ratio))
+    return found
+
+
+def main() -> None:
+    """Read the arguments and run."""
+    parser = argparse.ArgumentParser(prog="python -m bench.peers.rules", description=__doc__)
+    parser.add_argument("--hosts", nargs="+", type=int, default=list(WANTED), help="sizes of the fleet")
+    parser.add_argument("--repeats", type=int, default=3)
+    arguments = parser.parse_args()
+    if nova.python() is None:
+        parser.error(nova.HOW_TO_INSTALL)
+    print(f"{'row':70} {'Nova ms':>12} {'Roost ms':>10} {'ratio':>8} {'wanted':>7}")
+    for hosts in arguments.hosts:
+        for line in lines(hosts, WANTED.get(hosts, (0, 0)), repeats=arguments.repeats):
+            print(to_text(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()

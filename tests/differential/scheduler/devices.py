@@ -1,0 +1,93 @@
+"""Processors, memory cells and devices of generated pairs."""
+
+import json
+import random
+from typing import Any
+
+Json = dict[str, Any]
+
+ALIASES: tuple[Json, ...] = (
+    {"name": "gpu", "vendor_id": "10de", "product_id": "1db6", "device_type": "type-PCI"},
+    {"name": "near", "vendor_id": "10de", "product_id": "1db6", "device_type": "type-PCI", "numa_policy": "required"},
+    {"name": "any", "vendor_id": "10de", "product_id": "1db6", "device_type": "type-PCI", "numa_policy": "preferred"},
+    {"name": "vf", "vendor_id": "8086", "product_id": "10fb", "device_type": "type-VF"},
+    {"name": "pf", "vendor_id": "8086", "product_id": "10fb", "device_type": "type-PF", "numa_policy": "socket"},
+)
+
+
+def give_devices(chance: random.Random, hosts: list[Json]) -> None:
+    """Give most hosts memory cells, and some of them devices."""
+    for host in hosts:
+        if chance.random() < 0.85:
+            host["numa_cells"] = cells(chance)
+        if chance.random() < 0.7:
+            host["pci_pools"] = [pool(chance) for _ in range(chance.choice([1, 2, 3]))]
+
+
+def cells(chance: random.Random) -> list[Json]:
+    """Make the cells of a host, alike but for what is used of them."""
+    count, cores, threads = chance.choice([1, 2, 4]), chance.choice([2, 4]), chance.choice([1, 2])
+    is_apart = chance.random() < 0.4  # Some processors are shared and others pinned, none both.
+    made = []
+    for number in range(count):
+        first = number * cores * threads
+        siblings = [[first + core * threads + at for at in range(threads)] for core in range(cores)]
+        everyone = [cpu for each in siblings for cpu in each]
+        pcpuset = [cpu for each in siblings[: cores // 2] for cpu in each] if is_apart else everyone
+        cpuset = [cpu for cpu in everyone if cpu not in pcpuset] if is_apart else everyone
+        memory = chance.choice([1024, 2048, 4096])
+        made.append(
+            {
+                "id": number, "socket": chance.choice([number // 2, number // 2, None]), "cpuset": cpuset,
+                "pcpuset": pcpuset, "memory": memory, "cpu_usage": chance.choice([0, 0, 1, 4, 16]),
+                "memory_usage": chance.choice([0, 0, 512, 1024]), "siblings": siblings,
+                "pinned_cpus": chance.sample(pcpuset, chance.choice([0, 0, 1, len(pcpuset) // 2])),
+                "mempages": mempages(chance, memory),
+            }
+        )  # fmt: skip
+    return made
+
+
+def mempages(chance: random.Random, memory: int) -> list[Json]:
+    """Make the pages of a cell of so many MiB; none where the host does not say."""
+    kind = chance.random()
+    if kind < 0.3:
+        return []
+    large = [{"size_kb": 2048, "total": 256, "used": chance.choice([0, 100, 256]), "reserved": 0}] if kind < 0.7 else []
+    small = {"size_kb": 4, "total": memory * 256 - len(large) * 256 * 512, "used": 0, "reserved": 0}
+    return [small, *large]
+
+
+def pool(chance: random.Random) -> Json:
+    """Make a pool of like devices."""
+    vendor, product, kind = chance.choice(
+        [("10de", "1db6", "type-PCI"), ("8086", "10fb", "type-VF"), ("8086", "10fb", "type-PF")]
+    )
+    return {
+        "vendor_id": vendor, "product_id": product, "numa_node": chance.choice([0, 1, None]),
+        "count": chance.choice([1, 2, 4]), "tags": {"dev_type": kind},
+    }  # fmt: skip
+
+
+def wish_devices(chance: random.Random, request: Json, options: Json) -> None:
+    """Let a request ask for cells, pinned processors, pages or devices."""
+    specs = request["flavor"]["extra_specs"]
+    request["flavor"].update(vcpus=chance.choice([1, 2, 4]), memory_mb=chance.choice([512, 1024, 2048]))
+    wishes: dict[str, tuple[str, ...]] = {
+        "hw:numa_nodes": ("1", "2"),
+        "hw:cpu_policy": ("dedicated", "shared"),
+        "hw:cpu_thread_policy": ("isolate", "require", "prefer"),
+        "hw:mem_page_size": ("small", "large", "any", "2048", "2MB"),
+        "hw:emulator_threads_policy": ("isolate", "share"),
+        "hw:pci_numa_affinity_policy": ("required", "legacy", "preferred", "socket"),
+    }
+    for name, values in wishes.items():
+        if chance.random() < 0.4:
+            specs[name] = chance.choice(values)
+    if specs.get("hw:cpu_policy") != "dedicated":
+        specs.pop("hw:cpu_thread_policy", None)
+        specs.pop("hw:emulator_threads_policy", None)
+    if chance.random() < 0.6:
+        options["pci"] = {"alias": [json.dumps(alias) for alias in ALIASES]}
+        names = chance.sample([alias["name"] for alias in ALIASES], chance.choice([1, 1, 2]))
+        specs["pci_passthrough:alias"] = ",".join(f"{name}:{chance.choice([1, 1, 2])}" for name in names)

@@ -1,0 +1,105 @@
+"""Differences that are meant: each with its reason, and the condition under which it excuses a fault."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One difference that is meant."""
+
+    name: str
+    reason: str
+    rules: frozenset[str]  # classes of the reference
+    theirs: frozenset[object]  # errors, or verdicts
+    ours: Callable[[Any], bool]
+    where: Callable[[Any, Json], bool] = lambda *_: True  # a fault and its whole pair
+
+    def excuses(self, fault: Any, pair: Json) -> bool:
+        """Say whether it is this difference that a fault shows."""
+        is_this = fault.what == "passes" and fault.rule in self.rules and fault.theirs in self.theirs
+        return is_this and self.ours(fault.ours) and self.where(fault, pair)
+
+
+def _refuses(ours: Any) -> bool:
+    return ours is False
+
+
+def _host(fault: Any, pair: Json) -> Json:
+    found: Json = pair["hosts"][fault.at]
+    return found
+
+
+def _shares_its_service(fault: Any, pair: Json) -> bool:
+    names = [host["host"] for host in pair["hosts"]]
+    return fault.way == "columns" and names.count(_host(fault, pair)["host"]) > 1
+
+
+def _has_several_values(fault: Any, pair: Json) -> bool:
+    """Say whether aggregates give the host two values or more for a key that the flavor has a wish for."""
+    wished = {key.removeprefix("aggregate_instance_extra_specs:") for key in pair["request"]["flavor"]["extra_specs"]}
+    tables = [pair["aggregates"].get(name, {}) for name in _host(fault, pair)["aggregates"]]
+    values = [{part for table in tables if key in table for part in table[key].split(",")} for key in wished]
+    return fault.rule == "AggregateInstanceExtraSpecsFilter" and any(len(each) > 1 for each in values)
+
+
+def _wishes(pair: Json) -> list[str]:
+    return [wanted.strip() for wanted in pair["request"]["flavor"]["extra_specs"].values()]
+
+
+_OPERATORS = frozenset({"ComputeCapabilitiesFilter", "AggregateInstanceExtraSpecsFilter"})
+_NETWORK = frozenset({"SimpleCIDRAffinityFilter"})
+_QUERY = frozenset({"JsonFilter"})
+
+DIFFERENCES: tuple[Difference, ...] = (
+    Difference(
+        name="no number where one is wanted",
+        reason="an operator of numbers that meets a text ends the whole request there; here that value does not match, "
+        "which refuses the host unless another of its aggregates' values does",
+        rules=_OPERATORS, theirs=frozenset({"ValueError"}), ours=lambda ours: isinstance(ours, bool),
+        where=lambda fault, pair: fault.ours is False or _has_several_values(fault, pair),
+    ),
+    Difference(
+        name="<or> without a value",
+        reason="it ends the request there; here it names no value, so no host has it",
+        rules=_OPERATORS, theirs=frozenset({"IndexError"}), ours=_refuses,
+        where=lambda _, pair: "<or>" in _wishes(pair),
+    ),
+    Difference(
+        name="hints that name no network",
+        reason="an address or a length that cannot be read ends the request there; here it refuses all hosts",
+        rules=_NETWORK, theirs=frozenset({"AddrFormatError", "ValueError"}), ours=_refuses,
+    ),
+    Difference(
+        name="a host without an address",
+        reason="it ends the request there; here it is in no network",
+        rules=_NETWORK, theirs=frozenset({"TypeError", "ValueError"}), ours=_refuses,
+        where=lambda fault, pair: not _host(fault, pair)["host_ip"],
+    ),
+    Difference(
+        name="a host that says nothing of its processor",
+        reason="it ends a request for physical address bits there; here its bits are unknown, which refuses nobody",
+        rules=frozenset({"ImagePropertiesFilter"}), theirs=frozenset({"AttributeError"}), ours=lambda _: True,
+        where=lambda fault, pair: not _host(fault, pair)["cpu_info"],
+    ),
+    Difference(
+        name="affinity among the nodes of one service",
+        reason="members share a node here, which is what an instance runs on; there they share the service's name",
+        rules=frozenset({"ServerGroupAffinityFilter"}), theirs=frozenset({True}), ours=_refuses,
+        where=_shares_its_service,
+    ),
+    Difference(
+        name="a query that is no expression",
+        reason="it ends the request there with an internal error; here with one that says what is wrong with it",
+        rules=_QUERY, theirs=frozenset({"KeyError", "TypeError", "AttributeError", "IndexError"}),
+        ours=lambda ours: str(ours).startswith("BadRequest: the hint query="),
+    ),
+    Difference(
+        name="a query that compares what has no order",
+        reason="it ends the request there; here it refuses the hosts on which it does so",
+        rules=_QUERY, theirs=frozenset({"TypeError"}), ours=_refuses,
+    ),
+)  # fmt: skip

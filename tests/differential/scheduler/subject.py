@@ -1,0 +1,228 @@
+"""Roost's answers to a pair, by two ways: its rules over columns, and the same rules over host states."""
+
+import time
+import uuid
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from roost.compat.objects import InstanceGroup, RequestSpec
+from roost.compat.scheduler.filters import HostFilterHandler, filter_for
+from roost.compat.scheduler.host_state import HostAggregate, HostState
+from roost.compat.scheduler.weights import HostWeightHandler, WeighedHost, weigher_for
+from roost.compat.weights import normalize
+from roost.engine import ranking
+from roost.engine.apply import apply, settle, tell
+from roost.engine.state import Group, State
+from roost.model import journal
+from roost.model.flavor import Flavor
+from roost.model.host import HostFacts
+from roost.model.image import Image
+from roost.model.request import Destination, Request
+from roost.scheduler.hosts import HostView
+from roost.scheduler.plugins import RuleClass, builtin_filters, builtin_weighers, options_of
+from roost.scheduler.spec import Spec
+from roost.scheduler.weighing import Weighing
+from tests.differential.scheduler.hosts import ATTRIBUTES
+
+Json = dict[str, Any]
+NOW_S = 1_900_000_000.0
+
+FILTERS: dict[str, RuleClass] = {rule.nova_name: rule for rule in builtin_filters() if rule.nova_name}
+WEIGHERS: dict[str, RuleClass] = {rule.nova_name: rule for rule in builtin_weighers() if rule.nova_name}
+
+# Attributes of a host state that are columns here.
+_COLUMNS = (
+    "vcpus_total", "vcpus_used", "cpu_allocation_ratio", "total_usable_ram_mb", "free_ram_mb", "total_usable_disk_gb",
+    "free_disk_mb", "num_instances", "num_io_ops", "failed_builds",
+)  # fmt: skip
+
+
+class Columns:
+    """A pair as columns, judged by the rules that decisions are made with."""
+
+    def __init__(self, pair: Json) -> None:
+        self._tables = pair["options"]
+        self.state = _state(pair)
+        self.view = HostView(self.state)
+        told = pair["request"]
+        self.spec = Spec(
+            _request(told), now_s=NOW_S, group=_group(told["group"], pair["hosts"]), moved_uuid=told["instance_uuid"]
+        )
+
+    def passing(self, name: str) -> list[bool]:
+        """Say of each host whether it passes a filter."""
+        rule = FILTERS[name](options_of(FILTERS[name], self._tables))
+        if (self.spec.is_rebuild and not rule.run_on_rebuild) or not rule.concerns(self.spec):
+            return [True] * len(self.view)
+        verdicts: list[bool] = rule.keep(self.view, self.spec).tolist()
+        return verdicts
+
+    def weights(self, name: str) -> Json:
+        """Return what a weigher gives each host."""
+        rule = WEIGHERS[name](options_of(WEIGHERS[name], self._tables))
+        raw = rule.raw(self.view, self.spec) if rule.concerns(self.spec) else np.zeros(len(self.view))
+        raw = ranking.clamp(raw, minval=rule.minval, maxval=rule.maxval)
+        scale = ranking.scale_of(raw, weigher=name, minval=rule.minval, maxval=rule.maxval, multiplier=1.0)
+        normalised = ranking.normalise(raw, low=scale.low, high=scale.high)
+        totals = self._weighing([name]).weigh(None, self.spec).totals
+        return {"raw": raw.tolist(), "normalised": normalised.tolist(), "totals": totals.tolist()}
+
+    def chosen(self, enabled: list[str], weighers: list[str]) -> Json:
+        """Return who passes some filters in a row, with their sums."""
+        passing = np.ones(len(self.view), dtype=np.bool_)
+        for name in enabled:
+            passing &= np.array(self.passing(name), dtype=np.bool_)
+        rows = np.flatnonzero(passing)
+        if len(rows) < 2:
+            return {"survivors": rows.tolist(), "totals": [0.0] * len(rows)}
+        totals = self._weighing(weighers).weigh(rows, self.spec).totals
+        return {"survivors": rows.tolist(), "totals": totals.tolist()}
+
+    def _weighing(self, names: list[str]) -> Weighing:
+        rules = [WEIGHERS[name](options_of(WEIGHERS[name], self._tables)) for name in names]
+        return Weighing(self.state, self.spec, [rule for rule in rules if rule.concerns(self.spec)])
+
+
+class HostStates:
+    """A pair as host states, judged by the classes that stand in for those of the reference."""
+
+    def __init__(self, pair: Json) -> None:
+        self._tables = pair["options"]
+        labels = {name: HostAggregate(name=name, metadata=dict(table)) for name, table in pair["aggregates"].items()}
+        self._states = [_host_state(told, labels) for told in pair["hosts"]]
+        self._spec = _request_spec(pair["request"])
+
+    def passing(self, name: str) -> list[bool]:
+        """Say of each host whether it passes a filter."""
+        left = {id(host) for host in self._left([name])}
+        return [id(host) in left for host in self._states]
+
+    def weights(self, name: str) -> Json:
+        """Return what a weigher gives each host."""
+        weigher = self._weigher(name)
+        raw = weigher.weigh_objects([WeighedHost(host, 0.0) for host in self._states], self._spec)
+        normalised = normalize(raw, weigher.minval, weigher.maxval)
+        return {"raw": raw, "normalised": list(normalised), "totals": self._totals([name], self._states)}
+
+    def chosen(self, enabled: list[str], weighers: list[str]) -> Json:
+        """Return who passes some filters in a row, with their sums."""
+        numbers = {id(host): at for at, host in enumerate(self._states)}
+        left = self._left(enabled)
+        return {"survivors": [numbers[id(host)] for host in left], "totals": self._totals(weighers, left)}
+
+    def _left(self, names: list[str]) -> list[HostState]:
+        filters = [filter_for(FILTERS[name])(options_of(FILTERS[name], self._tables)) for name in names]
+        return HostFilterHandler().get_filtered_objects(filters, list(self._states), self._spec) or []
+
+    def _weigher(self, name: str) -> Any:
+        return weigher_for(WEIGHERS[name])(options_of(WEIGHERS[name], self._tables))
+
+    def _totals(self, names: list[str], states: list[HostState]) -> list[float]:
+        weighers = [self._weigher(name) for name in names]
+        found = HostWeightHandler().get_weighed_objects(weighers, list(states), self._spec)
+        weights = {id(each.obj): each.weight for each in found}
+        return [weights[id(host)] for host in states]
+
+
+def _state(pair: Json) -> State:
+    state = State()
+    for number, name in enumerate(("VCPU", "MEMORY_MB", "DISK_GB")):
+        apply(state, journal.PutSymbol("resource_class", number, name))
+    numbers = {name: number for number, name in enumerate(pair["aggregates"], start=1)}
+    for name, number in numbers.items():
+        apply(state, journal.PutAggregate(number, uuid.uuid4().bytes, name, pair["aggregates"][name], 1))
+    for number, told in enumerate(pair["hosts"], start=1):
+        apply(state, journal.PutProvider(number, uuid.UUID(told["uuid"]).bytes, f"node {number}", None, number, 1))
+        facts = msgspec.Raw(msgspec.msgpack.encode(_facts(told)))
+        apply(state, journal.PutHost(number, number, told["host"], told["nodename"], facts, 1))
+        joined = [numbers[name] for name in told["aggregates"] if name in numbers]
+        if joined:
+            apply(state, journal.PutMembership(number, 0, joined))
+        for at, instance in enumerate(told["instances"]):
+            consumer = journal.ConsumerRow(1000 * number + at, uuid.UUID(instance).bytes, "", "")
+            apply(state, journal.Claim([consumer], [], [journal.InstanceRow(consumer.id, number, flavor_id=1)]))
+    settle(state)
+    for row, told in enumerate(pair["hosts"]):
+        columns = {name: told[name] for name in _COLUMNS}
+        columns["used_ram_mb"] = told["total_usable_ram_mb"] - told["free_ram_mb"]
+        columns["used_disk_gb"] = told["disk_mb_used"] / 1024
+        columns["hypervisor_version"] = told["hypervisor_version"] or 0
+        ratios = {"MEMORY_MB": told["ram_allocation_ratio"], "DISK_GB": told["disk_allocation_ratio"]}
+        tell(state, row, columns, ratios=ratios)
+    return state
+
+
+def _facts(told: Json) -> HostFacts:
+    facts = {
+        "hypervisor_type": told["hypervisor_type"] or "",
+        "hypervisor_version": told["hypervisor_version"] or 0,
+        "supported_instances": told["supported_instances"],
+        "cpu_info": told["cpu_info"],
+        "stats": told["stats"],
+        "metrics": told["metrics"],
+        "host_ip": told["host_ip"] or "",
+        "cell": told["cell_uuid"],
+        "is_disabled": told["is_disabled"],
+        "is_forced_down": told["is_forced_down"],
+        "reported_at_s": NOW_S - told["age_s"],
+        "pci_pools": _pools(told),
+    }
+    # What hosts cannot say yet no rule reads either.
+    return msgspec.convert({name: facts[name] for name in facts if name in HostFacts.__struct_fields__}, HostFacts)
+
+
+def _pools(told: Json) -> list[Json]:
+    return [{name: each for name, each in pool.items() if name != "tags"} | pool["tags"] for pool in told["pci_pools"]]
+
+
+def _host_state(told: Json, labels: dict[str, HostAggregate]) -> HostState:
+    state = HostState(told["host"], told["nodename"])
+    for name in ATTRIBUTES:
+        setattr(state, name, told[name])
+    state.cpu_info = told["cpu_info"] or None
+    state.stats, state.metrics = dict(told["stats"]), dict(told["metrics"])
+    state.aggregates = [labels[name] for name in told["aggregates"] if name in labels]
+    state.instances = dict.fromkeys(told["instances"])
+    if hasattr(state, "pci_stats"):
+        state.pci_stats = _pools(told)
+    # Time goes on until it is judged; a host that is as late as it may be is not to be later.
+    last_seen_up = time.time() - told["age_s"] + (0.5 if told["age_s"] > 0 else 0.0)
+    state.service = {
+        "disabled": told["is_disabled"], "forced_down": told["is_forced_down"], "last_seen_up": last_seen_up
+    }  # fmt: skip
+    return state
+
+
+def _request(told: Json) -> Request:
+    going = told["destination"]
+    return Request(
+        flavor=msgspec.convert(told["flavor"], Flavor),
+        image=None if told["image"] is None else msgspec.convert(told["image"], Image),
+        hints=told["hints"],
+        project_id=told["project_id"],
+        destination=None if going is None else msgspec.convert(going, Destination),
+    )
+
+
+def _request_spec(told: Json) -> RequestSpec:
+    wanted = RequestSpec.from_request(_request(told))
+    wanted.instance_uuid = told["instance_uuid"]
+    group = told["group"]
+    if group is not None:
+        wanted.instance_group = InstanceGroup(
+            uuid=group["uuid"], policy=group["policy"], members=group["members"], hosts=group["hosts"],
+            rules=group["rules"],
+        )  # fmt: skip
+    return wanted
+
+
+def _group(told: Json | None, hosts: list[Json]) -> Group | None:
+    if told is None:
+        return None
+    limit = told["rules"].get("max_server_per_host", 1)
+    group = Group(group_id=1, uuid=told["uuid"], policy=told["policy"], limit=limit)
+    counts = {row: len(set(told["members"]) & set(host["instances"])) for row, host in enumerate(hosts)}
+    group.members.update({row: count for row, count in counts.items() if count})
+    return group

@@ -1,0 +1,114 @@
+"""The filters and weighers of the reference and Roost's are asked about the same pairs and answer the same."""
+
+import logging
+
+import pytest
+
+from bench.peers import rules
+from roost.scheduler.filters.io_ops import IoOps
+from tests.differential.scheduler import nova
+from tests.differential.scheduler.compare import Duel, Tally, shorten, story
+from tests.differential.scheduler.differences import DIFFERENCES
+from tests.differential.scheduler.pairs import pair
+from tests.differential.scheduler.subject import FILTERS, WEIGHERS
+
+SEEDS = range(400)
+SOAK_SEEDS = range(10_000, 15_600)
+SOAK_PAIRS_MIN = 5_000
+TOLD_MAX = 5
+
+
+@pytest.fixture(scope="module")
+def reference():
+    """Give the reference, which lasts as long as this file's tests."""
+    if nova.python() is None:
+        pytest.skip(nova.HOW_TO_INSTALL)
+    # Host states warn of each value that cannot be read, and there are many.
+    logging.getLogger("roost").setLevel(logging.ERROR)
+    with nova.Nova() as running:
+        yield running
+    logging.getLogger("roost").setLevel(logging.NOTSET)
+
+
+def ran(duel: Duel, seeds: range) -> Tally:
+    """Compare the pairs of some seeds; a difference that is not meant fails, with the smallest pair that shows it."""
+    tally, lines, told = Tally(), [], set()
+    for seed in seeds:
+        faults, compared = duel.compare(pair(seed))
+        tally.add(compared)
+        for fault in faults:
+            if fault.kind not in told:
+                told.add(fault.kind)
+                lines.append(story(duel, seed, fault, may_shorten=len(told) <= TOLD_MAX))
+    assert not lines, "\n".join(["differences that are not explained:", *lines])
+    print(f"seeds {seeds.start} to {seeds.stop - 1}\n{tally.text()}")
+    return tally
+
+
+def assert_tells(tally: Tally, duel: Duel) -> None:
+    """Assert that every filter kept hosts and refused some, and that every weigher told hosts apart."""
+    never_refuse = {"AllHostsFilter"}
+    assert [name for name in duel.filters if not tally.kept[name]] == []
+    assert {name for name in duel.filters if not tally.dropped[name]} == never_refuse
+    assert [name for name in duel.weighers if not tally.apart[name]] == []
+
+
+@pytest.mark.differential
+def test_pairs_are_judged_and_weighed_alike(reference):
+    duel = Duel(reference)
+    assert_tells(ran(duel, SEEDS), duel)
+
+
+@pytest.mark.differential
+@pytest.mark.parametrize("name", nova.FILTERS + nova.WEIGHERS)
+def test_a_rule_is_asked_as_often_and_weighs_within_the_same_bounds(reference, name):
+    rule = FILTERS.get(name) or WEIGHERS.get(name)
+    if rule is None:
+        pytest.skip(f"Roost has no rule that stands for {name}")
+    if name in FILTERS:
+        assert reference.filters[name] == [rule.run_filter_once_per_request, rule.run_on_rebuild]
+    else:
+        assert reference.weighers[name] == [rule.minval, rule.maxval]
+
+
+@pytest.mark.differential
+def test_the_reference_has_the_rules_that_are_compared(reference):
+    assert (sorted(reference.filters), sorted(reference.weighers)) == (sorted(nova.FILTERS), sorted(nova.WEIGHERS))
+
+
+class OneTooMany(IoOps):
+    """The filter of the same name, with a fault: it lets one operation more through."""
+
+    def keep(self, hosts, spec):
+        """Keep hosts at their limits, too."""
+        return hosts.column(self.column) <= self.limits(hosts)
+
+
+@pytest.mark.differential
+def test_a_planted_fault_is_found_and_told_by_a_small_pair(reference, monkeypatch):
+    monkeypatch.setitem(FILTERS, "IoOpsFilter", OneTooMany)
+    duel = Duel(reference)
+    told = {"hosts": [{"num_io_ops": 7}, {"num_io_ops": 8, "stats": {"rank": "3"}}], "enabled": ["ComputeFilter"]}
+    faults, _ = duel.compare(told)
+    assert {(fault.rule, fault.what, fault.at, fault.theirs, fault.ours) for fault in faults} == {
+        ("IoOpsFilter", "passes", 1, False, True)
+    }
+    assert shorten(duel, told, faults[0]) == {"hosts": [{"num_io_ops": 8}]}
+
+
+@pytest.mark.differential
+@pytest.mark.usefixtures("reference")
+def test_both_are_measured_over_the_same_hosts():
+    measured = rules.lines(8, (1, 1), repeats=1)
+    assert [line.row.split(" (")[0] for line in measured] == ["default filters", "all filters"]
+    assert all(line.theirs_ms > 0 and line.ours_ms > 0 for line in measured)
+
+
+@pytest.mark.soak
+def test_many_pairs_are_judged_and_weighed_alike(reference):
+    duel = Duel(reference)
+    tally = ran(duel, SOAK_SEEDS)
+    assert_tells(tally, duel)
+    assert tally.pairs >= SOAK_PAIRS_MIN
+    # A difference that no pair shows any more is no difference.
+    assert set(tally.meant) == {each.name for each in DIFFERENCES if each.rules & set(duel.filters)}
