@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,44 +17,54 @@ from roost.errors import BadRequest
 
 _ENDS_KEPT = 64
 # What is kept of one query may be so large.
-_KEPT_MAX_BYTES = 16 * 1024 * 1024
-# What a tree takes beyond its characters: by itself, and for each request and provider.
+_KEPT_MAX_BYTES = 8 * 1024 * 1024
+# What is kept takes beyond its characters: by itself, and for each provider.
 _TREE_BYTES, _EACH_BYTES = 512, 64
 
 
-class _Kept(NamedTuple):
-    """The requests of one tree."""
+class _Written(NamedTuple):
+    """Some requests as they are sent, with commas between them."""
 
-    parts: list[str]
-    size: int  # characters
-    used: set[int]  # provider rows
-    limit: float  # how many were wanted; there are no more if there are fewer parts
+    text: str
+    requests: int
+    used: frozenset[int]  # provider rows
+    limit: float  # how many were wanted; there are no more if these are fewer
 
     @property
     def memory_bytes(self) -> int:
         """About what keeping this takes."""
-        return _TREE_BYTES + _EACH_BYTES * (len(self.parts) + len(self.used)) + self.size
+        return _TREE_BYTES + _EACH_BYTES * len(self.used) + len(self.text)
 
     def serves(self, limit: float) -> bool:
-        """Say whether these are the first ``limit`` requests of the tree, or all there are."""
-        return len(self.parts) == limit or len(self.parts) < min(limit, self.limit)
+        """Say whether these are the first ``limit`` requests, or all there are."""
+        return self.requests == limit or self.requests < min(limit, self.limit)
 
 
 class Texts:
-    """What was written of each tree for one query in one form, for as long as it stays true."""
+    """What was written for one query in one form, for as long as it stays true."""
 
     def __init__(self) -> None:
-        self.of_tree: dict[int, _Kept] = {}  # by the provider row of the root
+        self.of_tree: dict[int, _Written] = {}  # by the provider row of the root
         self.watch = Watch(self._forget)
         self._bytes = 0
+        self._run: tuple[int, Fan, _Written] | None = None  # of hosts without children, in an epoch
 
-    def keep(self, anchor: int, kept: _Kept) -> None:
+    def of_run(self, epoch: int, fan: Fan, limit: float) -> _Written | None:
+        """Return what was written of hosts that stand alone, if these are the same as the last time."""
+        run = self._run
+        return run[2] if run is not None and run[:2] == (epoch, fan) and run[2].limit == limit else None
+
+    def keep_run(self, epoch: int, fan: Fan, written: _Written) -> None:
+        """Keep what was written of hosts that stand alone."""
+        self._run = (epoch, fan, written) if written.memory_bytes <= _KEPT_MAX_BYTES else None
+
+    def keep(self, anchor: int, written: _Written) -> None:
         """Keep the requests of a tree in place of others of it, if there is room."""
         self._forget([anchor])
-        size = kept.memory_bytes
+        size = written.memory_bytes
         if self._bytes + size <= _KEPT_MAX_BYTES:
             self._bytes += size
-            self.of_tree[anchor] = kept
+            self.of_tree[anchor] = written
 
     def _forget(self, anchors: list[int] | None) -> None:
         if anchors is None:
@@ -62,8 +72,8 @@ class Texts:
             self._bytes = 0
             return
         for anchor in anchors:
-            kept = self.of_tree.pop(anchor, None)
-            self._bytes -= 0 if kept is None else kept.memory_bytes
+            written = self.of_tree.pop(anchor, None)
+            self._bytes -= 0 if written is None else written.memory_bytes
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -113,48 +123,63 @@ class Requests:
 
     def of(self, found: Iterable[RowCandidate | Fan | Tree], *, limit: int | None = None) -> str:
         """Return the requests of candidates, or of the first ``limit`` of them."""
-        parts: list[str] = []
-        self._add(parts, found, math.inf if limit is None else limit, bytes_max=self._bytes_max)
-        return ",".join(parts)
-
-    def _add(
-        self, parts: list[str], found: Iterable[RowCandidate | Fan | Sheaf | Tree], limit: float, *, bytes_max: int
-    ) -> int:  # fmt: skip
-        """Add requests until there are ``limit``; return how many characters they have."""
-        size = 0
+        texts: list[str] = []
+        most = math.inf if limit is None else limit
+        count = size = 0
         for each in found:
-            left = limit - len(parts)
+            left = most - count
             if left <= 0:
                 break
-            if isinstance(each, Tree):
-                kept = self._of_tree(each, left, bytes_max=bytes_max - size)
-                parts += kept.parts
-                size += kept.size
+            if isinstance(each, RowCandidate):
+                text, more = self._of_one(each), 1
             else:
+                written = self._of_run(each, left) if isinstance(each, Fan) else self._of_tree(each, left, size=size)
+                self.used |= written.used
+                text, more = written.text, written.requests
+            if more:
+                texts.append(text)
+                count += more
+                size += len(text)
+                self._check_size(size)
+        return ",".join(texts)
+
+    def _of_run(self, fan: Fan, limit: float) -> _Written:
+        """Return the requests of hosts that stand alone as they were kept, or made now."""
+        epoch = self._state.changes.epoch
+        written = self._kept.of_run(epoch, fan, limit)
+        if written is None:
+            parts = self._of_fan(fan, None if limit == math.inf else int(limit))
+            written = _Written(",".join(parts), len(parts), frozenset(fan.rows[: len(parts)]), limit)
+            self._kept.keep_run(epoch, fan, written)
+        return written
+
+    def _of_tree(self, tree: Tree, limit: float, *, size: int) -> _Written:
+        """Return the requests of a tree as they were kept, or made now.
+
+        Args:
+            size: characters that were written before.
+        """
+        written = self._kept.of_tree.get(tree.anchor)
+        if written is None or not written.serves(limit):
+            all_used, self.used = self.used, set()
+            parts: list[str] = []
+            for each in tree.candidates:
+                left = limit - len(parts)
+                if left <= 0:
+                    break
                 more = self._of(each, None if left == math.inf else int(left))
                 parts += more
                 size += sum(map(len, more))
-            if size > bytes_max:
-                self._refuse_size()
-        return size
+                self._check_size(size)
+            written = _Written(",".join(parts), len(parts), frozenset(self.used), limit)
+            self.used = all_used
+            self._kept.keep(tree.anchor, written)
+        return written
 
     def _of(self, found: RowCandidate | Fan | Sheaf, limit: int | None) -> list[str]:
         if isinstance(found, RowCandidate):
             return [self._of_one(found)]
         return self._of_fan(found, limit) if isinstance(found, Fan) else self._of_sheaf(found, limit)
-
-    def _of_tree(self, tree: Tree, limit: float, *, bytes_max: int) -> _Kept:
-        """Return the requests of a tree as they were kept, or made now."""
-        kept = self._kept.of_tree.get(tree.anchor)
-        if kept is None or not kept.serves(limit):
-            all_used, self.used = self.used, set()
-            parts: list[str] = []
-            size = self._add(parts, tree.candidates, limit, bytes_max=bytes_max)
-            kept = _Kept(parts, size, self.used, limit)
-            self.used = all_used
-            self._kept.keep(tree.anchor, kept)
-        self.used |= kept.used
-        return kept
 
     def _of_one(self, candidate: RowCandidate) -> str:
         text = self._texts.get(candidate.takes) or self._allocations(candidate.takes)
@@ -218,11 +243,12 @@ class Requests:
             return '"', f'":{{"resources":{{{resources}}}}}'
         return '{"resource_provider":{"uuid":"', f'"}},"resources":{{{resources}}}}}'
 
-    def _refuse_size(self) -> NoReturn:
-        raise BadRequest(
-            f"The candidates need more than {self._bytes_max:,} bytes (limit placement.candidates_max_bytes); "
-            "ask for fewer with the parameter limit."
-        )
+    def _check_size(self, size: int) -> None:
+        if size > self._bytes_max:
+            raise BadRequest(
+                f"The candidates need more than {self._bytes_max:,} bytes (limit placement.candidates_max_bytes); "
+                "ask for fewer with the parameter limit."
+            )
 
     def _allocations(self, takes: tuple[Take, ...]) -> str:
         """Return, and keep, what a candidate takes; the takes from one provider stand together."""
