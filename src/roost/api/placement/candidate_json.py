@@ -1,16 +1,17 @@
 """Candidates as JSON, written from columns: no dictionary is made for what is shown."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 import msgspec
 
 from roost.api.placement import versions
 from roost.api.placement.versions import Version
+from roost.engine.alone import Alone
 from roost.engine.candidates import End, Mapping, RowCandidate, Sheaf, Take
 from roost.engine.fans import Fan
-from roost.engine.search import Tree
+from roost.engine.search import Compiled, Tree
 from roost.engine.state import State
 from roost.engine.watch import Watch
 from roost.errors import BadRequest
@@ -40,23 +41,23 @@ class _Written(NamedTuple):
         return self.requests == limit or self.requests < min(limit, self.limit)
 
 
+class _WrittenAlone(NamedTuple):
+    """The requests of hosts that stand alone, as they are sent, with commas between them."""
+
+    stamp: tuple[int, int, int | None]  # epoch, version of the rows, and how many were wanted
+    text: str
+    rows: list[int]  # of providers, ascending
+
+
 class Texts:
     """What was written for one query in one form, for as long as it stays true."""
 
     def __init__(self) -> None:
         self.of_tree: dict[int, _Written] = {}  # by the provider row of the root
         self.watch = Watch(self._forget)
+        self.alone = Alone()
+        self.of_alone: _WrittenAlone | None = None
         self._bytes = 0
-        self._run: tuple[int, Fan, _Written] | None = None  # of hosts without children, in an epoch
-
-    def of_run(self, epoch: int, fan: Fan, limit: float) -> _Written | None:
-        """Return what was written of hosts that stand alone, if these are the same as the last time."""
-        run = self._run
-        return run[2] if run is not None and run[:2] == (epoch, fan) and run[2].limit == limit else None
-
-    def keep_run(self, epoch: int, fan: Fan, written: _Written) -> None:
-        """Keep what was written of hosts that stand alone."""
-        self._run = (epoch, fan, written) if written.memory_bytes <= _KEPT_MAX_BYTES else None
 
     def keep(self, anchor: int, written: _Written) -> None:
         """Keep the requests of a tree in place of others of it, if there is room."""
@@ -119,7 +120,26 @@ class Requests:
         self._of_provider: dict[tuple[Take, ...], str] = {}
         self._mapped: dict[Mapping, str] = {}
         self._known_ends: dict[int, tuple[list[End], list[tuple[str, str]]]] = {}
-        self.used: set[int] = set()  # provider rows
+        self._used: set[int] = set()
+        self.used: Collection[int] = self._used  # provider rows
+
+    def of_alone(self, compiled: Compiled, limit: int | None) -> str | None:
+        """Return the requests of the first ``limit`` hosts that stand alone; None where others have a part too."""
+        alone, kept = self._kept.alone, self._kept.of_alone
+        found = alone.rows(self._state, compiled)
+        if found is None:
+            return None
+        stamp = self._state.changes.epoch, alone.version, limit
+        if kept is None or kept.stamp != stamp:
+            assert compiled.plain is not None
+            rows = found[:limit]
+            text = ",".join(self._of_fan(Fan((), (), "", compiled.plain.resources, tuple(rows)), None))
+            kept = self._kept.of_alone = _WrittenAlone(stamp, text, rows)
+            if len(text) > _KEPT_MAX_BYTES:
+                self._kept.of_alone = None
+        self._check_size(len(kept.text))
+        self.used = kept.rows
+        return kept.text
 
     def of(self, found: Iterable[RowCandidate | Fan | Tree], *, limit: int | None = None) -> str:
         """Return the requests of candidates, or of the first ``limit`` of them."""
@@ -133,9 +153,7 @@ class Requests:
             if isinstance(each, RowCandidate):
                 text, more = self._of_one(each), 1
             else:
-                written = self._of_run(each, left) if isinstance(each, Fan) else self._of_tree(each, left, size=size)
-                self.used |= written.used
-                text, more = written.text, written.requests
+                text, more = self._of_run(each, left) if isinstance(each, Fan) else self._of_tree(each, left, size=size)
             if more:
                 texts.append(text)
                 count += more
@@ -143,25 +161,20 @@ class Requests:
                 self._check_size(size)
         return ",".join(texts)
 
-    def _of_run(self, fan: Fan, limit: float) -> _Written:
-        """Return the requests of hosts that stand alone as they were kept, or made now."""
-        epoch = self._state.changes.epoch
-        written = self._kept.of_run(epoch, fan, limit)
-        if written is None:
-            parts = self._of_fan(fan, None if limit == math.inf else int(limit))
-            written = _Written(",".join(parts), len(parts), frozenset(fan.rows[: len(parts)]), limit)
-            self._kept.keep_run(epoch, fan, written)
-        return written
+    def _of_run(self, fan: Fan, limit: float) -> tuple[str, int]:
+        """Return the requests of hosts that stand alone among trees, and how many they are."""
+        parts = self._of_fan(fan, None if limit == math.inf else int(limit))
+        return ",".join(parts), len(parts)
 
-    def _of_tree(self, tree: Tree, limit: float, *, size: int) -> _Written:
-        """Return the requests of a tree as they were kept, or made now.
+    def _of_tree(self, tree: Tree, limit: float, *, size: int) -> tuple[str, int]:
+        """Return the requests of a tree as they were kept, or made now, and how many they are.
 
         Args:
             size: characters that were written before.
         """
         written = self._kept.of_tree.get(tree.anchor)
         if written is None or not written.serves(limit):
-            all_used, self.used = self.used, set()
+            all_used, self._used = self._used, set()
             parts: list[str] = []
             for each in tree.candidates:
                 left = limit - len(parts)
@@ -171,10 +184,11 @@ class Requests:
                 parts += more
                 size += sum(map(len, more))
                 self._check_size(size)
-            written = _Written(",".join(parts), len(parts), frozenset(self.used), limit)
-            self.used = all_used
+            written = _Written(",".join(parts), len(parts), frozenset(self._used), limit)
+            self._used = all_used
             self._kept.keep(tree.anchor, written)
-        return written
+        self._used |= written.used
+        return written.text, written.requests
 
     def _of(self, found: RowCandidate | Fan | Sheaf, limit: int | None) -> list[str]:
         if isinstance(found, RowCandidate):
@@ -192,7 +206,7 @@ class Requests:
     def _of_fan(self, fan: Fan, limit: int | None) -> list[str]:
         """Return the requests of a fan: what they have in common is made once."""
         rows = fan.rows[:limit]
-        self.used.update(rows)
+        self._used.update(rows)
         uuids = map(self._state.providers.uuids.__getitem__, rows)
         opened, closed = ("{", "}") if self._form.are_allocations_named else ("[", "]")
         start, end = self._around(fan.demand)
@@ -264,7 +278,7 @@ class Requests:
 
     def _allocation(self, takes: tuple[Take, ...]) -> str:
         row = takes[0][0]
-        self.used.add(row)
+        self._used.add(row)
         start, end = self._around([(class_id, amount) for _, class_id, amount in takes])
         text = self._of_provider[takes] = f"{start}{self._state.providers.uuids[row]}{end}"
         return text
