@@ -68,7 +68,9 @@ class Pair:
     def __init__(self, theirs: str, ours: str, world: World, *, repeats: int) -> None:
         self.addresses = theirs, ours
         self.clients = Client(theirs), Client(ours)
-        self._disturbed = world[0].uuid if world else ""
+        # Of hosts, the second is in every answer; the first has no trait.
+        hosts = [each.uuid for each in world if each.parent_uuid is None]
+        self._disturbed = hosts[:2][-1] if hosts else ""
         self._repeats = repeats
 
     def read(self, row: str, path: str, *, wanted: float, everything: str | None = None) -> Line:

@@ -210,6 +210,7 @@ def test_a_sqlite_file_that_is_served_is_not_restored(tmp_path):
     with pytest.raises(StoreBusy, match="served by another process"):
         restore(str(world.path), path, may_replace=True, progress=quiet)
     assert commit(store, item(provider(98))) == [""]
+    world.close()
 
 
 def test_processes_that_serve_postgresql_read_a_restored_database_anew(postgres_url, tmp_path):

@@ -1,5 +1,6 @@
 """What the SQLite store promises about its file."""
 
+import gc
 import os
 import sqlite3
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from roost.errors import BadSettings, StoreBroken, StoreBusy, StoreOutdated
 from roost.model.journal import DropProvider, PutProvider
 from roost.model.settings import Store as StoreSettings
+from roost.store import sqlite_past
 from roost.store import upgrade as migrations
 from roost.store.audit import audit
 from roost.store.opening import open_store, upgrade
@@ -354,3 +356,23 @@ def test_a_disk_that_takes_no_more_ends_a_replay_with_a_sound_database_or_none(t
     )
     if is_created:
         assert audit(tmp_path / "data" / "roost.db") == []
+
+
+def test_what_is_loaded_and_not_read_leaves_no_connection(path, monkeypatch):
+    opened = []
+
+    def spied(*arguments):
+        opened.append(open_reader(*arguments))
+        return opened[-1]
+
+    open_reader = sqlite_past.open_reader
+    monkeypatch.setattr(sqlite_past, "open_reader", spied)
+    with closing(SqliteStore(path)) as store:
+        assert commit(store, item(provider(1))) == [""]
+        loaded = store.load()
+        assert loaded.position > 0
+        del loaded
+    gc.collect()
+    (connection,) = opened
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")

@@ -17,6 +17,7 @@ from roost.engine import search
 from roost.engine.apply import apply
 from roost.engine.picks import picks_at
 from roost.engine.query import compile_query
+from roost.model import journal
 from roost.model.request import CandidateQuery, ResourceGroup
 from tests.candidate_urls import Columns, can_be_asked, drawn_url, parameters_of
 from tests.forests import CLASSES, query_of, questions, random_query, state_of
@@ -109,7 +110,7 @@ def test_an_answer_that_is_asked_again_knows_what_is_left_for_groups_that_ask_th
 def test_what_is_kept_of_a_tree_takes_the_place_of_what_was(monkeypatch):
     monkeypatch.setattr(candidate_json, "_KEPT_MAX_BYTES", 2_000)
     texts = candidate_json.Texts()
-    one, other = (candidate_json._Kept(["x" * 500], 500, {1}, limit) for limit in (1, 2))
+    one, other = (candidate_json._Written("x" * 500, 1, frozenset({1}), limit) for limit in (1, 2))
     for _ in range(9):
         texts.keep(1, one)
         texts.keep(1, other)
@@ -203,3 +204,32 @@ def test_many_ways_to_make_the_last_picks_are_told_one_by_one(version, policy):
         assert body["allocation_requests"] == wanted["allocation_requests"][:limit]
         hosts = 1 if limit in {1, 32, 33, 34, 100} else 2
         assert len(body["provider_summaries"]) == 6 * hosts
+
+
+def test_hosts_that_stand_alone_are_written_again_only_when_others_pass(monkeypatch):
+    state = state_of({name: Node(stocks={"VCPU": Stock(8)}) for name in ("one", "two", "three")})
+    columns, history, written = Columns(state), History(state, Random(1), first=1_000), []
+    of_fan = candidate_json.Requests._of_fan
+
+    def spied(self, fan, limit):
+        written.append(len(fan.rows))
+        return of_fan(self, fan, limit)
+
+    monkeypatch.setattr(candidate_json.Requests, "_of_fan", spied)
+
+    def ask(query):
+        written.clear()
+        status, answer = columns.get(f"/allocation_candidates?{query}")
+        used = sum(each["resources"]["VCPU"]["used"] for each in answer["provider_summaries"].values())
+        return status, len(answer["allocation_requests"]), used, list(written)
+
+    assert ask("resources=VCPU:4") == (200, 3, 0, [3])
+    apply(state, history.taking("one", "VCPU", 1))
+    assert ask("resources=VCPU:4") == (200, 3, 1, [])
+    apply(state, history.taking("two", "VCPU", 5))
+    assert ask("resources=VCPU:4") == (200, 2, 1, [2])
+    assert ask("resources=VCPU:4&limit=1") == (200, 1, 1, [1])
+    assert ask("resources=VCPU:4&limit=1") == (200, 1, 1, [])
+    (holder,) = [each for each in state.holders_by_id.values() if each.takes[0][1] == 5]
+    apply(state, journal.Release([holder.id], [(holder.id, *take) for take in holder.takes]))
+    assert ask("resources=VCPU:4") == (200, 3, 1, [3])

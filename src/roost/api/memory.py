@@ -15,7 +15,7 @@ def keep_pages() -> None:
     """Let a large answer reuse the memory of the last one, where the C library can be told so.
 
     By itself it gives that memory back to the system after each answer, which then fills every page of the next
-    one with zeros first: answers of half a megabyte took twice as long.
+    one with zeros first.
     """
     if sys.platform != "linux":
         return

@@ -12,12 +12,12 @@ from roost.cli.audit_text import tell
 @click.command("audit", short_help="Check a database by itself, reading only its tables.")
 @options.config
 @options.data
-@click.option("--json", "is_json", is_flag=True, help="Print findings and notes as JSON.")
+@click.option("--json", "is_json", is_flag=True, help="Print the findings as JSON.")
 def audit(*, config: Path | None, data: Path | None, is_json: bool) -> None:
     """Check that no capacity is exceeded, nothing is held twice or by nobody, and group rules are kept.
 
-    It reads the tables and nothing else, beside a server that runs. Exit code 8 if it finds anything that is wrong.
-    What may be right is a note: an inventory that was lowered below what is held, or whose units were changed.
+    It reads the tables and nothing else, beside a server that runs. Exit code 8 if it finds anything.
+    An inventory that was lowered below what is held, or whose units were changed, is found too.
     """
     from roost.app import audit_database
 

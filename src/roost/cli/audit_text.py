@@ -13,28 +13,25 @@ if TYPE_CHECKING:
 
 
 def tell(findings: "Sequence[Finding]", *, is_json: bool, who: str, when_well: str) -> None:
-    """Print what is wrong, then the notes, then how many there are.
+    """Print what is wrong, and how much.
 
     Args:
         who: what looked, as the error names it.
         when_well: what is said where nothing is wrong.
 
     Raises:
-        AuditFailed: something is wrong; notes alone are no failure.
+        AuditFailed: something is wrong.
     """
-    wrong = [finding for finding in findings if not finding.is_note]
-    notes = [finding for finding in findings if finding.is_note]
     if is_json:
-        click.echo(msgspec.json.encode([*wrong, *notes]).decode())
+        click.echo(msgspec.json.encode(findings).decode())
     else:
-        for finding in (*wrong, *notes):
+        for finding in findings:
             click.echo(line_of(finding))
-        said = f"{len(wrong):,} findings" if wrong else when_well
-        click.echo(f"{said}; {len(notes):,} notes" if notes else said)
-    if wrong:
-        raise AuditFailed(f"the {who} found {len(wrong):,} broken rules")
+        click.echo(f"{len(findings):,} findings" if findings else when_well)
+    if findings:
+        raise AuditFailed(f"the {who} found {len(findings):,} broken rules")
 
 
 def line_of(finding: "Finding") -> str:
-    """Return a finding or a note as a line."""
-    return f"{'note: ' * finding.is_note}{finding.check}: {finding.subject}: {finding.problem}"
+    """Return a finding as a line."""
+    return f"{finding.check}: {finding.subject}: {finding.problem}"

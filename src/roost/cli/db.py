@@ -73,7 +73,7 @@ def version(*, database: str | None, config: Path | None, data: Path | None) -> 
 
 @db.command("check")
 @_database
-@click.option("--json", "is_json", is_flag=True, help="Print findings and notes as JSON.")
+@click.option("--json", "is_json", is_flag=True, help="Print the findings as JSON.")
 def check(*, database: str | None, config: Path | None, data: Path | None, is_json: bool) -> None:
     """Check that the schema is this program's, and that the tables keep every rule.
 

@@ -52,7 +52,6 @@ def demo(*, host_count: int, requests: int, seed: int) -> None:
         click.echo(f"\nA decision that was refused:\n{_refused_text(watched.refused)}")
     for finding in findings:
         click.echo(f"audit: {line_of(finding)}", err=True)
-    # No inventory changes here, so what would be a note elsewhere is wrong too.
     click.echo(f"\nAudit of the database: {len(findings):,} findings.")
     if findings:
         raise click.ClickException("the database breaks a rule that it must keep")

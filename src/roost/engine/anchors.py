@@ -67,7 +67,7 @@ class _Trees:
         """Keep the roots whose trees, and what is shared with them, offer every class and trait; return who does."""
         state, serving = self._state, []
         lenders = [] if wanted.in_tree is not None else _rows_serving(state, wanted, self._sharing.rows)
-        permitted = _permitted_for_plain(state, wanted)
+        permitted = permitted_for_plain(state, wanted)
         for class_id, amount in wanted.resources:
             columns = state.inventory(class_id)
             able = columns.able(amount)
@@ -136,7 +136,7 @@ def _rows_serving(state: State, wanted: Wanted, rows: frozenset[int]) -> list[in
     )
 
 
-def _permitted_for_plain(state: State, wanted: Wanted) -> Mask | None:
+def permitted_for_plain(state: State, wanted: Wanted) -> Mask | None:
     """Return the providers whose labels, with those of their roots, allow it; None: all of them."""
     root = state.providers.root.view
     permitted: Mask | None = None

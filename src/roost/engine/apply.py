@@ -165,10 +165,11 @@ def _use(state: State, takes: list[tuple[int, int]], sign: int) -> None:
             last_id, row = provider_id, providers.row_of_id[provider_id]
             root = providers.root.each[row]
             host_row, tree = state.hosts.row_of_root.get(root), providers.tree.get(root)
+            state.changes.providers.add(row)
             if host_row is None:
                 state.shared_version += 1
             else:
-                state.changes.touch(host_row)
+                state.changes.hosts.add(host_row)
         used, free, best, host_used, host_free, factor = state.ledger(inventory_id & CLASS_MASK)
         used[row] += amount
         free[row] -= amount
@@ -217,7 +218,7 @@ def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> 
     host_row = state.hosts.row_of_id[instance.host_id]
     state.hosts.columns["num_instances"].each[host_row] += count
     state.count_image(instance.image_id, host_row, count)
-    state.changes.touch(host_row)
+    state.changes.hosts.add(host_row)
     if instance.group_id:
         members = state.groups[instance.group_id].members
         left = members.get(host_row, 0) + count

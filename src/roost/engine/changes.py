@@ -3,48 +3,64 @@
 _KEPT = 4096
 
 
-class Changes:
-    """A bounded log of touched rows.
+class Log:
+    """A bounded log of rows.
 
     ``position`` counts the entries ever made. A reader keeps the position it has seen and asks ``since``
     it; when the log no longer reaches back that far the reader must look at everything again.
     """
 
-    __slots__ = ("_log", "_start", "epoch")
+    __slots__ = ("_rows", "_start")
 
     def __init__(self) -> None:
-        self._log: list[int] = []
+        self._rows: list[int] = []
         self._start = 0
-        self.epoch = 0  # rises when remembered answers about any row may be wrong
 
     @property
     def position(self) -> int:
         """The number of entries ever made."""
-        return self._start + len(self._log)
+        return self._start + len(self._rows)
 
-    def touch(self, row: int) -> None:
-        """Note that a row's amounts or counts changed."""
-        log = self._log
-        log.append(row)
-        if len(log) > 2 * _KEPT:
-            del log[:_KEPT]
+    def add(self, row: int) -> None:
+        """Note that something of a row changed."""
+        rows = self._rows
+        rows.append(row)
+        if len(rows) > 2 * _KEPT:
+            del rows[:_KEPT]
             self._start += _KEPT
+
+    def since(self, position: int) -> list[int] | None:
+        """Return the rows added since ``position``, oldest first, repeats included; None if unknown."""
+        offset = position - self._start
+        if offset < 0:
+            return None
+        return self._rows[offset:]
+
+    def fork(self) -> "Log":
+        """Return an independent copy."""
+        copy = Log()
+        copy._rows = list(self._rows)
+        copy._start = self._start
+        return copy
+
+
+class Changes:
+    """What changed: amounts and counts row by row, everything else at once."""
+
+    __slots__ = ("epoch", "hosts", "providers")
+
+    def __init__(self) -> None:
+        self.hosts = Log()  # whose amounts or counts changed
+        self.providers = Log()  # whose use changed
+        self.epoch = 0  # rises when remembered answers about any row may be wrong
 
     def touch_all(self) -> None:
         """Note that nothing remembered holds any more."""
         self.epoch += 1
 
-    def since(self, position: int) -> list[int] | None:
-        """Return the rows touched since ``position``, oldest first, repeats included; None if unknown."""
-        offset = position - self._start
-        if offset < 0:
-            return None
-        return self._log[offset:]
-
     def fork(self) -> "Changes":
         """Return an independent copy."""
         copy = Changes()
-        copy._log = list(self._log)
-        copy._start = self._start
+        copy.hosts, copy.providers = self.hosts.fork(), self.providers.fork()
         copy.epoch = self.epoch
         return copy

@@ -161,7 +161,7 @@ class Shape:
             pool is None
             or amounts is None
             or not self.fit.is_searched
-            or self._position != self._state.changes.position
+            or self._position != self._state.changes.hosts.position
         ):
             return []
         changes = self._weighing.changes(amounts)
@@ -285,7 +285,7 @@ class Shape:
         state = self._state
         if self.fit.shares and self._shared_version != state.shared_version:
             return None
-        rows = state.changes.since(self._position) if self._position >= 0 else None
+        rows = state.changes.hosts.since(self._position) if self._position >= 0 else None
         if rows is None or len(rows) > _TOUCHES_MAX:
             return None
         if not self.fit.lender_hosts.isdisjoint(rows):
@@ -318,7 +318,7 @@ class Shape:
                 raws=self._weighing.raws_of_rows(rows),
             ):
                 return None
-        self._position = state.changes.position
+        self._position = state.changes.hosts.position
         left = self._alive - sum(self._rejects)
         if left <= 1:
             return None  # With one host or none no weigher runs; the pass knows about that.
@@ -387,7 +387,7 @@ class Shape:
         """Judge and weigh all hosts; leave a pool of that size behind."""
         state = self._state
         self._pool = None
-        self._position = state.changes.position
+        self._position = state.changes.hosts.position
         self._shared_version = state.shared_version
         if pool_size and not self._out:
             self._out = [np.empty(len(state.hosts), dtype=np.bool_) for _ in range(len(self.fit))]

@@ -18,12 +18,11 @@ from roost.store.sqlite_file import explained, open_reader
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """Something that should not be; or a note of what may be, if the inventory was changed after it was taken."""
+    """Something that should not be."""
 
     check: str
     subject: str
     problem: str
-    is_note: bool = False
 
 
 Query = Callable[[str], Iterable[tuple[Any, ...]]]
@@ -36,10 +35,10 @@ class Check(msgspec.Struct, frozen=True):
     query: str
     subject: str  # with the columns of a row as {0}, {1}, …
     problem: str
-    is_note: bool = False
 
 
-# An inventory may be changed while it is in use, and the tables do not tell what it was when something was taken.
+# An inventory may be changed while it is in use, and the tables do not tell what it was when something was taken: what
+# may be right is found all the same, since an overbooking leaves the same rows.
 _CHECKS = (
     Check(
         "used",
@@ -55,23 +54,14 @@ _CHECKS = (
            WHERE id % 65536 <> 0 AND used > (total - reserved) * allocation_ratio""",
         "inventory of class {1} on provider {0}",
         "{2} used of {3}: allowed if the inventory shrank afterwards",
-        is_note=True,
-    ),
-    Check(
-        "amount",
-        """SELECT consumer_id, inventory_id / 65536, inventory_id % 65536, amount FROM allocation WHERE amount < 1""",
-        "allocation of class {2} on provider {1} by consumer {0}",
-        "{3} is less than 1",
     ),
     Check(
         "units",
         """SELECT i.id / 65536, i.id % 65536, a.consumer_id, a.amount, i.min_unit, i.max_unit, i.step_size
            FROM allocation a JOIN inventory i ON i.id = a.inventory_id
-           WHERE a.amount > 0
-             AND (a.amount < i.min_unit OR a.amount > i.max_unit OR a.amount % i.step_size <> 0)""",
+           WHERE a.amount < 1 OR a.amount < i.min_unit OR a.amount > i.max_unit OR a.amount % i.step_size <> 0""",
         "allocation of class {1} on provider {0} by consumer {2}",
         "{3} is not {4} to {5} in steps of {6}: allowed if these were changed afterwards",
-        is_note=True,
     ),
     Check(
         "ownerless allocation",
@@ -210,7 +200,7 @@ _CHECKS = (
 
 
 def audit(url_or_path: str | Path) -> list[Finding]:
-    """Read a whole database, and return what is wrong in it, and what may be.
+    """Read a whole database, and return what is wrong in it.
 
     Raises:
         StoreBroken: it is not a database of ours.
@@ -257,7 +247,7 @@ def _findings(query: Query, place: str) -> Iterator[Finding]:
     check_version(versions[0] if versions else None, place)
     for check in _CHECKS:
         for row in query(check.query):
-            yield Finding(check.name, check.subject.format(*row), check.problem.format(*row), check.is_note)
+            yield Finding(check.name, check.subject.format(*row), check.problem.format(*row))
     yield from _cycles(query)
     yield from _fault_domains(query)
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from roost.model.journal import Write
 from roost.ports import Loaded, Past
@@ -79,7 +79,15 @@ def _writes_between(connection: sqlite3.Connection, base: int, position: int) ->
 
 
 def _closing(connection: sqlite3.Connection, path: Path, writes: Iterator[Write]) -> Iterator[Write]:
+    """Return the same writes, and close the connection behind them, or when nobody wants the rest of them."""
+    found = _until_closed(connection, path, writes)
+    next(found)  # What has begun is ended when it is let go of, what has not is forgotten.
+    return cast("Iterator[Write]", found)
+
+
+def _until_closed(connection: sqlite3.Connection, path: Path, writes: Iterator[Write]) -> Iterator[Write | None]:
     try:
+        yield None
         with explained(path):
             yield from writes
     finally:

@@ -60,7 +60,11 @@ def stamped(version: str) -> Iterator[None]:
 def _sqlite(path: Path) -> Iterator[sqlalchemy.Connection]:
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(path, isolation_level=None)
-        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")  # Of a file that exists already it changes nothing.
+        try:
+            connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")  # Of a file that exists already it changes nothing.
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     engine = sqlalchemy.create_engine(

@@ -134,17 +134,19 @@ def test_labels_that_few_wear_take_no_room_for_every_provider():
 
 def test_changes_tell_the_rows_since_a_position_until_the_log_no_longer_reaches_back():
     changes = Changes()
-    seen = changes.position
+    seen = changes.hosts.position
     for row in (3, 1, 3):
-        changes.touch(row)
-    assert changes.since(seen) == [3, 1, 3]
+        changes.hosts.add(row)
+    changes.providers.add(5)
+    assert changes.hosts.since(seen) == [3, 1, 3]
     fork = changes.fork()
     for _ in range(10_000):
-        changes.touch(0)
-    assert changes.since(seen) is None
-    assert changes.since(changes.position) == []
-    assert changes.position == 10_003
-    assert fork.since(seen) == [3, 1, 3]
+        changes.hosts.add(0)
+    assert changes.hosts.since(seen) is None
+    assert changes.hosts.since(changes.hosts.position) == []
+    assert changes.hosts.position == 10_003
+    assert fork.hosts.since(seen) == [3, 1, 3]
+    assert changes.providers.since(0) == fork.providers.since(0) == [5]
     epoch = changes.epoch
     changes.touch_all()
     assert (changes.epoch, fork.epoch) == (epoch + 1, epoch)

@@ -1,60 +1,71 @@
 """Candidates as JSON, written from columns: no dictionary is made for what is shown."""
 
 import math
-from collections.abc import Iterable
-from typing import NamedTuple, NoReturn
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 import msgspec
 
 from roost.api.placement import versions
 from roost.api.placement.versions import Version
+from roost.engine.alone import Alone
 from roost.engine.candidates import End, Mapping, RowCandidate, Sheaf, Take
 from roost.engine.fans import Fan
-from roost.engine.search import Tree
+from roost.engine.search import Compiled, Tree
 from roost.engine.state import State
 from roost.engine.watch import Watch
 from roost.errors import BadRequest
 
 _ENDS_KEPT = 64
 # What is kept of one query may be so large.
-_KEPT_MAX_BYTES = 16 * 1024 * 1024
-# What a tree takes beyond its characters: by itself, and for each request and provider.
+_KEPT_MAX_BYTES = 8 * 1024 * 1024
+# What is kept takes beyond its characters: by itself, and for each provider.
 _TREE_BYTES, _EACH_BYTES = 512, 64
 
 
-class _Kept(NamedTuple):
-    """The requests of one tree."""
+class _Written(NamedTuple):
+    """Some requests as they are sent, with commas between them."""
 
-    parts: list[str]
-    size: int  # characters
-    used: set[int]  # provider rows
-    limit: float  # how many were wanted; there are no more if there are fewer parts
+    text: str
+    requests: int
+    used: frozenset[int]  # provider rows
+    limit: float  # how many were wanted; there are no more if these are fewer
 
     @property
     def memory_bytes(self) -> int:
         """About what keeping this takes."""
-        return _TREE_BYTES + _EACH_BYTES * (len(self.parts) + len(self.used)) + self.size
+        return _TREE_BYTES + _EACH_BYTES * len(self.used) + len(self.text)
 
     def serves(self, limit: float) -> bool:
-        """Say whether these are the first ``limit`` requests of the tree, or all there are."""
-        return len(self.parts) == limit or len(self.parts) < min(limit, self.limit)
+        """Say whether these are the first ``limit`` requests, or all there are."""
+        return self.requests == limit or self.requests < min(limit, self.limit)
+
+
+class _WrittenAlone(NamedTuple):
+    """The requests of hosts that stand alone, as they are sent, with commas between them."""
+
+    stamp: tuple[int, int, int | None]  # epoch, version of the rows, and how many were wanted
+    text: str
+    rows: list[int]  # of providers, ascending
 
 
 class Texts:
-    """What was written of each tree for one query in one form, for as long as it stays true."""
+    """What was written for one query in one form, for as long as it stays true."""
 
     def __init__(self) -> None:
-        self.of_tree: dict[int, _Kept] = {}  # by the provider row of the root
+        self.of_tree: dict[int, _Written] = {}  # by the provider row of the root
         self.watch = Watch(self._forget)
+        self.alone = Alone()
+        self.of_alone: _WrittenAlone | None = None
         self._bytes = 0
 
-    def keep(self, anchor: int, kept: _Kept) -> None:
+    def keep(self, anchor: int, written: _Written) -> None:
         """Keep the requests of a tree in place of others of it, if there is room."""
         self._forget([anchor])
-        size = kept.memory_bytes
+        size = written.memory_bytes
         if self._bytes + size <= _KEPT_MAX_BYTES:
             self._bytes += size
-            self.of_tree[anchor] = kept
+            self.of_tree[anchor] = written
 
     def _forget(self, anchors: list[int] | None) -> None:
         if anchors is None:
@@ -62,8 +73,8 @@ class Texts:
             self._bytes = 0
             return
         for anchor in anchors:
-            kept = self.of_tree.pop(anchor, None)
-            self._bytes -= 0 if kept is None else kept.memory_bytes
+            written = self.of_tree.pop(anchor, None)
+            self._bytes -= 0 if written is None else written.memory_bytes
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -109,52 +120,80 @@ class Requests:
         self._of_provider: dict[tuple[Take, ...], str] = {}
         self._mapped: dict[Mapping, str] = {}
         self._known_ends: dict[int, tuple[list[End], list[tuple[str, str]]]] = {}
-        self.used: set[int] = set()  # provider rows
+        self._used: set[int] = set()
+        self.used: Collection[int] = self._used  # provider rows
+
+    def of_alone(self, compiled: Compiled, limit: int | None) -> str | None:
+        """Return the requests of the first ``limit`` hosts that stand alone; None where others have a part too."""
+        alone, kept = self._kept.alone, self._kept.of_alone
+        found = alone.rows(self._state, compiled)
+        if found is None:
+            return None
+        stamp = self._state.changes.epoch, alone.version, limit
+        if kept is None or kept.stamp != stamp:
+            assert compiled.plain is not None
+            rows = found[:limit]
+            text = ",".join(self._of_fan(Fan((), (), "", compiled.plain.resources, tuple(rows)), None))
+            kept = self._kept.of_alone = _WrittenAlone(stamp, text, rows)
+            if len(text) > _KEPT_MAX_BYTES:
+                self._kept.of_alone = None
+        self._check_size(len(kept.text))
+        self.used = kept.rows
+        return kept.text
 
     def of(self, found: Iterable[RowCandidate | Fan | Tree], *, limit: int | None = None) -> str:
         """Return the requests of candidates, or of the first ``limit`` of them."""
-        parts: list[str] = []
-        self._add(parts, found, math.inf if limit is None else limit, bytes_max=self._bytes_max)
-        return ",".join(parts)
-
-    def _add(
-        self, parts: list[str], found: Iterable[RowCandidate | Fan | Sheaf | Tree], limit: float, *, bytes_max: int
-    ) -> int:  # fmt: skip
-        """Add requests until there are ``limit``; return how many characters they have."""
-        size = 0
+        texts: list[str] = []
+        most = math.inf if limit is None else limit
+        count = size = 0
         for each in found:
-            left = limit - len(parts)
+            left = most - count
             if left <= 0:
                 break
-            if isinstance(each, Tree):
-                kept = self._of_tree(each, left, bytes_max=bytes_max - size)
-                parts += kept.parts
-                size += kept.size
+            if isinstance(each, RowCandidate):
+                text, more = self._of_one(each), 1
             else:
+                text, more = self._of_run(each, left) if isinstance(each, Fan) else self._of_tree(each, left, size=size)
+            if more:
+                texts.append(text)
+                count += more
+                size += len(text)
+                self._check_size(size)
+        return ",".join(texts)
+
+    def _of_run(self, fan: Fan, limit: float) -> tuple[str, int]:
+        """Return the requests of hosts that stand alone among trees, and how many they are."""
+        parts = self._of_fan(fan, None if limit == math.inf else int(limit))
+        return ",".join(parts), len(parts)
+
+    def _of_tree(self, tree: Tree, limit: float, *, size: int) -> tuple[str, int]:
+        """Return the requests of a tree as they were kept, or made now, and how many they are.
+
+        Args:
+            size: characters that were written before.
+        """
+        written = self._kept.of_tree.get(tree.anchor)
+        if written is None or not written.serves(limit):
+            all_used, self._used = self._used, set()
+            parts: list[str] = []
+            for each in tree.candidates:
+                left = limit - len(parts)
+                if left <= 0:
+                    break
                 more = self._of(each, None if left == math.inf else int(left))
                 parts += more
                 size += sum(map(len, more))
-            if size > bytes_max:
-                self._refuse_size()
-        return size
+                self._check_size(size)
+            written = _Written(",".join(parts), len(parts), frozenset(self._used), limit)
+            self._used = all_used
+            self._kept.keep(tree.anchor, written)
+        self._used |= written.used
+        return written.text, written.requests
 
     def _of(self, found: RowCandidate | Fan | Sheaf, limit: int | None) -> list[str]:
         if isinstance(found, RowCandidate):
             return [self._of_one(found)]
         return self._of_fan(found, limit) if isinstance(found, Fan) else self._of_sheaf(found, limit)
-
-    def _of_tree(self, tree: Tree, limit: float, *, bytes_max: int) -> _Kept:
-        """Return the requests of a tree as they were kept, or made now."""
-        kept = self._kept.of_tree.get(tree.anchor)
-        if kept is None or not kept.serves(limit):
-            all_used, self.used = self.used, set()
-            parts: list[str] = []
-            size = self._add(parts, tree.candidates, limit, bytes_max=bytes_max)
-            kept = _Kept(parts, size, self.used, limit)
-            self.used = all_used
-            self._kept.keep(tree.anchor, kept)
-        self.used |= kept.used
-        return kept
 
     def _of_one(self, candidate: RowCandidate) -> str:
         text = self._texts.get(candidate.takes) or self._allocations(candidate.takes)
@@ -167,7 +206,7 @@ class Requests:
     def _of_fan(self, fan: Fan, limit: int | None) -> list[str]:
         """Return the requests of a fan: what they have in common is made once."""
         rows = fan.rows[:limit]
-        self.used.update(rows)
+        self._used.update(rows)
         uuids = map(self._state.providers.uuids.__getitem__, rows)
         opened, closed = ("{", "}") if self._form.are_allocations_named else ("[", "]")
         start, end = self._around(fan.demand)
@@ -218,11 +257,12 @@ class Requests:
             return '"', f'":{{"resources":{{{resources}}}}}'
         return '{"resource_provider":{"uuid":"', f'"}},"resources":{{{resources}}}}}'
 
-    def _refuse_size(self) -> NoReturn:
-        raise BadRequest(
-            f"The candidates need more than {self._bytes_max:,} bytes (limit placement.candidates_max_bytes); "
-            "ask for fewer with the parameter limit."
-        )
+    def _check_size(self, size: int) -> None:
+        if size > self._bytes_max:
+            raise BadRequest(
+                f"The candidates need more than {self._bytes_max:,} bytes (limit placement.candidates_max_bytes); "
+                "ask for fewer with the parameter limit."
+            )
 
     def _allocations(self, takes: tuple[Take, ...]) -> str:
         """Return, and keep, what a candidate takes; the takes from one provider stand together."""
@@ -238,7 +278,7 @@ class Requests:
 
     def _allocation(self, takes: tuple[Take, ...]) -> str:
         row = takes[0][0]
-        self.used.add(row)
+        self._used.add(row)
         start, end = self._around([(class_id, amount) for _, class_id, amount in takes])
         text = self._of_provider[takes] = f"{start}{self._state.providers.uuids[row]}{end}"
         return text

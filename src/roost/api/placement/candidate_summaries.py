@@ -1,17 +1,12 @@
 """What candidates tell of each provider, as JSON, kept until something of it changes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
-
-import numpy as np
 
 from roost.api.placement.candidate_json import Form
 from roost.engine.capacity import ClassColumns
 from roost.engine.state import State
-from roost.engine.types import Amounts, Mask, Rows
-
-_ROWS_MIN = 1024
-_NEVER = -1  # no epoch, and no use
+from roost.engine.types import Cells
 
 
 class _Template(NamedTuple):
@@ -25,47 +20,36 @@ class _Template(NamedTuple):
 class Summaries:
     """The summaries of the providers of one state in one form.
 
-    Whatever is asked for is held against the columns first: its inventories, labels and place in the tree
-    where the epoch changed, its use always. So nobody has to tell this of changes.
+    A text is good until the use of its provider changes, of which ``changes.providers`` tells, and a template until
+    its inventories, labels or place in the tree do, which is looked up where ``changes.epoch`` rose.
     """
 
     def __init__(self, state: State, form: Form) -> None:
         self._state = state
         self._form = form
-        self._forget()
-
-    def _forget(self) -> None:
-        self._texts: list[str] = []
-        self._templates: list[_Template | None] = []
-        self._epochs: Amounts = np.zeros(0, dtype=np.int64)  # by row: when its template was last found right
-        self._used: dict[int, Amounts] = {}  # class -> by row: the use that its text tells
+        self._templates: dict[int, _Template] = {}  # by provider row
         self._names: dict[int, str] = {}  # of the classes in templates
-        self._epoch = _NEVER
+        self._texts: list[str] = []  # by provider row; empty: it is to be written
+        self._epoch = -1
+        self._position = 0
 
-    def of(self, used: set[int], *, while_wanted: Callable[[Iterable[int]], Iterable[int]] = iter) -> str:
+    def of(self, used: Collection[int], *, while_wanted: Callable[[Iterable[int]], Iterable[int]] = iter) -> str:
         """Return the summaries that belong to candidates which take from these providers.
 
         Args:
             while_wanted: what rows that take a while go through; what it raises ends this, and nothing is lost.
         """
-        rows = self._rows(used)
-        self._prepare()
-        at: Rows = np.array(rows, dtype=np.intp)
-        for row in while_wanted(at[self._epochs[at] != self._epoch].tolist()):
-            self._renew(row)
-        columns = self._columns()
-        dirty = at[self._dirty(at, columns)]
-        if len(dirty):
-            cells = {class_id: each.used.each for class_id, each in columns.items()}
-            for row in while_wanted(dirty.tolist()):
-                template = self._templates[row]
-                assert template is not None
-                self._texts[row] = template.text % tuple([cells[class_id][row] for class_id in template.class_ids])
-            for class_id, each in columns.items():
-                self._used[class_id][dirty] = each.used.view[dirty]
-        return ",".join(map(self._texts.__getitem__, rows))
+        self._catch_up()
+        rows, text_of = self._rows(used), self._texts.__getitem__
+        texts = list(map(text_of, rows))
+        if not all(texts):
+            cells = {class_id: each.used.each for class_id, each in self._columns().items()}
+            for row in while_wanted([row for row, text in zip(rows, texts, strict=True) if not text]):
+                self._texts[row] = self._text(row, cells)
+            texts = list(map(text_of, rows))
+        return ",".join(texts)
 
-    def _rows(self, used: set[int]) -> list[int]:
+    def _rows(self, used: Collection[int]) -> list[int]:
         providers = self._state.providers
         if not self._form.has_trees or not providers.tree:
             return sorted(used)
@@ -81,45 +65,30 @@ class Summaries:
             if columns.holders and (wanted is None or class_id in wanted)
         }
 
-    def _prepare(self) -> None:
-        """Make room for every provider there is, and forget everything where a class has another name."""
-        state, epoch = self._state, self._state.changes.epoch
-        if epoch != self._epoch:
+    def _catch_up(self) -> None:
+        """Forget the texts of providers that changed, and everything where a class has another name."""
+        state, changes = self._state, self._state.changes
+        touched = changes.providers.since(self._position) if changes.epoch == self._epoch else None
+        if touched is None:
             name_of = state.class_ids.name_of
-            if any(
-                class_id not in state.classes or name_of(class_id) != name for class_id, name in self._names.items()
-            ):
-                self._forget()
-            self._epoch = epoch
-        more = len(state.providers) - len(self._templates)
-        if more > 0:
-            more = max(more, len(self._templates), _ROWS_MIN)
-            self._templates += [None] * more
-            self._texts += [""] * more
-            self._epochs = np.concatenate([self._epochs, np.full(more, _NEVER, dtype=np.int64)])
-            self._used.clear()
+            if any(id_ not in state.classes or name_of(id_) != name for id_, name in self._names.items()):
+                self._templates.clear()
+                self._names.clear()
+            self._texts = [""] * len(state.providers)
+        else:
+            for row in touched:
+                self._texts[row] = ""
+        self._epoch, self._position = changes.epoch, changes.providers.position
 
-    def _dirty(self, at: Rows, columns: dict[int, ClassColumns]) -> Mask:
-        """Say which rows have a text that tells another use, or none yet."""
-        dirty: Mask = np.zeros(len(at), dtype=np.bool_)
-        for class_id, each in columns.items():
-            told = self._used.get(class_id)
-            if told is None:
-                told = self._used[class_id] = np.full(len(self._templates), _NEVER, dtype=np.int64)
-            dirty |= told[at] != each.used.view[at]
-        return dirty
-
-    def _renew(self, row: int) -> None:
-        """Make the template of a provider anew if what it says is no longer so."""
+    def _text(self, row: int, cells: Mapping[int, Cells]) -> str:
+        """Write the summary of a provider; its template anew if what that says is no longer so."""
         providers, written = self._state.providers, self._state.content_versions.get
         parent, root = providers.parent.each[row], providers.root.each[row]
         token = written(("inventories", row)), written(("traits", row)), parent, root
-        self._epochs[row] = self._epoch
-        template = self._templates[row]
+        template = self._templates.get(row)
         if template is None or template.token != token:
-            self._templates[row] = self._template(row, token)
-            for told in self._used.values():
-                told[row] = _NEVER
+            template = self._templates[row] = self._template(row, token)
+        return template.text % tuple([cells[class_id][row] for class_id in template.class_ids])
 
     def _template(self, row: int, token: object) -> _Template:
         state, form, name_of = self._state, self._form, self._state.class_ids.name_of

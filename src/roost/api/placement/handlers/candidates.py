@@ -119,6 +119,8 @@ def _body(kept: _Kept, known: _Known, request: Request) -> bytes:
     if options.randomize_allocation_candidates:
         drawn = list(islice(search(state, compiled, order=order, check=check), most or _DRAWN_MAX))
         shown = requests.of(random.sample(drawn, len(drawn) if limit is None else min(limit, len(drawn))))
+    elif (alone := requests.of_alone(compiled, most)) is not None:
+        shown = alone
     elif order == "breadth-first":
         shown = requests.of(search(state, compiled, order=order, check=check), limit=most)
     else:

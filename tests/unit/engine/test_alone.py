@@ -1,0 +1,69 @@
+from dataclasses import replace
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.engine.alone import Alone
+from roost.engine.apply import apply
+from roost.engine.search import search
+from roost.model.journal import PutGroup
+from roost.model.names import SHARING_TRAIT
+from tests.forests import FEATURES, compiled_of, random_forest, random_query, state_of, uuid_of
+from tests.writes import History
+
+PLAIN = frozenset(FEATURES) - {"suffixed", "same_subtree", "isolate", "one_provider_a_tree"}
+
+
+@given(st.integers(1, 60), st.integers(0, 2**32))
+def test_hosts_that_stand_alone_are_those_that_the_search_finds_while_consumers_come_and_go(size, seed):
+    random = Random(seed)
+    forest = {
+        name: replace(node, parent=None, traits=node.traits - {SHARING_TRAIT})
+        for name, node in random_forest(random, size, PLAIN).items()
+    }
+    query = random_query(random, forest, PLAIN)
+    state = state_of(forest)
+    compiled, history = compiled_of(state, query), History(state, random, first=1_000)
+    alone, epoch, before = Alone(), state.changes.epoch, None
+    for _ in range(8):
+        version = alone.version
+        found = alone.rows(state, compiled)
+        assert found == [each.anchor for each in search(state, compiled)]
+        assert (before == found) == (version == alone.version) or before is None
+        before = list(found)
+        for _ in range(random.choice((0, 1, 3, 100))):
+            write = random.choice((history.claim, history.release))()
+            if write is not None:
+                apply(state, write)
+    assert state.changes.epoch == epoch
+
+
+@given(st.integers(1, 8), st.integers(0, 2**32))
+def test_it_says_nothing_where_more_than_one_provider_may_have_a_part(size, seed):
+    random = Random(seed)
+    features = frozenset(FEATURES)
+    forest = random_forest(random, size, features)
+    query = random_query(random, forest, features)
+    state = state_of(forest)
+    has_more = any(node.parent is not None or SHARING_TRAIT in node.traits for node in forest.values()) or any(
+        group.suffix for group in query.groups
+    )
+    assert (Alone().rows(state, compiled_of(state, query)) is None) == has_more
+
+
+@given(st.integers(0, 2**32))
+def test_it_follows_whatever_else_changes(seed):
+    random = Random(seed)
+    forest = random_forest(random, 5, PLAIN)
+    query = random_query(random, forest, PLAIN)
+    state = state_of(forest)
+    for number in (1, 2):
+        apply(state, PutGroup(number, uuid_of(f"group-{number}").bytes, "g", "anti-affinity", 1))
+    alone, history = Alone(), History(state, random, first=1_000)
+    for _ in range(20):
+        compiled = compiled_of(state, query)
+        found = alone.rows(state, compiled)
+        if found is not None:
+            assert found == [each.anchor for each in search(state, compiled)]
+        history.run(random.choice((1, 3)))
