@@ -173,7 +173,7 @@ def _all_attributes(state, row):
         "stats": facts.stats,
         "host_ip": facts.host_ip or None,
         "nodename": hosts.nodes[row],
-        "supported_instances": [list(each) for each in facts.supported_instances] or None,
+        "supported_instances": [list(each) for each in facts.supported_instances],
         "cpu_allocation_ratio": float(hosts.columns["cpu_allocation_ratio"].view[row]),
     }
 
