@@ -19,7 +19,7 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check tidy format reference reference-nova differential openstack soak bench bench-peers golden lock clean
+.PHONY: help demo test check tidy format reference reference-nova differential openstack soak bench bench-peers parity golden lock clean
 
 help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ bench: $(DEV) ## measure against the budgets (BENCH_ARGS="--only decide" narrows
 
 bench-peers: $(DEV) ## measure the Placement API against the reference, side by side (BENCH_ARGS="--only few" narrows it)
 	PYTHONPATH=. $(BIN)/python -m bench.peers $(BENCH_ARGS)
+
+parity: $(DEV) ## write the tables of features and their tests into docs/parity.md
+	@PYTHONPATH=. $(BIN)/python -m tests.parity
 
 golden: $(DEV) ## rewrite the golden files; review the diff
 	$(PYTEST) --golden-rewrite -m "not soak and not bench" tests/golden $(PYTEST_ARGS)
