@@ -7,9 +7,16 @@ from typing import Literal, Protocol
 import msgspec
 
 from roost.engine.state import State
-from roost.model.journal import Change, Claim, EvidenceRow, Item, Refusal, Write
+from roost.model.journal import Change, Claim, EvidenceRow, Item, Refusal, Release, Write
 
 IdKind = Literal["symbol", "provider", "aggregate", "host", "group", "document", "consumer", "decision"]
+
+
+class Left(msgspec.Struct, frozen=True):
+    """An instance that left its host in the columns."""
+
+    release: Release  # which lets it leave there in the database, too
+    held: Claim  # by which it comes back to what it held
 
 
 class Clock(Protocol):
@@ -187,10 +194,13 @@ class Placement(Protocol):
     def occupy(self, claim: Claim) -> None:
         """Let one instance take its amounts in the columns, for the picks after it to see."""
 
-    def withdraw(self, claims: Sequence[Claim]) -> None:
-        """Take back what was occupied and not staged."""
+    def withdraw(self, claims: Sequence[Claim], left: Left | None = None) -> None:
+        """Take back what was occupied and not staged, and let who left be back."""
 
-    def stage(self, item: Item) -> int:
+    def leave(self, instance: bytes) -> Left:
+        """Let an instance leave its host in the columns, to occupy another."""
+
+    def stage(self, item: Item, left: Left | None = None) -> int:
         """Add a claim that occupies already, with its evidence, to the next commit; return its place there."""
 
     def release(self, consumer_uuids: Sequence[str]) -> int:

@@ -18,7 +18,7 @@ from roost.model.evidence import checks_of, unpack
 from roost.model.fleet import Departure
 from roost.model.group import ServerGroup
 from roost.model.journal import Item
-from roost.model.request import Request
+from roost.model.request import Move, Request
 from roost.model.settings import Settings
 from roost.ports import Committed
 from roost.simulator.identities import uuid_of
@@ -146,6 +146,60 @@ def test_group_rules_hold_against_other_processes_and_refuse_nobody_who_fits(con
             assert len(hosts) == HOSTS == len(set(hosts))
 
 
+def members_moving(groups: Sequence[ServerGroup], count: int, *, processes: int) -> list[list[list[Request]]]:
+    """Give each process a plan: placements of members, and moves of members that it or another one placed."""
+    draw = random.Random(count)
+    plans: list[list[list[Request]]] = []
+    names: list[tuple[str, str]] = []  # of instances, with their groups
+    for process in range(processes):
+        acts = []
+        for number in range(count // processes):
+            group = draw.choice(groups).uuid
+            if number % 3 == 0:
+                uuid = uuid_of("member", f"{process}-{number}")
+                names.append((uuid, group))
+                acts.append(request(group=group, instance_uuids=(uuid,)))
+            else:
+                uuid, group = draw.choice(names)
+                acts.append(request(group=group, move=Move(instance_uuid=uuid, may_stay=draw.random() < 0.2)))
+        plans.append(in_groups(acts, 4))
+    return plans
+
+
+def check_members_moving(config: Path, count: int) -> Counter[str]:
+    """Let four processes place and move members of groups; hold who is where against the rules of the groups."""
+    groups = [
+        ServerGroup(uuid=uuid_of(policy, str(number)), policy=policy, max_server_per_host=limit)
+        for policy, limit in (("affinity", 1), ("anti-affinity", 1), ("anti-affinity", 3))
+        for number in range(10 * limit, 10 * limit + 8)
+    ]  # fmt: skip
+    with open_roost(config) as product:
+        product.install(fleet(12, vcpus=10_000, groups=groups))
+    answers = [answer for each in race(config, members_moving(groups, count, processes=4)) for answer in each]
+    with open_roost(config) as product:
+        state = product.state
+        for group in groups:
+            members = state.groups_by_uuid[group.uuid].members
+            if group.policy == "affinity":
+                assert len(members) <= 1
+            else:
+                assert all(each <= group.max_server_per_host for each in members.values())
+        there = Counter(
+            (holder.instance.group_id, holder.instance.host_id)
+            for holder in state.holders.values() if holder.instance is not None
+        )  # fmt: skip
+        assert there == Counter(
+            {(group.id, state.hosts.ids[row]): n for group in state.groups.values() for row, n in group.members.items()}
+        )
+    return Counter(answer.outcome for answer in answers)
+
+
+def test_members_that_are_placed_and_moved_by_several_processes_keep_the_rules(config):
+    outcomes = check_members_moving(config, 600)
+    assert outcomes.keys() <= {"granted", "refused", "NotFound", "Conflict"}
+    assert outcomes["granted"] > 100
+
+
 class MeddledStore(PostgresStore):
     """A store before whose commits somebody else is faster."""
 
@@ -187,6 +241,13 @@ def test_a_host_lost_to_another_process_is_in_the_stored_evidence(postgres_url, 
             (checks,) = connection.execute("SELECT body FROM document WHERE id = %s", (checks_of(row),)).fetchone()
         assert unpack(row, checks).conflicts == ["host-0"]
     assert audit_database(config, None, {}) == []
+
+
+@pytest.mark.soak
+def test_members_of_groups_are_placed_and_moved_ten_thousand_times(config, capsys):
+    outcomes = check_members_moving(config, 10_000)
+    with capsys.disabled():
+        print(f"\n4 processes, 4 clients each, placements and moves of members: {dict(outcomes)}")
 
 
 @pytest.mark.soak

@@ -85,6 +85,16 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     is_remote_managed: bool = False  # its port is served by a device that is managed from elsewhere
 
 
+class Move(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance that is on a host already and leaves it."""
+
+    instance_uuid: str
+    # Of a consumer that is to hold, from the commit of the move on, what the instance held before, until it departs;
+    # None: that is given back in the same commit.
+    migration_uuid: str | None = None
+    may_stay: bool = False  # whether its own host may be chosen again, as for a resize
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A request for ``count`` equal instances: flavor, image, hints, group."""
 
@@ -108,6 +118,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     root_required: frozenset[str] = frozenset()  # traits of the root provider
     root_forbidden: frozenset[str] = frozenset()
     same_subtree: tuple[frozenset[str], ...] = ()  # sets of suffixes
+    move: Move | None = None  # None: the instances are new
 
     def __post_init__(self) -> None:
         if type(self.count) is not int or not 1 <= self.count <= 100_000:
@@ -117,3 +128,5 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError(f"{name} must be text of 255 characters at most, got {getattr(self, name)[:70]!r}")
         if self.instance_uuids and len(self.instance_uuids) != self.count:
             raise ValueError(f"{self.count} instances are asked for, but {len(self.instance_uuids)} uuids are given")
+        if self.move is not None and (self.count != 1 or self.instance_uuids not in {(), (self.move.instance_uuid,)}):
+            raise ValueError("one instance moves at a time, and none but the one that move names")

@@ -152,6 +152,19 @@ def release_of(state: State, holders: Iterable[Holder], *, raised: Iterable[int]
     return Release(ids, frees, places, sorted(raised))
 
 
+def claim_of(holder: Holder, places: list[Place]) -> Claim:
+    """Return what a consumer holds as the claim by which it would come to hold it.
+
+    Args:
+        places: those of its instance, as its release has them.
+    """
+    consumer = ConsumerRow(
+        holder.id, holder.uuid, holder.project_id, holder.user_id, holder.type_id, holder.generation
+    )  # fmt: skip
+    takes = [(holder.id, inventory_id, amount) for inventory_id, amount in holder.takes]
+    return Claim([consumer], takes, [] if holder.instance is None else [holder.instance], places)
+
+
 def type_name(state: State, holder: Holder) -> str:
     """Return the type of a consumer as it is shown."""
     return state.consumer_types.name_of(holder.type_id) if holder.type_id else UNKNOWN_TYPE

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from roost.engine.apply import apply, raise_generations, settle, undo
+from roost.engine.apply import apply, occupy, raise_generations, settle, undo
 from roost.engine.state import State
 from roost.errors import BadRequest, StoreBroken, Unavailable
 from roost.model.journal import CLASS_BITS, Change, Claim, Item, PutDocument, Refusal, Release, Write
-from roost.ports import Clock, IdKind, Store
+from roost.ports import Clock, IdKind, Left, Store
 
 # How many identities are fetched from the store at once.
 _BLOCK = 4096
@@ -45,6 +45,7 @@ class Current:
         self._clock = clock
         self.state = State() if state is None else state
         self._staged: list[Item] = []
+        self._left: dict[int, Left] = {}  # by the place of what is staged
         self.ahead = 0  # claims and releases in the columns that the next commit makes durable
         self._ids: dict[IdKind, tuple[int, int]] = {}
         self._numbered: dict[str, int] = {}  # kind of symbol -> the last number given
@@ -187,15 +188,20 @@ class Current:
         self._numbered[kind] = number
         return number
 
-    def stage(self, item: Item) -> int:
+    def stage(self, item: Item, left: Left | None = None) -> int:
         """Add claims that occupy the columns already, and evidence, to the next commit.
+
+        Args:
+            left: who left a host in the columns to make them, by the item's first write; refused, it will be back.
 
         Returns:
             The item's place in what ``flush`` returns.
         """
         for write in item.writes:
-            assert isinstance(write, Claim), write
+            assert isinstance(write, Claim) or (left is not None and write is left.release), write
             raise_generations(self.state, write)
+        if left is not None:
+            self._left[len(self._staged)] = left
         self._staged.append(item)
         self.ahead += len(item.writes)
         return len(self._staged) - 1
@@ -228,6 +234,7 @@ class Current:
             Unavailable: nothing is known to be durable, and the columns will be read again.
         """
         staged, self._staged = self._staged, []
+        left, self._left = self._left, {}
         self.ahead = 0
         if not staged:
             return []
@@ -237,18 +244,21 @@ class Current:
             self._is_stale = True
             raise
         self.state.position = max(self.state.position, committed.position)
-        for item, refusal in zip(staged, committed.refusals, strict=True):
+        for at, (item, refusal) in enumerate(zip(staged, committed.refusals, strict=True)):
             if refusal is not None:
                 for write in item.writes:
                     if isinstance(write, Claim):
                         undo(self.state, write)
                     elif isinstance(write, Release):
                         raise_generations(self.state, write, by=-1)
+                if at in left:
+                    occupy(self.state, left[at].held)
         return committed.refusals
 
     def drop(self) -> None:
         """Forget what is staged, and what occupies the columns, after an error; they will be read again."""
         self._staged = []
+        self._left = {}
         self.ahead = 0
         self._is_stale = True
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from roost.engine.apply import occupy, undo
+from roost.engine.apply import occupy, release, undo
 from roost.engine.state import State
 from roost.errors import BadRequest, NotFound
 from roost.model import names
@@ -21,9 +21,9 @@ from roost.model.journal import (
 )
 from roost.model.provider import Inventory, ProviderSpec
 from roost.placement import naming
-from roost.placement.claims import release_of
+from roost.placement.claims import claim_of, release_of
 from roost.placement.current import Current
-from roost.ports import IdKind
+from roost.ports import IdKind, Left
 
 _BATCH = 1000
 _NAME_MAX = 200  # as in the Placement API
@@ -190,14 +190,31 @@ class Placement:
         """Let a consumer take its amounts in the columns, for the searches after it to see."""
         occupy(self.state, claim)
 
-    def withdraw(self, claims: Sequence[Claim]) -> None:
-        """Take back what was occupied and not staged."""
+    def leave(self, instance: bytes) -> Left:
+        """Let an instance leave its host in the columns, to occupy another.
+
+        Args:
+            instance: its uuid; it is on a host.
+        """
+        holder = self.state.holders[instance]
+        freed = release_of(self.state, [holder])
+        release(self.state, freed)
+        return Left(freed, claim_of(holder, freed.places))
+
+    def withdraw(self, claims: Sequence[Claim], left: Left | None = None) -> None:
+        """Take back what was occupied and not staged, and let who left be back."""
         for claim in reversed(claims):
             undo(self.state, claim, was_counted=False)
+        if left is not None:
+            occupy(self.state, left.held)
 
-    def stage(self, item: Item) -> int:
-        """Add a claim that occupies already, with its evidence, to the next commit; return its place there."""
-        return self._current.stage(item)
+    def stage(self, item: Item, left: Left | None = None) -> int:
+        """Add a claim that occupies already, with its evidence, to the next commit; return its place there.
+
+        Args:
+            left: who left a host to make that claim; its release is the first write of the item.
+        """
+        return self._current.stage(item, left)
 
     def flush(self) -> list[Refusal | None]:
         """Make all that is staged durable; one verdict an item."""

@@ -136,11 +136,18 @@ class HostView:
         whole: Amounts = self._state.hosts.rack.view
         return whole if self._rows is None else whole[self._rows]
 
-    def members(self, group: Group) -> Amounts:
-        """Return how many members of a server group each host has: int64."""
+    def members(self, group: Group, *, besides: str | None = None) -> Amounts:
+        """Return how many members of a server group each host has: int64.
+
+        Args:
+            besides: uuid of an instance that is not counted, whether it is a member or not.
+        """
         counts = np.zeros(len(self._state.hosts), dtype=np.int64)
         for row, count in group.members.items():
             counts[row] = count
+        holder = None if besides is None else self._state.holders.get(uuid_bytes(besides) or b"")
+        if holder is not None and holder.instance is not None and holder.instance.group_id == group.id:
+            counts[self._state.hosts.row_of_id[holder.instance.host_id]] -= 1
         return counts if self._rows is None else counts[self._rows]
 
     def holds_instance(self, instance_uuid: str) -> Mask:

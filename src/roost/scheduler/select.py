@@ -27,13 +27,14 @@ from roost.errors import BadRequest, Conflict, NotFound, RoostError
 from roost.model.decision import Decision, HostScore, Pick, Scale, Stage
 from roost.model.evidence import pack, pack_checks
 from roost.model.fleet import Departure
-from roost.model.journal import Claim, ConsumerRow, EvidenceRow, Item
+from roost.model.journal import Claim, ConsumerRow, EvidenceRow, Item, Write
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.replayed import Standing
 from roost.model.request import Request
 from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
-from roost.ports import Clock, Documents, Placement, Random
+from roost.ports import Clock, Documents, Left, Placement, Random
+from roost.scheduler import moving
 from roost.scheduler.picks import (
     Allocations,
     Takes,
@@ -123,10 +124,15 @@ class Scheduler:
                     self._is_fresh = False
                     self._attempt(results, at, partial(self._placement.release, act.instance_uuids))
                 else:
+                    if act.move is not None and act.move.instance_uuid in arriving:
+                        self._settle(results, waiting)
+                        waiting, arriving = [], set()
                     wish = _Wish(at=at, request=act)
                     if self._attempt(results, at, partial(self._choose, wish)):
                         waiting.append(wish)
                         arriving.update(act.instance_uuids)
+                        if act.move is not None:
+                            arriving.add(act.move.instance_uuid)
                 if self._placement.staged_count >= self._group_max:
                     self._settle(results, waiting)
                     waiting, arriving = [], set()
@@ -176,7 +182,7 @@ class Scheduler:
     def could(self, request: Request, *, seed: int) -> bool:
         """Say whether all instances of a request that nobody made would find a host now; all are taken back."""
         choice = self._pick_all(self.unkept_shape(request), request, self._random.uuids(request.count), seed=seed)
-        self._placement.withdraw(choice.claims)
+        self._placement.withdraw(choice.claims, choice.left)
         return not choice.is_refused
 
     def standings(self, request: Request) -> dict[str, Standing]:
@@ -225,6 +231,8 @@ class Scheduler:
         started_s = self._clock.elapsed_s()
         if wish.races >= self._settings.claim_rounds * _LOSSES_IN_ROUND:
             raise Conflict(f"the request lost {wish.races} races against other processes; try again")
+        if request.move is not None:
+            request = wish.request = moving.completed(request, state)
         number, uuids = self._uuids(request, state)
         now_s = self._clock.now_s()
         shape = self._shapes.of(request, state=state, now_s=now_s)
@@ -244,8 +252,10 @@ class Scheduler:
         elif self._placement.is_shared and not self._is_fresh:
             wish.place = -1
             return
-        writes = (merged(choice.claims),) if choice.claims else ()
-        wish.place = self._placement.stage(Item(writes=writes, evidence=(wish.evidence,)))
+        writes: tuple[Write, ...] = (merged(choice.claims),) if choice.claims else ()
+        if choice.left is not None:
+            writes = (choice.left.release, *writes)
+        wish.place = self._placement.stage(Item(writes=writes, evidence=(wish.evidence,)), choice.left)
 
     def _store_documents(self, shape: Shape, request: Request) -> None:
         """Store once what all decisions of a shape refer to."""
@@ -266,7 +276,7 @@ class Scheduler:
             body = uuid_bytes(text)
             if body is None:
                 raise BadRequest(f"the instance {text!r} is no uuid")
-            if body in state.holders or body in found:
+            if (body in state.holders and request.move is None) or body in found:
                 raise Conflict(f"the instance {text} exists already")
             found.append(body)
         return self._random.uuids(1)[0], found
@@ -277,7 +287,7 @@ class Scheduler:
         try:
             self._pick_each(shape, request, choice, uuids=uuids, seed=seed)
         except RoostError:
-            self._placement.withdraw(choice.claims)
+            self._placement.withdraw(choice.claims, choice.left)
             raise
         if len(choice.rows) < request.count:
             self._placement.withdraw(choice.claims)
@@ -323,6 +333,10 @@ class Scheduler:
                 held[row] = found
             body = uuids[len(choice.rows)]
             consumer = ConsumerRow(new_id("consumer"), body, request.project_id, request.user_id)
+            if request.move is not None:
+                choice.left = self._placement.leave(body)
+                consumer = moving.successor(choice.left, consumer.id)
+                claims += moving.kept_for(request.move, choice.left, new_id)
             claims.append(claim_on(state, shape, row, consumer=consumer, takes=found[0]))
             choice.rows.append(row)
             choice.picks.append(pick_on(state, shape, row, instance_uuid=uuid_text(body), allocations=found[1]))
@@ -427,13 +441,14 @@ class Scheduler:
 class _Choice:
     """What came of picking: hosts and claims, and the evidence of the ranking that tells the story."""
 
-    __slots__ = ("alternates", "best", "claims", "is_refused", "picks", "rows", "scales", "stages")
+    __slots__ = ("alternates", "best", "claims", "is_refused", "left", "picks", "rows", "scales", "stages")
 
     def __init__(self) -> None:
         self.is_refused = False
         self.rows: list[int] = []
         self.picks: list[Pick] = []
         self.claims: list[Claim] = []
+        self.left: Left | None = None  # who moves
         self.alternates: dict[str, list[Pick]] = {}
         self.stages: list[Stage] = []
         self.scales: list[Scale] = []

@@ -17,7 +17,7 @@ from roost.errors import BadRequest, NotFound
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.names import amount_text, is_resource_class, is_trait, uuid_form
-from roost.model.request import CandidateQuery, Destination, Hints, Network, Request, ResourceGroup, Retry
+from roost.model.request import CandidateQuery, Destination, Hints, Move, Network, Request, ResourceGroup, Retry
 from roost.model.settings import Scheduler as SchedulerSettings
 from roost.scheduler.extra_specs import disk_gb
 from roost.scheduler.filters.fault_domain import FaultDomain
@@ -81,6 +81,8 @@ class Shapes:
         """
         self._see(state)
         key = _key(request)
+        if request.move is not None:  # Whose own host is another each time.
+            return self._make(_as_kept(request, key), now_s)[0]
         known = self._shapes.get(key)
         if known is not None and now_s <= known[1]:
             self._shapes.move_to_end(key)
@@ -122,7 +124,8 @@ class Shapes:
             group = state.groups_by_uuid.get(uuid_form(request.group))
             if group is None:
                 raise NotFound("server group", request.group)
-        spec = Spec(request, group=group, now_s=now_s)
+        move = request.move
+        spec = Spec(request, group=group, now_s=now_s, moved_uuid=None if move is None else move.instance_uuid)
         query, fit, warnings, stopped = self._asked(request)
         named = _named_hosts(state, request)
         if among is not None:
@@ -267,7 +270,7 @@ def _key(request: Request) -> bytes:
                 request.flavor, request.image, request.hints, request.group, request.project_id,
                 request.availability_zone, request.ignore_hosts, request.force_hosts, request.force_nodes,
                 request.destination, request.groups, request.retry, request.is_bfv, request.networks,
-                request.root_required, request.root_forbidden, request.same_subtree,
+                request.root_required, request.root_forbidden, request.same_subtree, request.move,
             ),
             order="sorted",
         )  # fmt: skip
@@ -280,7 +283,7 @@ _KEY = msgspec.msgpack.Decoder(
     tuple[
         Flavor, Image | None, Hints, str | None, str, str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...],
         Destination | None, tuple[ResourceGroup, ...], Retry | None, bool, tuple[Network, ...], frozenset[str],
-        frozenset[str], tuple[frozenset[str], ...],
+        frozenset[str], tuple[frozenset[str], ...], Move | None,
     ]
 )  # fmt: skip
 
@@ -295,7 +298,9 @@ def _as_kept(request: Request, key: bytes) -> Request:
             one, or something else is no text.
     """
     try:
-        flavor, image, hints, *_, destination, groups, _, _, networks, required, forbidden, subtrees = _KEY.decode(key)
+        flavor, image, hints, *_, destination, groups, _, _, networks, required, forbidden, subtrees, _ = _KEY.decode(
+            key
+        )
     except msgspec.ValidationError as error:
         raise BadRequest(f"the request cannot be kept: {error}") from None
     return msgspec.structs.replace(
@@ -362,7 +367,8 @@ def _named_hosts(state: State, request: Request) -> tuple[str, Mask] | None:
     destination = request.destination
     target, node = (None, None) if destination is None else (destination.host, destination.node)
     cell = None if destination is None or destination.allow_cross_cell_move else destination.cell
-    if not (request.ignore_hosts or request.force_hosts or request.force_nodes or target or node or cell):
+    leaves = request.move is not None and not request.move.may_stay
+    if not (request.ignore_hosts or request.force_hosts or request.force_nodes or target or node or cell or leaves):
         return None
     hosts = state.hosts
     mask: Mask = hosts.alive.view.copy()
@@ -372,6 +378,8 @@ def _named_hosts(state: State, request: Request) -> tuple[str, Mask] | None:
         mask &= np.array([name == node for name in hosts.nodes], dtype=np.bool_)
     if cell:
         mask &= HostView(state).in_cell(cell)
+    if leaves and request.move is not None:
+        mask &= ~HostView(state).holds_instance(request.move.instance_uuid)
     if request.ignore_hosts:
         mask &= ~_rows_mask(state, request.ignore_hosts)
     if request.force_hosts:
@@ -379,7 +387,7 @@ def _named_hosts(state: State, request: Request) -> tuple[str, Mask] | None:
     if request.force_nodes:
         wanted = frozenset(request.force_nodes)
         mask &= np.array([name in wanted for name in hosts.nodes], dtype=np.bool_)
-    return "are not the hosts or in the cell asked for, or are to be ignored", mask
+    return "are not the hosts or in the cell asked for, or are to be ignored or left", mask
 
 
 def _rows_mask(state: State, names: tuple[str, ...]) -> Mask:

@@ -101,9 +101,10 @@ class HostList(HostView):
         index = {name: number for number, name in enumerate(self.rack_names())}
         return np.array([index[host.rack] for host in self._states], dtype=np.int64)
 
-    def members(self, group: Group) -> Amounts:
-        """Return how many members of a group each host has: int64."""
-        return np.array([group.members.get(row, 0) for row in range(len(self._states))], dtype=np.int64)
+    def members(self, group: Group, *, besides: str | None = None) -> Amounts:
+        """Return how many members of a group each host has, one of them left out: int64."""
+        counts = np.array([group.members.get(row, 0) for row in range(len(self._states))], dtype=np.int64)
+        return counts if besides is None else counts - self.holds_instance(besides)
 
     def holds_instance(self, instance_uuid: str) -> Mask:
         """Say which hosts an instance is on: bool."""

@@ -42,8 +42,13 @@ class ServerGroupAffinity:
         assert spec.group is not None
         if not spec.group.members:
             return np.ones(len(hosts), dtype=np.bool_)
-        shared: Mask = hosts.members(spec.group) > 0
-        return shared
+        move = spec.request.move
+        if move is None:
+            shared: Mask = hosts.members(spec.group) > 0
+            return shared
+        # Who leaves alone may go anywhere.
+        others = hosts.members(spec.group, besides=move.instance_uuid) > 0
+        return others if others.any() else ~others
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return no bound for the hosts it keeps: whoever has one member may have all."""

@@ -1,0 +1,193 @@
+"""Instances that are on a host leave it for another, in one commit."""
+
+import pytest
+
+from roost.errors import BadRequest, Conflict, NotFound
+from roost.model.fleet import Departure
+from roost.model.names import uuid_bytes
+from roost.model.request import Move
+from roost.placement.current import Current
+from roost.store.sqlite import SqliteStore
+from tests.racing import RacyStore
+from tests.worlds import chosen, digest, group, host, hosts, roost_on, roost_with, uuid_named, wish
+
+ME, OTHER, MIGRATION = (uuid_named(name) for name in ("me", "other", "migration"))
+
+
+def move(uuid=ME, *, migration_uuid=None, may_stay=False, **request):
+    wanted = Move(instance_uuid=uuid, migration_uuid=migration_uuid, may_stay=may_stay)
+    return wish(move=wanted, **request)
+
+
+def used(roost):
+    state = roost.state
+    columns = state.classes[state.class_ids.id_of("VCPU")]
+    return {name: columns.used.view[row] for row, name in enumerate(state.providers.names)}
+
+
+def place(roost, uuid=ME, **request):
+    return chosen(roost.decide(wish(instance_uuids=(uuid,), **request)))[0]
+
+
+def test_an_instance_moves_and_what_it_held_is_given_back_in_the_same_commit(tmp_path):
+    store = SqliteStore(tmp_path / "roost.db")
+    with roost_with(hosts(2), store=store) as roost:
+        assert place(roost) == "h0"
+        decision = roost.decide(move())
+        assert chosen(decision) == ["h1"]
+        assert decision.picks[0].instance_uuid == ME
+        assert used(roost) == {"h0": 0, "h1": 1}
+        known = digest(roost.state)
+    with roost_on(SqliteStore(tmp_path / "roost.db")) as roost:
+        assert digest(roost.state) == known
+        assert chosen(roost.decide(move())) == ["h0"]
+        roost.work([Departure(instance_uuids=(ME,))])
+        assert used(roost) == {"h0": 0, "h1": 0}
+
+
+def test_a_migration_holds_what_the_instance_left_until_it_departs():
+    roost = roost_with(hosts(3))
+    place(roost, vcpus=2)
+    assert chosen(roost.decide(move(migration_uuid=MIGRATION, vcpus=3))) == ["h1"]
+    assert used(roost) == {"h0": 2, "h1": 3, "h2": 0}
+    holder = roost.state.holders[uuid_bytes(MIGRATION)]
+    assert (holder.instance, holder.project_id) == (None, roost.state.holders[uuid_bytes(ME)].project_id)
+    roost.work([Departure(instance_uuids=(MIGRATION,))])
+    assert used(roost) == {"h0": 0, "h1": 3, "h2": 0}
+
+
+def test_an_instance_stays_only_where_that_is_allowed():
+    roost = roost_with(hosts(1))
+    place(roost)
+    refused = roost.decide(move())
+    assert refused.reason == "0 of 1 hosts: 1 are not the hosts or in the cell asked for, or are to be ignored or left"
+    assert used(roost) == {"h0": 1}
+    assert chosen(roost.decide(move(may_stay=True, vcpus=3))) == ["h0"]
+    assert used(roost) == {"h0": 3}
+
+
+def test_a_dry_run_moves_nobody_and_says_what_a_move_does():
+    roost = roost_with(hosts(3))
+    place(roost)
+    before = digest(roost.state)
+    dry = roost.decide(move(), dry_run=True)
+    assert digest(roost.state) == before
+    assert chosen(dry) == chosen(roost.decide(move()))
+
+
+def test_a_stored_move_replays_to_itself_whether_granted_or_refused():
+    roost = roost_with(hosts(2))
+    place(roost)
+    for each in (move(), move(vcpus=9)):
+        decision = roost.decide(each)
+        again = roost.replayed(decision.uuid)
+        assert again.is_same, again
+
+
+@pytest.mark.parametrize(
+    ("request_", "error", "text"),
+    [
+        (move("nonsense"), BadRequest, "the instance 'nonsense' is no uuid"),
+        (move(OTHER), NotFound, OTHER),
+        (move(migration_uuid="nonsense"), BadRequest, "the migration 'nonsense' is no uuid"),
+        (move(migration_uuid=ME), Conflict, f"the consumer {ME} exists already"),
+    ],
+)
+def test_what_cannot_move_is_told_and_nothing_changes(request_, error, text):
+    roost = roost_with(hosts(2))
+    place(roost)
+    before = digest(roost.state)
+    with pytest.raises(error, match=text):
+        roost.decide(request_)
+    assert digest(roost.state) == before
+
+
+def test_one_instance_moves_at_a_time():
+    for wrong in ({"count": 2}, {"instance_uuids": (OTHER,)}):
+        with pytest.raises(ValueError, match="one instance moves at a time"):
+            move(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("policy", "wanted"), [("anti-affinity", "h2"), ("affinity", None), ("soft-affinity", "h1"), (None, "h2")]
+)
+def test_who_moves_keeps_its_server_group(policy, wanted):
+    roost = roost_with(hosts(3), *([] if policy is None else [group("g", policy)]))
+    name = None if policy is None else "g"
+    place(roost, in_group=name)
+    place(roost, OTHER, in_group=name, force_hosts=() if policy == "affinity" else ("h1",))
+    decision = roost.decide(move(ignore_hosts=("h0",)))
+    assert chosen(decision) == ([] if wanted is None else [wanted])
+    if policy is not None:
+        assert sum(roost.state.groups_by_uuid[uuid_named("g")].members.values()) == 2
+
+
+def test_the_only_member_of_an_affinity_group_may_go_anywhere_and_takes_the_group_along():
+    roost = roost_with(hosts(3), group("g", "affinity"))
+    place(roost, in_group="g")
+    assert chosen(roost.decide(move())) == ["h1"]
+    assert place(roost, OTHER, in_group="g") == "h1"
+
+
+def test_acts_of_one_group_see_each_other():
+    roost = roost_with(hosts(3))
+    place_, first, second = roost.work([wish(instance_uuids=(ME,)), move(), move(ignore_hosts=("h0",))])
+    assert [chosen(each) for each in (place_, first, second)] == [["h0"], ["h1"], ["h2"]]
+    roost.work([move(), Departure(instance_uuids=(ME,))])
+    assert used(roost) == {"h0": 0, "h1": 0, "h2": 0}
+
+
+def racing(*fleets):
+    store = RacyStore()
+    return roost_with(*fleets, store=store), store, roost_on(store.peer(), seed=99)
+
+
+def agrees_with_store(roost, store):
+    roost.work([])
+    return digest(roost.state) == digest(Current(store.peer()).state)
+
+
+def test_a_move_that_loses_a_race_is_chosen_again_from_where_it_is():
+    roost, store, rival = racing(
+        host("a", VCPU=1, MEMORY_MB=9), host("b", VCPU=1, MEMORY_MB=8), host("c", VCPU=1, MEMORY_MB=7)
+    )
+    place(roost)
+    store.rivals = [lambda: rival.decide(wish(force_hosts=("b",)))]
+    decision = roost.decide(move(migration_uuid=MIGRATION))
+    assert (chosen(decision), decision.conflicts) == (["c"], ["b"])
+    assert used(roost) == {"a": 1, "b": 1, "c": 1}
+    assert agrees_with_store(roost, store)
+
+
+def test_a_move_that_loses_the_last_host_leaves_the_instance_where_it_is():
+    roost, store, rival = racing(host("a", VCPU=1, MEMORY_MB=9), host("b", VCPU=1, MEMORY_MB=8))
+    place(roost)
+    store.rivals = [lambda: rival.decide(wish(force_hosts=("b",)))]
+    assert not roost.decide(move()).is_granted
+    assert used(roost) == {"a": 1, "b": 1}
+    assert agrees_with_store(roost, store)
+
+
+@pytest.mark.parametrize("act", [Departure(instance_uuids=(ME,)), move(ignore_hosts=("h1",))])
+def test_an_instance_that_somebody_else_ended_or_moved_meanwhile(act):
+    roost, store, rival = racing(hosts(3))
+    place(roost)
+    rival.work([])
+    store.rivals = [lambda: rival.work([act])]
+    if isinstance(act, Departure):
+        with pytest.raises(NotFound, match=ME):
+            roost.decide(move())
+    else:
+        assert chosen(roost.decide(move())) == ["h0"]  # it was on h2 by then
+    assert agrees_with_store(roost, store)
+    assert sum(used(roost).values()) == (0 if isinstance(act, Departure) else 1)
+
+
+def test_two_who_move_towards_each_other_keep_the_rule_of_their_group():
+    roost, store, rival = racing(hosts(3), group("g", "anti-affinity"))
+    place(roost, in_group="g")
+    place(roost, OTHER, in_group="g")
+    store.rivals = [lambda: rival.decide(move(OTHER))]
+    assert chosen(roost.decide(move())) == ["h1"]  # h2 is the other's by then
+    assert agrees_with_store(roost, store)
+    assert roost.state.groups_by_uuid[uuid_named("g")].members == {1: 1, 2: 1}
