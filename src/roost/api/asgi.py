@@ -1,4 +1,4 @@
-"""ASGI around the Placement API: bytes in, bytes out, within limits, watched and logged."""
+"""ASGI around an API: bytes in, bytes out, within limits, watched and logged."""
 
 import asyncio
 import time
@@ -9,16 +9,32 @@ from urllib.parse import unquote_to_bytes
 
 from roost.api.cors import Cors
 from roost.api.pace import Pace
-from roost.api.placement.application import Application, new_request_id
+from roost.api.placement.application import new_request_id
 from roost.api.placement.request import Identity, Request, Response
 from roost.api.problems import Problem
 from roost.model.placement_settings import Placement as Settings
 from roost.observe import log, metrics
-from roost.placement.serving import Serving
+from roost.placement.serving import Serving, Task
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class Api(Protocol):
+    """What is asked: an API, without the HTTP around it."""
+
+    def enter(self, request: Request) -> Response | Task[Response]:
+        """Answer what needs no columns, errors above all; else return what is to be asked of them."""
+
+    def refuse(self, request: Request, response: Response) -> Response:
+        """Return an answer to somebody who is not known."""
+
+    def finish(self, request: Request, response: Response) -> Response:
+        """Return an answer with the headers that every answer has."""
+
+    def fail(self, request: Request, error: Exception) -> Response:
+        """Return an error as the client reads it best."""
 
 
 class Authenticate(Protocol):
@@ -95,7 +111,7 @@ class AsgiOutcome:
 
 
 class AsgiApplication:
-    """The Placement API as an ASGI application.
+    """An API as an ASGI application.
 
     Args:
         application: what is asked.
@@ -105,7 +121,7 @@ class AsgiApplication:
     """
 
     def __init__(
-        self, application: Application, serving: Serving, *, settings: Settings | None = None,
+        self, application: Api, serving: Serving, *, settings: Settings | None = None,
         authenticate: Authenticate | None = None,
     ) -> None:  # fmt: skip
         self._application = application
