@@ -27,7 +27,9 @@ class Step(NamedTuple):
     left: int  # alternates after this one
 
 
-def next_alternate(current: Current, decision: Decision, instance_uuid: str | None) -> Step:
+def next_alternate(
+    current: Current, decision: Decision, instance_uuid: str | None, *, from_host: str | None = None
+) -> Step:
     """Plan that an instance goes on to the next alternate that can still take it.
 
     Which one is next is told by where the instance is now, so nothing has to be remembered between the steps.
@@ -35,6 +37,7 @@ def next_alternate(current: Current, decision: Decision, instance_uuid: str | No
     Args:
         decision: that placed it.
         instance_uuid: which of its instances; None: the only one.
+        from_host: the service that it is to leave, so that whoever asks twice does not move it twice; None: any.
 
     Raises:
         BadRequest: the decision has several instances, and none is named.
@@ -50,6 +53,8 @@ def next_alternate(current: Current, decision: Decision, instance_uuid: str | No
     tries = [chosen, *decision.alternates.get(chosen.cell, [])]
     row = state.hosts.row_of_id[holder.instance.host_id]
     here = state.hosts.names[row], state.hosts.nodes[row]
+    if from_host not in {None, here[0]}:
+        raise Conflict(f"the instance {chosen.instance_uuid} is on {here[0]}, not on {from_host!r}")
     at = next((at for at, pick in enumerate(tries) if (pick.host, pick.node) == here), None)
     if at is None:
         raise Conflict(f"the instance {chosen.instance_uuid} is on {here[1]}, where its decision did not put it")

@@ -106,6 +106,9 @@ class NextBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Which instance goes on to its next alternate."""
 
     instance_uuid: Annotated[str | None, Meta(description="The instance; of a decision for one it goes unsaid.")] = None
+    from_host: Annotated[
+        str | None, Meta(description="The service that it leaves: if it is on another one already, nothing happens.")
+    ] = None
 
 
 class NextStep(msgspec.Struct, frozen=True, kw_only=True):

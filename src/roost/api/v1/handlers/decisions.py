@@ -100,7 +100,8 @@ def advance(call: Call) -> Plan[Response]:
     """Let an instance leave its host and claim its next alternate."""
     body = call.body
     assert isinstance(body, NextBody)
-    step = next_alternate(call.current, call.product.decision(call.name), body.instance_uuid)
+    decision = call.product.decision(call.name)
+    step = next_alternate(call.current, decision, body.instance_uuid, from_host=body.from_host)
     answer = shown(NextStep(pick=pick_shown(step.pick), left=step.left))
     return Plan(answer=answer, writes=(step.release, step.claim))
 
