@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 from urllib.parse import unquote_to_bytes
 
 from roost.api.cors import Cors
@@ -23,6 +23,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 class Api(Protocol):
     """What is asked: an API, without the HTTP around it."""
+
+    open_paths: ClassVar[frozenset[str]]  # below the prefix: what everybody may ask
 
     def enter(self, request: Request) -> Response | Task[Response]:
         """Answer what needs no columns, errors above all; else return what is to be asked of them."""
@@ -175,7 +177,7 @@ class AsgiApplication:
         if not request.is_mounted:
             raise Problem(404)
         request.body = await self._body(request, receive)
-        if self._authenticate is not None and request.path not in {"", "/"}:
+        if self._authenticate is not None and request.path not in self._application.open_paths:
             found = await self._authenticate(request)
             if isinstance(found, Response):
                 return self._application.refuse(request, found)

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 from roost.api import problems
 from roost.api.placement.request import Identity, Request, Response
@@ -33,6 +34,8 @@ class Application:
         product: what is asked, over the columns that the serving thread owns.
         identify: says from the headers who asks; None: nobody that is known.
     """
+
+    open_paths: ClassVar = frozenset({openapi.PATH})
 
     def __init__(self, product: Product, *, identify: Identify) -> None:
         self._product = product
