@@ -9,7 +9,9 @@ from roost.api.problems import Problem
 from roost.errors import BadRequest
 from roost.model.names import uuid_text
 
+# So many answers are kept, or so many bytes of them: the last one whatever its size.
 _KEPT = 10_000
+_KEPT_BYTES = 64 * 2**20
 _LENGTH_MAX = 255
 
 
@@ -23,6 +25,7 @@ class Keys:
 
     def __init__(self) -> None:
         self._answered: OrderedDict[tuple[str, str], _Answered] = OrderedDict()
+        self._bytes = 0
         self._under_way: set[tuple[str, str]] = set()
 
     def find(self, owner: str, key: str, *, fingerprint: bytes) -> Response | None:
@@ -39,10 +42,12 @@ class Keys:
         return replayed(known.response)
 
     def remember(self, owner: str, key: str, *, fingerprint: bytes, response: Response) -> None:
-        """Keep an answer; the oldest makes room."""
+        """Keep an answer; the oldest make room."""
         self._answered[owner, key] = _Answered(fingerprint, response)
-        if len(self._answered) > _KEPT:
-            self._answered.popitem(last=False)
+        self._bytes += len(response.body)
+        while len(self._answered) > 1 and (len(self._answered) > _KEPT or self._bytes > _KEPT_BYTES):
+            _, (_, oldest) = self._answered.popitem(last=False)
+            self._bytes -= len(oldest.body)
 
     def is_under_way(self, owner: str, key: str) -> bool:
         """Say whether an act of the key is not done yet."""
