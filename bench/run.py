@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench import deciding, explaining, machine, searching, starting, store, table, workloads
+from bench import deciding, explaining, machine, searching, serving, starting, store, table, workloads
 from bench.databases import Databases, Skipped
 from bench.machine import Machine
 from bench.table import Line
@@ -19,6 +19,7 @@ KINDS: dict[str, Callable[[Workload, Databases], Figures]] = {
     "answer": deciding.answer,
     "arrivals": deciding.arrivals,
     "throughput": deciding.throughput,
+    "served": serving.served,
     "explain": explaining.explain,
     "candidates": searching.candidates,
     "devices": searching.devices,

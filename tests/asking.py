@@ -3,11 +3,15 @@
 import json
 from contextlib import contextmanager
 
+from roost.api.asgi import Api
 from roost.api.placement.application import Application, new_request_id
 from roost.api.placement.auth import believe
 from roost.api.placement.policy import Policy
 from roost.api.placement.request import Request, Response
+from roost.api.v1 import application as v1
+from roost.app import open_product
 from roost.errors import RoostError
+from roost.model.settings import Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
 from roost.placement.serving import Serving
@@ -23,7 +27,7 @@ class Answered:
         self.status = response.status
         self.headers = dict(response.headers)
         self.body = response.body
-        is_json = response.headers.get("content-type") == "application/json"
+        is_json = response.headers.get("content-type") in {"application/json", "application/problem+json"}
         self.json = json.loads(response.body) if is_json and response.body else None
 
     @property
@@ -40,7 +44,7 @@ class Answered:
 class Asking:
     """Requests by method; ``body`` is sent as JSON, or as it is where it is bytes."""
 
-    def __init__(self, application: Application, serving: Serving) -> None:
+    def __init__(self, application: Api, serving: Serving) -> None:
         self.application = application
         self.serving = serving
 
@@ -93,5 +97,30 @@ def asking(store=None):
     serving = Serving(current)
     try:
         yield Asking(Application(identify=believe, allows=Policy(is_legacy=True).allows), serving)
+    finally:
+        serving.stop()
+
+
+class Own(Asking):
+    """Roost's own API, and the product behind it, which only ``in_thread`` may touch while it is served."""
+
+    def __init__(self, product, serving):
+        super().__init__(v1.Application(product, identify=believe), serving)
+        self.product = product
+
+    def in_thread(self, act):
+        """Do something with the product in the thread that owns it."""
+        return self.serving.run(lambda _current: act(self.product))
+
+
+@contextmanager
+def asking_own(*fleets, url="sqlite://", settings=None):
+    """Open Roost's own API on a fleet; by default over a fresh store in memory."""
+    product, serving = open_product(str(url), settings or Settings())
+    try:
+        own = Own(product, serving)
+        for fleet in fleets:
+            own.in_thread(lambda roost, fleet=fleet: roost.install(fleet))
+        yield own
     finally:
         serving.stop()

@@ -45,7 +45,7 @@ class Served:
             found = {name.lower(): value for name, value in answer.getheaders()}
         finally:
             connection.close()
-        is_json = found.get("content-type", "").startswith("application/json")
+        is_json = found.get("content-type", "").startswith(("application/json", "application/problem+json"))
         return answer.status, found, json.loads(text) if is_json and text else text
 
     def watch(self, path):
@@ -106,8 +106,8 @@ def read_all(client):
 
 
 @contextmanager
-def serve(*arguments, settings="", folder, listen="127.0.0.1:0"):
-    """Run ``roost placement``; ``settings`` are the lines of section placement.
+def serve(*arguments, settings="", folder, listen="127.0.0.1:0", noun="placement"):
+    """Run ``roost placement``, or another server; ``settings`` are the lines of section placement.
 
     Unless a database is named, there is one in the folder already: a server that makes it takes twice as long.
     """
@@ -116,7 +116,7 @@ def serve(*arguments, settings="", folder, listen="127.0.0.1:0"):
     config = Path(folder) / "roost.toml"
     config.write_text(f"[placement]\n{settings}\n", encoding="utf-8")
     process = subprocess.Popen(
-        command("placement", "--listen", listen, "--config", config, "--data", folder, *arguments),
+        command(noun, "--listen", listen, "--config", config, "--data", folder, *arguments),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ(), cwd=folder,
     )  # fmt: skip
     errors: list[str] = []

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from roost.engine.state import State
+from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, Claim, EvidenceRow, Item, Refusal, Release, Write
 
 IdKind = Literal["symbol", "provider", "aggregate", "host", "group", "document", "consumer", "decision"]
@@ -108,6 +109,9 @@ class Store(Protocol):
 
     def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
         """Return refused decisions made at a moment or later, newest first, so many at most."""
+
+    def decisions(self, query: DecisionQuery) -> list[EvidenceRow]:
+        """Return the decisions that a query wants, those of the highest numbers first."""
 
     def document(self, number: int) -> bytes | None:
         """Return the body of a stored document, or None where there is none of that number."""

@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -17,10 +17,10 @@ from roost.fleet.service import Fleet as FleetService
 from roost.machine import SystemClock, SystemRandom
 from roost.model.capacity import LIMIT, Capacity
 from roost.model.decision import Decision
-from roost.model.evidence import checks_of, moment_of, unpack
+from roost.model.evidence import DecisionQuery, checks_of, moment_of, unpack
 from roost.model.explain import Change, Explanation, Never, Why
 from roost.model.flavor import Flavor
-from roost.model.fleet import Departure, Fleet
+from roost.model.fleet import Departure, Fleet, NamedRequest
 from roost.model.journal import EvidenceRow
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.replayed import Replayed
@@ -39,10 +39,13 @@ from roost.scheduler.fixed import FixedClock, FixedRandom
 from roost.scheduler.rules import Rules
 from roost.scheduler.select import Scheduler
 from roost.scheduler.summary import summarise
+from roost.settings import settings_from
 from roost.store.dry import DryStore
 
 # Refusals that are summed up at once: some seconds' work.
 _SUMMED_UP_MAX = 200_000
+# Settings that name code.
+_CODE = ("available_filters", "weight_classes")
 
 
 class Roost:
@@ -108,6 +111,23 @@ class Roost:
     def settings(self) -> Settings:
         """The settings in force."""
         return self._settings
+
+    def changed_settings(self, document: Mapping[str, Any]) -> Settings:
+        """Return settings that are like those in force but for what sections of a settings file say.
+
+        Which code rules may come from is not theirs to say: ``available_filters`` and ``weight_classes`` stay.
+
+        Raises:
+            BadSettings: something is unknown or wrong, or one of these two is named.
+        """
+        for name in _CODE:
+            if name in document.get("filter_scheduler", {}):
+                raise BadSettings(f"filter_scheduler.{name}", "says which code is run, and stays as it is")
+        known = msgspec.to_builtins(self._settings)
+        tables = known.pop("tables")
+        sections = {name: {**known.get(name, {}), **tables.get(name, {})} for name in {*known, *tables}}
+        given = {name: {**sections.get(name, {}), **table} for name, table in document.items()}
+        return settings_from({**sections, **given}, adapt=adapt)
 
     @property
     def state(self) -> State:
@@ -212,7 +232,9 @@ class Roost:
         assert decision is not None
         return decision
 
-    def work(self, acts: Sequence[Request | Departure], *, dry_run: bool = False) -> list[Decision | None]:
+    def work(
+        self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False
+    ) -> list[Decision | None]:
         """Do acts in order, each seeing those before it; durable on return.
 
         Args:
@@ -233,7 +255,7 @@ class Roost:
         return found
 
     def outcomes(
-        self, acts: Sequence[Request | Departure], *, dry_run: bool = False
+        self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False
     ) -> list[Decision | RoostError | None]:
         """Do the same, and return the error of an act in its place instead of raising it."""
         if dry_run:
@@ -301,11 +323,24 @@ class Roost:
         rows = [] if body is None else self._store.evidence(uuid=body)
         if not rows:
             raise NotFound("decision", uuid)
-        return rows[0]
+        # Two processes may have answered at once what was named beforehand; only one of them can have claimed.
+        return next((row for row in rows if row.outcome == "granted"), rows[0])
 
     def decisions(self, newest: int = 20) -> list[Decision]:
         """Return the newest stored decisions, newest first."""
         return [self._unpacked(row) for row in self._store.evidence(newest=newest)]
+
+    def found(self, query: DecisionQuery) -> list[tuple[int, Decision]]:
+        """Return the stored decisions that a query wants, each with its number, highest numbers first."""
+        return [(row.id, self._unpacked(row)) for row in self._store.decisions(query)]
+
+    def request_of(self, decision: Decision) -> Request:
+        """Return the request that a stored decision answered; see ``replaying.request_of``.
+
+        Raises:
+            StateLost: it is not kept, or cannot be read.
+        """
+        return replaying.request_of(decision, self._store)
 
     def refusals(self, newest: int = 20) -> list[Decision]:
         """Return the newest refused decisions, newest first."""

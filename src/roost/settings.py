@@ -110,7 +110,7 @@ def read_settings(text: str, *, origin: str = "roost.toml", adapt: Adapt | None 
     except (ValueError, RecursionError) as error:  # also numbers too long, and lists in lists too deep
         raise BadSettings(origin, f"is no TOML: {error}") from None
     try:
-        return _settings(document, adapt)
+        return settings_from(document, adapt=adapt)
     except BadSettings as error:
         raise BadSettings(f"{origin}: {error.path}", error.problem) from error
 
@@ -130,7 +130,12 @@ def schema(*, settings: Settings | None = None, adapt: Adapt | None = None) -> l
     return list(listed.values())
 
 
-def _settings(document: dict[str, Any], adapt: Adapt | None) -> Settings:
+def settings_from(document: Mapping[str, Any], *, adapt: Adapt | None = None) -> Settings:
+    """Make settings of sections by their names, as a settings file has them.
+
+    Raises:
+        BadSettings: something in them is unknown or wrong.
+    """
     for section, table in document.items():
         if not isinstance(table, dict):
             raise BadSettings(section, "stands in no section; every setting belongs to one")
@@ -150,7 +155,7 @@ def _settings(document: dict[str, Any], adapt: Adapt | None) -> Settings:
     return msgspec.convert({key: msgspec.to_builtins(value) for key, value in values.items()}, Settings)
 
 
-def _own_part(section: str, kind: type[msgspec.Struct], document: dict[str, Any]) -> msgspec.Struct:
+def _own_part(section: str, kind: type[msgspec.Struct], document: Mapping[str, Any]) -> msgspec.Struct:
     return converted_section(section, kind, document.get(section, {}))
 
 
@@ -176,7 +181,7 @@ def converted_section(section: str, kind: type[Part], table: Mapping[str, Any]) 
         raise BadSettings(f"{section}.{key}", told) from None
 
 
-def _refuse_unknown(document: dict[str, Any], rules: Iterable[RuleClass]) -> None:
+def _refuse_unknown(document: Mapping[str, Any], rules: Iterable[RuleClass]) -> None:
     known: dict[str, set[str]] = {section: set(kind.__struct_fields__) for section, kind in _OWN.items()}
     for rule in rules:
         known.setdefault(rule.section, set()).update(rule.options.__struct_fields__)

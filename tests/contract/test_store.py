@@ -1,5 +1,6 @@
 """What every store promises."""
 
+from roost.model.evidence import DecisionQuery
 from roost.model.journal import (
     Claim,
     ConsumerRow,
@@ -24,6 +25,7 @@ from tests.contract.stores import (
     World,
     claim,
     commit,
+    decided,
     evidence,
     generations,
     host,
@@ -365,3 +367,27 @@ def test_many_providers_and_consumers_load(world: World) -> None:
     assert set(commit(store, *(item(claim(n, (inventory(n), 1))) for n in range(1, 701)))) == {""}
     claims = [write for write in world.open().load().writes if isinstance(write, Claim)]
     assert [len(one.consumers) for one in claims] == [500, 200]
+
+
+def test_decisions_are_found_by_all_that_a_query_says(store: Store) -> None:
+    rows = [
+        decided(1, hosts="h1 h10", at_s=1.0),
+        decided(2, project="", hosts="h10", at_s=2.0),
+        decided(3, hosts="", reason="100% of h1's _VCPU_ is used", at_s=3.0),
+        decided(4, project="näh", hosts="h1", at_s=4.0),
+        decided(5, project="näh", hosts="", reason="no disk", at_s=5.0),
+    ]
+    assert commit(store, *(item(rows=[row]) for row in rows)) == [""] * 5
+
+    def found(**wanted: object) -> list[int]:
+        return [row.id for row in store.decisions(DecisionQuery(**wanted))]  # type: ignore[arg-type]  # as named
+
+    assert found() == [5, 4, 3, 2, 1]
+    assert store.decisions(DecisionQuery(newest=1)) == [rows[4]]
+    assert found(newest=2, before=4) == [3, 2]
+    assert (found(host="h1"), found(host="h10"), found(host="h"), found(host="%")) == ([4, 1], [2, 1], [], [])
+    assert (found(project_id="näh"), found(project_id=""), found(project_id="none")) == ([5, 4], [2], [])
+    assert (found(outcome="refused"), found(outcome="granted")) == ([5, 3], [4, 2, 1])
+    assert (found(reason="_VCPU_"), found(reason="0% of h1's"), found(reason="vcpu")) == ([3], [3], [])
+    assert (found(since_s=4.0), found(since_s=4.5), found(since_s=9.0)) == ([5, 4], [5], [])
+    assert found(host="h1", project_id="näh", outcome="granted", since_s=2.0, before=5) == [4]

@@ -1,24 +1,42 @@
-"""ASGI around the Placement API: bytes in, bytes out, within limits, watched and logged."""
+"""ASGI around an API: bytes in, bytes out, within limits, watched and logged."""
 
 import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 from urllib.parse import unquote_to_bytes
 
 from roost.api.cors import Cors
 from roost.api.pace import Pace
-from roost.api.placement.application import Application, new_request_id
+from roost.api.placement.application import new_request_id
 from roost.api.placement.request import Identity, Request, Response
 from roost.api.problems import Problem
 from roost.model.placement_settings import Placement as Settings
 from roost.observe import log, metrics
-from roost.placement.serving import Serving
+from roost.placement.serving import Serving, Task
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class Api(Protocol):
+    """What is asked: an API, without the HTTP around it."""
+
+    open_paths: ClassVar[frozenset[str]]  # below the prefix: what everybody may ask
+
+    def enter(self, request: Request) -> Response | Task[Response]:
+        """Answer what needs no columns, errors above all; else return what is to be asked of them."""
+
+    def refuse(self, request: Request, response: Response) -> Response:
+        """Return an answer to somebody who is not known."""
+
+    def finish(self, request: Request, response: Response) -> Response:
+        """Return an answer with the headers that every answer has."""
+
+    def fail(self, request: Request, error: Exception) -> Response:
+        """Return an error as the client reads it best."""
 
 
 class Authenticate(Protocol):
@@ -95,7 +113,7 @@ class AsgiOutcome:
 
 
 class AsgiApplication:
-    """The Placement API as an ASGI application.
+    """An API as an ASGI application.
 
     Args:
         application: what is asked.
@@ -105,7 +123,7 @@ class AsgiApplication:
     """
 
     def __init__(
-        self, application: Application, serving: Serving, *, settings: Settings | None = None,
+        self, application: Api, serving: Serving, *, settings: Settings | None = None,
         authenticate: Authenticate | None = None,
     ) -> None:  # fmt: skip
         self._application = application
@@ -159,7 +177,7 @@ class AsgiApplication:
         if not request.is_mounted:
             raise Problem(404)
         request.body = await self._body(request, receive)
-        if self._authenticate is not None and request.path not in {"", "/"}:
+        if self._authenticate is not None and request.path not in self._application.open_paths:
             found = await self._authenticate(request)
             if isinstance(found, Response):
                 return self._application.refuse(request, found)

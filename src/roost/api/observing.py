@@ -1,7 +1,7 @@
 """What programs that watch a server ask: whether it is well, and its numbers."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 
 from roost.api.asgi import Receive, Scope, Send
@@ -42,10 +42,13 @@ class Observing:
 
     Args:
         health: says what is wrong, in a sentence; None: nothing.
+        others: paths beside these two, for whoever asks for none of them.
     """
 
-    def __init__(self, health: Health) -> None:
+    def __init__(self, health: Health, *, others: Sequence[str] = ()) -> None:
         self._health = health
+        *first, last = *others, "/healthz", "/metrics"
+        self._nothing = f"here are {', '.join(first)} and {last}\n".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -58,7 +61,7 @@ class Observing:
         elif scope["path"] == "/metrics":
             status, body, content_type = 200, metrics.text(), metrics.CONTENT_TYPE
         else:
-            status, body = 404, b"here are /healthz and /metrics\n"
+            status, body = 404, self._nothing
         headers = [(b"content-type", content_type.encode()), (b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})

@@ -8,7 +8,7 @@ from roost.api.placement.request import Request, TooSlow
 from roost.errors import RoostError
 from roost.observe import metrics
 from roost.placement.current import Current
-from roost.placement.plans import Plan
+from roost.placement.plans import Act, Again, Plan
 from roost.placement.serving import Serving, Task
 
 # A read that took no longer last time is answered on the loop, and all others wait so long for it.
@@ -30,7 +30,7 @@ class Pace:
         """Return the task of a read, to be measured when it runs."""
         key = request.route, request.query_string
 
-        def run(current: Current) -> Answer | Plan[Answer]:
+        def run(current: Current) -> Answer | Plan[Answer] | Act[Answer] | Again:
             begun_s = time.perf_counter()
             try:
                 return task(current)

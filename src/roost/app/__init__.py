@@ -12,6 +12,7 @@ from roost.app.placement import (
     serve_placement,
 )
 from roost.app.scheduling import open_reader, open_roost, open_scratch, unstored
+from roost.app.up import open_product, serve_product
 from roost.product import Roost
 from roost.store.audit import audit
 from roost.store.backup import backup, restore
@@ -30,6 +31,7 @@ __all__ = [
     "import_placement",
     "open_in_process",
     "open_placement",
+    "open_product",
     "open_reader",
     "open_roost",
     "open_scratch",
@@ -38,6 +40,7 @@ __all__ = [
     "placement_settings",
     "restore",
     "serve_placement",
+    "serve_product",
     "settings_of",
     "stamp",
     "sync",

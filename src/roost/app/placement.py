@@ -1,6 +1,5 @@
 """The Placement API on a database: served to others, in this process, or filled from another Placement."""
 
-import gc
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from roost.api.placement.in_process import InProcess
 from roost.api.placement.options import options_of
 from roost.api.placement.policy import Policy, read_policy
 from roost.app.databases import FILE, settings_of
+from roost.app.serving import answer, serving_on, store_served
 from roost.compat.placement_conf import PlacementConf, read_placement_conf
 from roost.errors import BadSettings
 from roost.machine import SystemClock
@@ -23,19 +23,19 @@ from roost.model.settings import Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
 from roost.placement.serving import Serving
-from roost.placement.tidying import Tidier
 from roost.ports import Store
 from roost.settings import converted_section, data_folder
 from roost.store import opening
 from roost.store.memory import MemoryStore
-from roost.store.opening import exists, is_postgresql, open_store, sync
+from roost.store.opening import exists, is_postgresql, open_store
 
 if TYPE_CHECKING:
+    from roost.api.observing import Health
     from roost.api.supervisor import Parent
+    from roost.app.serving import Sites
     from roost.compat.upstream import importing
 
 Progress = Callable[[int, int], None]  # done, in all
-_IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
 
 
 class Served(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,32 +126,19 @@ def serve_placement(
         Unavailable: the database cannot be used; the message says why.
     """
     from roost.api.asgi import AsgiApplication
-    from roost.api.observing import Observing, health_of
+    from roost.api.observing import Observing
     from roost.api.placement.access import access_of
-    from roost.api.server import Server, run
 
     settings = served.settings.placement
     identify, authenticate = access_of(settings)
     application = Application(identify=identify, allows=placement_policy(settings).allows, options=options_of(settings))
-    serving = open_placement(served.url, served.settings)
-    gc.collect()
-    gc.freeze()  # What was loaded lives as long as the process.
-    try:
-        health = health_of(serving)
+
+    def sites(serving: Serving, health: "Health") -> "Sites":
         edge = AsgiApplication(application, serving, settings=settings, authenticate=authenticate)
-        servers = [Server(edge, listener, settings)]
-        if observer is not None:
-            servers.append(Server(Observing(health), observer, settings))
+        found: Sites = [(edge, listener)]
+        return found if observer is None else [*found, (Observing(health), observer)]
 
-        async def each_second() -> None:
-            serving.measure()
-            if parent is not None:
-                parent.say(await health())
-
-        on_ready()
-        run(*servers, each_second=each_second, parent=None if parent is None else parent.fileno())
-    finally:
-        serving.stop()
+    answer(open_placement(served.url, served.settings), sites, settings=settings, parent=parent, on_ready=on_ready)
 
 
 def open_placement(url: str, settings: Settings | None = None) -> Serving:
@@ -164,24 +151,10 @@ def open_placement(url: str, settings: Settings | None = None) -> Serving:
         Unavailable: the database cannot be used; the message says why.
     """
     settings = settings or Settings()
-    store: Store
-    if url in _IN_MEMORY:
-        store = MemoryStore()
-    else:
-        if settings.placement.sync_on_startup:
-            sync(url)
-        store = open_store(url, settings=settings.store)
-    try:
+    with store_served(url, settings) as store:
         current = Current(store, clock=SystemClock())
         Placement(current)
-    except BaseException:
-        store.close()
-        raise
-    return Serving(
-        current, queue_max=settings.placement.queue_max, group_max=settings.store.group_max,
-        retries=settings.placement.allocation_conflict_retry_count,
-        tidy=Tidier(store, settings.store, clock=SystemClock()),
-    )  # fmt: skip
+        return serving_on(current, settings)
 
 
 def open_in_process(url: str, settings: Settings) -> InProcess:

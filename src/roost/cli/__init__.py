@@ -38,6 +38,7 @@ class _Lazy(click.Group):
         "policy": "roost.cli.policy",
         "replay": "roost.cli.replay",
         "token": "roost.cli.token",
+        "up": "roost.cli.up",
         "why": "roost.cli.why",
     }
 

@@ -26,6 +26,18 @@ class Moment(msgspec.Struct, frozen=True):
     seen: str  # which changes it saw, where positions do not say it: see ``Store.seen``
 
 
+class DecisionQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which stored decisions are wanted: those of which all of this is true."""
+
+    host: str = ""  # a chosen one; empty: any
+    project_id: str | None = None
+    outcome: str = ""  # granted, refused; empty: either
+    reason: str = ""  # a part of it
+    since_s: float = 0.0  # seconds since the epoch
+    before: int = 2**63 - 1  # only of lower numbers
+    newest: int = 20  # so many at most
+
+
 class Checks(msgspec.Struct, frozen=True, array_like=True):
     """The rules that judged requests of one shape, in order, and the weighers that weighed."""
 

@@ -23,6 +23,13 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True):
     instance_uuids: tuple[str, ...]
 
 
+class NamedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request whose decision has its uuid beforehand, so that whoever asks can find it whatever happens."""
+
+    request: Request
+    decision_uuid: str
+
+
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happens on a fleet at a moment of a trace."""
 

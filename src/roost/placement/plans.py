@@ -1,12 +1,17 @@
-"""What a request wants to write, planned on the columns before anybody commits it."""
+"""What a request wants to write or to be decided, planned on the columns before anybody commits it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from roost.model.decision import Decision
+from roost.model.fleet import Departure, NamedRequest
 from roost.model.journal import Write
+from roost.model.request import Request
 
 Answer = TypeVar("Answer")
+Deed = Request | NamedRequest | Departure  # what is decided or done
+Result = Decision | Exception | None  # what comes of one; None: of a departure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,3 +27,20 @@ class Plan(Generic[Answer]):
     writes: tuple[Write, ...] = ()
     # In place of ``writes`` where providers are created: makes them of a fresh identity.
     create: Callable[[int], tuple[Write, ...]] | None = None
+    told: Callable[[], None] | None = None  # is called once the writes are durable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act(Generic[Answer]):
+    """A request or a departure, done in one commit with those of others, and the answer to what comes of it.
+
+    What it was planned from may be other columns than those on which it is decided: all that depends on them is
+    looked at there again.
+    """
+
+    deed: Deed
+    answer: Callable[[Result], Answer]  # is called once, whatever happens; may raise
+
+
+class Again:
+    """What waits for an act of the same group, and is to be asked once more when that is done."""

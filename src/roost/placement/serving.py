@@ -11,14 +11,15 @@ from roost.errors import Conflict, RoostError, Unavailable
 from roost.model.journal import Claim, Item, Refusal, Release
 from roost.observe import log, metrics
 from roost.placement.current import Current
-from roost.placement.plans import Plan
+from roost.placement.plans import Act, Again, Deed, Plan, Result
 
 # After so many lost races a plan is committed alone.
 _TOGETHER_MAX = 3
 
 Answer = TypeVar("Answer")
 Taken_contra = TypeVar("Taken_contra", contravariant=True)
-Task = Callable[[Current], Answer | Plan[Answer]]
+Task = Callable[[Current], Answer | Plan[Answer] | Act[Answer] | Again]
+Decide = Callable[[Sequence[Deed]], Sequence[Result]]
 
 
 class Outcome(Protocol[Taken_contra]):
@@ -37,12 +38,13 @@ class Outcome(Protocol[Taken_contra]):
 class _Job(Generic[Answer]):
     """One task on its way."""
 
-    __slots__ = ("attempts", "outcome", "plan", "task")
+    __slots__ = ("act", "attempts", "outcome", "plan", "task")
 
     def __init__(self, task: Task[Answer], outcome: Outcome[Answer]) -> None:
         self.task = task
         self.outcome = outcome
         self.plan: Plan[Answer] | None = None
+        self.act: Act[Answer] | None = None
         self.attempts = 0
 
 
@@ -57,17 +59,19 @@ class Serving:
         group_max: tasks that are worked on together, and committed together, at most, >= 1.
         retries: how often a plan that lost a race is made anew.
         tidy: told in the thread, after each group, how many commits were accepted since the last time.
+        decide: does acts on the same columns, in their order; None: there are none.
     """
 
     def __init__(
         self, current: Current, *, queue_max: int = 1024, group_max: int = 64, retries: int = 10,
-        tidy: Callable[[int], None] | None = None,
+        tidy: Callable[[int], None] | None = None, decide: Decide | None = None,
     ) -> None:  # fmt: skip
         self._current = current
         self._queue_max = queue_max
         self._group_max = group_max
         self._retries = retries
         self._tidy = tidy
+        self._decide = decide
         self._accepted = 0
         self._trouble = ""  # what is wrong with the database, as the log was told
         self._is_stopped = False
@@ -94,7 +98,8 @@ class Serving:
         """Let a task be worked on; its outcome is told from the thread.
 
         A task is a function of the columns. It returns an answer, or a plan whose answer is given when its
-        writes are durable; then it may run again, if somebody else was faster.
+        writes are durable; then it may run again, if somebody else was faster. Or it returns an act, which is done
+        with all others of its group.
 
         Raises:
             Unavailable: too much waits already, or the thread is to end.
@@ -124,7 +129,7 @@ class Serving:
             self._current.refresh()
             metrics.GROUP_SIZE.observe(1)
             result = task(self._current)
-            assert not isinstance(result, Plan), "a read plans nothing"
+            assert not isinstance(result, Plan | Act | Again), "a read plans nothing"
             return result
         finally:
             self._turn.release()
@@ -196,21 +201,51 @@ class Serving:
             return []
         if self._current.store.is_shared:
             metrics.BEHIND.observe(self._current.state.position - known)
-        planned = [job for job in jobs if self._plan(job)]
-        return [job for phase in _phases(planned) for job in self._commit(phase)]
+        found = [(job, self._plan(job)) for job in jobs]
+        planned = [job for job, result in found if isinstance(result, Plan)]
+        beaten = [job for phase in _phases(planned) for job in self._commit(phase)]
+        # After the plans, which were made on the columns as they were.
+        self._do([job for job, result in found if isinstance(result, Act)])
+        return beaten + [job for job, result in found if isinstance(result, Again)]
 
-    def _plan(self, job: _Job[Answer]) -> bool:
-        """Run a task on the columns; say whether something is to be written."""
+    def _plan(self, job: _Job[Answer]) -> Plan[Answer] | Act[Answer] | Again | None:
+        """Run a task on the columns; return what it asks for if that is no answer yet."""
         try:
             result = job.task(self._current)
         except Exception as error:  # noqa: BLE001  # as above
             _fail([job], error)
-            return False
+            return None
         if isinstance(result, Plan):
             job.plan = result
-            return True
-        _answer(job, result)
-        return False
+        elif isinstance(result, Act):
+            job.act = result
+        elif not isinstance(result, Again):
+            _answer(job, result)
+            return None
+        return result
+
+    def _do(self, jobs: list[_Job[Any]]) -> None:
+        """Do acts together, and answer them: what loses a race is decided again there."""
+        if not jobs:
+            return
+        assert self._decide is not None, "somebody asks for acts where there are none"
+        metrics.COMMIT_SIZE.observe(len(jobs))
+        try:
+            results: Sequence[Result] = self._decide([job.act.deed for job in jobs if job.act is not None])
+        except Exception as error:  # noqa: BLE001  # as above
+            self._tell(error)
+            results = [error] * len(jobs)
+        else:
+            self._tell(None)
+        for job, result in zip(jobs, results, strict=True):
+            assert job.act is not None
+            self._accepted += not isinstance(result, Exception)
+            try:
+                answer = job.act.answer(result)
+            except Exception as error:  # noqa: BLE001  # as above
+                _fail([job], error)
+            else:
+                _answer(job, answer)
 
     def _commit(self, jobs: list[_Job[Any]]) -> list[_Job[Any]]:
         """Commit plans together; return those that lost a race and may try again."""
@@ -228,6 +263,8 @@ class Serving:
             job.attempts += 1
             if refusal is None:
                 self._accepted += 1
+                if job.plan.told is not None:
+                    job.plan.told()
                 _answer(job, job.plan.answer)
             elif job.attempts <= self._retries:
                 metrics.CONFLICTS.inc()

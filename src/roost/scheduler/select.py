@@ -26,7 +26,7 @@ from roost.engine.types import Mask
 from roost.errors import BadRequest, Conflict, NotFound, RoostError
 from roost.model.decision import Decision, HostScore, Pick, Scale, Stage
 from roost.model.evidence import pack, pack_checks
-from roost.model.fleet import Departure
+from roost.model.fleet import Departure, NamedRequest
 from roost.model.journal import Claim, ConsumerRow, EvidenceRow, Item, Write
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.replayed import Standing
@@ -62,6 +62,7 @@ class _Wish:
 
     at: int  # its place among the acts
     request: Request
+    uuid: bytes | None = None  # of its decision; None: it is made up
     lost: list[str] = field(default_factory=list)  # hosts lost to other processes
     races: int = 0  # lost to them; a request for many instances may lose several hosts in one
     place: int = -1  # of its item in the next commit; -1: a refusal that is not sure yet
@@ -102,7 +103,7 @@ class Scheduler:
         # Is shown each shape whose ranking becomes evidence, while the columns are as that ranking saw them.
         self.witness: Callable[[Shape], None] | None = None
 
-    def work(self, acts: Sequence[Request | Departure]) -> list[Decision | RoostError | None]:
+    def work(self, acts: Sequence[Request | NamedRequest | Departure]) -> list[Decision | RoostError | None]:
         """Do acts in order, each seeing those before it; durable on return.
 
         Returns:
@@ -124,15 +125,14 @@ class Scheduler:
                     self._is_fresh = False
                     self._attempt(results, at, partial(self._placement.release, act.instance_uuids))
                 else:
-                    if act.move is not None and act.move.instance_uuid in arriving:
+                    wish = _wish(at, act)
+                    move = wish.request.move
+                    if move is not None and move.instance_uuid in arriving:
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
-                    wish = _Wish(at=at, request=act)
                     if self._attempt(results, at, partial(self._choose, wish)):
                         waiting.append(wish)
-                        arriving.update(act.instance_uuids)
-                        if act.move is not None:
-                            arriving.add(act.move.instance_uuid)
+                        arriving.update(wish.request.instance_uuids)
                 if self._placement.staged_count >= self._group_max:
                     self._settle(results, waiting)
                     waiting, arriving = [], set()
@@ -233,7 +233,7 @@ class Scheduler:
             raise Conflict(f"the request lost {wish.races} races against other processes; try again")
         if request.move is not None:
             request = wish.request = moving.completed(request, state)
-        number, uuids = self._uuids(request, state)
+        number, uuids = self._uuids(wish, state)
         now_s = self._clock.now_s()
         shape = self._shapes.of(request, state=state, now_s=now_s)
         if not shape.flavor_id:
@@ -266,11 +266,12 @@ class Scheduler:
         shape.checks_id = store("checks", pack_checks(shape.checks))
         shape.settings_id = store("settings", self._settings_body)
 
-    def _uuids(self, request: Request, state: State) -> tuple[bytes, list[bytes]]:
+    def _uuids(self, wish: _Wish, state: State) -> tuple[bytes, list[bytes]]:
         """Return the uuid of the decision, and those of the instances, as named or made up."""
+        request = wish.request
         if not request.instance_uuids:
             number, *made = self._random.uuids(1 + request.count)
-            return number, made
+            return wish.uuid or number, made
         found = []
         for text in request.instance_uuids:
             body = uuid_bytes(text)
@@ -279,7 +280,7 @@ class Scheduler:
             if (body in state.holders and request.move is None) or body in found:
                 raise Conflict(f"the instance {text} exists already")
             found.append(body)
-        return self._random.uuids(1)[0], found
+        return wish.uuid or self._random.uuids(1)[0], found
 
     def _pick_all(self, shape: Shape, request: Request, uuids: list[bytes], *, seed: int) -> "_Choice":
         """Pick a host for each instance in turn; all or nothing."""
@@ -436,6 +437,14 @@ class Scheduler:
             decision.settings_id, hosts[:255], decision.reason,
             pack(decision, checks_id=checks_id, ahead=self._placement.ahead, seen=self._placement.seen),
         )  # fmt: skip
+
+
+def _wish(at: int, act: Request | NamedRequest) -> _Wish:
+    if isinstance(act, Request):
+        return _Wish(at=at, request=act)
+    uuid = uuid_bytes(act.decision_uuid)
+    assert uuid is not None, act.decision_uuid
+    return _Wish(at=at, request=act.request, uuid=uuid)
 
 
 class _Choice:

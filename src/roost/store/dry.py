@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Never
 
 from roost.errors import Unavailable
+from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item
 from roost.ports import Committed, IdKind, Loaded, Past
 
@@ -69,6 +70,10 @@ class DryStore:
 
     def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
         """See ``Store.refusals``. There are none."""
+        return []
+
+    def decisions(self, query: DecisionQuery) -> list[EvidenceRow]:
+        """See ``Store.decisions``. None are stored."""
         return []
 
     def document(self, number: int) -> bytes | None:

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
 from typing import Any
 
+from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Committed, IdKind, Loaded, Past
 from roost.store.codec import CODECS, decode_writes, encode_writes
+from roost.store.decisions import is_wanted
 from roost.store.schema import Table
 from roost.store.shelves import Shelves
 from roost.store.stream import writes_of
@@ -124,6 +127,12 @@ class MemoryStore:
         rows = self._world.shelves.decisions.rows
         found = (rows[number] for number in sorted(rows, reverse=True))
         return [row for row in found if row.outcome == "refused" and row.decided_at_s >= since_s][:newest]
+
+    def decisions(self, query: DecisionQuery) -> list[EvidenceRow]:
+        """See ``Store.decisions``."""
+        rows = self._world.shelves.decisions.rows
+        found = (rows[number] for number in sorted(rows, reverse=True))
+        return list(islice((row for row in found if is_wanted(row, query)), query.newest))
 
     def document(self, number: int) -> bytes | None:
         """See ``Store.document``."""

@@ -9,11 +9,13 @@ from typing import Any
 from psycopg import errors
 
 from roost.errors import Unavailable
+from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Committed, IdKind, Loaded, Past
 from roost.store import postgresql_link, postgresql_past
 from roost.store.batch import Batch, gather
 from roost.store.codec import decode_writes, encode_writes
+from roost.store.decisions import where
 from roost.store.postgresql_arrays import Array
 from roost.store.postgresql_link import Lost, Restored
 from roost.store.postgresql_rows import batch_statement, lock_and_read, write_changed
@@ -236,6 +238,11 @@ class PostgresStore:
         """See ``Store.refusals``."""
         where = "WHERE outcome = 'refused' AND decided_at_s >= %b ORDER BY id DESC LIMIT %b"
         return [EvidenceRow(*row) for row in self._read(select(DECISION, where), (since_s, newest))]
+
+    def decisions(self, query: DecisionQuery) -> list[EvidenceRow]:
+        """See ``Store.decisions``."""
+        end, values = where(query, mark="%b", position="strpos")
+        return [EvidenceRow(*row) for row in self._read(select(DECISION, end), values)]
 
     def document(self, number: int) -> bytes | None:
         """See ``Store.document``."""

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Never
 
 from roost.errors import Unavailable
+from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item, PutSymbol, Write
 from roost.placement.naming import missing_standard
 from roost.ports import Committed, IdKind, Loaded, Past, Store
@@ -72,6 +73,10 @@ class ReadingStore:
     def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
         """See ``Store.refusals``."""
         return self._store.refusals(since_s=since_s, newest=newest)
+
+    def decisions(self, query: DecisionQuery) -> list[EvidenceRow]:
+        """See ``Store.decisions``."""
+        return self._store.decisions(query)
 
     def document(self, number: int) -> bytes | None:
         """See ``Store.document``."""

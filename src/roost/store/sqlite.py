@@ -6,11 +6,13 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from roost.errors import StoreBroken
+from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Committed, IdKind, Loaded, Past
 from roost.store import sqlite_file, sqlite_past
 from roost.store.batch import Batch, gather
 from roost.store.codec import encode_writes
+from roost.store.decisions import where
 from roost.store.pruning import Doomed, Kept, Row, choose_doomed
 from roost.store.schema import BLOCK_SIZES, DECISION, SEQUENCE_TABLES, select
 from roost.store.snapshots import Writer, is_due
@@ -246,6 +248,12 @@ class SqliteStore:
         with sqlite_file.explained(self.path):
             where = "WHERE outcome = 'refused' AND decided_at_s >= ? ORDER BY id DESC LIMIT ?"
             return [EvidenceRow(*row) for row in self._connection.execute(select(DECISION, where), (since_s, newest))]
+
+    def decisions(self, query: DecisionQuery) -> list[EvidenceRow]:
+        """See ``Store.decisions``."""
+        end, values = where(query, mark="?", position="instr")
+        with sqlite_file.explained(self.path):
+            return [EvidenceRow(*row) for row in self._connection.execute(select(DECISION, end), values)]
 
     def document(self, number: int) -> bytes | None:
         """See ``Store.document``."""

@@ -4,10 +4,11 @@ from concurrent.futures import Future
 
 import pytest
 
-from roost.errors import StoreBroken
+from roost.errors import StoreBroken, Unavailable
+from roost.model.fleet import Departure
 from roost.model.journal import PutDocument
 from roost.placement.current import Current
-from roost.placement.plans import Plan
+from roost.placement.plans import Act, Again, Plan
 from roost.placement.serving import Serving
 from roost.store.memory import MemoryStore
 from tests.asking import asking
@@ -90,4 +91,79 @@ def test_a_read_is_not_answered_at_once_where_the_database_must_be_asked_first()
     store.peer()
     assert serving.answer_at_once(lambda _current: "read") is None
     assert serving.run(lambda _current: "read") == "read"
+    serving.stop()
+
+
+def leaving(name, told):
+    """Give the act of an instance that leaves; ``told`` hears what came of it."""
+
+    def answer(result):
+        told.append((name, result))
+        if isinstance(result, Exception):
+            raise result
+        return name
+
+    return Act(deed=Departure(instance_uuids=(name,)), answer=answer)
+
+
+def together(serving, *tasks):
+    """Let tasks wait behind a long one, so that they are one group; give their outcomes."""
+    going_on = threading.Event()
+    outcomes = [Future() for _ in tasks]
+    serving.submit(lambda _current: going_on.wait(30), Future())
+    for task, outcome in zip(tasks, outcomes, strict=True):
+        serving.submit(task, outcome)
+    going_on.set()
+    return outcomes
+
+
+def test_acts_of_a_group_are_done_together_in_their_order_and_after_its_plans():
+    done, told = [], []
+    current = Current(MemoryStore())
+
+    def decide(deeds):
+        done.append([deed.instance_uuids[0] for deed in deeds])
+        assert ("flavor", b"1") in current.state.documents
+        return [None] * len(deeds)
+
+    serving = Serving(current, decide=decide)
+    plan = Plan(answer="written", writes=(PutDocument(id=1, kind="flavor", fingerprint=b"1", body=b"{}"),))
+    outcomes = together(
+        serving, lambda _current: leaving("a", told), lambda _current: plan, lambda _current: leaving("b", told),
+        lambda _current: "read",
+    )  # fmt: skip
+    assert [outcome.result(30) for outcome in outcomes] == ["a", "written", "b", "read"]
+    assert (done, told) == ([["a", "b"]], [("a", None), ("b", None)])
+    serving.stop()
+
+
+def test_every_act_hears_that_the_database_failed_and_the_thread_goes_on(capfd):
+    told = []
+
+    def decide(deeds):
+        if len(told) < 2:
+            raise Unavailable("gone")
+        return [None] * len(deeds)
+
+    serving = Serving(Current(MemoryStore()), decide=decide)
+    outcomes = together(serving, lambda _current: leaving("a", told), lambda _current: leaving("b", told))
+    for outcome in outcomes:
+        with pytest.raises(Unavailable):
+            outcome.result(30)
+    assert [name for name, _ in told] == ["a", "b"]
+    assert serving.run(lambda _current: leaving("c", told)) == "c"
+    serving.stop()
+    events = [json.loads(line)["event"] for line in capfd.readouterr().err.splitlines()]
+    assert events == ["database_fails", "database_is_well"]
+
+
+def test_what_waits_for_an_act_of_its_group_is_asked_again_when_that_is_done():
+    told = []
+    serving = Serving(Current(MemoryStore()), decide=lambda deeds: [None] * len(deeds))
+    outcomes = together(
+        serving,
+        lambda _current: leaving("a", told),
+        lambda _current: f"after {told[0][0]}" if told else Again(),
+    )
+    assert [outcome.result(30) for outcome in outcomes] == ["a", "after a"]
     serving.stop()

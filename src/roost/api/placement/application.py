@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from roost.api import problems
 from roost.api.accept import acceptable
@@ -40,6 +41,9 @@ class Application:
         options: what answers follow.
     """
 
+    # The list of versions, and only under these names.
+    open_paths: ClassVar = frozenset({"", "/"})
+
     def __init__(self, *, identify: Identify, allows: Allows, options: Options = DEFAULTS) -> None:
         self._identify = identify
         self._allows = allows
@@ -66,8 +70,7 @@ class Application:
         """
         if request.identity is None:
             request.identity = self._identify(request.headers)
-        # Only the list of versions is open to everybody, and only under these names.
-        if request.identity is None and request.path not in {"", "/"}:
+        if request.identity is None and request.path not in self.open_paths:
             raise Problem(401, version_headers="none")
         request.version = _version(request)
         request.options = self._options

@@ -1,0 +1,1 @@
+"""Roost's own API, ``/v1``: decisions, instances and what fits."""

@@ -1,0 +1,153 @@
+"""From a request to an answer: who asks, for what, and whether they may. Read this file first."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from roost.api import problems
+from roost.api.placement.request import Identity, Request, Response
+from roost.api.problems import Problem
+from roost.api.v1 import keys, openapi
+from roost.api.v1.bodies import decoded, queried
+from roost.api.v1.call import JSON, Call
+from roost.api.v1.keys import Keys
+from roost.api.v1.problems import CONTENT_TYPE, as_json
+from roost.api.v1.product import Product
+from roost.api.v1.routes import PATHS, Route
+from roost.errors import RoostError
+from roost.observe import log
+from roost.placement.current import Current
+from roost.placement.plans import Act, Again, Plan, Result
+from roost.placement.serving import Task
+
+Identify = Callable[[Mapping[str, str]], Identity | None]
+PREFIX = "/v1"
+_WRITERS = frozenset({"admin", "service"})
+_READERS = _WRITERS | {"reader"}
+
+
+class Application:
+    """Roost's own API, without the HTTP around it.
+
+    Args:
+        product: what is asked, over the columns that the serving thread owns.
+        identify: says from the headers who asks; None: nobody that is known.
+    """
+
+    open_paths: ClassVar = frozenset({openapi.PATH})
+
+    def __init__(self, product: Product, *, identify: Identify) -> None:
+        self._product = product
+        self._identify = identify
+        self._keys = Keys()
+
+    def enter(self, request: Request) -> Response | Task[Response]:
+        """Answer what needs no columns, errors above all; else return what is to be asked of them."""
+        try:
+            if request.path == openapi.PATH and request.method == "GET":
+                request.route = PREFIX + openapi.PATH
+                document = Response(body=openapi.body(), headers={"content-type": JSON})
+                return self.finish(request, document)
+            route = self._admit(request)
+            body = None if route.body is None else decoded(request.body, route.body)
+            query = None if route.query is None else queried(request.pairs(), route.query)
+        except Exception as error:  # noqa: BLE001  # everybody gets an answer
+            return self.fail(request, error)
+        handler = route.handler
+
+        def task(current: Current) -> Response | Plan[Response] | Act[Response] | Again:
+            call = Call(
+                request=request, product=self._product, current=current, keys=self._keys, body=body, query=query
+            )  # fmt: skip
+            return handler(call) if call.key is None else _keyed(call, call.key, route)
+
+        return task
+
+    def _admit(self, request: Request) -> Route:
+        """Find who asks, and for what.
+
+        Raises:
+            Problem: they may not, or there is no such thing.
+        """
+        if request.identity is None:
+            request.identity = self._identify(request.headers)
+        if request.identity is None:
+            raise Problem(401, "say who you are: x-auth-token is missing, or is none that is known")
+        found = PATHS.find(request.path)
+        if found is None:
+            raise Problem(404, f"there is no {PREFIX}{request.path[:200]}")
+        methods, request.parameters = found
+        request.route = PREFIX + PATHS.path_of(methods)
+        route = methods.get(request.method)
+        if route is None:
+            allowed = ", ".join(methods)
+            raise Problem(405, f"only {allowed} can be asked of {request.route}", headers={"allow": allowed})
+        if not request.identity.roles & (_READERS if route.is_read else _WRITERS):
+            wanted = "admin, service or reader" if route.is_read else "admin or service"
+            raise Problem(403, f"this is for the role {wanted}")
+        if route.is_keyed and "idempotency-key" in request.headers:
+            keys.check(request.headers["idempotency-key"])
+        if route.body is not None and request.body and _media_type(request) != JSON:
+            raise Problem(415, f"the body must be {JSON}, and its content-type say so")
+        return route
+
+    def refuse(self, request: Request, response: Response) -> Response:
+        """Return an answer to somebody who is not known."""
+        return self.finish(request, response)
+
+    def finish(self, request: Request, response: Response) -> Response:
+        """Return an answer with the headers that every answer has."""
+        headers = dict(response.headers)
+        headers["x-openstack-request-id"] = request.request_id
+        if response.status != 204:  # no content
+            headers["content-length"] = str(len(response.body))
+        return Response(status=response.status, body=response.body, headers=headers)
+
+    def fail(self, request: Request, error: Exception) -> Response:
+        """Return an error as problem details; what the client is not told goes to the log."""
+        if not isinstance(error, RoostError):
+            log.fault(request.request_id, error)
+        elif isinstance(error, problems.OF_THE_DATABASE):
+            log.event("database_unusable", request_id=request.request_id, problem=str(error))
+        problem = problems.problem_of(error)
+        headers = {**problem.headers, "content-type": CONTENT_TYPE}
+        body = as_json(problem, request_id=request.request_id)
+        return self.finish(request, Response(status=problem.status, body=body, headers=headers))
+
+
+def _media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _keyed(call: Call, key: str, route: Route) -> Response | Plan[Response] | Act[Response] | Again:
+    """Answer under an idempotency key."""
+    if not route.is_keyed:
+        return route.handler(call)
+    owner, request = call.owner, call.request
+    fingerprint = hashlib.sha256(f"{request.method} {request.path}\0".encode() + request.body).digest()
+    known = call.keys.find(owner, key, fingerprint=fingerprint)
+    if known is not None:
+        return known
+    if call.keys.is_under_way(owner, key):
+        return Again()
+    result = route.handler(call)
+    if isinstance(result, Plan):
+        answer = result.answer
+        return replace(
+            result, told=lambda: call.keys.remember(owner, key, fingerprint=fingerprint, response=answer)
+        )  # fmt: skip
+    if not isinstance(result, Act):
+        return result
+    call.keys.begin(owner, key)
+    act = result
+
+    def answered(done: Result) -> Response:
+        try:
+            response = act.answer(done)
+            call.keys.remember(owner, key, fingerprint=fingerprint, response=response)
+            return response
+        finally:
+            call.keys.end(owner, key)
+
+    return Act(deed=act.deed, answer=answered)

@@ -1,0 +1,57 @@
+"""What a client says, read strictly: every error names the place, as a JSON path or the name of a parameter."""
+
+import re
+from typing import Any, TypeVar
+
+import msgspec
+
+from roost.api.problems import Problem
+
+_PLACE = re.compile(r" - at `(\$[^`]*)`$")
+
+Body = TypeVar("Body")
+
+
+def wrong(field: str, text: str, *, status: int = 400) -> Problem:
+    """Return an error about one field."""
+    return Problem(status, f"{field}: {text}", more={"field": field})
+
+
+def decoded(body: bytes, kind: type[Body]) -> Body:
+    """Read the body of a request; what nobody reads is refused.
+
+    Raises:
+        Problem: 400, it is no JSON, or not of that type.
+    """
+    try:
+        return msgspec.json.decode(body or b"{}", type=kind)
+    except msgspec.ValidationError as error:
+        raise _told(error) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise wrong("$", f"the body is no JSON: {error}") from None
+
+
+def queried(pairs: list[tuple[str, str]], kind: type[Body]) -> Body:
+    """Read the query string of a request.
+
+    Raises:
+        Problem: 400, a name is unknown or there twice, or a value is wrong.
+    """
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise wrong(f"?{name[:70]}", "is there twice")
+        values[name] = value
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        problem = _told(error)
+        field = problem.more["field"].replace("$.", "?").replace("$", "?")
+        raise wrong(field, problem.text.partition(": ")[2]) from None
+
+
+def _told(error: msgspec.ValidationError) -> Problem:
+    text = str(error)
+    found = _PLACE.search(text)
+    problem = text[: found.start()] if found else text
+    return wrong(found[1] if found else "$", problem.replace("`", ""))

@@ -1,0 +1,67 @@
+"""One request to the API on its way through the thread that owns the columns."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from roost.api.placement.request import Request, Response, TooSlow
+from roost.api.v1.keys import Keys
+from roost.api.v1.product import Product
+from roost.placement.current import Current
+from roost.placement.plans import Act, Again, Plan
+
+JSON = "application/json"
+
+_encoder = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What a handler is given."""
+
+    request: Request
+    product: Product
+    current: Current
+    keys: Keys
+    body: Any  # of the type that the route names; None: it names none
+    query: Any  # likewise
+
+    @property
+    def name(self) -> str:
+        """The parameter in the path."""
+        return self.request.parameters["id"]
+
+    @property
+    def owner(self) -> str:
+        """Who asks, in one word: keys of one are none of another's."""
+        who = self.request.identity
+        assert who is not None, "nobody unknown comes so far"
+        return f"{who.user_id}\0{who.project_id}"
+
+    @property
+    def key(self) -> str | None:
+        """The idempotency key that came with it."""
+        return self.request.headers.get("idempotency-key")
+
+    def in_thread(self) -> None:
+        """Let nobody but the thread that owns the columns answer this, however quick it was the last time.
+
+        Raises:
+            TooSlow: somebody else is about to.
+        """
+        if self.request.until_s != math.inf:
+            raise TooSlow
+
+
+Handler = Callable[[Call], Response | Plan[Response] | Act[Response] | Again]
+
+
+def shown(value: msgspec.Struct, *, status: int = 200, location: str = "") -> Response:
+    """Return an answer with a body; ``location`` is the URL of what was made."""
+    headers = {"content-type": JSON}
+    if location:
+        headers["location"] = location
+    return Response(status=status, body=_encoder.encode(value), headers=headers)

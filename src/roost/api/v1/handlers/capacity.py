@@ -1,0 +1,30 @@
+"""How many more of a flavor, or of a request, fit."""
+
+from roost.api.placement.request import Response
+from roost.api.v1.bodies import wrong
+from roost.api.v1.call import Call, shown
+from roost.api.v1.capacity_schemas import CapacityBody, CapacityQuery
+from roost.api.v1.names import StateNames, flavor_named
+from roost.model.request import Request
+from roost.scheduler import asking
+
+
+def of_flavor(call: Call) -> Response:
+    """Count a flavor that is known by its name."""
+    call.in_thread()
+    query = call.query
+    assert isinstance(query, CapacityQuery)
+    flavor = flavor_named(query.flavor, call.product.flavors(), at="?flavor")
+    by = () if query.by is None else (query.by,)
+    return shown(call.product.capacity(Request(flavor=flavor), by=by, limit=query.limit))
+
+
+def of_request(call: Call) -> Response:
+    """Count a request."""
+    body = call.body
+    assert isinstance(body, CapacityBody)
+    try:
+        request = asking.request_of(body.request, StateNames(call.current.state))
+    except ValueError as error:
+        raise wrong("$.request", str(error)) from None
+    return shown(call.product.capacity(request, by=body.by, limit=body.limit))

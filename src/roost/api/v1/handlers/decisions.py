@@ -1,0 +1,179 @@
+"""Decisions: made, listed, shown, explained, made again, and carried on to the next alternate."""
+
+import msgspec
+
+from roost.api.placement.request import Response
+from roost.api.v1 import keys
+from roost.api.v1.bodies import wrong
+from roost.api.v1.call import Call, shown
+from roost.api.v1.decision_schemas import (
+    DecisionBody,
+    DecisionsPage,
+    DecisionsQuery,
+    NextBody,
+    NextStep,
+    ReplayBody,
+    ShownWhy,
+    decision_shown,
+    pick_shown,
+    replay_shown,
+)
+from roost.api.v1.names import StateNames, flavor_named
+from roost.conductor.alternates import next_alternate
+from roost.errors import BadSettings, NotFound
+from roost.model.decision import Decision
+from roost.model.evidence import DecisionQuery
+from roost.model.flavor import Flavor
+from roost.model.fleet import NamedRequest
+from roost.model.request import Request
+from roost.model.request_document import FlavorEntry, RequestDocument
+from roost.model.settings import Settings
+from roost.placement.plans import Act, Plan, Result
+from roost.scheduler import asking
+
+# Ids of one page are below the cursor, so the first page has one above all.
+_ABOVE_ALL = 2**63 - 1
+
+
+def create(call: Call) -> Response | Act[Response]:
+    """Choose hosts and claim them, or say what would be chosen."""
+    body = call.body
+    assert isinstance(body, DecisionBody)
+    asked = request_of(call, body)
+    if body.dry_run:
+        (decision,) = call.product.work([asked], dry_run=True)
+        assert decision is not None
+        return shown(decision_shown(decision, dry_run=True))
+    if call.key is None:
+        return Act(deed=asked, answer=lambda result: _created(call, result))
+    return _keyed(call, asked, call.key)
+
+
+def list_decisions(call: Call) -> Response:
+    """Show a page of decisions."""
+    call.in_thread()
+    query = call.query
+    assert isinstance(query, DecisionsQuery)
+    outcome = "" if query.refused is None else "refused" if query.refused else "granted"
+    wanted = DecisionQuery(
+        host=query.host, project_id=query.project, outcome=outcome, reason=query.reason, since_s=query.since,
+        before=_ABOVE_ALL if query.cursor is None else query.cursor, newest=query.limit + 1,
+    )  # fmt: skip
+    found = call.product.found(wanted)
+    page = found[: query.limit]
+    following = str(page[-1][0]) if len(found) > len(page) else None
+    return shown(DecisionsPage(decisions=[decision_shown(each) for _, each in page], next=following))
+
+
+def show(call: Call) -> Response:
+    """Show one decision."""
+    call.in_thread()
+    return shown(decision_shown(call.product.decision(call.name)))
+
+
+def why(call: Call) -> Response:
+    """Explain one decision."""
+    call.in_thread()
+    told = call.product.why(call.name)
+    return shown(
+        ShownWhy(
+            decision=decision_shown(told.decision), request=told.request, explanation=told.explanation, note=told.note
+        )
+    )
+
+
+def replay(call: Call) -> Response:
+    """Make one decision again from what it saw."""
+    body = call.body
+    assert isinstance(body, ReplayBody)
+    if body.settings is not None:
+        try:
+            settings: Settings | None = call.product.changed_settings(body.settings)
+        except BadSettings as error:
+            raise wrong("$.settings", str(error)) from None
+    else:
+        settings = call.product.settings if body.under == "current" else None
+    return shown(replay_shown(call.product.replayed(call.name, settings)))
+
+
+def advance(call: Call) -> Plan[Response]:
+    """Let an instance leave its host and claim its next alternate."""
+    body = call.body
+    assert isinstance(body, NextBody)
+    decision = call.product.decision(call.name)
+    step = next_alternate(call.current, decision, body.instance_uuid, from_host=body.from_host)
+    answer = shown(NextStep(pick=pick_shown(step.pick), left=step.left))
+    return Plan(answer=answer, writes=(step.release, step.claim))
+
+
+def request_of(call: Call, body: DecisionBody) -> Request:
+    """Return the request that a body asks for, its names looked up.
+
+    Raises:
+        BadRequest: it cannot be meant.
+    """
+    document: RequestDocument = body
+    if isinstance(body.flavor, str):
+        known = flavor_named(body.flavor, call.product.flavors(), at="$.flavor")
+        document = msgspec.structs.replace(body, flavor=_entry(known))
+    try:
+        return asking.request_of(document, StateNames(call.current.state))
+    except ValueError as error:
+        raise wrong("$", str(error)) from None
+
+
+def _entry(flavor: Flavor) -> FlavorEntry:
+    return msgspec.convert(msgspec.structs.asdict(flavor), FlavorEntry)
+
+
+def _created(call: Call, result: Result) -> Response:
+    if isinstance(result, Exception):
+        raise result
+    assert result is not None, "a request leads to a decision"
+    url = call.request.location(f"/decisions/{result.uuid}")["location"]
+    return shown(decision_shown(result), status=201, location=url)
+
+
+def _keyed(call: Call, asked: Request, key: str) -> Response | Act[Response]:
+    """Do the same under a key: decision and instances have uuids that follow from it.
+
+    So what was decided is found by the key as long as decisions are kept, by whichever process is asked, and no two
+    processes can claim for the same key.
+    """
+    uuid = keys.uuid_for("decision", call.owner, key)
+    named = asked
+    if not asked.instance_uuids:
+        uuids = tuple(keys.uuid_for("instance", uuid, str(number)) for number in range(asked.count))
+        named = msgspec.structs.replace(asked, instance_uuids=uuids)
+    known = _known(call, uuid, named, key=key)
+    if known is not None:
+        return known
+
+    def answer(result: Result) -> Response:
+        if isinstance(result, Exception):
+            # Another process may have been asked the same, and was faster.
+            return _known(call, uuid, named, key=key) or _created(call, result)
+        return _created(call, result)
+
+    return Act(deed=NamedRequest(request=named, decision_uuid=uuid), answer=answer)
+
+
+def _known(call: Call, uuid: str, asked: Request, *, key: str) -> Response | None:
+    """Return the answer to a request that was decided under its key already; None: it was not.
+
+    Raises:
+        Problem: 422, something else was decided under it.
+    """
+    try:
+        decision = call.product.decision(uuid)
+    except NotFound:
+        return None
+    if not _answers(call.product.request_of(decision), asked, decision):
+        raise keys.used_otherwise(key)
+    return keys.replayed(_created(call, decision))
+
+
+def _answers(before: Request, asked: Request, decision: Decision) -> bool:
+    """Say whether a decision is the answer to a request: what is kept of a request does not say who asked."""
+    uuids = asked.instance_uuids if decision.is_granted else ()
+    return before == msgspec.structs.replace(asked, instance_uuids=uuids, user_id="")

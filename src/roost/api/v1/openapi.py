@@ -1,0 +1,92 @@
+"""The OpenAPI document, made of the routes and of the structs that they read and write."""
+
+import re
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from roost import __version__
+from roost.api.problems import title_of
+from roost.api.v1.call import JSON
+from roost.api.v1.problems import CONTENT_TYPE, ProblemDetails
+from roost.api.v1.routes import TABLE, Route
+
+PATH = "/openapi.json"
+_REFERENCE = "#/components/schemas/{name}"
+_PARAMETER = re.compile(r"{(\w+)}")
+
+
+@cache
+def body() -> bytes:
+    """Return the document."""
+    return msgspec.json.encode(document())
+
+
+def document() -> dict[str, Any]:
+    """Return the document as plain values."""
+    routes = [route for methods in TABLE.values() for route in methods.values()]
+    kinds = dict.fromkeys(kind for route in routes for kind in (route.body, route.answer, route.query) if kind)
+    schemas, components = msgspec.json.schema_components([*kinds, ProblemDetails], ref_template=_REFERENCE)
+    found = dict(zip([*kinds, ProblemDetails], schemas, strict=True))
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Roost", "version": __version__, "description": "Where every workload runs, and why."},
+        "servers": [{"url": "/v1"}],
+        "security": [{"token": []}],
+        "paths": {
+            path: {
+                method.lower(): _operation(path, route, found=found, components=components)
+                for method, route in methods.items()
+            }
+            for path, methods in TABLE.items()
+        },
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"token": {"type": "apiKey", "in": "header", "name": "x-auth-token"}},
+        },
+    }
+
+
+def _operation(path: str, route: Route, *, found: dict[Any, Any], components: dict[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "operationId": f"{route.handler.__module__.rpartition('.')[2]}_{route.handler.__name__}",
+        "summary": route.about,
+        "description": "For the roles admin and service" + (", and for reader." if route.is_read else "."),
+        "parameters": [*_of_path(path), *_of_query(route, components), *_of_headers(route)],
+        "responses": {
+            str(route.status): _answer(title_of(route.status), JSON, found.get(route.answer)),
+            "default": _answer("What is wrong", CONTENT_TYPE, found[ProblemDetails]),
+        },
+    }
+    if route.body is not None:
+        told["requestBody"] = {"required": True, "content": {JSON: {"schema": found[route.body]}}}
+    return told
+
+
+def _answer(text: str, media_type: str, schema: Any) -> dict[str, Any]:
+    return {"description": text} | ({} if schema is None else {"content": {media_type: {"schema": schema}}})
+
+
+def _of_path(path: str) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in _PARAMETER.findall(path)
+    ]
+
+
+def _of_query(route: Route, components: dict[str, Any]) -> list[dict[str, Any]]:
+    if route.query is None:
+        return []
+    schema = components[route.query.__name__]
+    return [
+        {"name": name, "in": "query", "required": name in schema.get("required", ()), "schema": each}
+        for name, each in schema["properties"].items()
+    ]
+
+
+def _of_headers(route: Route) -> list[dict[str, Any]]:
+    text = "Who asks again with the same key and the same body gets the same answer, and nothing is done twice."
+    schema = {"type": "string", "minLength": 1, "maxLength": 255}
+    told = {"name": "Idempotency-Key", "in": "header", "required": False, "description": text, "schema": schema}
+    return [told] if route.is_keyed else []

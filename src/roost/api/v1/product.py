@@ -1,0 +1,52 @@
+"""What the API needs of the product behind it."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+from roost.model.capacity import Capacity
+from roost.model.decision import Decision
+from roost.model.evidence import DecisionQuery
+from roost.model.explain import Why
+from roost.model.flavor import Flavor
+from roost.model.fleet import Departure, NamedRequest
+from roost.model.replayed import Replayed
+from roost.model.request import Request
+from roost.model.settings import Settings
+from roost.scheduler.counting import By
+
+
+class Product(Protocol):
+    """The whole product, over the columns that the serving thread owns: ``roost.product.Roost`` says what each does."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+
+    def work(
+        self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False
+    ) -> list[Decision | None]:
+        """Do acts in order."""
+
+    def decision(self, uuid: str) -> Decision:
+        """Return a stored decision."""
+
+    def request_of(self, decision: Decision) -> Request:
+        """Return what a stored decision was asked."""
+
+    def found(self, query: DecisionQuery) -> list[tuple[int, Decision]]:
+        """Return stored decisions with their numbers, newest first."""
+
+    def why(self, uuid: str) -> Why:
+        """Return a stored decision, explained."""
+
+    def replayed(self, uuid: str, settings: Settings | None = None) -> Replayed:
+        """Make a stored decision again."""
+
+    def capacity(self, request: Request, *, by: Collection[By], limit: int) -> Capacity:
+        """Say how many more fit."""
+
+    def flavors(self) -> list[Flavor]:
+        """Return the flavors that are known."""
+
+    def changed_settings(self, document: Mapping[str, Any]) -> Settings:
+        """Return settings that are like those in force but for what a document says."""

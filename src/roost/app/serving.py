@@ -1,0 +1,88 @@
+"""What all servers share: a database, the thread that owns its columns, and answering until a signal says stop."""
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from socket import socket
+from typing import TYPE_CHECKING, Any
+
+from roost.machine import SystemClock
+from roost.model.placement_settings import Placement as PlacementSettings
+from roost.model.settings import Settings
+from roost.placement.current import Current
+from roost.placement.serving import Decide, Serving
+from roost.placement.tidying import Tidier
+from roost.ports import Store
+from roost.store.memory import MemoryStore
+from roost.store.opening import open_store, sync
+
+if TYPE_CHECKING:
+    from roost.api.observing import Health
+    from roost.api.supervisor import Parent
+
+Sites = Sequence[tuple[Any, socket]]  # ASGI applications, and where each is asked
+_IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
+
+
+@contextmanager
+def store_served(url: str, settings: Settings) -> Iterator[Store]:
+    """Open a database to be served; where that fails later on, it is closed again.
+
+    Args:
+        url: of PostgreSQL, the path of a SQLite file, or ``sqlite://`` for a database in memory.
+
+    Raises:
+        Unavailable: the database cannot be used; the message says why.
+    """
+    store: Store
+    if url in _IN_MEMORY:
+        store = MemoryStore()
+    else:
+        if settings.placement.sync_on_startup:
+            sync(url)
+        store = open_store(url, settings=settings.store)
+    try:
+        yield store
+    except BaseException:
+        store.close()
+        raise
+
+
+def serving_on(current: Current, settings: Settings, *, decide: Decide | None = None) -> Serving:
+    """Return the thread that owns columns from now on, with the limits of the settings."""
+    return Serving(
+        current, queue_max=settings.placement.queue_max, group_max=settings.store.group_max,
+        retries=settings.placement.allocation_conflict_retry_count,
+        tidy=Tidier(current.store, settings.store, clock=SystemClock()), decide=decide,
+    )  # fmt: skip
+
+
+def answer(
+    serving: Serving, sites: "Callable[[Serving, Health], Sites]", *, settings: PlacementSettings,
+    parent: "Parent | None", on_ready: Callable[[], None],
+) -> None:  # fmt: skip
+    """Answer until a signal says stop, and end the thread.
+
+    Args:
+        sites: makes what answers.
+        parent: of this process, if it is one of several.
+        on_ready: called when the next connection will be answered.
+    """
+    from roost.api.observing import health_of
+    from roost.api.server import Server, run
+
+    gc.collect()
+    gc.freeze()  # What was loaded lives as long as the process.
+    try:
+        health = health_of(serving)
+        servers = [Server(application, listener, settings) for application, listener in sites(serving, health)]
+
+        async def each_second() -> None:
+            serving.measure()
+            if parent is not None:
+                parent.say(await health())
+
+        on_ready()
+        run(*servers, each_second=each_second, parent=None if parent is None else parent.fileno())
+    finally:
+        serving.stop()

@@ -1,0 +1,108 @@
+"""What the commands that serve have in common: options, and what they do with them."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import click
+
+from roost.cli import options
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from roost.api.supervisor import Parent
+    from roost.app import Served
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Serve(Protocol):
+    """What serves, as one process or as one of several; a function that other processes can import, too."""
+
+    def __call__(
+        self, served: "Served", listener: "socket", *, parent: "Parent | None" = None,
+        on_ready: Callable[[], None] = ...,
+    ) -> None:  # fmt: skip
+        """Serve until a signal says stop."""
+
+
+def serving_options(*, listen: str) -> Callable[[Command], Command]:
+    """Return the options of a server: where, on which data, how many processes.
+
+    Args:
+        listen: where it listens if nobody says otherwise.
+    """
+
+    def with_options(command: Command) -> Command:
+        for option in reversed(
+            [
+                click.option(
+                    "--listen", metavar="HOST:PORT", help=f"Where to listen; port 0 takes a free one.  [{listen}]"
+                ),
+                click.option(
+                    "--database", metavar="URL",
+                    help="PostgreSQL URL, or path of a SQLite file.  [roost.db in the data]",
+                ),
+                options.config,
+                options.data,
+                options.conf,
+                click.option(
+                    "--workers", type=int, metavar="N", help="Processes that answer; several only on PostgreSQL.  [1]"
+                ),
+                click.option(
+                    "--allow-insecure-listen", is_flag=True, default=None,
+                    help="Believe everybody (noauth2) on addresses that other machines reach, too.",
+                ),
+            ]
+        ):  # fmt: skip
+            command = option(command)
+        return command
+
+    return with_options
+
+
+def served_by(
+    *, config: Path | None, data: Path | None, conf: Path | None, database: str | None, **said: object
+) -> "Served":
+    """Return what is to be served, and say on standard error what has no effect.
+
+    Args:
+        said: what the command line says of settings of section ``placement``; None: nothing.
+
+    Raises:
+        BadSettings: a setting is unknown or wrong, or cannot be honoured.
+    """
+    from roost.api.server import check_listening
+    from roost.app import placement_policy, placement_served
+
+    given = {name: value for name, value in said.items() if value is not None}
+    served = placement_served(config, data, os.environ, conf=conf, database=database, given=given)
+    check_listening(served.settings.placement)
+    for note in (*served.notes, *placement_policy(served.settings.placement).warnings):
+        click.echo(f"roost: {note}", err=True)
+    return served
+
+
+def supervise(
+    serve: Serve, served: "Served", listener: "socket", *, observer: "socket | None" = None,
+    on_ready: Callable[[], None],
+) -> None:  # fmt: skip
+    """Let workers share the listening socket, and answer for all of them where they are watched."""
+    import tempfile
+
+    from roost.api.observing import Observing
+    from roost.api.server import Server
+    from roost.api.supervisor import Supervisor
+    from roost.observe import metrics
+
+    settings = served.settings.placement
+    with tempfile.TemporaryDirectory(prefix="roost-metrics-") as folder:
+        os.environ[metrics.FOLDER_VARIABLE] = folder
+        supervisor = Supervisor(
+            serve, (served, listener), count=settings.workers, stop_timeout_s=settings.stop_timeout_s,
+            on_ready=on_ready,
+        )  # fmt: skip
+        servers = [] if observer is None else [Server(Observing(supervisor.health), observer, settings)]
+        supervisor.run(*servers)

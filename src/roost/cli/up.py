@@ -1,0 +1,37 @@
+"""``roost up``: the whole product on one port."""
+
+from pathlib import Path
+
+import click
+
+from roost.cli.serving import served_by, serving_options, supervise
+
+_LISTEN = "127.0.0.1:8780"
+
+
+@click.command("up", short_help="Serve everything on one port.")
+@serving_options(listen=_LISTEN)
+def up(
+    *, listen: str | None, database: str | None, config: Path | None, data: Path | None, conf: Path | None,
+    workers: int | None, allow_insecure_listen: bool | None,
+) -> None:  # fmt: skip
+    """Serve Roost's own API below /v1, the Placement API below /placement, and /healthz and /metrics.
+
+    The first line printed says where. SIGTERM and SIGINT stop it once all that was asked is answered.
+    """
+    from roost.api.server import listen_on, url_of
+    from roost.app import serve_product
+
+    served = served_by(
+        config=config, data=data, conf=conf, database=database, listen=listen or _LISTEN, workers=workers,
+        allow_insecure_listen=allow_insecure_listen,
+    )  # fmt: skip
+    listener = listen_on("listen", served.settings.placement.listen)
+
+    def on_ready() -> None:
+        click.echo(f"listening on {url_of(listener)}")
+
+    if served.settings.placement.workers == 1:
+        serve_product(served, listener, on_ready=on_ready)
+    else:
+        supervise(serve_product, served, listener, on_ready=on_ready)

@@ -1,0 +1,1 @@
+"""What moves instances: steps over what is free, what runs where, and the choice."""

@@ -1,0 +1,144 @@
+"""Where building failed: the instance goes to the next alternate of its decision, and nothing else is asked anew."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from roost.engine.candidates import Take
+from roost.engine.claim import claimable
+from roost.engine.state import Group, Holder, State
+from roost.errors import BadRequest, Conflict, NotFound
+from roost.model.decision import Decision, Pick
+from roost.model.group import GUARDED_POLICIES
+from roost.model.journal import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow, InstanceRow, Place, Release
+from roost.model.names import uuid_bytes, uuid_form
+from roost.placement.claims import release_of
+from roost.placement.current import Current
+from roost.scheduler.places import place_of
+
+
+class Step(NamedTuple):
+    """An instance leaves its host and takes its place on another: both or neither."""
+
+    release: Release
+    claim: Claim
+    pick: Pick
+    left: int  # alternates after this one
+
+
+def next_alternate(
+    current: Current, decision: Decision, instance_uuid: str | None, *, from_host: str | None = None
+) -> Step:
+    """Plan that an instance goes on to the next alternate that can still take it.
+
+    Which one is next is told by where the instance is now, so nothing has to be remembered between the steps.
+
+    Args:
+        decision: that placed it.
+        instance_uuid: which of its instances; None: the only one.
+        from_host: the service that it is to leave, so that whoever asks twice does not move it twice; None: any.
+
+    Raises:
+        BadRequest: the decision has several instances, and none is named.
+        NotFound: the decision placed no such instance.
+        Conflict: the instance is not where the decision put it, or no alternate is left.
+    """
+    state = current.state
+    chosen = _pick_of(decision, instance_uuid)
+    body = uuid_bytes(chosen.instance_uuid)
+    holder = None if body is None else state.holders.get(body)
+    if holder is None or holder.instance is None:
+        raise Conflict(f"the instance {chosen.instance_uuid} is not there any more")
+    tries = [chosen, *decision.alternates.get(chosen.cell, [])]
+    row = state.hosts.row_of_id[holder.instance.host_id]
+    here = state.hosts.names[row], state.hosts.nodes[row]
+    if from_host not in {None, here[0]}:
+        raise Conflict(f"the instance {chosen.instance_uuid} is on {here[0]}, not on {from_host!r}")
+    at = next((at for at, pick in enumerate(tries) if (pick.host, pick.node) == here), None)
+    if at is None:
+        raise Conflict(f"the instance {chosen.instance_uuid} is on {here[1]}, where its decision did not put it")
+    for number, pick in enumerate(tries[at + 1 :], start=at + 2):
+        found = _move(current, holder, pick)
+        if found is not None:
+            taken = msgspec.structs.replace(pick, instance_uuid=chosen.instance_uuid)
+            return Step(release_of(state, [holder]), found, taken, len(tries) - number)
+    raise Conflict(f"no alternate is left for the instance {chosen.instance_uuid}")
+
+
+def _pick_of(decision: Decision, instance_uuid: str | None) -> Pick:
+    if not decision.picks:
+        raise Conflict(f"decision {decision.uuid} was refused: it placed nothing")
+    if instance_uuid is None:
+        if len(decision.picks) > 1:
+            raise BadRequest(f"decision {decision.uuid} placed {len(decision.picks)} instances: name one of them")
+        return decision.picks[0]
+    wanted = uuid_form(instance_uuid)
+    found = next((pick for pick in decision.picks if pick.instance_uuid == wanted), None)
+    if found is None:
+        raise NotFound(f"instance of decision {decision.uuid}", instance_uuid)
+    return found
+
+
+def _move(current: Current, holder: Holder, pick: Pick) -> Claim | None:
+    """Return the claim of an instance that goes to a host; None: it does not fit there now."""
+    state, instance = current.state, holder.instance
+    assert instance is not None
+    row = _row_of(state, pick)
+    takes = None if row is None else _takes(state, pick)
+    if row is None or takes is None or claimable(state, takes, frees=_held(state, holder)) is not None:
+        return None
+    number, host_id, ids = current.new_id("consumer"), state.hosts.ids[row], state.providers.ids
+    place = _place(state, instance, host_id=host_id, rack=state.hosts.facts[row].rack)
+    group = state.groups.get(instance.group_id)
+    if place is not None and group is not None and not _is_free(group, place, instance):
+        return None
+    consumer = ConsumerRow(
+        number, holder.uuid, holder.project_id, holder.user_id, holder.type_id, holder.generation + 1
+    )  # fmt: skip
+    scope, held_by = (0, 0) if place is None else (place.scope, place.holder)
+    moved = msgspec.structs.replace(instance, consumer_id=number, host_id=host_id, scope=scope, holder=held_by)
+    taken = [(number, ids[provider] << CLASS_BITS | class_id, amount) for provider, class_id, amount in takes]
+    return Claim([consumer], taken, [moved], [] if place is None else [place])
+
+
+def _row_of(state: State, pick: Pick) -> int | None:
+    hosts = state.hosts
+    found = (row for row in hosts.rows_of_name.get(pick.host.lower(), ()) if hosts.nodes[row] == pick.node)
+    return next((row for row in found if hosts.alive.each[row]), None)
+
+
+def _takes(state: State, pick: Pick) -> list[Take] | None:
+    """Return what the instance is to take; None: a provider or a class of it is gone."""
+    takes: list[Take] = []
+    for uuid, amounts in pick.allocations.items():
+        row = state.providers.row_of_uuid.get(uuid)
+        for name, amount in amounts.items():
+            class_id = state.class_ids.id_of(name)
+            if row is None or class_id is None:
+                return None
+            takes.append((row, class_id, amount))
+    return takes
+
+
+def _held(state: State, holder: Holder) -> Iterator[Take]:
+    row_of_id = state.providers.row_of_id
+    return ((row_of_id[each >> CLASS_BITS], each & CLASS_MASK, amount) for each, amount in holder.takes)
+
+
+def _place(state: State, instance: InstanceRow, *, host_id: int, rack: str) -> Place | None:
+    """Return the place that an instance takes in its server group on another host."""
+    group = state.groups.get(instance.group_id)
+    if group is None or group.policy not in GUARDED_POLICIES:
+        return None
+    place = place_of(group, host_id=host_id, rack=rack, domain="")
+    if place is None or group.policy != "fault-domain":
+        return place
+    return msgspec.structs.replace(place, holder=instance.holder)  # Its domain does not change.
+
+
+def _is_free(group: Group, place: Place, instance: InstanceRow) -> bool:
+    """Say whether a place can be taken once the instance has left the one it has."""
+    holder, members = group.places.get(place.scope, (place.holder, 0))
+    members -= instance.scope == place.scope and instance.holder == holder
+    return members == 0 or (holder == place.holder and members < place.limit)

@@ -1,0 +1,124 @@
+"""From a request document to the request, its names looked up where it is asked."""
+
+from typing import Protocol
+
+from roost.model.flavor import Flavor
+from roost.model.image import Image
+from roost.model.request import Destination, Network, Request, ResourceGroup, Retry
+from roost.model.request_document import (
+    DestinationEntry,
+    FlavorEntry,
+    ImageEntry,
+    NetworkEntry,
+    RequestDocument,
+    ResourceGroupEntry,
+    RetryEntry,
+)
+
+
+class Names(Protocol):
+    """What server groups and aggregates are called."""
+
+    def group(self, name: str, *, at: str) -> str:
+        """Return the uuid of a server group.
+
+        Args:
+            name: or its uuid.
+            at: where in the document it is named.
+
+        Raises:
+            BadRequest: there is none, or more than one.
+        """
+
+    def aggregate(self, name: str, *, at: str) -> str:
+        """Return the uuid of an aggregate; as ``group`` does."""
+
+
+def request_of(document: RequestDocument, names: Names) -> Request:
+    """Return the request of a document.
+
+    Raises:
+        BadRequest: a server group or an aggregate is not there.
+        ValueError: something cannot be meant.
+    """
+    asked = _Asked(names)
+    return Request(
+        flavor=flavor_of(document.flavor),
+        image=None if document.image is None else _image(document.image),
+        hints=document.hints,
+        group=None if document.group is None else names.group(document.group, at="$.group"),
+        count=document.count,
+        instance_uuids=tuple(map(str, document.instance_uuids)),
+        project_id=document.project_id,
+        user_id=document.user_id,
+        availability_zone=document.availability_zone,
+        ignore_hosts=document.ignore_hosts,
+        force_hosts=document.force_hosts,
+        force_nodes=document.force_nodes,
+        destination=None if document.destination is None else asked.destination(document.destination),
+        retry=None if document.retry is None else _retry(document.retry),
+        groups=tuple(asked.group(each, f"$.resource_groups[{at}]") for at, each in enumerate(document.resource_groups)),
+        is_bfv=document.is_bfv,
+        networks=tuple(asked.network(each, f"$.networks[{at}]") for at, each in enumerate(document.networks)),
+        root_required=document.root_required,
+        root_forbidden=document.root_forbidden,
+        same_subtree=document.same_subtree,
+    )
+
+
+class _Asked:
+    """Looks up the aggregates that a request names."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+
+    def _uuids(self, names: frozenset[str], at: str) -> frozenset[str]:
+        return frozenset(self._names.aggregate(name, at=at) for name in sorted(names))
+
+    def destination(self, entry: DestinationEntry) -> Destination:
+        return Destination(
+            host=entry.host,
+            node=entry.node,
+            cell=entry.cell,
+            aggregates=tuple(
+                self._uuids(names, f"$.destination.aggregates[{at}]") for at, names in enumerate(entry.aggregates)
+            ),
+            forbidden_aggregates=self._uuids(entry.forbidden_aggregates, "$.destination.forbidden_aggregates"),
+            allow_cross_cell_move=entry.allow_cross_cell_move,
+        )
+
+    def network(self, entry: NetworkEntry, at: str) -> Network:
+        segments = {
+            segment: "" if name is None else self._names.aggregate(name, at=f"{at}.segments")
+            for segment, name in entry.segments.items()
+        }
+        return Network(name=entry.name, segments=segments, is_remote_managed=entry.remote_managed)
+
+    def group(self, entry: ResourceGroupEntry, at: str) -> ResourceGroup:
+        return ResourceGroup(
+            suffix=entry.suffix,
+            resources=entry.resources,
+            required=entry.required,
+            forbidden=entry.forbidden,
+            member_of=tuple(
+                self._uuids(names, f"{at}.member_of[{number}]") for number, names in enumerate(entry.member_of)
+            ),
+            forbidden_aggregates=self._uuids(entry.forbidden_aggregates, f"{at}.forbidden_aggregates"),
+            in_tree=entry.in_tree,
+        )
+
+
+def flavor_of(entry: FlavorEntry) -> Flavor:
+    """Return the flavor of a document."""
+    return Flavor(
+        name=entry.name, vcpus=entry.vcpus, memory_mb=entry.memory_mb, root_gb=entry.root_gb,
+        ephemeral_gb=entry.ephemeral_gb, swap=entry.swap, extra_specs=entry.extra_specs,
+    )  # fmt: skip
+
+
+def _image(entry: ImageEntry) -> Image:
+    return Image(id=entry.id, disk_format=entry.disk_format, properties=entry.properties)
+
+
+def _retry(entry: RetryEntry) -> Retry:
+    return Retry(attempts=entry.num_attempts, hosts=entry.hosts)

@@ -1,0 +1,42 @@
+"""Stored decisions looked for: one condition for both databases, and the same for the store in memory."""
+
+from typing import Literal
+
+from roost.model.evidence import DecisionQuery
+from roost.model.journal import EvidenceRow
+
+Value = int | float | str
+
+
+def where(query: DecisionQuery, *, mark: str, position: Literal["instr", "strpos"]) -> tuple[str, tuple[Value, ...]]:
+    """Return the end of a statement that reads decisions, and its values.
+
+    Args:
+        mark: where a value goes.
+        position: the function of the database that says where one text is in another.
+    """
+    parts: list[tuple[str, Value]] = [(f"id < {mark}", query.before)]
+    if query.since_s:
+        parts.append((f"decided_at_s >= {mark}", query.since_s))
+    if query.outcome:
+        parts.append((f"outcome = {mark}", query.outcome))
+    if query.project_id is not None:
+        parts.append((f"project_id = {mark}", query.project_id))
+    if query.host:
+        parts.append((f"{position}(' ' || hosts || ' ', {mark}) > 0", f" {query.host} "))
+    if query.reason:
+        parts.append((f"{position}(reason, {mark}) > 0", query.reason))
+    conditions = " AND ".join(condition for condition, _ in parts)
+    return f"WHERE {conditions} ORDER BY id DESC LIMIT {mark}", (*(value for _, value in parts), query.newest)
+
+
+def is_wanted(row: EvidenceRow, query: DecisionQuery) -> bool:
+    """Say whether a decision is one of those that a query wants."""
+    return (
+        row.id < query.before
+        and row.decided_at_s >= query.since_s
+        and query.outcome in {"", row.outcome}
+        and query.project_id in {None, row.project_id}
+        and (not query.host or f" {query.host} " in f" {row.hosts} ")
+        and query.reason in row.reason
+    )

@@ -1,0 +1,83 @@
+"""The OpenAPI document says what is asked and answered."""
+
+import re
+
+import jsonschema
+import pytest
+
+from roost.api.v1 import openapi
+from roost.api.v1.routes import TABLE
+from tests.asking import asking_own
+from tests.products import fleet
+
+DOCUMENT = openapi.document()
+OPERATIONS = [(path, method) for path, methods in TABLE.items() for method in methods]
+SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
+
+
+def referred(value):
+    """Give every reference in a document."""
+    if isinstance(value, dict):
+        yield from ([value["$ref"]] if "$ref" in value else [])
+        for each in value.values():
+            yield from referred(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from referred(each)
+
+
+def test_what_is_referred_to_is_there():
+    schemas = DOCUMENT["components"]["schemas"]
+    assert {ref.removeprefix("#/components/schemas/") for ref in referred(DOCUMENT)} <= set(schemas)
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in schemas)
+
+
+@pytest.mark.parametrize(("path", "method"), OPERATIONS)
+def test_an_operation_is_described(path, method):
+    told = DOCUMENT["paths"][path][method.lower()]
+    route = TABLE[path][method]
+    assert told["summary"] == route.about
+    assert ("requestBody" in told) == (route.body is not None)
+    named = {each["name"] for each in told["parameters"]}
+    assert set(re.findall(r"{(\w+)}", path)) <= named
+    assert ("Idempotency-Key" in named) == route.is_keyed
+    assert all(each["schema"].get("description", "-") for each in told["parameters"])
+
+
+def test_names_of_operations_differ():
+    names = [each["operationId"] for methods in DOCUMENT["paths"].values() for each in methods.values()]
+    assert len(set(names)) == len(names) == len(OPERATIONS)
+
+
+def test_answers_are_as_the_document_says():
+    asked = {
+        ("/decisions", "POST"): ("/decisions", SMALL),
+        ("/decisions", "GET"): ("/decisions", None),
+        ("/decisions/{id}", "GET"): ("/decisions/{}", None),
+        ("/decisions/{id}/why", "GET"): ("/decisions/{}/why", None),
+        ("/decisions/{id}/replay", "POST"): ("/decisions/{}/replay", {}),
+        ("/decisions/{id}/next", "POST"): ("/decisions/{}/next", {}),
+        ("/instances", "GET"): ("/instances", None),
+        ("/instances/{id}", "GET"): ("/instances/{}", None),
+        ("/instances/{id}", "DELETE"): ("/instances/{}", None),
+        ("/capacity", "GET"): ("/capacity?flavor=small&by=zone", None),
+        ("/capacity", "POST"): ("/capacity", {"request": SMALL}),
+    }
+    assert set(asked) == set(OPERATIONS)
+    with asking_own(fleet(3, vcpus=4)) as own:
+        made = own.post("/decisions", SMALL).json
+        names = {"/decisions": made["uuid"], "/instances": made["picks"][0]["instance_uuid"]}
+        for (path, method), (url, body) in asked.items():
+            name = names.get(f"/{path.split('/')[1]}", "")
+            answered = own.ask(method, url.format(name), body)
+            responses = DOCUMENT["paths"][path][method.lower()]["responses"]
+            assert str(answered.status) in responses, (path, answered.json)
+            content = responses[str(answered.status)].get("content")
+            if content is None:
+                assert answered.body == b""
+                continue
+            schema = {**content["application/json"]["schema"], "components": DOCUMENT["components"]}
+            jsonschema.validate(answered.json, schema)
+        refused = own.get("/decisions/none")
+        problem = {"$ref": "#/components/schemas/ProblemDetails", "components": DOCUMENT["components"]}
+        jsonschema.validate(refused.json, problem)

@@ -1,0 +1,50 @@
+import pytest
+
+from roost.api.placement.request import Response
+from roost.api.problems import Problem
+from roost.api.v1 import keys
+from roost.api.v1.keys import Keys
+from roost.errors import BadRequest
+
+
+def remembered(*bodies):
+    """Give keys with an answer each."""
+    found = Keys()
+    for number, body in enumerate(bodies):
+        found.remember("me", str(number), fingerprint=b"f", response=Response(body=body))
+    return found
+
+
+def known(found, count):
+    """Give the keys that are still known."""
+    return [number for number in range(count) if found.find("me", str(number), fingerprint=b"f") is not None]
+
+
+def test_an_answer_is_found_by_owner_and_key_and_marked():
+    found = remembered(b"one")
+    again = found.find("me", "0", fingerprint=b"f")
+    assert (again.body, again.headers) == (b"one", {"idempotency-replayed": "true"})
+    assert found.find("you", "0", fingerprint=b"f") is None
+    with pytest.raises(Problem, match="came with another request"):
+        found.find("me", "0", fingerprint=b"g")
+
+
+def test_the_oldest_answers_make_room_by_number_and_by_size(monkeypatch):
+    monkeypatch.setattr(keys, "_KEPT", 3)
+    assert known(remembered(*[b"x"] * 5), 5) == [2, 3, 4]
+    monkeypatch.setattr(keys, "_KEPT_BYTES", 10)
+    assert known(remembered(b"x" * 6, b"x" * 4, b"x" * 3), 3) == [1, 2]
+    assert known(remembered(b"x", b"x" * 50), 2) == [1]
+
+
+@pytest.mark.parametrize("key", ["", "k" * 256, "\n", "é"])
+def test_what_is_no_key_is_refused(key):
+    with pytest.raises(BadRequest, match="Idempotency-Key must be"):
+        keys.check(key)
+
+
+def test_a_uuid_follows_from_words_and_is_of_version_8():
+    uuid = keys.uuid_for("decision", "me", "k")
+    assert uuid == keys.uuid_for("decision", "me", "k")
+    assert (uuid[14], uuid[19] in "89ab") == ("8", True)
+    assert len({uuid, keys.uuid_for("decision", "me", "l"), keys.uuid_for("instance", "me", "k")}) == 3
