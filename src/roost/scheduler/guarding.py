@@ -5,6 +5,7 @@ which Python code does at its next line. Until it has ended, the rule fails at o
 """
 
 import ctypes
+import math
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -64,7 +65,7 @@ class _Watch:
 
     def ends_s(self) -> float:
         """Return the moment, of a clock that never goes back, by which a pass that begins now must have ended."""
-        return monotonic() + self._limit_s
+        return monotonic() + self._limit_s if self._limit_s else math.inf
 
     def call(self, act: Callable[[], Result], *, ends_s: float | None = None) -> Result:
         """Call something of the rule.
@@ -151,6 +152,9 @@ class _Guarded:
         found, failures = blank, np.zeros(len(hosts), dtype=np.bool_)
         story = ""
         for at in range(len(hosts)):
+            if monotonic() >= ends_s:
+                failures[at:] = True
+                break
             try:
                 one = hosts.part(np.array([at], dtype=np.intp))
                 found[at] = self._watch.call(partial(judge, one), ends_s=ends_s)[0]
