@@ -142,6 +142,7 @@ class Scheduler:
             self._settle(results, waiting)
         except BaseException:
             self._placement.drop()
+            self._looked_s = -math.inf
             raise
         return results
 

@@ -18,6 +18,7 @@ from tests.fleets import hosts, spec
 from tests.products import fleet, request
 from tests.worlds import roost_on
 
+
 class Odd:
     """A filter of somebody else; what it does with a host is up to the test."""
 
