@@ -109,6 +109,7 @@ class Shape:
         nobody = "search" if fit.is_searched else "requested_aggregates"  # no rule in particular
         checks = [(rule or nobody, reason) for rule, reason in zip(fit.rules, fit.reasons, strict=True)] + head
         self._checks = checks + [(rule.name, rule.reason(spec)) for rule, _ in filters]
+        self._watched = {rule.name: rule for rule, _ in filters if isinstance(rule, Fallible)}
         self._limiting = [rule for rule, _ in filters if isinstance(rule, Limiting)]
         self._weighing = weighing
         self._is_local = weighing.is_local and all(mask is not None for _, mask in self._later)
@@ -426,8 +427,9 @@ class Shape:
                 continue
             assert rule is not None
             verdict = rule.keep(everyone, spec)
-            if isinstance(rule, Fallible) and rule.fault is not None:
-                verdict = self._after(rule.fault, verdict, masks)
+            watched = self._watched.get(rule.name)
+            if watched is not None and watched.fault is not None:
+                verdict = self._after(watched.fault, verdict, masks)
             masks.append(verdict)
         return masks
 

@@ -65,8 +65,10 @@ def test_wrong_settings_are_refused_as_a_whole(product, reloader, file, events, 
 
 
 def test_a_file_that_is_gone_leaves_all_as_it_is(product, reloader, file, events):
+    before = product.settings
     file.unlink()
     assert not reloader.reload()
+    assert product.settings is before
     assert events()[0]["error"] == f"--config: there is no file {file}"
 
 

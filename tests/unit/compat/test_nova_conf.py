@@ -134,11 +134,10 @@ workers = 3
 [compute]
 resource_provider_association_refresh = 0
 """)
-    conf = f"{tmp_path}/nova.conf"
+    conf, near = f"{tmp_path}/nova.conf", "the nearest known name is ram_weight_multiplier"
     assert list(found.notes) == [
         f"{conf}:4: [DEFAULT] scheduler_host_manager has no effect: there is one",
-        f"{conf}:6: [filter_scheduler] ram_weight_multiplyer has no effect: "
-        "the nearest known name is ram_weight_multiplier",
+        f"{conf}:6: [filter_scheduler] ram_weight_multiplyer has no effect: {near}",
         f"{conf}:7: [filter_scheduler] track_instance_changes has no effect: the instances of a host are always known",
         f"{conf}:9: [scheduler] workers has no effect: start as many processes as you want, on PostgreSQL",
         f"{conf}:15: [compute] resource_provider_association_refresh has no effect: nothing here needs it",
@@ -151,30 +150,34 @@ resource_provider_association_refresh = 0
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[DEFAULT]\nscheduler_max_attempts = many", "2: [DEFAULT] scheduler_max_attempts must be a whole number, got 'many'"),
-        ("[metrics]\nrequired = maybe", "2: [metrics] required must be true or false, got 'maybe'"),
-        ("[metrics]\nweight_multiplier =", "2: [metrics] weight_multiplier must be a number, got ''"),
-        ("[scheduler]\nmax_attempts = 0", "2: scheduler.max_attempts: must be 1 or more, got 0"),
-        ("[scheduler]\ndriver = fake_scheduler", "2: [scheduler] driver must be one of nova.scheduler.filter_scheduler"),
-        ("[DEFAULT]\nscheduler_driver = $kind", "2: [DEFAULT] scheduler_driver names $kind, which is not there"),
-        ("[filter_scheduler]\nram_weight_multiplier = nan", "2: filter_scheduler.ram_weight_multiplier: must be a finite"),
-        ("[filter_scheduler]\nenabled_filters = A, B", "2: filter_scheduler.enabled_filters: Scheduler Host Filter A, B"),
-        ("[filter_scheduler]\nweight_classes = nova.x.Y", "2: filter_scheduler.weight_classes: nova.x.Y cannot be"),
-        ("nonsense", "1: is neither OPTION = VALUE nor [SECTION]"),
+        ("[DEFAULT]\nscheduler_max_attempts = x", "[DEFAULT] scheduler_max_attempts must be a whole number, got 'x'"),
+        ("[metrics]\nrequired = maybe", "[metrics] required must be true or false, got 'maybe'"),
+        ("[metrics]\nweight_multiplier =", "[metrics] weight_multiplier must be a number, got ''"),
+        ("[scheduler]\nmax_attempts = 0", "scheduler.max_attempts: must be 1 or more, got 0"),
+        ("[scheduler]\ndriver = fake_scheduler", "[scheduler] driver must be one of nova.scheduler.filter_scheduler"),
+        ("[DEFAULT]\nscheduler_driver = $kind", "[DEFAULT] scheduler_driver names $kind, which is not there"),
+        ("[filter_scheduler]\nram_weight_multiplier = nan", "filter_scheduler.ram_weight_multiplier: must be a finite"),
+        ("[filter_scheduler]\nenabled_filters = A, B", "filter_scheduler.enabled_filters: Scheduler Host Filter A, B"),
+        ("[filter_scheduler]\nweight_classes = nova.x.Y", "filter_scheduler.weight_classes: nova.x.Y cannot be"),
+        ("\nnonsense", "is neither OPTION = VALUE nor [SECTION]"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_value_is_named_with_file_line_option_and_value(read, tmp_path, text, problem):
     with pytest.raises(BadSettings) as caught:
         read(text)
-    assert str(caught.value).startswith(f"{tmp_path}/nova.conf:{problem}")
+    assert str(caught.value).startswith(f"{tmp_path}/nova.conf:2: {problem}")
 
 
 def test_all_that_is_wrong_is_gathered(read):
-    found = read(
-        "[scheduler]\nmax_attempts = x\ndriver = y\n[metrics]\nrequired = z\n",
-        '[scheduler]\nclaim_rounds = 0\nmax_placement_results = "a"\nbogus = 1\n[metricks]\n[filter_scheduler]\nhost_subset_size = 0',
-        is_gathering=True,
-    )
+    toml = """[scheduler]
+claim_rounds = 0
+max_placement_results = "a"
+bogus = 1
+[metricks]
+[filter_scheduler]
+host_subset_size = 0
+"""
+    found = read("[scheduler]\nmax_attempts = x\ndriver = y\n[metrics]\nrequired = z\n", toml, is_gathering=True)
     told = " | ".join(map(str, found.problems))
     wanted = (
         "max_attempts",

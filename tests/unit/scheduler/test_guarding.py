@@ -98,11 +98,11 @@ def test_a_rule_that_raises_for_a_host_still_judges_the_others(limit_s):
 @pytest.mark.parametrize(
     ("act", "told"),
     [
-        (lambda rows: None, "odd returned None in place of one truth a host"),
-        (lambda rows: True, "odd returned True in place of one truth a host"),
+        (lambda _rows: None, "odd returned None in place of one truth a host"),
+        (lambda _rows: True, "odd returned True in place of one truth a host"),
         (lambda rows: ["yes"] * len(rows), "odd returned <U3 of shape (1,) in place of one truth a host"),
-        (lambda rows: np.ones(7, dtype=np.bool_), "odd returned bool of shape (7,) in place of one truth a host"),
-        (lambda rows: sys.exit(3), "odd raised SystemExit: 3"),
+        (lambda _rows: np.ones(7, dtype=np.bool_), "odd returned bool of shape (7,) in place of one truth a host"),
+        (lambda _rows: sys.exit(3), "odd raised SystemExit: 3"),
     ],
 )
 def test_a_filter_that_returns_nonsense_refuses_all(act, told):
@@ -121,7 +121,7 @@ def test_a_rule_that_fails_only_for_all_together_fails_for_all():
 def test_a_rule_that_hangs_is_left_behind_and_ended():
     begun = threading.Event()
 
-    def act(rows):
+    def act(_rows):
         begun.set()
         while True:
             time.sleep(0.001)
@@ -182,7 +182,7 @@ def test_a_guarded_filter_can_do_what_the_filter_can():
     [
         (lambda rows: np.full(len(rows), np.nan), "odd returned nan in place of one finite number a host"),
         (lambda rows: np.full(len(rows), np.inf), "odd returned inf in place of one finite number a host"),
-        (lambda rows: np.ones(9), "odd returned 9 numbers in place of one finite number a host"),
+        (lambda _rows: np.ones(9), "odd returned 9 numbers in place of one finite number a host"),
         (lambda rows: rows, "odd returned int64 of shape (1,) in place of one finite number a host"),
         (raising_at(0, 1, 2), "odd raised ValueError: no number"),
     ],
