@@ -76,7 +76,7 @@ class _Watch:
         if not self._limit_s:
             return self._guarded(act)
         if self._late is not None and self._late.is_alive():
-            raise _Failed(f"took more than {self._limit_s:g} s for an earlier request, and has not ended yet")
+            raise _Failed(f"took more than {self._limit_s:g} s before, and has not ended yet")
         results: list[Result] = []
         failures: list[_Failed] = []
         thread = threading.Thread(

@@ -149,7 +149,7 @@ def test_a_rule_that_cannot_be_ended_is_not_asked_again_until_it_has_ended():
     for _ in range(2):
         assert not rule.keep(hosts(**THREE), spec()).any()
     assert asked == [3]
-    assert rule.fault.text == "odd took more than 0.05 s for an earlier request, and has not ended yet"
+    assert rule.fault.text == "odd took more than 0.05 s before, and has not ended yet"
     release.set()
 
 
