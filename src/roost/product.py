@@ -69,26 +69,11 @@ class Roost:
         """
         self._clock = clock or SystemClock()
         self._random = random or SystemRandom()
-        self._settings = settings
         self._store = store
         self._current = Current(store, clock=self._clock) if current is None else current
         self.placement = Placement(self._current)
         self.fleet = FleetService(self._current)
-        self.rules = rules or plugins.build(settings, adapt=adapt)
-        self.scheduler = Scheduler(
-            placement=self.placement,
-            documents=self.fleet,
-            rules=self.rules,
-            settings=settings.scheduler,
-            filter_settings=settings.filter_scheduler,
-            has_fallback=not settings.workarounds.disable_fallback_pcpu_query,
-            default_zone=settings.default.default_availability_zone,
-            settings_body=settings.body(),
-            group_max=settings.store.group_max,
-            clock=self._clock,
-            random=self._random,
-        )
-        self.explainer = Explainer(placement=self.placement, scheduler=self.scheduler)
+        self.use(settings, rules=rules)
         self._acts = 0  # since old evidence was looked for
         if current is None:
             # What was loaded lives as long as the process: let the collector not walk it again and again.
@@ -106,6 +91,35 @@ class Roost:
     def close(self) -> None:
         """Let go of the database."""
         self._store.close()
+
+    def use(self, settings: Settings, *, rules: Rules | None = None) -> None:
+        """Decide under these settings from now on; if anything is wrong with them, nothing changes.
+
+        Sections of the store and of the server stay as they were opened.
+
+        Args:
+            settings: rules, options and bounds.
+            rules: those of the settings, where they are made already.
+
+        Raises:
+            BadSettings: a rule is unknown, or cannot be made.
+        """
+        rules = rules or plugins.build(settings, adapt=adapt)
+        scheduler = Scheduler(
+            placement=self.placement,
+            documents=self.fleet,
+            rules=rules,
+            settings=settings.scheduler,
+            filter_settings=settings.filter_scheduler,
+            has_fallback=not settings.workarounds.disable_fallback_pcpu_query,
+            default_zone=settings.default.default_availability_zone,
+            settings_body=settings.body(),
+            group_max=settings.store.group_max,
+            clock=self._clock,
+            random=self._random,
+        )
+        explainer = Explainer(placement=self.placement, scheduler=scheduler)
+        self._settings, self.rules, self.scheduler, self.explainer = settings, rules, scheduler, explainer
 
     @property
     def settings(self) -> Settings:

@@ -1,23 +1,29 @@
-"""Reading ``roost.toml``: which file, what it may say, and where the data is."""
+"""Reading ``roost.toml`` and an existing ``nova.conf``: which files, what they may say, and where the data is."""
 
 import difflib
 import math
 import re
 import tomllib
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from roost.compat.nova_conf import NovaConf, read_nova_conf
 from roost.errors import BadSettings
 from roost.model.placement_settings import Placement
 from roost.model.settings import Default, FilterScheduler, Scheduler, Settings, Store, Workarounds
 from roost.scheduler import plugins
 from roost.scheduler.plugins import Adapt, RuleClass
 
-Part = TypeVar("Part", bound=msgspec.Struct)
+Part = TypeVar("Part")
+Struct = TypeVar("Struct", bound=msgspec.Struct)
+
+_TOML_SECTION = re.compile(r"\s*\[\s*([\w-]+)\s*\]")
+_TOML_KEY = re.compile(r"\s*([\w-]+)\s*=")
 
 _OWN: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
     {
@@ -29,6 +35,10 @@ _OWN: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
         "placement": Placement,
     }
 )
+
+
+# Sections of the same name in a ``nova.conf`` mean something else.
+_NOT_OF_NOVA = {"store", "placement"}
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,37 +92,85 @@ def data_folder(argument: str | None, environ: Mapping[str, str], *, is_root: bo
     return Path(home) / ".local" / "share" / "roost"
 
 
-def load_settings(path: Path | None, *, adapt: Adapt | None = None) -> Settings:
-    """Read a settings file, or take the defaults.
-
-    Args:
-        path: of the file; None for the defaults.
-        adapt: makes rules of classes that are none; see ``roost.scheduler.plugins``.
+def find_nova_conf(environ: Mapping[str, str], exists: Callable[[Path], bool]) -> Path | None:
+    """Return the ``nova.conf`` to read, which ``$ROOST_NOVA_CONF`` names; None: none.
 
     Raises:
-        BadSettings: the file cannot be read, or something in it is unknown or wrong.
+        BadSettings: it is not there.
     """
-    if path is None:
-        return read_settings("", adapt=adapt)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadSettings(str(path), f"cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise BadSettings(str(path), "is not UTF-8 text") from None
-    return read_settings(text, origin=str(path), adapt=adapt)
+    named = environ.get("ROOST_NOVA_CONF")
+    if not named:
+        return None
+    path = Path(named)
+    if not exists(path):
+        raise BadSettings("--nova-conf", f"there is no file {path}")
+    return path
+
+
+class Sourced(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings, with where they come from and what is wrong."""
+
+    settings: Settings
+    sources: dict[tuple[str, str], str]  # section and key -> file and line, of what a file says
+    notes: tuple[str, ...]  # what a ``nova.conf`` says and has no effect, a sentence each
+    problems: tuple[BadSettings, ...] = ()  # only where these are gathered; wrong settings have their defaults then
+
+
+def load_settings(path: Path | None, *, adapt: Adapt | None = None) -> Settings:
+    """Read a settings file, or take the defaults; see ``load_sourced``."""
+    return load_sourced(path, adapt=adapt).settings
+
+
+def load_sourced(
+    path: Path | None, *, nova_conf: Path | None = None, adapt: Adapt | None = None, is_gathering: bool = False
+) -> Sourced:  # fmt: skip
+    """Read the settings.
+
+    Args:
+        path: of a settings file; None for the defaults.
+        nova_conf: path of an existing ``nova.conf``, which goes before the settings file.
+        adapt: makes rules of classes that are none; see ``roost.scheduler.plugins``.
+        is_gathering: whether what is wrong is gathered, all of it, in place of raising the first.
+
+    Raises:
+        BadSettings: a file cannot be read, or something in it is unknown or wrong.
+    """
+    origin = "roost.toml" if path is None else str(path)
+    reading = _Reading(origin, adapt=adapt, is_gathering=is_gathering)
+    text = reading.attempt(lambda: "" if path is None else _text(path), "", is_placed=True)
+    nova = None if nova_conf is None else reading.attempt(lambda: read_nova_conf(nova_conf), None, is_placed=True)
+    return reading.read(text, nova)
 
 
 def read_settings(text: str, *, origin: str = "roost.toml", adapt: Adapt | None = None) -> Settings:
     """Make settings of the text of a settings file; ``origin`` names it in errors."""
+    return _Reading(origin, adapt=adapt).read(text, None).settings
+
+
+def settings_from(document: Mapping[str, Any], *, adapt: Adapt | None = None) -> Settings:
+    """Make settings of sections by their names, as a settings file has them.
+
+    Raises:
+        BadSettings: something in them is unknown or wrong.
+    """
+    return _Reading("", adapt=adapt).make(document)
+
+
+def _text(path: Path) -> str:
     try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also numbers too long, and lists in lists too deep
-        raise BadSettings(origin, f"is no TOML: {error}") from None
-    try:
-        return settings_from(document, adapt=adapt)
-    except BadSettings as error:
-        raise BadSettings(f"{origin}: {error.path}", error.problem) from error
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadSettings(str(path), f"cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise BadSettings(str(path), "is not UTF-8 text") from None
+
+
+def values_of(settings: Settings) -> dict[tuple[str, str], Any]:
+    """Return every value, by section and key, as JSON has it."""
+    parts = msgspec.to_builtins(settings)
+    for section, table in parts.pop("tables").items():
+        parts.setdefault(section, {}).update(table)
+    return {(section, key): value for section, part in parts.items() for key, value in part.items()}
 
 
 def schema(*, settings: Settings | None = None, adapt: Adapt | None = None) -> list[Setting]:
@@ -130,36 +188,165 @@ def schema(*, settings: Settings | None = None, adapt: Adapt | None = None) -> l
     return list(listed.values())
 
 
-def settings_from(document: Mapping[str, Any], *, adapt: Adapt | None = None) -> Settings:
-    """Make settings of sections by their names, as a settings file has them.
+class _Reading:
+    """One reading of a settings file and, before it, a ``nova.conf``.
 
-    Raises:
-        BadSettings: something in them is unknown or wrong.
+    Args:
+        origin: names the settings file in errors.
+        adapt, is_gathering: see ``load_sourced``.
     """
-    for section, table in document.items():
-        if not isinstance(table, dict):
-            raise BadSettings(section, "stands in no section; every setting belongs to one")
-    own = {section: _own_part(section, kind, document) for section, kind in _OWN.items()}
-    filter_scheduler = own["filter_scheduler"]
-    assert isinstance(filter_scheduler, FilterScheduler)
-    # Only now is known which rules there are, and so which settings.
-    found = plugins.catalogue(filter_scheduler, adapt=adapt)
-    plugins.enabled_filters(found, filter_scheduler)
-    _refuse_unknown(document, found.known)
-    tables: dict[str, dict[str, Any]] = {}
-    for rule in found.known:
-        options = converted_section(rule.section, rule.options, document.get(rule.section, {}))
-        if rule.options.__struct_fields__:
-            tables.setdefault(rule.section, {}).update(msgspec.structs.asdict(options))
-    values: dict[str, Any] = {**own, "tables": tables}
-    return msgspec.convert({key: msgspec.to_builtins(value) for key, value in values.items()}, Settings)
+
+    def __init__(self, origin: str, *, adapt: Adapt | None, is_gathering: bool = False) -> None:
+        self._origin = origin
+        self._adapt = adapt
+        self._is_gathering = is_gathering
+        self._problems: list[BadSettings] = []
+        self._document: Mapping[str, Any] = {}
+        self._nova: NovaConf | None = None
+
+    def read(self, text: str, nova: NovaConf | None) -> Sourced:
+        """Make settings of the text of a settings file, and of what goes before it."""
+        self._nova = nova
+        settings, known = self._made(self.attempt(partial(self._sections, text), {}, is_placed=True))
+        of_nova = {section: keys for section, keys in known.items() if section not in _NOT_OF_NOVA}
+        return Sourced(
+            settings=settings,
+            sources=self._sources(text, known),
+            notes=() if nova is None else tuple(nova.notes(of_nova)),
+            problems=tuple(self._problems),
+        )
+
+    def make(self, document: Mapping[str, Any]) -> Settings:
+        """Make settings of sections by their names."""
+        return self._made(self._sections_of(document))[0]
+
+    def _made(self, document: Mapping[str, Any]) -> tuple[Settings, dict[str, set[str]]]:
+        """Return the settings, and the names of all there are, by section."""
+        self._document = document
+        own = {section: self._part(section, kind) for section, kind in _OWN.items()}
+        filter_scheduler = own["filter_scheduler"]
+        assert isinstance(filter_scheduler, FilterScheduler)
+        # Only now is known which rules there are, and so which settings.
+        found = self.attempt(lambda: self._rules(filter_scheduler), None)
+        if found is None:
+            found = plugins.catalogue(FilterScheduler())
+        known = _known(found.known)
+        for error in _unknown(self._document, known):
+            self.attempt(partial(_refuse, error), None)
+        tables: dict[str, dict[str, Any]] = {}
+        for rule in found.known:
+            options = self._part(rule.section, rule.options)
+            if rule.options.__struct_fields__:
+                tables.setdefault(rule.section, {}).update(msgspec.structs.asdict(options))
+        values: dict[str, Any] = {**own, "tables": tables}
+        return msgspec.convert({key: msgspec.to_builtins(value) for key, value in values.items()}, Settings), known
+
+    def attempt(self, act: Callable[[], Part], otherwise: Part, *, is_placed: bool = False) -> Part:
+        """Do something; where problems are gathered, keep the one it raises and return something else.
+
+        Args:
+            act, otherwise: what is done, and what is returned in place of its result.
+            is_placed: whether its errors name the file already.
+        """
+        try:
+            return act()
+        except BadSettings as error:
+            told = error if is_placed else self._placed(error)
+            if not self._is_gathering:
+                raise told from error
+            if str(told) not in map(str, self._problems):  # Rules share settings.
+                self._problems.append(told)
+            return otherwise
+
+    def _placed(self, error: BadSettings) -> BadSettings:
+        """Return an error with the file that it is about."""
+        section, _, key = error.path.partition(".")
+        where = self._nova_source(section, key)
+        return BadSettings(self._named(error.path) if where is None else f"{where}: {error.path}", error.problem)
+
+    def _named(self, path: str) -> str:
+        return f"{self._origin}: {path}" if self._origin else path
+
+    def _nova_source(self, section: str, key: str) -> str | None:
+        return None if self._nova is None or section in _NOT_OF_NOVA else self._nova.source(section, key)
+
+    def _sections(self, text: str) -> Mapping[str, Any]:
+        try:
+            document = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:  # also numbers too long, and lists in lists too deep
+            raise BadSettings(self._origin, f"is no TOML: {error}") from None
+        return self._sections_of(document)
+
+    def _sections_of(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        for section, table in document.items():
+            if not isinstance(table, dict):
+                raise BadSettings(self._named(section), "stands in no section; every setting belongs to one")
+        return document
+
+    def _rules(self, settings: FilterScheduler) -> plugins.Catalogue:
+        found = plugins.catalogue(settings, adapt=self._adapt)
+        plugins.enabled_filters(found, settings)
+        return found
+
+    def _part(self, section: str, kind: type[Struct]) -> Struct:
+        """Return the part of a section that one struct owns; what is wrong in it has its default."""
+        table = dict(self._document.get(section, {}))
+        if self._nova is not None and section not in _NOT_OF_NOVA:
+            for setting in _described(section, kind, owners=()):
+                read = partial(self._nova.values, section, {setting.key: setting.kind})
+                said: dict[str, Any] = self.attempt(read, {}, is_placed=True)
+                table.update(said)
+        while True:
+            wrong: list[str] = []
+            part = self.attempt(partial(_converted, section, kind, table, wrong=wrong), None)
+            if part is not None:
+                return part
+            if not wrong:
+                return kind()
+            del table[wrong[0]]
+
+    def _sources(self, text: str, known: Mapping[str, Iterable[str]]) -> dict[tuple[str, str], str]:
+        lines = _toml_lines(text)
+        found = {}
+        for section, keys in known.items():
+            for key in keys:
+                source = self._nova_source(section, key)
+                if source is None and key in self._document.get(section, {}):
+                    line = lines.get((section, key))
+                    source = self._origin if line is None else f"{self._origin}:{line}"
+                if source is not None:
+                    found[section, key] = source
+        return found
 
 
-def _own_part(section: str, kind: type[msgspec.Struct], document: Mapping[str, Any]) -> msgspec.Struct:
-    return converted_section(section, kind, document.get(section, {}))
+def _refuse(error: BadSettings) -> None:
+    raise error
 
 
-def converted_section(section: str, kind: type[Part], table: Mapping[str, Any]) -> Part:
+def _converted(section: str, kind: type[Struct], table: Mapping[str, Any], *, wrong: list[str]) -> Struct:
+    """Return the part of a section that one struct owns, and of a value that is wrong add the key to ``wrong``."""
+    try:
+        return converted_section(section, kind, table)
+    except BadSettings as error:
+        key = error.path.partition(".")[2]
+        wrong += [key] if key else []
+        raise
+
+
+def _toml_lines(text: str) -> dict[tuple[str, str], int]:
+    """Return the line of each setting that has one of its own, as nearly all have."""
+    found: dict[tuple[str, str], int] = {}
+    section = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        head = _TOML_SECTION.match(line)
+        if head is not None:
+            section = head[1]
+        elif (setting := _TOML_KEY.match(line)) is not None:
+            found.setdefault((section, setting[1]), number)
+    return found
+
+
+def converted_section(section: str, kind: type[Struct], table: Mapping[str, Any]) -> Struct:
     """Return the part of a section that one struct owns.
 
     Raises:
@@ -181,16 +368,22 @@ def converted_section(section: str, kind: type[Part], table: Mapping[str, Any]) 
         raise BadSettings(f"{section}.{key}", told) from None
 
 
-def _refuse_unknown(document: Mapping[str, Any], rules: Iterable[RuleClass]) -> None:
+def _known(rules: Iterable[RuleClass]) -> dict[str, set[str]]:
+    """Return the names of all settings, by section."""
     known: dict[str, set[str]] = {section: set(kind.__struct_fields__) for section, kind in _OWN.items()}
     for rule in rules:
         known.setdefault(rule.section, set()).update(rule.options.__struct_fields__)
+    return known
+
+
+def _unknown(document: Mapping[str, Mapping[str, Any]], known: Mapping[str, set[str]]) -> Iterator[BadSettings]:
     for section, table in document.items():
         if section not in known:
-            raise BadSettings(section, f"is no section; {_nearest(section, known)}")
+            yield BadSettings(section, f"is no section; {_nearest(section, known)}")
+            continue
         for key in table:
             if key not in known[section]:
-                raise BadSettings(f"{section}.{key}", f"is no setting; {_nearest_setting(section, key, known)}")
+                yield BadSettings(f"{section}.{key}", f"is no setting; {_nearest_setting(section, key, known)}")
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

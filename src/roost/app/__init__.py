@@ -1,6 +1,15 @@
 """The composition root: what picks implementations, by settings and by where things lie; the library's entrance."""
 
-from roost.app.databases import audit_database, audit_path, database_of, database_with, settings_of
+from roost.app.databases import (
+    audit_database,
+    audit_path,
+    check_settings,
+    database_of,
+    database_with,
+    notes_on,
+    settings_of,
+    sourced_settings,
+)
 from roost.app.placement import (
     Served,
     import_placement,
@@ -11,6 +20,7 @@ from roost.app.placement import (
     placement_settings,
     serve_placement,
 )
+from roost.app.reloading import Reloader
 from roost.app.scheduling import open_reader, open_roost, open_scratch, unstored
 from roost.app.up import open_product, serve_product
 from roost.product import Roost
@@ -19,16 +29,19 @@ from roost.store.backup import backup, restore
 from roost.store.opening import exists, stamp, sync, upgrade, version_of
 
 __all__ = [
+    "Reloader",
     "Roost",
     "Served",
     "audit",
     "audit_database",
     "audit_path",
     "backup",
+    "check_settings",
     "database_of",
     "database_with",
     "exists",
     "import_placement",
+    "notes_on",
     "open_in_process",
     "open_placement",
     "open_product",
@@ -42,6 +55,7 @@ __all__ = [
     "serve_placement",
     "serve_product",
     "settings_of",
+    "sourced_settings",
     "stamp",
     "sync",
     "unstored",

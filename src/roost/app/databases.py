@@ -4,10 +4,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
 from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
+from roost.errors import BadSettings
 from roost.model.settings import Settings
-from roost.settings import data_folder, find_settings, load_settings
+from roost.scheduler import plugins
+from roost.settings import Sourced, data_folder, find_nova_conf, find_settings, load_sourced
 from roost.store.audit import Finding, audit
 
 FILE = "roost.db"  # the database in a data folder
@@ -19,10 +23,50 @@ def settings_of(config: Path | None, environ: Mapping[str, str]) -> Settings:
     Raises:
         BadSettings: a setting is unknown or wrong.
     """
+    return sourced_settings(config, environ).settings
+
+
+def sourced_settings(
+    config: Path | None, environ: Mapping[str, str], *, is_gathering: bool = False
+) -> Sourced:  # fmt: skip
+    """Read the same with where each comes from.
+
+    Args:
+        config: the settings file; None: found by ``$ROOST_CONFIG`` and the usual places, or defaults.
+        environ: the environment; ``$ROOST_NOVA_CONF`` names a ``nova.conf`` that goes before the settings file.
+        is_gathering: whether what is wrong is gathered, all of it, in place of raising the first.
+
+    Raises:
+        BadSettings: a setting is unknown or wrong, or a file that was asked for is not there.
+    """
     # Rules may be written for Nova, and import it.
     lend_names()
     # Unlike ``Path.exists`` it also answers about names that no file can have.
-    return load_settings(find_settings(None if config is None else str(config), environ, os.path.exists), adapt=adapt)
+    return load_sourced(
+        find_settings(None if config is None else str(config), environ, os.path.exists),
+        nova_conf=find_nova_conf(environ, os.path.exists), adapt=adapt, is_gathering=is_gathering,
+    )  # fmt: skip
+
+
+def check_settings(config: Path | None, environ: Mapping[str, str]) -> Sourced:
+    """Gather all that is wrong with the settings, and with the rules that they name.
+
+    Raises:
+        BadSettings: a file that was asked for is not there.
+    """
+    found = sourced_settings(config, environ, is_gathering=True)
+    if not found.problems:
+        try:
+            plugins.build(found.settings, adapt=adapt)
+        except BadSettings as error:
+            return msgspec.structs.replace(found, problems=(error,))
+    return found
+
+
+def notes_on(nova_conf: Path) -> tuple[str, ...]:
+    """Say what of a ``nova.conf`` has no effect, a sentence each; of one that cannot be read, nothing."""
+    lend_names()
+    return load_sourced(None, nova_conf=nova_conf, adapt=adapt, is_gathering=True).notes
 
 
 def database_of(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:

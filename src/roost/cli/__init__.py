@@ -29,6 +29,7 @@ class _Lazy(click.Group):
         "audit": "roost.cli.audit",
         "capacity": "roost.cli.capacity",
         "completion": "roost.cli.completion",
+        "config": "roost.cli.config",
         "db": "roost.cli.db",
         "decide": "roost.cli.decide",
         "demo": "roost.cli.demo",

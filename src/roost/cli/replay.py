@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from roost.cli.comparing import Comparing, check_plots, draw_plots, run_comparison, seeds_of
-from roost.cli.options import PATH
+from roost.cli.options import PATH, nova_conf
 from roost.cli.progress import progress_bar
 from roost.cli.replay_text import to_text
 from roost.simulator.replay import CHUNK, Scheduling
@@ -48,6 +48,7 @@ Several --config, --seeds or --results compare policies: each is a run of its ow
 @click.option("--mix", default=_DEFAULTS.mix, show_default=True, type=click.Choice(list(MIXES)), help="What is asked.")
 @click.option("--seeds", metavar="LIST", help="Compare over seeds: a list split on commas, or N for 1 to N.")
 @click.option("--config", "configs", type=PATH, multiple=True, help="Settings, a TOML file; several are compared.")
+@nova_conf
 @click.option("--jobs", type=click.IntRange(min=1), help="Compare with N runs at a time.  [default: one a CPU]")
 @click.option("--results", type=PATH, help="Compare, and keep finished runs in this folder; they are not repeated.")
 @click.option("--plot", type=PATH, metavar="FOLDER", help="Draw plots into this folder, as PNG.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from roost.cli import options
 from roost.errors import AuditFailed, BadRequest, NotFound
@@ -37,6 +38,7 @@ read, beside the processes that serve it.
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="For people, or for programs.")  # fmt: skip
 @click.option("--config", type=options.PATH, help="Settings, a TOML file; with --replay those to decide under.")
+@options.nova_conf
 @options.data
 def why(
     *, decision: str | None, is_replayed: bool, is_summary: bool, since: str | None, top: int, style: str,
@@ -51,6 +53,8 @@ def why(
     if since is not None and not is_summary:
         raise click.UsageError("--since goes with --summary")
     since_s = 0.0 if since is None else _moment(since)
+    said = click.get_current_context().get_parameter_source("nova_conf")
+    is_own = config is None and said is not ParameterSource.COMMANDLINE
     # Of a replay the settings are a question, and say nothing about where the decision is.
     with open_reader(None if is_replayed else config, data, environ=os.environ) as roost:
         if decision is None:
@@ -62,9 +66,9 @@ def why(
             told = roost.why(uuid)
             _show(told, why_text.to_text(told), style=style)
             return
-        replayed = roost.replayed(uuid, None if config is None else settings_of(config, os.environ))
+        replayed = roost.replayed(uuid, None if is_own else settings_of(config, os.environ))
     _show(replayed, why_text.replayed_text(replayed, top=top), style=style)
-    if config is None and not replayed.is_same:
+    if is_own and not replayed.is_same:
         raise AuditFailed(f"decision {uuid} does not replay to itself: {', '.join(replayed.fields)} differ")
 
 

@@ -17,11 +17,15 @@ class Ini:
     Args:
         path: of the file, for errors.
         sections: section -> option -> values.
+        lines: of the last value of each option, by section and option.
     """
 
-    def __init__(self, path: str, sections: Mapping[str, Mapping[str, list[str]]]) -> None:
+    def __init__(
+        self, path: str, sections: Mapping[str, Mapping[str, list[str]]], lines: Mapping[tuple[str, str], int]
+    ) -> None:
         self.path = path
         self.sections = sections
+        self.lines = lines
 
     def get(self, section: str, option: str) -> str | None:
         """Return the last value of an option, with what it names of others put in; None: there is none.
@@ -32,11 +36,13 @@ class Ini:
         values = self.sections.get(section, {}).get(option)
         return None if not values else self._filled(values[-1], section, option)
 
+    def each(self, section: str, option: str) -> list[str]:
+        """Return the values of an option that is repeated, in order, with what they name of others put in."""
+        return [self._filled(value, section, option) for value in self.sections.get(section, {}).get(option, ())]
+
     def all(self, section: str, option: str) -> list[str]:
         """Return every value of an option that may be repeated, or listed with commas."""
-        values = self.sections.get(section, {}).get(option, ())
-        parts = [part.strip() for value in values for part in self._filled(value, section, option).split(",")]
-        return [part for part in parts if part]
+        return [part for value in self.each(section, option) for part in listed(value)]
 
     def options(self) -> Iterator[tuple[str, str]]:
         """Give every section with every option in it."""
@@ -59,6 +65,15 @@ class Ini:
         return _SUBSTITUTE.sub(value, text)
 
 
+def listed(text: str) -> list[str]:
+    """Return the parts of a value that is a list with commas.
+
+    >>> listed("a, b,,c")
+    ['a', 'b', 'c']
+    """
+    return [part for part in map(str.strip, text.split(",")) if part]
+
+
 def read_ini(path: Path) -> Ini:
     """Read a file.
 
@@ -71,11 +86,13 @@ def read_ini(path: Path) -> Ini:
         raise BadFile(str(path), f"cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise BadFile(str(path), "is not UTF-8 text") from None
-    return Ini(str(path), _sections(str(path), text))
+    return _parsed(str(path), text)
 
 
-def _sections(path: str, text: str) -> dict[str, dict[str, list[str]]]:
+def _parsed(path: str, text: str) -> Ini:
     found: dict[str, dict[str, list[str]]] = {}
+    lines: dict[tuple[str, str], int] = {}
+    name = ""  # of the section
     values: list[str] | None = None  # of the option that may go on in the next line
     section: dict[str, list[str]] | None = None
     for number, line in enumerate(text.splitlines(), start=1):
@@ -89,7 +106,8 @@ def _sections(path: str, text: str) -> dict[str, dict[str, list[str]]]:
         elif line[0] == "[":
             if not stripped.endswith("]") or len(stripped) < 3:
                 raise BadFile(path, "a section is not closed, or has no name", line=number)
-            section, values = found.setdefault(stripped[1:-1], {}), None
+            name = stripped[1:-1]
+            section, values = found.setdefault(name, {}), None
         else:
             option = _OPTION.fullmatch(stripped)
             if option is None:
@@ -98,7 +116,8 @@ def _sections(path: str, text: str) -> dict[str, dict[str, list[str]]]:
                 raise BadFile(path, "an option stands in no section", line=number)
             values = section.setdefault(option[1], [])
             values.append(_unquoted(option[2]))
-    return found
+            lines[name, option[1]] = number
+    return Ini(path, found, lines)
 
 
 def _unquoted(value: str) -> str:

@@ -24,6 +24,19 @@ class Default(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section ``[scheduler]``."""
 
+    driver: Annotated[
+        str,
+        Meta(description="filter: by rules; chance: any host that is up; caching: by rules, on what was known lately."),
+    ] = "filter"
+    periodic_task_interval: Annotated[
+        float, Meta(description="Seconds for which the driver caching decides on what it knows of other processes.")
+    ] = 60.0
+    plugin_timeout_s: Annotated[
+        float, Meta(description="Seconds that a rule of somebody else may take for one pass over the hosts; 0: any.")
+    ] = 10.0
+    plugin_failure: Annotated[
+        str, Meta(description="What such a rule refuses where it fails: the request, or the host.")
+    ] = "request"
     max_attempts: Annotated[
         int, Meta(description="Hosts an instance may be tried on: the chosen one and its alternates.")
     ] = 3
@@ -56,6 +69,13 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         for name in ("max_attempts", "claim_rounds", "max_placement_results"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        for name in ("periodic_task_interval", "plugin_timeout_s"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
+        if self.driver not in ("filter", "chance", "caching"):
+            raise ValueError(f"driver must be filter, chance or caching, got {self.driver!r}")
+        if self.plugin_failure not in ("request", "host"):
+            raise ValueError(f"plugin_failure must be request or host, got {self.plugin_failure!r}")
 
 
 class Workarounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

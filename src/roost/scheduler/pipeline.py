@@ -21,7 +21,7 @@ from roost.model.evidence import Checks
 from roost.model.request import CandidateQuery
 from roost.scheduler.hosts import HostView
 from roost.scheduler.reasons import refusal_text
-from roost.scheduler.rules import Filter, Limiting, Telling
+from roost.scheduler.rules import Fallible, Fault, Filter, Limiting, Telling
 from roost.scheduler.spec import Spec
 from roost.scheduler.weighing import Shares, Weighing
 
@@ -87,6 +87,8 @@ class Shape:
     ) -> None:  # fmt: skip
         self._state = state
         self._stopped = stopped
+        self.faults: list[str] = []  # of rules that failed in the last pass, a sentence each
+        self._broken = ""  # the first of them that refused the request
         self.spec = spec
         self.fit = fit
         self.query = query
@@ -107,6 +109,7 @@ class Shape:
         nobody = "search" if fit.is_searched else "requested_aggregates"  # no rule in particular
         checks = [(rule or nobody, reason) for rule, reason in zip(fit.rules, fit.reasons, strict=True)] + head
         self._checks = checks + [(rule.name, rule.reason(spec)) for rule, _ in filters]
+        self._watched = {rule.name: rule for rule, _ in filters if isinstance(rule, Fallible)}
         self._limiting = [rule for rule, _ in filters if isinstance(rule, Limiting)]
         self._weighing = weighing
         self._is_local = weighing.is_local and all(mask is not None for _, mask in self._later)
@@ -264,7 +267,7 @@ class Shape:
 
     def reason(self, stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) -> str:
         """Say in one line why a request of this shape finds no host; see ``refusal_text``."""
-        return self._stopped or refusal_text(stages, found=found, wanted=wanted)
+        return self._stopped or self._broken or refusal_text(stages, found=found, wanted=wanted)
 
     @property
     def checks(self) -> Checks:
@@ -417,10 +420,40 @@ class Shape:
         """Return the verdict of every check on all hosts, in order, those of amounts written to ``out``."""
         masks = self.fit.all(state, out, searched)
         everyone = self._everyone if state is self._state else HostView(state)
+        self.faults, self._broken = [], ""
         for rule, mask in self._later:
-            assert mask is not None or rule is not None
-            masks.append(mask if mask is not None else rule.keep(everyone, spec))  # type: ignore[union-attr]  # asserted
+            if mask is not None:
+                masks.append(mask)
+                continue
+            assert rule is not None
+            verdict = rule.keep(everyone, spec)
+            watched = self._watched.get(rule.name)
+            if watched is not None and watched.fault is not None:
+                verdict = self._after(watched.fault, verdict, masks)
+            masks.append(verdict)
         return masks
+
+    def _after(self, fault: Fault, verdict: Mask, masks: Sequence[Mask]) -> Mask:
+        """Return the verdict of a rule that failed, whose failing for hosts that are gone already is nobody's loss.
+
+        Args:
+            fault: what went wrong.
+            verdict: of the rule: bool, shape (hosts,).
+            masks: the verdicts before it.
+        """
+        missed = fault.hosts & self._state.hosts.alive.view
+        for mask in masks:
+            missed &= mask
+        rows = np.flatnonzero(missed)
+        if not len(rows):
+            return verdict
+        others = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
+        self.faults.append(f"{fault.text}, about {self._state.hosts.names[rows[0]]}{others}")
+        if fault.refuses == "host":
+            return verdict
+        self._broken = self._broken or self.faults[-1]
+        nobody: Mask = np.zeros_like(verdict)
+        return nobody
 
     def _find_idle(self) -> set[int]:
         """Find the verdicts that refuse nobody as long as this shape lasts, once it proves to be used again."""

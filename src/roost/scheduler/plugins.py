@@ -14,11 +14,13 @@ import msgspec
 from roost.errors import BadSettings
 from roost.model.settings import FilterScheduler, Settings
 from roost.scheduler import filters, weighers
-from roost.scheduler.rules import Rules
+from roost.scheduler.guarding import guarded_filter, guarded_weigher
+from roost.scheduler.rules import Filter, Rules, Weigher
 
 _AVAILABLE = "filter_scheduler.available_filters"
 _ENABLED = "filter_scheduler.enabled_filters"
 _WEIGHTS = "filter_scheduler.weight_classes"
+_UP = "compute"  # the filter by which a host is up
 
 
 class RuleClass(Protocol):
@@ -76,17 +78,43 @@ def catalogue(settings: FilterScheduler, *, adapt: Adapt | None = None) -> Catal
 
 
 def build(settings: Settings, *, adapt: Adapt | None = None) -> Rules:
-    """Make the rules that the settings enable.
+    """Make the rules that the settings enable; those that are not Roost's own are guarded.
+
+    The driver chance asks nothing of hosts but that they are up, and weighs none.
 
     Raises:
-        BadSettings: an enabled filter is unknown (all unknown ones are named), or an option is wrong.
+        BadSettings: an enabled filter is unknown (all unknown ones are named), or an option is wrong, or a rule
+            cannot be made.
     """
     found = catalogue(settings.filter_scheduler, adapt=adapt)
     enabled = enabled_filters(found, settings.filter_scheduler)
-    return Rules(
-        filters=tuple(rule(options_of(rule, settings.tables)) for rule in enabled),
-        weighers=tuple(rule(options_of(rule, settings.tables)) for rule in found.weighers),
-    )
+    weights = found.weighers
+    if settings.scheduler.driver == "chance":
+        enabled, weights = tuple(rule for rule in builtin_filters() if rule.name == _UP), ()
+    limit_s, refuses = settings.scheduler.plugin_timeout_s, settings.scheduler.plugin_failure
+    own = {*builtin_filters(), *builtin_weighers()}
+    made: list[Filter] = []
+    for rule in enabled:
+        filter_: Filter = _made(rule, settings)
+        made.append(filter_ if rule in own else guarded_filter(filter_, limit_s=limit_s, refuses=refuses))
+    weighing: list[Weigher] = []
+    for rule in weights:
+        weigher: Weigher = _made(rule, settings)
+        if rule not in own:
+            weigher, weighable = guarded_weigher(weigher, limit_s=limit_s, refuses=refuses)
+            made.append(weighable)
+        weighing.append(weigher)
+    return Rules(filters=tuple(made), weighers=tuple(weighing))
+
+
+def _made(rule: RuleClass, settings: Settings) -> Any:
+    options = options_of(rule, settings.tables)
+    try:
+        return rule(options)
+    except BadSettings:
+        raise
+    except (Exception, SystemExit) as error:  # It may be somebody else's.
+        raise BadSettings(f"rule {rule.name}", f"cannot be made: {error}") from error
 
 
 def enabled_filters(found: Catalogue, settings: FilterScheduler) -> tuple[RuleClass, ...]:

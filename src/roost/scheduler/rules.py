@@ -113,6 +113,24 @@ class Limiting(Protocol):
         """Return the limits of each host, in order; where rules set one of the same name, the last rule's holds."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fault:
+    """What went wrong with a rule in one pass over hosts."""
+
+    hosts: Mask  # bool, shape (hosts,), those it could say nothing of
+    refuses: str  # "request", if one of them is left when the rule's turn comes, or only each "host"
+    text: str  # the rule and what it did: "acme raised ValueError: no number"
+
+
+@runtime_checkable
+class Fallible(Protocol):
+    """What a filter adds that may fail."""
+
+    @property
+    def fault(self) -> Fault | None:
+        """What went wrong when it was last asked; None: nothing."""
+
+
 class Weigher(Protocol):
     """A rule that orders hosts. Pure, like a filter."""
 

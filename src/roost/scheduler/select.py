@@ -13,14 +13,13 @@
 Only the flush can lose a race, so only the flush leads to another choice.
 """
 
+import math
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
-import numpy as np
 
-from roost.engine import ranking
 from roost.engine.state import State
 from roost.engine.types import Mask
 from roost.errors import BadRequest, Conflict, NotFound, RoostError
@@ -35,6 +34,7 @@ from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
 from roost.ports import Clock, Documents, Left, Placement, Random
 from roost.scheduler import moving
+from roost.scheduler.drawing import Drawing
 from roost.scheduler.picks import (
     Allocations,
     Takes,
@@ -92,7 +92,7 @@ class Scheduler:
         self._placement = placement
         self._documents = documents
         self._settings = settings
-        self._filter_settings = filter_settings
+        self._drawing = Drawing(settings, filter_settings)
         self._settings_body = settings_body
         self._group_max = group_max
         self._clock = clock
@@ -100,6 +100,7 @@ class Scheduler:
         self._shapes = Shapes(rules, default_zone=default_zone, settings=settings, has_fallback=has_fallback)
         self._depth = max(TABLE, settings.max_attempts, filter_settings.host_subset_size)
         self._is_fresh = False  # nothing was claimed or given back here since the last refresh
+        self._looked_s = -math.inf  # when that was, of a clock that never goes back
         # Is shown each shape whose ranking becomes evidence, while the columns are as that ranking saw them.
         self.witness: Callable[[Shape], None] | None = None
 
@@ -113,7 +114,7 @@ class Scheduler:
             Unavailable: the store failed; what was not returned by an earlier call may not be durable.
         """
         results: list[Decision | RoostError | None] = [None] * len(acts)
-        self._refresh()
+        self._look(acts)
         try:
             waiting: list[_Wish] = []
             arriving: set[str] = set()  # instances that callers named, whose claims may still lose a race
@@ -130,7 +131,15 @@ class Scheduler:
                     if move is not None and move.instance_uuid in arriving:
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
-                    if self._attempt(results, at, partial(self._choose, wish)):
+                    is_done = self._attempt(results, at, partial(self._choose, wish))
+                    if not is_done and not self._is_fresh and self._settings.driver == "caching":
+                        # What it names, or what is in its way, may have come or gone meanwhile.
+                        self._settle(results, waiting)
+                        waiting, arriving = [], set()
+                        self._refresh()
+                        is_done = self._attempt(results, at, partial(self._choose, wish))
+                    if is_done:
+                        results[at] = None
                         waiting.append(wish)
                         arriving.update(wish.request.instance_uuids)
                 if self._placement.staged_count >= self._group_max:
@@ -139,6 +148,7 @@ class Scheduler:
             self._settle(results, waiting)
         except BaseException:
             self._placement.drop()
+            self._looked_s = -math.inf
             raise
         return results
 
@@ -177,7 +187,7 @@ class Scheduler:
     def next_host(self, shape: Shape) -> int | None:
         """Return the host that one more instance of a shape would go to, None if none is left."""
         ranked = shape.rank(self._depth)
-        return self._draw(shape, ranked, seed=self._random.seed()) if ranked.rows else None
+        return self._drawing.host(shape, ranked, seed=self._random.seed()) if ranked.rows else None
 
     def could(self, request: Request, *, seed: int) -> bool:
         """Say whether all instances of a request that nobody made would find a host now; all are taken back."""
@@ -221,8 +231,18 @@ class Scheduler:
                 assert wish.evidence is not None
                 wish.place = self._placement.stage(Item(writes=(), evidence=(wish.evidence,)))
 
+    def _look(self, acts: Sequence[Request | NamedRequest | Departure]) -> None:
+        """Read what others changed, unless the driver lets what was read lately do for requests."""
+        age_s = self._clock.elapsed_s() - self._looked_s
+        is_lately = age_s < self._settings.periodic_task_interval
+        if self._settings.driver == "caching" and is_lately and all(isinstance(act, Request) for act in acts):
+            self._is_fresh = False
+        else:
+            self._refresh()
+
     def _refresh(self) -> bool:
         self._is_fresh = True
+        self._looked_s = self._clock.elapsed_s()
         return self._placement.refresh()
 
     def _choose(self, wish: _Wish) -> None:
@@ -305,21 +325,25 @@ class Scheduler:
             self.witness(shape)
         while ranked.rows and len(choice.rows) < request.count:
             left = request.count - len(choice.rows)
-            rows = shape.series(left) if left >= _SERIES_MIN and not self._draws and shape.spec.group is None else []
+            rows = (
+                shape.series(left)
+                if left >= _SERIES_MIN and not self._drawing.has_say and shape.spec.group is None
+                else []
+            )
             if not rows:
-                rows = [self._draw(shape, ranked, seed=seed + len(choice.rows))]
+                rows = [self._drawing.host(shape, ranked, seed=seed + len(choice.rows))]
             if request.count == 1:
-                choice.alternates = self._alternates(shape, ranked, rows)
+                choice.alternates = self._alternates(shape, ranked, rows, seed=seed)
             self._take(shape, request, choice, rows=rows, uuids=uuids)
             if len(choice.rows) < request.count:
-                ranked = shape.rank(self._depth if self._draws else 1, is_series=left >= _SERIES_MIN)
+                ranked = shape.rank(self._depth if self._drawing.has_say else 1, is_series=left >= _SERIES_MIN)
         if len(choice.rows) < request.count:
             choice.refuse(shape, ranked)
             if self.witness is not None:
                 self.witness(shape)
         elif request.count > 1 and self._settings.max_attempts > 1:
             ranked = shape.rank(self._depth + len(set(choice.rows)))
-            choice.alternates = self._alternates(shape, ranked, choice.rows)
+            choice.alternates = self._alternates(shape, ranked, choice.rows, seed=seed)
 
     def _take(self, shape: Shape, request: Request, choice: "_Choice", *, rows: list[int], uuids: list[bytes]) -> None:
         """Let the next instances occupy hosts, one a row."""
@@ -345,26 +369,7 @@ class Scheduler:
         self._placement.occupy(claim)
         choice.claims.append(claim)
 
-    @property
-    def _draws(self) -> bool:
-        """Whether chance has a say."""
-        settings = self._filter_settings
-        return settings.shuffle_best_same_weighed_hosts or settings.host_subset_size > 1
-
-    def _draw(self, shape: Shape, ranked: Ranked, *, seed: int) -> int:
-        """Return the host to take: the best, or by the settings one of the best, by the seed."""
-        if not self._draws:
-            return ranked.rows[0]
-        draw = np.random.default_rng(seed)
-        rows = ranked.rows
-        if self._filter_settings.shuffle_best_same_weighed_hosts:
-            whole = shape.rank_all()
-            run = ranking.leading_run(np.array(whole.totals))
-            rows = draw.permutation(np.array(whole.rows)[run]).tolist() + whole.rows[len(run) :]
-        subset = min(self._filter_settings.host_subset_size, len(rows))
-        return int(rows[int(draw.integers(subset))])
-
-    def _alternates(self, shape: Shape, ranked: Ranked, rows: list[int]) -> dict[str, list[Pick]]:
+    def _alternates(self, shape: Shape, ranked: Ranked, rows: list[int], *, seed: int) -> dict[str, list[Pick]]:
         """Return, for each cell of a chosen host, the best hosts that were not chosen.
 
         For one instance they come from the ranking that chose it, before it takes its place. For several the
@@ -375,10 +380,10 @@ class Scheduler:
             return {}
         facts = self._placement.state.hosts.facts
         cells: dict[str, list[Pick]] = {facts[row].cell: [] for row in rows}
-        is_enough = self._fill(cells, shape, ranked.rows, chosen=rows, wanted=wanted)
-        if not is_enough and ranked.left > len(ranked.rows):
+        is_enough = not self._drawing.is_all and self._fill(cells, shape, ranked.rows, chosen=rows, wanted=wanted)
+        if not is_enough and (self._drawing.is_all or ranked.left > len(ranked.rows)):
             cells = {cell: [] for cell in cells}
-            self._fill(cells, shape, shape.rank_all().rows, chosen=set(rows), wanted=wanted)
+            self._fill(cells, shape, self._drawing.others(shape, seed=seed), chosen=set(rows), wanted=wanted)
         return {cell: picks for cell, picks in cells.items() if picks}
 
     def _fill(
@@ -419,7 +424,7 @@ class Scheduler:
             reason=""
             if is_granted
             else shape.reason(choice.stages, found=len(choice.picks), wanted=wish.request.count),
-            warnings=shape.warnings,
+            warnings=[*shape.warnings, *choice.faults],
             found=len(choice.picks),
             conflicts=wish.lost,
             position=self._placement.state.position,
@@ -450,7 +455,7 @@ def _wish(at: int, act: Request | NamedRequest) -> _Wish:
 class _Choice:
     """What came of picking: hosts and claims, and the evidence of the ranking that tells the story."""
 
-    __slots__ = ("alternates", "best", "claims", "is_refused", "left", "picks", "rows", "scales", "stages")
+    __slots__ = ("alternates", "best", "claims", "faults", "is_refused", "left", "picks", "rows", "scales", "stages")
 
     def __init__(self) -> None:
         self.is_refused = False
@@ -462,9 +467,11 @@ class _Choice:
         self.stages: list[Stage] = []
         self.scales: list[Scale] = []
         self.best: list[HostScore] = []
+        self.faults: list[str] = []  # of rules that failed
 
     def see(self, shape: Shape, ranked: Ranked) -> None:
         """Keep the evidence of the first instance's ranking."""
+        self.faults = shape.faults
         self.stages = shape.stages(ranked)
         self.scales = shape.scales(ranked)
         self.best = shape.table(ranked)
@@ -472,4 +479,5 @@ class _Choice:
     def refuse(self, shape: Shape, ranked: Ranked) -> None:
         """Keep the evidence of the ranking that left no host."""
         self.is_refused = True
+        self.faults = shape.faults
         self.stages = shape.stages(ranked)

@@ -26,7 +26,7 @@ from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAf
 from roost.scheduler.hosts import HostView
 from roost.scheduler.pipeline import Scratch, Shape
 from roost.scheduler.prefiltering import Effect
-from roost.scheduler.rules import Checked, Filter, NoOptions, Rules, Shared, Timed, Warned
+from roost.scheduler.rules import Checked, Fallible, Filter, NoOptions, Rules, Shared, Timed, Warned
 from roost.scheduler.spec import Spec
 from roost.scheduler.translate import Refusal, translate, translate_aggregates
 from roost.scheduler.weighing import Weighing
@@ -208,6 +208,8 @@ class Shapes:
         everyone = HostView(self._state)
         holds_until_s = rule.holds_until_s(everyone, spec) if isinstance(rule, Timed) else math.inf
         verdict = _Verdict(mask=rule.keep(everyone, spec), holds_until_s=holds_until_s)
+        if isinstance(rule, Fallible) and rule.fault is not None:
+            return _LATER  # What went wrong may go well the next time.
         if key is not None:
             if len(self._verdicts) >= _KEPT:
                 self._verdicts.clear()

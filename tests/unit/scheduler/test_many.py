@@ -177,12 +177,13 @@ class ForkLedger:
         """Let a claim take its amounts."""
         occupy(self.state, claim)
 
-    def withdraw(self, claims):
+    def withdraw(self, claims, left=None):
         """Take claims back."""
+        assert left is None
         for claim in reversed(claims):
             undo(self.state, claim, was_counted=False)
 
-    def stage(self, item):
+    def stage(self, item, left=None):
         """Count an item."""
         self.staged_count += 1
         return self.staged_count - 1

@@ -121,7 +121,7 @@ def test_paths_add_filters_of_somebody_else():
         tables={"acme": {"acme_limit": 9}},
     )
     assert names(rules.filters) == ["compute", "acme"]
-    assert rules.filters[1].limit == 9
+    assert rules.filters[1].rule.limit == 9
     assert names(built(available_filters=("acmefilter.both",), enabled_filters=("acme",)).filters) == ["acme"]
 
 

@@ -1,0 +1,162 @@
+"""An existing ``nova.conf``: what of it is a setting of ours, and what of it has no effect here."""
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from roost.compat.ini import Ini, listed, read_ini
+from roost.errors import BadFile, BadSettings
+
+# Where an option was before it came to where it is now; "scheduler_driver" and its like are those of Icehouse.
+_RENAMED: Mapping[tuple[str, str], tuple[str, str]] = {
+    ("filter_scheduler", "enabled_filters"): ("DEFAULT", "scheduler_default_filters"),
+    ("filter_scheduler", "available_filters"): ("DEFAULT", "scheduler_available_filters"),
+    ("filter_scheduler", "weight_classes"): ("DEFAULT", "scheduler_weight_classes"),
+    ("filter_scheduler", "host_subset_size"): ("DEFAULT", "scheduler_host_subset_size"),
+    ("scheduler", "max_attempts"): ("DEFAULT", "scheduler_max_attempts"),
+    ("scheduler", "driver"): ("DEFAULT", "scheduler_driver"),
+    ("scheduler", "periodic_task_interval"): ("DEFAULT", "scheduler_driver_task_period"),
+}
+# Options whose every line is one value; of others the last line counts.
+_REPEATED = {("filter_scheduler", "available_filters"), ("pci", "alias"), ("pci", "device_spec")}
+# Sections in which an option that has no effect is told by itself; of others only their names are.
+_CLOSE = ("filter_scheduler", "scheduler", "metrics", "pci", "workarounds", "compute")
+# Why an option has no effect, where that is more than that nothing here needs it.
+_REASONS: Mapping[tuple[str, str], str] = {
+    ("filter_scheduler", "track_instance_changes"): "the instances of a host are always known",
+    ("DEFAULT", "scheduler_tracks_instance_changes"): "the instances of a host are always known",
+    ("scheduler", "discover_hosts_in_cells_interval"): "a host is known once it is registered",
+    ("scheduler", "workers"): "start as many processes as you want, on PostgreSQL",
+    ("scheduler", "host_manager"): "there is one",
+    ("DEFAULT", "scheduler_host_manager"): "there is one",
+    ("DEFAULT", "scheduler_manager"): "there is one",
+    ("DEFAULT", "scheduler_json_config_location"): "options come from the settings alone",
+}
+_DRIVERS: Mapping[str, str] = {
+    "nova.scheduler.filter_scheduler.FilterScheduler": "filter",
+    "nova.scheduler.chance.ChanceScheduler": "chance",
+    "nova.scheduler.caching_scheduler.CachingScheduler": "caching",
+    "filter_scheduler": "filter",
+    "chance_scheduler": "chance",
+    "caching_scheduler": "caching",
+}
+_TRUTHS = {"true": True, "1": True, "on": True, "yes": True, "false": False, "0": False, "off": False, "no": False}
+
+
+class NovaConf:
+    """What a file says of settings; see ``read_nova_conf``."""
+
+    def __init__(self, ini: Ini) -> None:
+        self._ini = ini
+
+    def values(self, section: str, kinds: Mapping[str, str]) -> dict[str, Any]:
+        """Return the values that the file gives settings of a section.
+
+        Args:
+            section: of ours.
+            kinds: what each setting of it is, in the words of ``roost.settings.Setting.kind``.
+
+        Raises:
+            BadSettings: a value is not of its kind, or names an option that is not there.
+        """
+        found = {}
+        for key, kind in kinds.items():
+            place = self._place(section, key)
+            if place is not None:
+                found[key] = self._value(section, key, kind, place)
+        return found
+
+    def source(self, section: str, key: str) -> str | None:
+        """Return the file and the line that a setting comes from; None: the file does not say it."""
+        place = self._place(section, key)
+        return None if place is None else self._where(place)
+
+    def notes(self, known: Mapping[str, Iterable[str]]) -> Iterator[str]:
+        """Say what of the file has no effect, a sentence each: options that are close to settings, and the rest.
+
+        Args:
+            known: the settings of each section.
+        """
+        used = {self._place(section, key) for section, keys in known.items() for key in keys}
+        rest: dict[str, list[str]] = {}
+        for place in self._ini.options():
+            section, option = place
+            if place in used:
+                continue
+            if place in _REASONS:
+                yield f"{self._where(place)}: [{section}] {option} has no effect: {_REASONS[place]}"
+            elif section in _CLOSE:
+                near = difflib.get_close_matches(option, known.get(section, ()), n=1, cutoff=0.8)
+                why = f"the nearest known name is {near[0]}" if near else "nothing here needs it"
+                yield f"{self._where(place)}: [{section}] {option} has no effect: {why}"
+            else:
+                rest.setdefault(section, []).append(option)
+        if "DEFAULT" in rest:
+            yield f"{self._ini.path}: of [DEFAULT] these have no effect: {', '.join(rest.pop('DEFAULT'))}"
+        if rest:
+            yield f"{self._ini.path}: these sections have no effect: {', '.join(rest)}"
+
+    def _place(self, section: str, key: str) -> tuple[str, str] | None:
+        """Return the section and the option of the file that mean a setting, the name of today before older ones."""
+        places = [(section, key)]
+        if (section, key) in _RENAMED:
+            places.append(_RENAMED[section, key])
+        if section == "filter_scheduler":
+            places.append(("DEFAULT", key))  # Where they all were.
+        return next((place for place in places if place[1] in self._ini.sections.get(place[0], {})), None)
+
+    def _where(self, place: tuple[str, str]) -> str:
+        return f"{self._ini.path}:{self._ini.lines[place]}"
+
+    def _value(self, section: str, key: str, kind: str, place: tuple[str, str]) -> Any:
+        try:
+            if (section, key) in _REPEATED:
+                return self._ini.each(*place)
+            text = self._ini.get(*place) or ""
+        except BadFile as error:
+            raise BadSettings(self._where(place), error.problem) from None
+        if (section, key) == ("scheduler", "driver"):
+            return self._driver(text, place)
+        if kind not in _KINDS:
+            raise self._bad(place, f"is a {kind}, which only a TOML file can hold", text)
+        convert, wanted = _KINDS[kind]
+        try:
+            return convert(text)
+        except (ValueError, KeyError):
+            raise self._bad(place, f"must be {wanted}", text) from None
+
+    def _driver(self, text: str, place: tuple[str, str]) -> str:
+        if text not in _DRIVERS:
+            raise self._bad(place, f"must be one of {', '.join(_DRIVERS)}", text)
+        return _DRIVERS[text]
+
+    def _bad(self, place: tuple[str, str], problem: str, text: str) -> BadSettings:
+        section, option = place
+        return BadSettings(self._where(place), f"[{section}] {option} {problem}, got {text!r}")
+
+
+def read_nova_conf(path: Path) -> NovaConf:
+    """Read a file.
+
+    Raises:
+        BadSettings: it cannot be read, or a line of it cannot be understood.
+    """
+    try:
+        return NovaConf(read_ini(path))
+    except BadFile as error:
+        where = error.path if error.line is None else f"{error.path}:{error.line}"
+        raise BadSettings(where, error.problem) from None
+
+
+def _truth(text: str) -> bool:
+    return _TRUTHS[text.strip().lower()]
+
+
+_KINDS: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "whole number": (int, "a whole number"),
+    "number": (float, "a number"),
+    "text": (str, "a text"),
+    "true or false": (_truth, "true or false"),
+    "list": (listed, "a list"),
+}

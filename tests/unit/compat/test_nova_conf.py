@@ -1,0 +1,199 @@
+import pytest
+
+from roost.compat.nova_conf import read_nova_conf
+from roost.errors import BadSettings
+from roost.settings import load_settings, load_sourced
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Give settings of the text of a nova.conf, and of a settings file if one is given."""
+
+    def read(text, toml=None, **more):
+        nova, own = tmp_path / "nova.conf", tmp_path / "roost.toml"
+        nova.write_text(text)
+        if toml is not None:
+            own.write_text(toml)
+        return load_sourced(None if toml is None else own, nova_conf=nova, **more)
+
+    return read
+
+
+def test_each_section_is_read_under_the_names_of_today(read):
+    found = read("""
+[DEFAULT]
+default_availability_zone = home
+service_down_time = 90
+[filter_scheduler]
+enabled_filters = ComputeFilter,
+    IoOpsFilter, NumInstancesFilter
+available_filters = nova.scheduler.filters.all_filters
+weight_classes = nova.scheduler.weights.ram.RAMWeigher, nova.scheduler.weights.cpu.CPUWeigher
+ram_weight_multiplier = -2
+shuffle_best_same_weighed_hosts = Yes
+isolated_hosts = a, b
+[scheduler]
+max_attempts = ${filter_scheduler.attempts}
+[metrics]
+weight_setting = cpu.percent=-1.0, x=2
+required = off
+[workarounds]
+disable_fallback_pcpu_query = on
+[filter_scheduler]
+attempts = 5
+""").settings
+    assert found.filter_scheduler.enabled_filters == ("ComputeFilter", "IoOpsFilter", "NumInstancesFilter")
+    assert found.filter_scheduler.shuffle_best_same_weighed_hosts is True
+    assert len(found.filter_scheduler.weight_classes) == 2
+    rules = found.tables["filter_scheduler"]
+    assert (rules["ram_weight_multiplier"], rules["isolated_hosts"]) == (-2.0, ("a", "b"))
+    assert (found.default.default_availability_zone, found.tables["DEFAULT"]["service_down_time"]) == ("home", 90)
+    assert (found.tables["metrics"]["weight_setting"], found.tables["metrics"]["required"]) == (
+        ("cpu.percent=-1.0", "x=2"), False,
+    )  # fmt: skip
+    assert (found.scheduler.max_attempts, found.workarounds.disable_fallback_pcpu_query) == (5, True)
+
+
+def test_names_of_icehouse_mean_those_of_today(read):
+    found = read("""
+[DEFAULT]
+scheduler_driver = nova.scheduler.chance.ChanceScheduler
+scheduler_driver_task_period = 30
+scheduler_available_filters = nova.scheduler.filters.all_filters
+scheduler_available_filters = nova.scheduler.filters.ram_filter.RamFilter
+scheduler_default_filters = RetryFilter, AvailabilityZoneFilter, RamFilter, ComputeFilter
+scheduler_weight_classes = nova.scheduler.weights.all_weighers
+scheduler_host_subset_size = 4
+scheduler_max_attempts = 7
+ram_allocation_ratio = 1.25
+ram_weight_multiplier = 3
+max_io_ops_per_host = 2
+""")
+    settings, rules = found.settings, found.settings.tables["filter_scheduler"]
+    assert (settings.scheduler.driver, settings.scheduler.periodic_task_interval) == ("chance", 30.0)
+    assert (settings.scheduler.max_attempts, settings.filter_scheduler.host_subset_size) == (7, 4)
+    assert settings.filter_scheduler.available_filters == (
+        "nova.scheduler.filters.all_filters", "nova.scheduler.filters.ram_filter.RamFilter",
+    )  # fmt: skip
+    assert settings.filter_scheduler.enabled_filters[1:3] == ("AvailabilityZoneFilter", "RamFilter")
+    assert (settings.tables["DEFAULT"]["ram_allocation_ratio"], rules["ram_weight_multiplier"]) == (1.25, 3.0)
+    assert rules["max_io_ops_per_host"] == 2
+    assert found.notes == ()
+
+
+def test_the_name_of_today_and_the_last_line_go_before_others(read):
+    text = "[DEFAULT]\nscheduler_max_attempts = 7\n[scheduler]\nmax_attempts = 4\nmax_attempts = 5\n"
+    assert read(text).settings.scheduler.max_attempts == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "driver"),
+    [
+        ("filter_scheduler", "filter"),
+        ("caching_scheduler", "caching"),
+        ("nova.scheduler.caching_scheduler.CachingScheduler", "caching"),
+        ("nova.scheduler.filter_scheduler.FilterScheduler", "filter"),
+        ("chance_scheduler", "chance"),
+    ],
+)
+def test_drivers_are_known_by_their_names_and_paths(read, name, driver):
+    assert read(f"[scheduler]\ndriver = {name}\n").settings.scheduler.driver == driver
+
+
+def test_it_goes_before_the_settings_file_and_both_are_named_as_sources(read, tmp_path):
+    toml = """[filter_scheduler]
+host_subset_size = 2
+ram_weight_multiplier = 5
+[scheduler]
+max_attempts = 9
+"""
+    found = read("# a comment\n[filter_scheduler]\nhost_subset_size = 3\n", toml)
+    assert found.settings.filter_scheduler.host_subset_size == 3
+    assert found.settings.scheduler.max_attempts == 9
+    assert found.sources == {
+        ("filter_scheduler", "host_subset_size"): f"{tmp_path}/nova.conf:3",
+        ("filter_scheduler", "ram_weight_multiplier"): f"{tmp_path}/roost.toml:3",
+        ("scheduler", "max_attempts"): f"{tmp_path}/roost.toml:5",
+    }
+
+
+def test_what_has_no_effect_is_told(read, tmp_path):
+    found = read("""[DEFAULT]
+transport_url = rabbit://
+my_ip = 10.0.0.1
+scheduler_host_manager = x
+[filter_scheduler]
+ram_weight_multiplyer = 1
+track_instance_changes = true
+[scheduler]
+workers = 4
+[database]
+connection = mysql://
+[placement]
+workers = 3
+[compute]
+resource_provider_association_refresh = 0
+""")
+    conf, near = f"{tmp_path}/nova.conf", "the nearest known name is ram_weight_multiplier"
+    assert list(found.notes) == [
+        f"{conf}:4: [DEFAULT] scheduler_host_manager has no effect: there is one",
+        f"{conf}:6: [filter_scheduler] ram_weight_multiplyer has no effect: {near}",
+        f"{conf}:7: [filter_scheduler] track_instance_changes has no effect: the instances of a host are always known",
+        f"{conf}:9: [scheduler] workers has no effect: start as many processes as you want, on PostgreSQL",
+        f"{conf}:15: [compute] resource_provider_association_refresh has no effect: nothing here needs it",
+        f"{conf}: of [DEFAULT] these have no effect: transport_url, my_ip",
+        f"{conf}: these sections have no effect: database, placement",
+    ]
+    assert found.settings == load_settings(None)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[DEFAULT]\nscheduler_max_attempts = x", "[DEFAULT] scheduler_max_attempts must be a whole number, got 'x'"),
+        ("[metrics]\nrequired = maybe", "[metrics] required must be true or false, got 'maybe'"),
+        ("[metrics]\nweight_multiplier =", "[metrics] weight_multiplier must be a number, got ''"),
+        ("[scheduler]\nmax_attempts = 0", "scheduler.max_attempts: must be 1 or more, got 0"),
+        ("[scheduler]\ndriver = fake_scheduler", "[scheduler] driver must be one of nova.scheduler.filter_scheduler"),
+        ("[DEFAULT]\nscheduler_driver = $kind", "[DEFAULT] scheduler_driver names $kind, which is not there"),
+        ("[filter_scheduler]\nram_weight_multiplier = nan", "filter_scheduler.ram_weight_multiplier: must be a finite"),
+        ("[filter_scheduler]\nenabled_filters = A, B", "filter_scheduler.enabled_filters: Scheduler Host Filter A, B"),
+        ("[filter_scheduler]\nweight_classes = nova.x.Y", "filter_scheduler.weight_classes: nova.x.Y cannot be"),
+        ("\nnonsense", "is neither OPTION = VALUE nor [SECTION]"),
+    ],
+)
+def test_a_bad_value_is_named_with_file_line_option_and_value(read, tmp_path, text, problem):
+    with pytest.raises(BadSettings) as caught:
+        read(text)
+    assert str(caught.value).startswith(f"{tmp_path}/nova.conf:2: {problem}")
+
+
+def test_all_that_is_wrong_is_gathered(read):
+    toml = """[scheduler]
+claim_rounds = 0
+max_placement_results = "a"
+bogus = 1
+[metricks]
+[filter_scheduler]
+host_subset_size = 0
+"""
+    found = read("[scheduler]\nmax_attempts = x\ndriver = y\n[metrics]\nrequired = z\n", toml, is_gathering=True)
+    told = " | ".join(map(str, found.problems))
+    wanted = (
+        "max_attempts",
+        "driver",
+        "required",
+        "claim_rounds",
+        "max_placement_results",
+        "bogus",
+        "metricks",
+        "subset",
+    )
+    assert [name for name in wanted if name not in told] == []
+    assert len(found.problems) == len(wanted)
+    assert found.settings == load_settings(None)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(BadSettings, match="nowhere: cannot be read"):
+        read_nova_conf(tmp_path / "nowhere")
