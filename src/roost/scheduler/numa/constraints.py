@@ -66,7 +66,7 @@ def topology_of(request: Request) -> InstanceTopology | None:
             policy=policy,
             threads=threads,
         )
-        for number, (cpus, memory_mb) in enumerate(_nodes(request, count))
+        for number, (cpus, memory_mb) in enumerate(_nodes(request, count or 1))
     ]
     return InstanceTopology(cells=tuple(cells), isolates_emulator=emulator_policy(request) == "isolate")
 
@@ -86,7 +86,7 @@ def _policy(request: Request) -> CpuPolicy | None:
     if all(asked.values()):
         raise BadRequest("extra specs resources:VCPU and resources:PCPU do not go together")
     if not asked["PCPU"]:
-        return None
+        return "shared"
     wanted = request.flavor.vcpus + (emulator_policy(request) == "isolate")
     if asked["PCPU"] != wanted:
         raise BadRequest(f"extra spec resources:PCPU must be {wanted} for this flavor, got {asked['PCPU']}")
@@ -173,14 +173,11 @@ def _own(request: Request, policy: CpuPolicy | None) -> frozenset[int]:
     return dedicated_cpus(request) if policy == "mixed" else frozenset()
 
 
-def _nodes(request: Request, count: int | None) -> list[tuple[frozenset[int], int]]:
+def _nodes(request: Request, count: int) -> list[tuple[frozenset[int], int]]:
     """Return what each node has: (virtual CPUs, MiB)."""
     flavor = request.flavor
-    if count is None:
-        return [(frozenset(range(flavor.vcpus)), flavor.memory_mb)]
-    written = [(_written(request, "numa_cpus", at), _written(request, "numa_mem", at)) for at in range(count + 1)]
-    if written[0] != (None, None):
-        return _written_nodes(request, written)
+    if _written(request, 0) != (None, None):
+        return _written_nodes(request, count)
     if flavor.vcpus % count or flavor.memory_mb % count:
         raise BadRequest(
             f"{flavor.vcpus} processors and {flavor.memory_mb} MiB cannot be divided evenly among {count} NUMA nodes: "
@@ -190,38 +187,46 @@ def _nodes(request: Request, count: int | None) -> list[tuple[frozenset[int], in
     return [(frozenset(range(at * each, (at + 1) * each)), flavor.memory_mb // count) for at in range(count)]
 
 
-def _written(request: Request, name: str, number: int) -> str | None:
-    flavor, image = told(request, f"{name}.{number}")
-    if flavor is not None and image is not None:
-        raise BadRequest(f"image property hw_{name}.{number} may not replace extra spec hw:{name}.{number}")
-    return image if flavor is None else flavor
+def _written(request: Request, number: int) -> tuple[str | None, str | None]:
+    """Return what is written out for a node, as it stands there: (virtual CPUs, MiB)."""
+    found: list[str | None] = []
+    for name in (f"numa_cpus.{number}", f"numa_mem.{number}"):
+        flavor, image = told(request, name)
+        if flavor is not None and image is not None:
+            raise BadRequest(f"image property hw_{name} may not replace extra spec hw:{name}")
+        found.append(image if flavor is None else flavor)
+    return found[0], found[1]
 
 
-def _written_nodes(
-    request: Request, written: list[tuple[str | None, str | None]]
-) -> list[tuple[frozenset[int], int]]:  # fmt: skip
-    """Return what flavor or image write out for each node; the last of ``written`` must be of none."""
+def _written_nodes(request: Request, count: int) -> list[tuple[frozenset[int], int]]:
+    """Return what flavor or image write out for each node."""
     flavor = request.flavor
     everyone = frozenset(range(flavor.vcpus))
     nodes: list[tuple[frozenset[int], int]] = []
     given: set[int] = set()
-    for number, (cpus_text, memory_text) in enumerate(written[:-1]):
-        if cpus_text is None or memory_text is None:
-            raise BadRequest(f"NUMA node {number} needs both hw:numa_cpus.{number} and hw:numa_mem.{number}")
-        cpus = cpu_set(cpus_text, everyone=everyone)
-        if not cpus <= everyone:
-            raise BadRequest(f"hw:numa_cpus.{number} names processor {max(cpus)}, the last one is {flavor.vcpus - 1}")
+    for number in range(count):
+        cpus, memory_mb = _written_node(request, number, everyone=everyone)
         if cpus & given:
             raise BadRequest(f"processor {min(cpus & given)} is given to two NUMA nodes")
-        if not re.fullmatch(r"[0-9]{1,18}", memory_text):
-            raise BadRequest(f"hw:numa_mem.{number} must be a whole number of MiB, got {memory_text[:70]!r}")
         given |= cpus
-        nodes.append((cpus, int(memory_text)))
-    if written[-1] != (None, None):
-        raise BadRequest(f"processors or memory are given to NUMA node {len(nodes)}, but there are {len(nodes)} nodes")
+        nodes.append((cpus, memory_mb))
+    if _written(request, count) != (None, None):
+        raise BadRequest(f"processors or memory are given to NUMA node {count}, but there are {count}, from 0 on")
     if given != everyone:
         raise BadRequest(f"processor {min(everyone - given)} is given to no NUMA node")
-    memory_mb = sum(memory for _, memory in nodes)
-    if memory_mb != flavor.memory_mb:
-        raise BadRequest(f"NUMA nodes are given {memory_mb} MiB in all, the flavor has {flavor.memory_mb}")
+    total_mb = sum(memory_mb for _, memory_mb in nodes)
+    if total_mb != flavor.memory_mb:
+        raise BadRequest(f"NUMA nodes are given {total_mb} MiB in all, the flavor has {flavor.memory_mb}")
     return nodes
+
+
+def _written_node(request: Request, number: int, *, everyone: frozenset[int]) -> tuple[frozenset[int], int]:
+    cpus_text, memory_text = _written(request, number)
+    if cpus_text is None or memory_text is None:
+        raise BadRequest(f"NUMA node {number} needs both hw:numa_cpus.{number} and hw:numa_mem.{number}")
+    cpus = cpu_set(cpus_text, everyone=everyone)
+    if not cpus <= everyone:
+        raise BadRequest(f"hw:numa_cpus.{number} names processor {max(cpus)}, the flavor has {len(everyone)}, from 0 on")
+    if not re.fullmatch(r"[0-9]{1,18}", memory_text):
+        raise BadRequest(f"hw:numa_mem.{number} must be a whole number of MiB, got {memory_text[:70]!r}")
+    return cpus, int(memory_text)

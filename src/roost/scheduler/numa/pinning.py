@@ -17,6 +17,8 @@ def pin(host: NumaCell, wanted: InstanceCell, *, reserved: int) -> Pins | None:
     Returns:
         The processors, lowest numbers first; None where they are not to be had.
     """
+    if not wanted.pcpus and (not wanted.cpus or wanted.threads == "isolate" or reserved):
+        return None  # As Nova has it, a cell without processors of its own is no cell that could be isolated.
     free = frozenset(host.pcpus) - frozenset(host.pinned_cpus)
     siblings = host.siblings or [(cpu,) for cpu in host.pcpus]
     cores = [core for core in (sorted(free.intersection(each)) for each in siblings) if core]
@@ -25,22 +27,19 @@ def pin(host: NumaCell, wanted: InstanceCell, *, reserved: int) -> Pins | None:
     if wanted.threads == "isolate":
         if width > 1 and set(host.pcpus) != set(host.cpus):
             return None
-        whole = [core for core in cores if len(core) == width]
-        chosen = _packed(whole, count, threads=1)
-        left = [core[0] for core in whole[count:]]
-        return _pins(wanted, chosen, left, reserved)
+        chosen = _packed([core for core in cores if len(core) == width], count, threads=1)
+        unused = [core for core in cores if chosen is not None and core[0] not in chosen]
+        return _pins(wanted, chosen, unused, reserved=reserved)
     widest = max(map(len, cores), default=0)
     least = 2 if wanted.threads == "require" else 1
     for threads in range(widest, least - 1, -1):
-        roomy = [core for core in cores if len(core) >= threads]
-        chosen = _packed(roomy, count, threads=threads)
-        made = _pins(wanted, chosen, _left(roomy, chosen), reserved)
+        chosen = _packed([core for core in cores if len(core) >= threads], count, threads=threads)
+        made = _pins(wanted, chosen, cores, reserved=reserved)
         if made is not None:
             return made
     if wanted.threads == "require":
         return None
-    chosen = _packed([[cpu] for cpu in sorted(free)], count, threads=1)
-    return _pins(wanted, chosen, _left(cores, chosen), reserved)
+    return _pins(wanted, _packed([[cpu] for core in cores for cpu in core], count, threads=1), cores, reserved=reserved)
 
 
 def _packed(cores: Sequence[Sequence[int]], count: int, *, threads: int) -> list[int] | None:
@@ -49,12 +48,13 @@ def _packed(cores: Sequence[Sequence[int]], count: int, *, threads: int) -> list
     return found[:count] if len(found) >= count else None
 
 
-def _left(cores: Sequence[Sequence[int]], chosen: list[int] | None) -> list[int]:
-    taken = set(chosen or ())
-    return [cpu for core in cores for cpu in core if cpu not in taken]
-
-
-def _pins(wanted: InstanceCell, chosen: list[int] | None, left: Sequence[int], reserved: int) -> Pins | None:
-    if chosen is None or len(left) < reserved:
+def _pins(
+    wanted: InstanceCell, chosen: list[int] | None, cores: Sequence[Sequence[int]], *, reserved: int
+) -> Pins | None:  # fmt: skip
+    """Return the processors chosen, with the first of some cores that are left for the emulator."""
+    if chosen is None:
         return None
-    return Pins(pairs=tuple(zip(sorted(wanted.pcpus), chosen, strict=True)), reserved=tuple(left[:reserved]))
+    left = [cpu for core in cores for cpu in core if cpu not in chosen][:reserved]
+    if len(left) < reserved:
+        return None
+    return Pins(pairs=tuple(zip(sorted(wanted.pcpus), chosen, strict=True)), reserved=tuple(left))
