@@ -86,7 +86,10 @@ class _Names:
             segment: "" if name is None else find(name, at=f"{at}.segments", file=self._file)
             for segment, name in entry.segments.items()
         }
-        return Network(name=entry.name, segments=segments, is_remote_managed=entry.remote_managed)
+        return Network(
+            name=entry.name, segments=segments, is_remote_managed=entry.remote_managed, physnet=entry.physnet,
+            is_tunneled=entry.tunneled,
+        )  # fmt: skip
 
     def group(self, entry: ResourceGroupEntry, at: str) -> ResourceGroup:
         return ResourceGroup(

@@ -5,7 +5,7 @@ import re
 from roost.errors import BadRequest
 from roost.model.names import AMOUNT_MAX
 from roost.model.request import Request
-from roost.scheduler.numa.instance import InstanceCell, InstanceTopology, PageSize
+from roost.scheduler.numa.instance import InstanceCell, InstanceTopology, NetworkNeeds, PageSize
 from roost.scheduler.processors import (
     CpuPolicy,
     cpu_policy,
@@ -17,22 +17,10 @@ from roost.scheduler.processors import (
 )
 from roost.scheduler.wishes import is_agreed, is_true, told
 
-_WANTING = re.compile(
-    r"hw[:_](numa_(nodes|cpus\.\d+|mem\.\d+)|mem_page_size|pmem|locked_memory"
-    r"|cpu_(policy|thread_policy|dedicated_mask|realtime)|emulator_threads_policy)|resources\d*:PCPU"
-)
 _PROCESSORS = re.compile(r"resources\d*:(VCPU|PCPU)")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)(?:(K|Ki|M|Mi|G|Gi|T|Ti)?(B|b|bit))?")
 _UNITS_KB = {"": 1 / 1024, "K": 1, "M": 1024, "G": 1024**2, "T": 1024**3}
 _NODES_MAX = 64
-
-
-def may_want(request: Request) -> bool:
-    """Say whether flavor or image speak of anything from which a topology could follow."""
-    names = list(request.flavor.extra_specs)
-    if request.image is not None:
-        names += request.image.properties
-    return any(_WANTING.fullmatch(name) for name in names)
 
 
 def topology_of(request: Request) -> InstanceTopology | None:
@@ -69,6 +57,13 @@ def topology_of(request: Request) -> InstanceTopology | None:
         for number, (cpus, memory_mb) in enumerate(_nodes(request, count or 1))
     ]
     return InstanceTopology(cells=tuple(cells), isolates_emulator=emulator_policy(request) == "isolate")
+
+
+def networks_of(request: Request) -> NetworkNeeds | None:
+    """Return the networks to whose cards an instance is to be near; None: it has no network that says."""
+    physnets = frozenset(network.physnet for network in request.networks if network.physnet)
+    is_tunneled = any(network.is_tunneled for network in request.networks)
+    return NetworkNeeds(physnets=physnets, is_tunneled=is_tunneled) if physnets or is_tunneled else None
 
 
 def _policy(request: Request) -> CpuPolicy | None:
@@ -226,7 +221,9 @@ def _written_node(request: Request, number: int, *, everyone: frozenset[int]) ->
         raise BadRequest(f"NUMA node {number} needs both hw:numa_cpus.{number} and hw:numa_mem.{number}")
     cpus = cpu_set(cpus_text, everyone=everyone)
     if not cpus <= everyone:
-        raise BadRequest(f"hw:numa_cpus.{number} names processor {max(cpus)}, the flavor has {len(everyone)}, from 0 on")
+        raise BadRequest(
+            f"hw:numa_cpus.{number} names processor {max(cpus)}, the flavor has {len(everyone)}, from 0 on"
+        )
     if not re.fullmatch(r"[0-9]{1,18}", memory_text):
         raise BadRequest(f"hw:numa_mem.{number} must be a whole number of MiB, got {memory_text[:70]!r}")
     return cpus, int(memory_text)
