@@ -34,7 +34,9 @@ class NumaCell(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     memory_mb: Annotated[_Amount, Meta(description="MiB.")]
     cpu_usage: Annotated[_Amount, Meta(description="Virtual CPUs of instances on the shared processors.")] = 0
     memory_usage: Annotated[_Amount, Meta(description="MiB that instances have.")] = 0
-    pinned_cpus: Annotated[tuple[_Processor, ...], Meta(description="Those of pcpus that instances have.")] = ()
+    pinned_cpus: Annotated[
+        tuple[_Processor, ...], Meta(description="Processors that instances have for themselves.")
+    ] = ()
     siblings: Annotated[
         tuple[tuple[_Processor, ...], ...], Meta(description="Hardware threads, those of one core together.")
     ] = ()
@@ -43,10 +45,10 @@ class NumaCell(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     physnets: Annotated[tuple[str, ...], Meta(description="Physical networks whose cards are near to it.")] = ()
     is_tunneled: Annotated[bool, Meta(description="Whether the card of tunneled networks is near to it.")] = False
 
-    def __post_init__(self) -> None:
-        stray = sorted(set(self.pinned_cpus) - set(self.pcpus))
-        if stray:
-            raise ValueError(f"cell {self.id} has pinned processors that are none of its pcpus: {stray}")
+    @property
+    def free_pcpus(self) -> frozenset[int]:
+        """Those of pcpus that no instance has."""
+        return frozenset(self.pcpus).difference(self.pinned_cpus)
 
     @property
     def free_memory_mb(self) -> int:

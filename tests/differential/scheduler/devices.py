@@ -15,7 +15,7 @@ ALIASES: tuple[Json, ...] = (
 )
 # What a cell is, and pages are, where a pair does not say.
 CELL: Json = {
-    "id": 0, "socket": None, "cpuset": [], "pcpuset": [], "memory": 0, "cpu_usage": 0, "memory_usage": 0,
+    "socket": None, "cpuset": [], "pcpuset": [], "memory": 0, "cpu_usage": 0, "memory_usage": 0,
     "siblings": [], "pinned_cpus": [], "mempages": [], "physnets": [], "tunneled": False,
 }  # fmt: skip
 PAGES: Json = {"size_kb": 4, "total": 0, "used": 0, "reserved": 0}
@@ -56,9 +56,9 @@ def cells(chance: random.Random) -> list[Json]:
     return made
 
 
-def whole_cell(told: Json) -> Json:
+def whole_cell(told: Json, number: int) -> Json:
     """Fill in what a cell leaves out."""
-    made = {**CELL, **told}
+    made = {**CELL, "id": number, **told}
     return {**made, "mempages": [{**PAGES, **pages} for pages in made["mempages"]]}
 
 

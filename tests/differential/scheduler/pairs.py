@@ -92,7 +92,7 @@ def whole(told: Json) -> Json:
         name = each.get("host", f"host-{number}")
         made = {**HOST, "host": name, "nodename": f"node-{number}", "uuid": uuid_of("host", number), **each}
         made["hypervisor_hostname"] = made["nodename"]
-        made["numa_cells"] = [whole_cell(cell) for cell in made["numa_cells"]]
+        made["numa_cells"] = [whole_cell(cell, at) for at, cell in enumerate(made["numa_cells"])]
         hosts.append(made)
     wanted = {**REQUEST, **told.get("request", {})}
     wanted["flavor"] = {**REQUEST["flavor"], **wanted["flavor"]}

@@ -82,7 +82,7 @@ def _bounds(hosts: HostView) -> _Bounds:
 
 
 def _row(cells: tuple[NumaCell, ...]) -> tuple[int, ...]:
-    free = [len(cell.pcpus) - len(cell.pinned_cpus) for cell in cells]
+    free = [len(cell.free_pcpus) for cell in cells]
     return (
         len(cells),
         max(len(cell.cpus) for cell in cells),

@@ -36,8 +36,7 @@ def place_cell(
         return None
     pins = None
     if wanted.is_pinned:
-        count = len(wanted.pcpus) + reserved
-        if count > len(host.pcpus) - len(host.pinned_cpus):
+        if len(wanted.pcpus) + reserved > len(host.free_pcpus):
             return None
         pins = pin(host, wanted, reserved=reserved)
         if pins is None:

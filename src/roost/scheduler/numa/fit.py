@@ -70,7 +70,7 @@ def _ordered(cells: Sequence[NumaCell], wanted: InstanceTopology, *, is_packing:
         return list(cells)
     ordered = sorted(cells, key=lambda cell: cell.free_memory_mb, reverse=not is_packing)
     if wanted.cells[0].is_pinned:
-        return sorted(ordered, key=lambda cell: len(cell.pcpus) - len(cell.pinned_cpus), reverse=not is_packing)
+        return sorted(ordered, key=lambda cell: len(cell.free_pcpus), reverse=not is_packing)
     return sorted(ordered, key=lambda cell: cell.cpu_usage, reverse=is_packing)
 
 

@@ -19,7 +19,7 @@ def pin(host: NumaCell, wanted: InstanceCell, *, reserved: int) -> Pins | None:
     """
     if not wanted.pcpus and (not wanted.cpus or wanted.threads == "isolate" or reserved):
         return None  # As Nova has it, a cell without processors of its own is no cell that could be isolated.
-    free = frozenset(host.pcpus) - frozenset(host.pinned_cpus)
+    free = host.free_pcpus
     siblings = host.siblings or [(cpu,) for cpu in host.pcpus]
     cores = [core for core in (sorted(free.intersection(each)) for each in siblings) if core]
     width = max(map(len, siblings), default=1)
