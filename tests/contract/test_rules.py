@@ -31,6 +31,7 @@ def classes(package):
 FILTERS, WEIGHERS = list(classes(filters)), list(classes(weighers))
 RULES = FILTERS + WEIGHERS
 
+
 def topology(*pinned):
     """Give one cell of two processors for each set of those that are taken."""
     return NumaTopology(
