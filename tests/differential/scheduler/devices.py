@@ -13,6 +13,19 @@ ALIASES: tuple[Json, ...] = (
     {"name": "vf", "vendor_id": "8086", "product_id": "10fb", "device_type": "type-VF"},
     {"name": "pf", "vendor_id": "8086", "product_id": "10fb", "device_type": "type-PF", "numa_policy": "socket"},
 )
+# Wishes that cannot be meant, or can only with others.
+ODD: tuple[dict[str, str], ...] = (
+    {"hw:numa_nodes": "0"}, {"hw:numa_nodes": "3"}, {"hw:numa_nodes": "x"}, {"hw:mem_page_size": "2M"},
+    {"hw:cpu_policy": "x"}, {"hw:cpu_thread_policy": "x"}, {"hw:emulator_threads_policy": "x"},
+    {"hw:cpu_realtime": "yes"}, {"hw:cpu_realtime": "yes", "hw:cpu_realtime_mask": "^0"},
+    {"hw:cpu_dedicated_mask": "0"}, {"hw:locked_memory": "yes"}, {"resources:PCPU": "2"}, {"resources:VCPU": "2"},
+    {"resources:PCPU": "1", "resources:VCPU": "1"}, {"hw:numa_cpus.0": "0"}, {"hw:pmem": "fast"},
+    {"hw:numa_nodes": "1", "hw:numa_cpus.0": "0", "hw:numa_mem.0": "512"},
+    {"hw:numa_nodes": "2", "hw:numa_cpus.0": "0", "hw:numa_cpus.1": "1", "hw:numa_mem.0": "256",
+     "hw:numa_mem.1": "256"},
+    {"hw:numa_nodes": "2", "hw:numa_cpus.0": "0", "hw:numa_cpus.1": "0", "hw:numa_mem.0": "256",
+     "hw:numa_mem.1": "256"},
+)  # fmt: skip
 # What a cell is, and pages are, where a pair does not say.
 CELL: Json = {
     "socket": None, "cpuset": [], "pcpuset": [], "memory": 0, "cpu_usage": 0, "memory_usage": 0,
@@ -99,6 +112,8 @@ def wish_devices(chance: random.Random, request: Json, options: Json) -> None:
     for name, values in wishes.items():
         if chance.random() < 0.4:
             specs[name] = chance.choice(values)
+    if chance.random() < 0.15:
+        specs.update(chance.choice(ODD))
     if specs.get("hw:cpu_policy") == "mixed":
         specs["hw:cpu_dedicated_mask"] = chance.choice(("0", "^0", "1", "0-1"))
     elif specs.get("hw:cpu_policy") != "dedicated" and chance.random() < 0.9:

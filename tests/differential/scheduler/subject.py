@@ -17,6 +17,7 @@ from roost.compat.weights import normalize
 from roost.engine import ranking
 from roost.engine.apply import apply, settle, tell
 from roost.engine.state import Group, State
+from roost.errors import BadRequest
 from roost.model import journal
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
@@ -60,6 +61,14 @@ class Columns:
             return [True] * len(self.view)
         verdicts: list[bool] = rule.keep(self.view, self.spec).tolist()
         return verdicts
+
+    def refusal(self, name: str) -> str:
+        """Return why a filter takes no such request; empty: it does."""
+        try:
+            FILTERS[name](options_of(FILTERS[name], self._tables)).check(self.spec)
+        except BadRequest as error:
+            return str(error)
+        return ""
 
     def weights(self, name: str) -> Json:
         """Return what a weigher gives each host."""
