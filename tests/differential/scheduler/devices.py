@@ -62,7 +62,7 @@ def cells(chance: random.Random) -> list[Json]:
                 "pcpuset": pcpuset, "memory": memory, "cpu_usage": chance.choice([0, 0, 1, 4, 16]),
                 "memory_usage": chance.choice([0, 0, 512, 1024]), "siblings": siblings,
                 "pinned_cpus": chance.sample(pcpuset, chance.choice([0, 0, 1, len(pcpuset) // 2])),
-                "mempages": mempages(chance, memory)[:pages],
+                "mempages": mempages(chance, memory)[int(pages == 2 and chance.random() < 0.3) : pages],
                 "physnets": chance.choice([[], [], ["a"], ["b"], ["a", "b"]]), "tunneled": chance.random() < 0.2,
             }
         )  # fmt: skip
@@ -77,7 +77,12 @@ def whole_cell(told: Json, number: int) -> Json:
 
 def mempages(chance: random.Random, memory: int) -> list[Json]:
     """Make the pages of a cell of so many MiB, the smallest first."""
-    large = {"size_kb": 2048, "total": 256, "used": chance.choice([0, 100, 256]), "reserved": chance.choice([0, 0, 50])}
+    large = {
+        "size_kb": 2048,
+        "total": chance.choice([256, 1024]),
+        "used": chance.choice([0, 0, 100, 256]),
+        "reserved": chance.choice([0, 0, 50]),
+    }
     large["used"] = min(large["used"], large["total"] - large["reserved"])
     small = {"size_kb": 4, "total": memory * 256, "used": chance.choice([0, 0, 1024 * 64]), "reserved": 0}
     return [small, large]

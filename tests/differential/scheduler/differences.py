@@ -53,8 +53,8 @@ def _wishes(pair: Json) -> list[str]:
 def _may_have_pages_of_several_sizes(fault: Any, pair: Json) -> bool:
     sizes = {tuple(pages["size_kb"] for pages in cell["mempages"]) for cell in _host(fault, pair)["numa_cells"]}
     cells = len(_host(fault, pair)["numa_cells"])
-    is_any = pair["request"]["flavor"]["extra_specs"].get("hw:mem_page_size") in ("any", "large")
-    return is_any and cells > 1 and any(sizes)
+    is_kind = pair["request"]["flavor"]["extra_specs"].get("hw:mem_page_size") in ("any", "large", "small")
+    return is_kind and cells > 1 and any(sizes)
 
 
 _OPERATORS = frozenset({"ComputeCapabilitiesFilter", "AggregateInstanceExtraSpecsFilter"})
@@ -112,9 +112,9 @@ DIFFERENCES: tuple[Difference, ...] = (
         where=lambda _, pair: "pci_passthrough:alias" in pair["request"]["flavor"]["extra_specs"],
     ),
     Difference(
-        name="pages of any size",
+        name="pages of no certain size",
         reason="a size that fitted on one cell is kept there while other cells are tried, which may have none of it; "
-        "here every cell of the host is asked for any size",
+        "here every cell of the host is asked for such pages",
         rules=_CELLS, theirs=frozenset({False}), ours=lambda ours: ours is True,
         where=_may_have_pages_of_several_sizes,
     ),
