@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from roost.engine.room import ROOM_MAX
 from roost.model.host import HostFacts, PciPool
+from roost.model.numa import NumaCell, NumaTopology
 from roost.model.request import Destination
 from roost.scheduler import filters, weighers
 from roost.scheduler.places import place_number
@@ -30,6 +31,17 @@ def classes(package):
 FILTERS, WEIGHERS = list(classes(filters)), list(classes(weighers))
 RULES = FILTERS + WEIGHERS
 
+
+def topology(*pinned):
+    """Give one cell of two processors for each set of those that are taken."""
+    return NumaTopology(
+        cells=tuple(
+            NumaCell(id=at, cpus=(0, 1), pcpus=(0, 1), pinned_cpus=taken, memory_mb=512)
+            for at, taken in enumerate(pinned)
+        )
+    )
+
+
 host_facts = st.builds(
     HostFacts,
     vcpus_total=st.integers(0, 64),
@@ -44,6 +56,7 @@ host_facts = st.builds(
     pci_pools=st.lists(
         st.builds(PciPool, vendor_id=st.just("8086"), product_id=st.just("1"), count=st.integers(0, 60))
     ).map(tuple),
+    numa=st.sampled_from([None, topology((0,)), topology(()), topology((), ())]),
     rack=st.sampled_from(["", "r1", "r2"]),
     cell=st.sampled_from(["", "a", "b"]),
     is_disabled=st.booleans(),
@@ -72,7 +85,8 @@ def specs(draw, rows):
     members.members.update(draw(st.dictionaries(st.integers(0, rows - 1), st.integers(1, 3))))
     members.places.update({place_number(name): (place_number(name), 1) for name in draw(st.sets(st.just("r1")))})
     return spec(
-        draw(st.dictionaries(wishes, st.sampled_from([">= 1", "x86_64", "<in> 1", "QEMU"]), max_size=2)),
+        draw(st.dictionaries(wishes, st.sampled_from([">= 1", "x86_64", "<in> 1", "QEMU"]), max_size=2))
+        | draw(st.sampled_from([{}, {"hw:cpu_policy": "dedicated"}, {"hw:numa_nodes": "1"}])),
         image=draw(st.sampled_from([None, {}, {"hw_architecture": "x86_64", "img_hv_requested_version": ">=5"}])),
         group=draw(st.sampled_from([None, members])),
         hints={

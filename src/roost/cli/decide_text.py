@@ -48,9 +48,11 @@ def _outcome(answer: Answer) -> list[str]:
     return lines
 
 
-def _limit(name: str, limit: float | dict[str, float]) -> str:
+def _limit(name: str, limit: object) -> str:
     if isinstance(limit, dict):
         return f"{name} ({', '.join(_limit(*part) for part in limit.items())})"
+    if isinstance(limit, list | bool):
+        return f"{name} {' '.join(limit) if isinstance(limit, list) else str(limit).lower()}"
     return f"{name} {limit:,.12g}"
 
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from roost.compat import weights
+from roost.compat.numa import topology_for
 from roost.compat.objects import InstanceGroup, RequestSpec
 from roost.compat.scheduler.host_state import HostState, pools_of
 from roost.compat.weights import WeighedObject, multiplier_of
@@ -162,6 +163,7 @@ _OTHERS: Mapping[str, Callable[[HostView], list[Any]]] = {
     "aggregates": lambda hosts: list(hosts.aggregates()),
     "instances": lambda hosts: [dict.fromkeys(uuids) for uuids in hosts.instances()],
     "metrics": lambda hosts: [dict(facts.metrics) for facts in hosts.all_facts()],
+    "numa_topology": lambda hosts: [topology_for(facts) for facts in hosts.all_facts()],
     "pci_stats": lambda hosts: [pools_of(facts) for facts in hosts.all_facts()],
     "allocation_candidates": lambda hosts: [[] for _ in range(len(hosts))],
     "service": lambda hosts: [

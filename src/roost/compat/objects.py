@@ -9,7 +9,7 @@ import msgspec
 from roost.engine.state import Group
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.request import Destination, Request, Retry
+from roost.model.request import Destination, Network, Request, Retry
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,6 +47,7 @@ class RequestSpec:
     requested_destination: Destination | None = None
     retry: dict[str, Any] | None = None
     limits: dict[str, Any] = field(default_factory=dict)
+    network_metadata: Any = None  # something that has physnets and tunneled
 
     @property
     def vcpus(self) -> int:
@@ -148,6 +149,7 @@ class RequestSpec:
             user_id=self.user_id,
             availability_zone=self.availability_zone,
             destination=self.requested_destination,
+            networks=() if self.network_metadata is None else _networks(self.network_metadata),
             retry=None if self.retry is None else _retry(self.retry),
         )
 
@@ -162,6 +164,11 @@ def as_request_spec(asked: Any) -> RequestSpec:
 def _retry(told: Mapping[str, Any]) -> Retry:
     hosts = tuple((host, node) for host, node in told.get("hosts") or ())
     return Retry(attempts=told.get("num_attempts") or 0, hosts=hosts)
+
+
+def _networks(told: Any) -> tuple[Network, ...]:
+    named = [Network(physnet=name) for name in sorted(told.physnets)]
+    return (*named, Network(is_tunneled=True)) if told.tunneled else tuple(named)
 
 
 def _image(told: Mapping[str, Any]) -> dict[str, Any]:

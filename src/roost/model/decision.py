@@ -61,7 +61,7 @@ class Contribution(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # What a host may have in use, by Nova's names of limits: an amount, or amounts by their names.
-Limits = dict[str, float | dict[str, float]]
+Limits = dict[str, float | dict[str, float | dict[str, bool | list[str]]]]
 
 
 class Pick(msgspec.Struct, frozen=True, array_like=True):

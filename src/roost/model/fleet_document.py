@@ -13,6 +13,7 @@ from msgspec import Meta
 from roost.model.group import GroupPolicy
 from roost.model.host import PciPool
 from roost.model.names import AMOUNT_MAX, RATIO_MAX
+from roost.model.numa import NumaTopology
 from roost.model.provider import Inventory
 
 # Whole numbers up to here are exact in a column.
@@ -75,6 +76,9 @@ class HostEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     pci_pools: Annotated[
         tuple[PciPool, ...], Meta(description="Its free PCI devices, those that are alike together.")
     ] = ()
+    numa_topology: Annotated[
+        NumaTopology | None, Meta(description="Its memory nodes, and what of them is in use; null: it does not say.")
+    ] = None
     vcpus_total: Annotated[Amount | None, Meta(description=f"Virtual CPUs, overcommit aside; {_LEFT_OUT}.")] = None
     vcpus_used: Annotated[Amount | None, Meta(description=f"Virtual CPUs in use; {_LEFT_OUT}.")] = None
     total_usable_ram_mb: Annotated[Megabytes | None, Meta(description=f"Memory in MiB; {_LEFT_OUT}.")] = None

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.model.names import AMOUNT_MAX
+from roost.model.numa import NumaTopology
 
 PciDeviceType = Literal["type-PCI", "type-PF", "type-VF", "vdpa"]
 
@@ -45,6 +46,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stats: dict[str, str] = {}
     metrics: dict[str, float] = {}
     pci_pools: tuple[PciPool, ...] = ()
+    numa: NumaTopology | None = None  # with what of it is in use, which no allocation says
     num_io_ops: int = 0
     failed_builds: int = 0
     host_ip: str = ""

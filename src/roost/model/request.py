@@ -83,6 +83,8 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""  # or its id; only told in words
     segments: dict[str, str] = {}  # those it may be used on -> uuid of the aggregate of each, "": it has none
     is_remote_managed: bool = False  # its port is served by a device that is managed from elsewhere
+    physnet: str = ""  # the physical network that it is on
+    is_tunneled: bool = False  # it is carried through tunnels
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):

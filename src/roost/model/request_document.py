@@ -83,6 +83,8 @@ class NetworkEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         Meta(description="Of a routed network: its segments, each with the aggregate of its hosts, by uuid or name."),
     ] = {}
     remote_managed: Annotated[bool, Meta(description="Whether its port is managed from elsewhere.")] = False
+    physnet: Annotated[str, Meta(description="The physical network that it is on.")] = ""
+    tunneled: Annotated[bool, Meta(description="Whether it is carried through tunnels.")] = False
 
 
 class RequestDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -100,6 +100,7 @@ class _Export:
             stats=facts.stats,
             metrics=facts.metrics,
             pci_pools=facts.pci_pools,
+            numa_topology=facts.numa,
             vcpus_total=int(has["vcpus_total"]),
             vcpus_used=int(has["vcpus_used"]),
             total_usable_ram_mb=int(has["total_usable_ram_mb"]),

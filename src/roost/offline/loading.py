@@ -150,6 +150,7 @@ class World:
             stats=entry.stats,
             metrics=entry.metrics,
             pci_pools=entry.pci_pools,
+            numa=entry.numa_topology,
             num_io_ops=entry.num_io_ops,
             failed_builds=entry.failed_builds,
             host_ip=entry.host_ip or "",

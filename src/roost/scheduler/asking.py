@@ -92,7 +92,13 @@ class _Asked:
             segment: "" if name is None else self._names.aggregate(name, at=f"{at}.segments")
             for segment, name in entry.segments.items()
         }
-        return Network(name=entry.name, segments=segments, is_remote_managed=entry.remote_managed)
+        return Network(
+            name=entry.name,
+            segments=segments,
+            is_remote_managed=entry.remote_managed,
+            physnet=entry.physnet,
+            is_tunneled=entry.tunneled,
+        )
 
     def group(self, entry: ResourceGroupEntry, at: str) -> ResourceGroup:
         return ResourceGroup(

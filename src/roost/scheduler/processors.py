@@ -1,13 +1,19 @@
 """Which processors a request asks for: shared ones (VCPU), or some of its own (PCPU)."""
 
+from typing import Literal, TypeVar, get_args
+
 from roost.errors import BadRequest
 from roost.model.request import Request
 from roost.scheduler.draft import DraftGroup
 from roost.scheduler.wishes import is_true, told
 
-_POLICIES = ("dedicated", "shared", "mixed")
-_THREADS = ("prefer", "isolate", "require")
-_EMULATOR = ("share", "isolate")
+CpuPolicy = Literal["dedicated", "shared", "mixed"]
+ThreadPolicy = Literal["prefer", "isolate", "require"]
+EmulatorPolicy = Literal["share", "isolate"]
+_POLICIES: tuple[CpuPolicy, ...] = get_args(CpuPolicy)
+_THREADS: tuple[ThreadPolicy, ...] = get_args(ThreadPolicy)
+_EMULATOR: tuple[EmulatorPolicy, ...] = get_args(EmulatorPolicy)
+_Value = TypeVar("_Value", bound=str)
 # So many virtual processors nobody has; longer masks are not worth reading.
 _CPU_MAX = 2**16
 
@@ -18,7 +24,7 @@ def is_pinned(request: Request) -> bool:
     Raises:
         BadRequest: flavor and image contradict each other.
     """
-    return _policy(request) == "dedicated"
+    return cpu_policy(request) == "dedicated"
 
 
 def add_processors(main: DraftGroup, request: Request) -> None:
@@ -30,27 +36,28 @@ def add_processors(main: DraftGroup, request: Request) -> None:
     Raises:
         BadRequest: a policy or a mask cannot be meant, or flavor and image contradict each other.
     """
-    policy, vcpus = _policy(request), request.flavor.vcpus
-    emulator = request.flavor.extra_specs.get("hw:emulator_threads_policy")
-    _known(emulator, _EMULATOR, "emulator_threads_policy")
-    more = 1 if emulator == "isolate" else 0
+    policy, vcpus = cpu_policy(request), request.flavor.vcpus
+    more = 1 if emulator_policy(request) == "isolate" else 0
     if policy == "dedicated":
         main.resources["PCPU"] = vcpus + more
     elif policy == "mixed":
-        dedicated = _dedicated(request)
+        dedicated = len(dedicated_cpus(request))
         main.resources["PCPU"] = dedicated + more
         main.resources["VCPU"] = vcpus - dedicated
-    threads = _thread_policy(request)
+    threads = thread_policy(request)
     if threads == "require":
         main.require("HW_CPU_HYPERTHREADING")
     elif threads == "isolate":
         main.forbidden.add("HW_CPU_HYPERTHREADING")
 
 
-def _policy(request: Request) -> str | None:
-    flavor, image = told(request, "cpu_policy")
-    _known(flavor, _POLICIES, "cpu_policy")
-    _known(image, _POLICIES, "cpu_policy")
+def cpu_policy(request: Request) -> CpuPolicy | None:
+    """Return how an instance has its processors: shared, its own, or some of each; None: nobody says.
+
+    Raises:
+        BadRequest: no such policy, or flavor and image contradict each other.
+    """
+    flavor, image = (_known(value, _POLICIES, "cpu_policy") for value in told(request, "cpu_policy"))
     if flavor is None:
         return image
     # A flavor that pins is not bound by the image; none lets an image pin more than it does itself.
@@ -59,10 +66,13 @@ def _policy(request: Request) -> str | None:
     return flavor
 
 
-def _thread_policy(request: Request) -> str | None:
-    flavor, image = told(request, "cpu_thread_policy")
-    _known(flavor, _THREADS, "cpu_thread_policy")
-    _known(image, _THREADS, "cpu_thread_policy")
+def thread_policy(request: Request) -> ThreadPolicy | None:
+    """Return whether processors of an instance are to be threads of one core; None: nobody says.
+
+    Raises:
+        BadRequest: no such policy, or flavor and image contradict each other.
+    """
+    flavor, image = (_known(value, _THREADS, "cpu_thread_policy") for value in told(request, "cpu_thread_policy"))
     if flavor is None or flavor == "prefer":
         return flavor or image
     if image not in (None, flavor):
@@ -72,27 +82,59 @@ def _thread_policy(request: Request) -> str | None:
     return flavor
 
 
-def _known(value: str | None, values: tuple[str, ...], name: str) -> None:
-    if value is not None and value not in values:
-        raise BadRequest(f"{value!r} is no value of {name}: {', '.join(values)}")
+def emulator_policy(request: Request) -> EmulatorPolicy | None:
+    """Return where the threads of the emulator run; None: nobody says.
+
+    Raises:
+        BadRequest: no such policy.
+    """
+    told_as = request.flavor.extra_specs.get("hw:emulator_threads_policy")
+    return _known(told_as, _EMULATOR, "emulator_threads_policy")
 
 
-def _dedicated(request: Request) -> int:
-    """Return how many processors of a mixed instance are its own: those of its mask, or those for real time."""
+def _known(value: str | None, values: tuple[_Value, ...], name: str) -> _Value | None:
+    if not value:
+        return None
+    for each in values:
+        if each == value:
+            return each
+    raise BadRequest(f"{value!r} is no value of {name}: {', '.join(values)}")
+
+
+def dedicated_cpus(request: Request) -> frozenset[int]:
+    """Return which processors of a mixed instance are its own: those of its mask, or those for real time.
+
+    Raises:
+        BadRequest: the mask names none, all, or some that are not there.
+    """
+    mask = request.flavor.extra_specs.get("hw:cpu_dedicated_mask")
+    if mask:
+        return _masked(request, mask, most=request.flavor.vcpus - 1)
+    return realtime_cpus(request) if is_true(request.flavor.extra_specs.get("hw:cpu_realtime")) else frozenset()
+
+
+def realtime_cpus(request: Request) -> frozenset[int]:
+    """Return which processors of an instance are for real time, where its flavor wants any.
+
+    Raises:
+        BadRequest: the mask names none, or some that are not there, or all and leaves none for the emulator.
+    """
     specs, vcpus = request.flavor.extra_specs, request.flavor.vcpus
+    flavor, image = told(request, "cpu_realtime_mask")
+    # Where the emulator's threads are told where to go, no processor has to be left for them.
+    return _masked(request, flavor or image, most=vcpus if specs.get("hw:emulator_threads_policy") else vcpus - 1)
+
+
+def _masked(request: Request, mask: str | None, *, most: int) -> frozenset[int]:
+    vcpus = request.flavor.vcpus
     everyone = frozenset(range(vcpus))
-    mask, most = specs.get("hw:cpu_dedicated_mask"), vcpus - 1
-    if not mask:
-        if not is_true(specs.get("hw:cpu_realtime")):
-            return 0
-        flavor, image = told(request, "cpu_realtime_mask")
-        # Where the emulator's threads are told where to go, no processor has to be left for them.
-        mask, most = flavor or image, vcpus if specs.get("hw:emulator_threads_policy") else vcpus - 1
     found = cpu_set(mask, everyone=everyone) if mask else everyone
     if not found <= everyone or not 0 < len(found) <= most:
         told_as = "no mask" if not mask else f"the mask {mask[:70]}"
-        raise BadRequest(f"a mixed instance of {vcpus} processors cannot have those of {told_as} as its own")
-    return len(found)
+        raise BadRequest(
+            f"an instance of {vcpus} processors cannot have those of {told_as} as its own or for real time"
+        )
+    return found
 
 
 def cpu_set(text: str, *, everyone: frozenset[int]) -> frozenset[int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.differential.scheduler.differences import DIFFERENCES
-from tests.differential.scheduler.nova import Nova
+from tests.differential.scheduler.nova import TOPOLOGY_ERRORS, Nova
 from tests.differential.scheduler.pairs import pair, whole
 from tests.differential.scheduler.subject import FILTERS, WEIGHERS, Columns, HostStates
 
@@ -81,7 +81,7 @@ class Duel:
         theirs = self._nova.ask(asked, filters=self.filters, weighers=self.weighers)
         if "refused" in theirs or not asked["hosts"]:
             tally.refused = 1
-            return [], tally
+            return _refused(theirs.get("refused", ""), asked) if "NUMATopologyFilter" in self.filters else [], tally
         tally.pairs = 1
         faults = []
         for way, ours in (("columns", Columns(asked)), ("host states", HostStates(asked))):
@@ -104,6 +104,14 @@ class Duel:
         for name, weights in theirs["weighers"].items():
             tally.apart[name] = int(len(set(weights.get("totals", ()))) > 1)
         return faults, tally
+
+
+def _refused(theirs: str, asked: Json) -> list[Fault]:
+    """Return a fault where the reference refuses the memory nodes that a request asks for, and Roost does not."""
+    rule = "NUMATopologyFilter"
+    if theirs.split(":", maxsplit=1)[0] not in TOPOLOGY_ERRORS or Columns(asked).refusal(rule):
+        return []
+    return [Fault(rule=rule, way="columns", what="refusal", at=-1, theirs=theirs, ours="")]
 
 
 def _filtered(name: str, way: str, theirs: list[bool | str], ours: Columns | HostStates) -> list[Fault]:

@@ -13,6 +13,25 @@ ALIASES: tuple[Json, ...] = (
     {"name": "vf", "vendor_id": "8086", "product_id": "10fb", "device_type": "type-VF"},
     {"name": "pf", "vendor_id": "8086", "product_id": "10fb", "device_type": "type-PF", "numa_policy": "socket"},
 )
+# Wishes that cannot be meant, or can only with others.
+ODD: tuple[dict[str, str], ...] = (
+    {"hw:numa_nodes": "0"}, {"hw:numa_nodes": "3"}, {"hw:numa_nodes": "x"}, {"hw:mem_page_size": "2M"},
+    {"hw:cpu_policy": "x"}, {"hw:cpu_thread_policy": "x"}, {"hw:emulator_threads_policy": "x"},
+    {"hw:cpu_realtime": "yes"}, {"hw:cpu_realtime": "yes", "hw:cpu_realtime_mask": "^0"},
+    {"hw:cpu_dedicated_mask": "0"}, {"hw:locked_memory": "yes"}, {"resources:PCPU": "2"}, {"resources:VCPU": "2"},
+    {"resources:PCPU": "1", "resources:VCPU": "1"}, {"hw:numa_cpus.0": "0"}, {"hw:pmem": "fast"},
+    {"hw:numa_nodes": "1", "hw:numa_cpus.0": "0", "hw:numa_mem.0": "512"},
+    {"hw:numa_nodes": "2", "hw:numa_cpus.0": "0", "hw:numa_cpus.1": "1", "hw:numa_mem.0": "256",
+     "hw:numa_mem.1": "256"},
+    {"hw:numa_nodes": "2", "hw:numa_cpus.0": "0", "hw:numa_cpus.1": "0", "hw:numa_mem.0": "256",
+     "hw:numa_mem.1": "256"},
+)  # fmt: skip
+# What a cell is, and pages are, where a pair does not say.
+CELL: Json = {
+    "socket": None, "cpuset": [], "pcpuset": [], "memory": 0, "cpu_usage": 0, "memory_usage": 0,
+    "siblings": [], "pinned_cpus": [], "mempages": [], "physnets": [], "tunneled": False,
+}  # fmt: skip
+PAGES: Json = {"size_kb": 4, "total": 0, "used": 0, "reserved": 0}
 
 
 def give_devices(chance: random.Random, hosts: list[Json]) -> None:
@@ -28,6 +47,7 @@ def cells(chance: random.Random) -> list[Json]:
     """Make the cells of a host, alike but for what is used of them."""
     count, cores, threads = chance.choice([1, 2, 4]), chance.choice([2, 4]), chance.choice([1, 2])
     is_apart = chance.random() < 0.4  # Some processors are shared and others pinned, none both.
+    pages = chance.choice([0, 1, 1, 2, 2])  # how many sizes of them its cells have; 0: the host does not say
     made = []
     for number in range(count):
         first = number * cores * threads
@@ -42,20 +62,30 @@ def cells(chance: random.Random) -> list[Json]:
                 "pcpuset": pcpuset, "memory": memory, "cpu_usage": chance.choice([0, 0, 1, 4, 16]),
                 "memory_usage": chance.choice([0, 0, 512, 1024]), "siblings": siblings,
                 "pinned_cpus": chance.sample(pcpuset, chance.choice([0, 0, 1, len(pcpuset) // 2])),
-                "mempages": mempages(chance, memory),
+                "mempages": mempages(chance, memory)[int(pages == 2 and chance.random() < 0.3) : pages],
+                "physnets": chance.choice([[], [], ["a"], ["b"], ["a", "b"]]), "tunneled": chance.random() < 0.2,
             }
         )  # fmt: skip
     return made
 
 
+def whole_cell(told: Json, number: int) -> Json:
+    """Fill in what a cell leaves out."""
+    made = {**CELL, "id": number, **told}
+    return {**made, "mempages": [{**PAGES, **pages} for pages in made["mempages"]]}
+
+
 def mempages(chance: random.Random, memory: int) -> list[Json]:
-    """Make the pages of a cell of so many MiB; none where the host does not say."""
-    kind = chance.random()
-    if kind < 0.3:
-        return []
-    large = [{"size_kb": 2048, "total": 256, "used": chance.choice([0, 100, 256]), "reserved": 0}] if kind < 0.7 else []
-    small = {"size_kb": 4, "total": memory * 256 - len(large) * 256 * 512, "used": 0, "reserved": 0}
-    return [small, *large]
+    """Make the pages of a cell of so many MiB, the smallest first."""
+    large = {
+        "size_kb": 2048,
+        "total": chance.choice([256, 1024]),
+        "used": chance.choice([0, 0, 100, 256]),
+        "reserved": chance.choice([0, 0, 50]),
+    }
+    large["used"] = min(large["used"], large["total"] - large["reserved"])
+    small = {"size_kb": 4, "total": memory * 256, "used": chance.choice([0, 0, 1024 * 64]), "reserved": 0}
+    return [small, large]
 
 
 def pool(chance: random.Random) -> Json:
@@ -72,10 +102,13 @@ def pool(chance: random.Random) -> Json:
 def wish_devices(chance: random.Random, request: Json, options: Json) -> None:
     """Let a request ask for cells, pinned processors, pages or devices."""
     specs = request["flavor"]["extra_specs"]
+    if chance.random() < 0.3:
+        physnets = chance.choice([[], ["a"], ["b"], ["a", "b"], ["c"]])
+        request["network"] = {"physnets": physnets, "tunneled": chance.random() < 0.4}
     request["flavor"].update(vcpus=chance.choice([1, 2, 4]), memory_mb=chance.choice([512, 1024, 2048]))
     wishes: dict[str, tuple[str, ...]] = {
         "hw:numa_nodes": ("1", "2"),
-        "hw:cpu_policy": ("dedicated", "shared"),
+        "hw:cpu_policy": ("dedicated", "dedicated", "shared", "mixed"),
         "hw:cpu_thread_policy": ("isolate", "require", "prefer"),
         "hw:mem_page_size": ("small", "large", "any", "2048", "2MB"),
         "hw:emulator_threads_policy": ("isolate", "share"),
@@ -84,7 +117,11 @@ def wish_devices(chance: random.Random, request: Json, options: Json) -> None:
     for name, values in wishes.items():
         if chance.random() < 0.4:
             specs[name] = chance.choice(values)
-    if specs.get("hw:cpu_policy") != "dedicated":
+    if chance.random() < 0.15:
+        specs.update(chance.choice(ODD))
+    if specs.get("hw:cpu_policy") == "mixed":
+        specs["hw:cpu_dedicated_mask"] = chance.choice(("0", "^0", "1", "0-1"))
+    elif specs.get("hw:cpu_policy") != "dedicated" and chance.random() < 0.9:
         specs.pop("hw:cpu_thread_policy", None)
         specs.pop("hw:emulator_threads_policy", None)
     if chance.random() < 0.6:

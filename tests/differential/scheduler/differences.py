@@ -50,9 +50,17 @@ def _wishes(pair: Json) -> list[str]:
     return [wanted.strip() for wanted in pair["request"]["flavor"]["extra_specs"].values()]
 
 
+def _may_have_pages_of_several_sizes(fault: Any, pair: Json) -> bool:
+    sizes = {tuple(pages["size_kb"] for pages in cell["mempages"]) for cell in _host(fault, pair)["numa_cells"]}
+    cells = len(_host(fault, pair)["numa_cells"])
+    is_kind = pair["request"]["flavor"]["extra_specs"].get("hw:mem_page_size") in ("any", "large", "small")
+    return is_kind and cells > 1 and any(sizes)
+
+
 _OPERATORS = frozenset({"ComputeCapabilitiesFilter", "AggregateInstanceExtraSpecsFilter"})
 _NETWORK = frozenset({"SimpleCIDRAffinityFilter"})
 _QUERY = frozenset({"JsonFilter"})
+_CELLS = frozenset({"NUMATopologyFilter"})
 
 DIFFERENCES: tuple[Difference, ...] = (
     Difference(
@@ -96,6 +104,19 @@ DIFFERENCES: tuple[Difference, ...] = (
         reason="it ends the request there with an internal error; here with one that says what is wrong with it",
         rules=_QUERY, theirs=frozenset({"KeyError", "TypeError", "AttributeError", "IndexError"}),
         ours=lambda ours: str(ours).startswith("BadRequest: the hint query="),
+    ),
+    Difference(
+        name="devices near the cells",
+        reason="there the devices of the request must be to be had near the cells; here memory nodes alone are judged",
+        rules=_CELLS, theirs=frozenset({False}), ours=lambda ours: ours is True,
+        where=lambda _, pair: "pci_passthrough:alias" in pair["request"]["flavor"]["extra_specs"],
+    ),
+    Difference(
+        name="pages of no certain size",
+        reason="a size that fitted on one cell is kept there while other cells are tried, which may have none of it; "
+        "here every cell of the host is asked for such pages",
+        rules=_CELLS, theirs=frozenset({False}), ours=lambda ours: ours is True,
+        where=_may_have_pages_of_several_sizes,
     ),
     Difference(
         name="a query that compares what has no order",

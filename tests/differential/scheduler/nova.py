@@ -29,6 +29,17 @@ WEIGHERS = (
     "ImagePropertiesWeigher", "IoOpsWeigher", "MetricsWeigher", "NumInstancesWeigher", "PCIWeigher", "RAMWeigher",
     "ServerGroupSoftAffinityWeigher", "ServerGroupSoftAntiAffinityWeigher",
 )  # fmt: skip
+# By which it refuses a flavor and an image of which it can make no memory nodes.
+TOPOLOGY_ERRORS = frozenset({
+    "BadRequirementEmulatorThreadsPolicy", "CPUThreadPolicyConfigurationInvalid", "FlavorImageLockedMemoryConflict",
+    "ImageCPUPinningForbidden", "ImageCPUThreadPolicyForbidden", "ImageNUMATopologyAsymmetric",
+    "ImageNUMATopologyCPUDuplicates", "ImageNUMATopologyCPUOutOfRange", "ImageNUMATopologyCPUsUnassigned",
+    "ImageNUMATopologyForbidden", "ImageNUMATopologyIncomplete", "ImageNUMATopologyMemoryOutOfRange",
+    "InvalidCPUAllocationPolicy", "InvalidCPUThreadAllocationPolicy", "InvalidEmulatorThreadsPolicy",
+    "InvalidMixedInstanceDedicatedMask", "InvalidNUMANodesNumber", "InvalidRequest", "LockMemoryForbidden",
+    "MemoryPageSizeForbidden", "MemoryPageSizeInvalid", "RealtimeConfigurationInvalid",
+    "RealtimeMaskNotFoundOrInvalid", "RequiredMixedInstancePolicy", "RequiredMixedOrRealtimeCPUMask",
+})  # fmt: skip
 
 Json = dict[str, Any]
 

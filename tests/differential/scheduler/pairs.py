@@ -7,7 +7,7 @@ it all. Texts are nasty on purpose: unreadable numbers, empty parts, blanks, let
 import random
 from typing import Any
 
-from tests.differential.scheduler.devices import give_devices, wish_devices
+from tests.differential.scheduler.devices import give_devices, whole_cell, wish_devices
 from tests.differential.scheduler.hosts import HOST, aggregates, host, uuid_of
 from tests.differential.scheduler.nova import FILTERS
 from tests.differential.scheduler.requests import REQUEST, request
@@ -92,6 +92,7 @@ def whole(told: Json) -> Json:
         name = each.get("host", f"host-{number}")
         made = {**HOST, "host": name, "nodename": f"node-{number}", "uuid": uuid_of("host", number), **each}
         made["hypervisor_hostname"] = made["nodename"]
+        made["numa_cells"] = [whole_cell(cell, at) for at, cell in enumerate(made["numa_cells"])]
         hosts.append(made)
     wanted = {**REQUEST, **told.get("request", {})}
     wanted["flavor"] = {**REQUEST["flavor"], **wanted["flavor"]}

@@ -89,7 +89,7 @@ def numa_topology(cells: list[Json]) -> Any:
                 memory=cell["memory"], cpu_usage=cell["cpu_usage"], memory_usage=cell["memory_usage"],
                 pinned_cpus=set(cell["pinned_cpus"]), siblings=[set(each) for each in cell["siblings"]],
                 mempages=[objects.NUMAPagesTopology(**pages) for pages in cell["mempages"]],
-                network_metadata=objects.NetworkMetadata(physnets=set(), tunneled=False),
+                network_metadata=objects.NetworkMetadata(physnets=set(cell["physnets"]), tunneled=cell["tunneled"]),
             )
             for cell in cells
         ]
@@ -105,7 +105,11 @@ def request_spec(told: Json) -> Any:
     flavor = objects.Flavor(flavorid="1", **told["flavor"])
     image = told["image"]
     meta = objects.ImageMeta.from_dict(image if image is not None else {"properties": {}})
-    group, going = told["group"], told["destination"]
+    group, going, network = told["group"], told["destination"], told["network"]
+    more = {}
+    if network is not None:
+        physnets = set(network["physnets"])
+        more["network_metadata"] = objects.NetworkMetadata(physnets=physnets, tunneled=network["tunneled"])
     return objects.RequestSpec(
         context.get_admin_context(),
         flavor=flavor,
@@ -127,7 +131,7 @@ def request_spec(told: Json) -> Any:
             flavor, affinity_policy=hardware.get_pci_numa_policy_constraint(flavor, meta)
         ),
         ignore_hosts=None, force_hosts=None, force_nodes=None, retry=None, limits=objects.SchedulerLimits(),
-        availability_zone=None, requested_resources=[], is_bfv=image is None,
+        availability_zone=None, requested_resources=[], is_bfv=image is None, **more,
     )  # fmt: skip
 
 

@@ -2,11 +2,13 @@
 
 import time
 import uuid
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from roost.compat.numa import topology_from
 from roost.compat.objects import InstanceGroup, RequestSpec
 from roost.compat.scheduler.filters import HostFilterHandler, filter_for
 from roost.compat.scheduler.host_state import HostAggregate, HostState
@@ -15,11 +17,12 @@ from roost.compat.weights import normalize
 from roost.engine import ranking
 from roost.engine.apply import apply, settle, tell
 from roost.engine.state import Group, State
+from roost.errors import BadRequest
 from roost.model import journal
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.model.image import Image
-from roost.model.request import Destination, Request
+from roost.model.request import Destination, Network, Request
 from roost.scheduler.hosts import HostView
 from roost.scheduler.plugins import RuleClass, builtin_filters, builtin_weighers, options_of
 from roost.scheduler.spec import Spec
@@ -58,6 +61,14 @@ class Columns:
             return [True] * len(self.view)
         verdicts: list[bool] = rule.keep(self.view, self.spec).tolist()
         return verdicts
+
+    def refusal(self, name: str) -> str:
+        """Return why a filter takes no such request; empty: it does."""
+        try:
+            FILTERS[name](options_of(FILTERS[name], self._tables)).check(self.spec)
+        except BadRequest as error:
+            return str(error)
+        return ""
 
     def weights(self, name: str) -> Json:
         """Return what a weigher gives each host."""
@@ -168,6 +179,7 @@ def _facts(told: Json) -> HostFacts:
         "is_forced_down": told["is_forced_down"],
         "reported_at_s": NOW_S - told["age_s"],
         "pci_pools": _pools(told),
+        "numa": msgspec.to_builtins(topology_from(_topology(told))),
     }
     # What hosts cannot say yet no rule reads either.
     return msgspec.convert({name: facts[name] for name in facts if name in HostFacts.__struct_fields__}, HostFacts)
@@ -175,6 +187,21 @@ def _facts(told: Json) -> HostFacts:
 
 def _pools(told: Json) -> list[Json]:
     return [{name: each for name, each in pool.items() if name != "tags"} | pool["tags"] for pool in told["pci_pools"]]
+
+
+def _topology(told: Json) -> SimpleNamespace | None:
+    """Return the memory nodes of a host under the reference's names."""
+    cells = [
+        SimpleNamespace(
+            **{
+                **cell,
+                "mempages": [SimpleNamespace(**pages) for pages in cell["mempages"]],
+                "network_metadata": SimpleNamespace(physnets=cell["physnets"], tunneled=cell["tunneled"]),
+            }
+        )
+        for cell in told["numa_cells"]
+    ]
+    return SimpleNamespace(cells=cells) if cells else None
 
 
 def _host_state(told: Json, labels: dict[str, HostAggregate]) -> HostState:
@@ -185,8 +212,8 @@ def _host_state(told: Json, labels: dict[str, HostAggregate]) -> HostState:
     state.stats, state.metrics = dict(told["stats"]), dict(told["metrics"])
     state.aggregates = [labels[name] for name in told["aggregates"] if name in labels]
     state.instances = dict.fromkeys(told["instances"])
-    if hasattr(state, "pci_stats"):
-        state.pci_stats = _pools(told)
+    state.pci_stats = _pools(told)
+    state.numa_topology = _topology(told)
     # Time goes on until it is judged; a host that is as late as it may be is not to be later.
     last_seen_up = time.time() - told["age_s"] + (0.5 if told["age_s"] > 0 else 0.0)
     state.service = {
@@ -203,12 +230,20 @@ def _request(told: Json) -> Request:
         hints=told["hints"],
         project_id=told["project_id"],
         destination=None if going is None else msgspec.convert(going, Destination),
+        networks=_networks(told["network"]),
     )
+
+
+def _networks(told: Json | None) -> tuple[Network, ...]:
+    if told is None:
+        return ()
+    return (*(Network(physnet=name) for name in told["physnets"]), Network(is_tunneled=told["tunneled"]))
 
 
 def _request_spec(told: Json) -> RequestSpec:
     wanted = RequestSpec.from_request(_request(told))
     wanted.instance_uuid = told["instance_uuid"]
+    wanted.network_metadata = None if told["network"] is None else SimpleNamespace(**told["network"])
     group = told["group"]
     if group is not None:
         wanted.instance_group = InstanceGroup(

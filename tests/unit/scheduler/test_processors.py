@@ -65,7 +65,7 @@ def test_the_policy_says_which_processors_are_asked(extra_specs, image, found):
         ({"hw:cpu_policy": "shared"}, {"hw_cpu_policy": "dedicated"}, "contradicts"),
         (MIXED, {"hw_cpu_policy": "dedicated"}, "contradicts"),
         (DEDICATED | {"hw:emulator_threads_policy": "bogus"}, {}, "emulator_threads_policy"),
-        (MIXED | {"hw:cpu_dedicated_mask": "9"}, {}, "mixed instance of 4 processors"),
+        (MIXED | {"hw:cpu_dedicated_mask": "9"}, {}, "an instance of 4 processors"),
         (MIXED | {"hw:cpu_dedicated_mask": "0-3"}, {}, "the mask 0-3"),
         (MIXED | {"hw:cpu_realtime": "yes"}, {}, "no mask"),
         (MIXED | {"hw:cpu_dedicated_mask": "x"}, {}, "'x' is no processor"),

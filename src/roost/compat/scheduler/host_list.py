@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
+from roost.compat.numa import topology_from
 from roost.compat.objects import InstanceGroup, RequestSpec
 from roost.compat.scheduler.host_state import HostState
 from roost.engine.state import Group, State
@@ -172,6 +173,7 @@ def _facts_of(host: HostState) -> HostFacts:
         stats=host.stats,
         metrics=host.told_metrics(),
         pci_pools=tuple(map(_pool_of, host.told_pci_pools())),
+        numa=topology_from(host.numa_topology),
         host_ip=host.host_ip or "",
         rack=host.rack,
         cell=host.cell_uuid,

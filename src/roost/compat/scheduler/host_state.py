@@ -54,6 +54,7 @@ class HostState:
     # By name a number, or something with a value; or a list of things with name and value, or that as JSON text.
     metrics: Any = field(default_factory=dict)
     pci_stats: Any = None  # pools of devices, or something that has pools
+    numa_topology: Any = None  # something that has cells, under Nova's names
     limits: dict[str, Any] = field(default_factory=dict)
     service: dict[str, Any] = field(default_factory=dict)  # disabled, forced_down, last_seen_up in seconds
     aggregates: list[HostAggregate] = field(default_factory=list)
@@ -98,7 +99,7 @@ class HostState:
         plain = (
             "uuid", "hypervisor_hostname", "hypervisor_type", "hypervisor_version", "host_ip", "cpu_info",
             "cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio", "supported_instances", "metrics",
-            "pci_stats",
+            "pci_stats", "numa_topology",
         )  # fmt: skip
         for name in plain:
             if compute.get(name) is not None:

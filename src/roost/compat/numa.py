@@ -1,0 +1,69 @@
+"""The memory nodes of hosts as Nova's filters know them, and as ours do."""
+
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+from roost.model.host import HostFacts
+from roost.model.numa import MemoryPages, NumaCell, NumaTopology
+
+
+def topology_from(told: Any) -> NumaTopology | None:
+    """Return a topology as our rules see it.
+
+    Args:
+        told: something with ``cells`` whose attributes have Nova's names; None, and one without cells: there is none.
+    """
+    cells = getattr(told, "cells", None)
+    return NumaTopology(cells=tuple(map(_cell_from, cells))) if cells else None
+
+
+def topology_for(facts: HostFacts) -> SimpleNamespace | None:
+    """Return the topology of a host under Nova's names."""
+    return None if facts.numa is None else SimpleNamespace(cells=[_cell_for(cell) for cell in facts.numa.cells])
+
+
+def _cell_from(told: Any) -> NumaCell:
+    network = getattr(told, "network_metadata", None)
+    return NumaCell(
+        id=told.id,
+        cpus=_numbers(told.cpuset),
+        pcpus=_numbers(told.pcpuset),
+        memory_mb=told.memory,
+        cpu_usage=told.cpu_usage,
+        memory_usage=told.memory_usage,
+        pinned_cpus=_numbers(told.pinned_cpus),
+        siblings=tuple(map(_numbers, told.siblings)),
+        mempages=tuple(map(_pages_from, told.mempages or ())),
+        socket=getattr(told, "socket", None),
+        physnets=tuple(sorted(getattr(network, "physnets", ()))),
+        is_tunneled=bool(getattr(network, "tunneled", False)),
+    )
+
+
+def _pages_from(told: Any) -> MemoryPages:
+    reserved = getattr(told, "reserved", 0)
+    return MemoryPages(size_kb=told.size_kb, total=told.total, used=told.used, reserved=reserved)
+
+
+def _cell_for(cell: NumaCell) -> SimpleNamespace:
+    return SimpleNamespace(
+        id=cell.id,
+        cpuset=set(cell.cpus),
+        pcpuset=set(cell.pcpus),
+        memory=cell.memory_mb,
+        cpu_usage=cell.cpu_usage,
+        memory_usage=cell.memory_usage,
+        pinned_cpus=set(cell.pinned_cpus),
+        siblings=[set(core) for core in cell.siblings],
+        mempages=[
+            SimpleNamespace(size_kb=pages.size_kb, total=pages.total, used=pages.used, reserved=pages.reserved)
+            for pages in cell.mempages
+        ],
+        socket=cell.socket,
+        network_metadata=SimpleNamespace(physnets=set(cell.physnets), tunneled=cell.is_tunneled),
+    )
+
+
+def _numbers(told: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted(told))

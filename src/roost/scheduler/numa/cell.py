@@ -1,0 +1,81 @@
+"""One memory node of an instance on one of a host."""
+
+from dataclasses import dataclass
+
+from roost.model.numa import MemoryPages, NumaCell
+from roost.scheduler.numa.instance import InstanceCell, PlacedCell
+from roost.scheduler.numa.pinning import pin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overcommit:
+    """How much more of a cell may be given out than it has."""
+
+    cpu: float
+    memory: float
+
+
+def place_cell(
+    host: NumaCell, wanted: InstanceCell, *, overcommit: Overcommit | None, reserved: int = 0
+) -> PlacedCell | None:
+    """Say whether and how a cell of an instance goes onto a cell of a host.
+
+    Args:
+        host: what is there and what of it is in use.
+        wanted: what is asked for.
+        overcommit: None: what is in use of shared processors and memory does not matter, only what there is.
+        reserved: processors more for the threads of the emulator, >= 0.
+
+    Returns:
+        None where it does not fit.
+    """
+    pages = _pages(host, wanted)
+    if pages is None and (wanted.page_size is not None or host.mempages):
+        return None
+    if not host.mempages and wanted.memory_mb > (host.free_memory_mb if wanted.is_pinned else host.memory_mb):
+        return None
+    pins = None
+    if wanted.is_pinned:
+        if len(wanted.pcpus) + reserved > len(host.free_pcpus):
+            return None
+        pins = pin(host, wanted, reserved=reserved)
+        if pins is None:
+            return None
+    if wanted.policy != "dedicated" and not _has_shared_room(host, wanted, overcommit):
+        return None
+    size = pages.size_kb if pages is not None and wanted.page_size is not None else None
+    placed = PlacedCell(cell=wanted, host_cell=host.id, page_size=size)
+    return placed if pins is None else PlacedCell(cell=wanted, host_cell=host.id, page_size=size, pins=pins)
+
+
+def _has_shared_room(host: NumaCell, wanted: InstanceCell, overcommit: Overcommit | None) -> bool:
+    if len(wanted.cpus) > len(host.cpus):
+        return False  # An instance never overcommits against itself.
+    if overcommit is None:
+        return True
+    has_cpus = host.cpu_usage + len(wanted.cpus) <= len(host.cpus) * overcommit.cpu
+    return has_cpus and host.memory_usage + wanted.memory_mb <= host.memory_mb * overcommit.memory
+
+
+def _pages(host: NumaCell, wanted: InstanceCell) -> MemoryPages | None:
+    """Return the pages that hold the memory of a cell: of the sizes that will do, the first that has room."""
+    sizes = sorted(host.mempages, key=lambda pages: pages.size_kb)
+    if wanted.page_size is None:
+        # Memory on no pages in particular may be overcommitted, but not where processors are not.
+        return next((pages for pages in sizes[:1] if _holds(pages, wanted, is_free_only=wanted.is_pinned)), None)
+    match wanted.page_size:
+        case "small":
+            tried = sizes[:1]
+        case "large":
+            tried = sizes[:0:-1]
+        case "any":
+            tried = sizes[::-1]
+        case size:
+            tried = [pages for pages in sizes if pages.size_kb == size]
+    return next((pages for pages in tried if _holds(pages, wanted, is_free_only=True)), None)
+
+
+def _holds(pages: MemoryPages, wanted: InstanceCell, *, is_free_only: bool) -> bool:
+    room_kb = pages.free_kb if is_free_only else pages.total * pages.size_kb
+    memory_kb = wanted.memory_mb * 1024
+    return memory_kb <= room_kb and memory_kb % pages.size_kb == 0

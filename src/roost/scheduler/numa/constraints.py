@@ -1,0 +1,229 @@
+"""From flavor and image to the memory nodes that an instance asks for."""
+
+import re
+
+from roost.errors import BadRequest
+from roost.model.names import AMOUNT_MAX
+from roost.model.request import Request
+from roost.scheduler.numa.instance import InstanceCell, InstanceTopology, NetworkNeeds, PageSize
+from roost.scheduler.processors import (
+    CpuPolicy,
+    cpu_policy,
+    cpu_set,
+    dedicated_cpus,
+    emulator_policy,
+    realtime_cpus,
+    thread_policy,
+)
+from roost.scheduler.wishes import is_agreed, is_true, told
+
+_PROCESSORS = re.compile(r"resources\d*:(VCPU|PCPU)")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)(?:(K|Ki|M|Mi|G|Gi|T|Ti)?(B|b|bit))?")
+_UNITS_KB = {"": 1 / 1024, "K": 1, "M": 1024, "G": 1024**2, "T": 1024**3}
+_NODES_MAX = 64
+
+
+def topology_of(request: Request) -> InstanceTopology | None:
+    """Return the memory nodes that an instance asks for; None: it may be anywhere on a host.
+
+    It has some where a number of them, a size of pages, persistent memory or processors of its own are asked for; one,
+    if nobody says how many. Processors and memory are divided evenly, or as flavor or image write out.
+
+    Raises:
+        BadRequest: a value cannot be meant, values do not go together, or flavor and image contradict each other.
+
+    Source:
+        nova/virt/hardware.py, numa_get_constraints.
+    """
+    policy = _policy(request)
+    pages = _page_size(request)
+    _check(request, policy, pages)
+    count = _node_count(request)
+    is_wanted = pages is not None or policy in ("dedicated", "mixed") or _has_persistent_memory(request)
+    if count is None and not is_wanted:
+        return None
+    threads = thread_policy(request)
+    own = _own(request, policy)
+    cells = [
+        InstanceCell(
+            id=number,
+            cpus=cpus - own,
+            pcpus=cpus & own,
+            memory_mb=memory_mb,
+            page_size=pages,
+            policy=policy,
+            threads=threads,
+        )
+        for number, (cpus, memory_mb) in enumerate(_nodes(request, count or 1))
+    ]
+    return InstanceTopology(cells=tuple(cells), isolates_emulator=emulator_policy(request) == "isolate")
+
+
+def networks_of(request: Request) -> NetworkNeeds | None:
+    """Return the networks to whose cards an instance is to be near; None: it has no network that says."""
+    physnets = frozenset(network.physnet for network in request.networks if network.physnet)
+    is_tunneled = any(network.is_tunneled for network in request.networks)
+    return NetworkNeeds(physnets=physnets, is_tunneled=is_tunneled) if physnets or is_tunneled else None
+
+
+def _policy(request: Request) -> CpuPolicy | None:
+    """Return the policy that is named, or that amounts of processors in extra specs stand for."""
+    named = cpu_policy(request)
+    asked = {"VCPU": 0, "PCPU": 0}
+    for key, value in request.flavor.extra_specs.items():
+        found = _PROCESSORS.fullmatch(key)
+        if found is not None and re.fullmatch(r"-?[0-9]{1,18}", value):
+            asked[found[1]] += int(value)
+    if not any(asked.values()):
+        return named
+    if named is not None:
+        raise BadRequest("extra specs resources:VCPU and resources:PCPU do not go together with a policy of processors")
+    if all(asked.values()):
+        raise BadRequest("extra specs resources:VCPU and resources:PCPU do not go together")
+    if not asked["PCPU"]:
+        return "shared"
+    wanted = request.flavor.vcpus + (emulator_policy(request) == "isolate")
+    if asked["PCPU"] != wanted:
+        raise BadRequest(f"extra spec resources:PCPU must be {wanted} for this flavor, got {asked['PCPU']}")
+    return "dedicated"
+
+
+def _check(request: Request, policy: CpuPolicy | None, pages: PageSize | None) -> None:
+    """Refuse what does not go together."""
+    specs = request.flavor.extra_specs
+    is_pinned = policy in ("dedicated", "mixed")
+    is_realtime = is_true(specs.get("hw:cpu_realtime"))
+    if not is_pinned:
+        for name, is_asked in (
+            ("cpu_thread_policy", thread_policy(request) is not None),
+            ("emulator_threads_policy=isolate", emulator_policy(request) == "isolate"),
+            ("cpu_realtime", is_realtime),
+        ):
+            if is_asked:
+                raise BadRequest(f"hw:{name} needs processors of the instance's own: hw:cpu_policy=dedicated or mixed")
+    if is_realtime:
+        realtime_cpus(request)
+    has_mask = bool(specs.get("hw:cpu_dedicated_mask"))
+    if has_mask and policy != "mixed":
+        raise BadRequest("extra spec hw:cpu_dedicated_mask needs hw:cpu_policy=mixed")
+    if policy == "mixed" and has_mask == is_realtime:
+        raise BadRequest("hw:cpu_policy=mixed needs either hw:cpu_dedicated_mask or hw:cpu_realtime, and not both")
+    if is_agreed(request, "locked_memory") and pages is None:
+        raise BadRequest("hw:locked_memory needs hw:mem_page_size")
+
+
+def _page_size(request: Request) -> PageSize | None:
+    flavor, image = told(request, "mem_page_size")
+    size = _read_page_size(flavor)
+    if not image:
+        return size
+    if size not in ("large", "any"):
+        raise BadRequest(
+            f"image property hw_mem_page_size={image} needs extra spec hw:mem_page_size=large or any, not {flavor}"
+        )
+    return _read_page_size(image)
+
+
+def _read_page_size(text: str | None) -> PageSize | None:
+    """Return a size of pages in KiB, or its kind; nothing, and a size of 0, is none."""
+    if not text:
+        return None
+    if text in ("small", "large", "any"):
+        return text  # type: ignore[return-value]  # one of the three
+    found = _SIZE.fullmatch(text) if len(text) <= 20 and text.isascii() else None
+    if found is None or (found[3] is None and "." in text):
+        raise BadRequest(f"{text[:70]!r} is no size of memory pages: small, large, any, KiB, or such as 2MB and 1GiB")
+    if found[3] is None:
+        size = int(text)
+    else:
+        units = _UNITS_KB[(found[2] or "").removesuffix("i")]
+        size = int(float(found[1]) * units / (1 if found[3] == "B" else 8))
+    if size > AMOUNT_MAX:
+        raise BadRequest(f"memory pages of {text[:70]} are larger than {AMOUNT_MAX} KiB")
+    return size or None
+
+
+def _node_count(request: Request) -> int | None:
+    flavor, image = told(request, "numa_nodes")
+    if flavor and image:
+        raise BadRequest("image property hw_numa_nodes may not replace extra spec hw:numa_nodes")
+    text = flavor or image
+    if not text:
+        return None
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", text):
+        raise BadRequest(f"hw:numa_nodes must be a whole number above 0, got {text[:70]!r}")
+    if int(text) > _NODES_MAX:
+        raise BadRequest(f"hw:numa_nodes must be {_NODES_MAX} or less, got {text}")
+    return int(text)
+
+
+def _has_persistent_memory(request: Request) -> bool:
+    return any(label.strip() for label in request.flavor.extra_specs.get("hw:pmem", "").split(","))
+
+
+def _own(request: Request, policy: CpuPolicy | None) -> frozenset[int]:
+    """Return the virtual CPUs that have a processor of their own."""
+    if policy == "dedicated":
+        return frozenset(range(request.flavor.vcpus))
+    return dedicated_cpus(request) if policy == "mixed" else frozenset()
+
+
+def _nodes(request: Request, count: int) -> list[tuple[frozenset[int], int]]:
+    """Return what each node has: (virtual CPUs, MiB)."""
+    flavor = request.flavor
+    if _written(request, 0) != (None, None):
+        return _written_nodes(request, count)
+    if flavor.vcpus % count or flavor.memory_mb % count:
+        raise BadRequest(
+            f"{flavor.vcpus} processors and {flavor.memory_mb} MiB cannot be divided evenly among {count} NUMA nodes: "
+            "say with hw:numa_cpus.N and hw:numa_mem.N what each has"
+        )
+    each = flavor.vcpus // count
+    return [(frozenset(range(at * each, (at + 1) * each)), flavor.memory_mb // count) for at in range(count)]
+
+
+def _written(request: Request, number: int) -> tuple[str | None, str | None]:
+    """Return what is written out for a node, as it stands there: (virtual CPUs, MiB)."""
+    found: list[str | None] = []
+    for name in (f"numa_cpus.{number}", f"numa_mem.{number}"):
+        flavor, image = told(request, name)
+        if flavor is not None and image is not None:
+            raise BadRequest(f"image property hw_{name} may not replace extra spec hw:{name}")
+        found.append(image if flavor is None else flavor)
+    return found[0], found[1]
+
+
+def _written_nodes(request: Request, count: int) -> list[tuple[frozenset[int], int]]:
+    """Return what flavor or image write out for each node."""
+    flavor = request.flavor
+    everyone = frozenset(range(flavor.vcpus))
+    nodes: list[tuple[frozenset[int], int]] = []
+    given: set[int] = set()
+    for number in range(count):
+        cpus, memory_mb = _written_node(request, number, everyone=everyone)
+        if cpus & given:
+            raise BadRequest(f"processor {min(cpus & given)} is given to two NUMA nodes")
+        given |= cpus
+        nodes.append((cpus, memory_mb))
+    if _written(request, count) != (None, None):
+        raise BadRequest(f"processors or memory are given to NUMA node {count}, but there are {count}, from 0 on")
+    if given != everyone:
+        raise BadRequest(f"processor {min(everyone - given)} is given to no NUMA node")
+    total_mb = sum(memory_mb for _, memory_mb in nodes)
+    if total_mb != flavor.memory_mb:
+        raise BadRequest(f"NUMA nodes are given {total_mb} MiB in all, the flavor has {flavor.memory_mb}")
+    return nodes
+
+
+def _written_node(request: Request, number: int, *, everyone: frozenset[int]) -> tuple[frozenset[int], int]:
+    cpus_text, memory_text = _written(request, number)
+    if cpus_text is None or memory_text is None:
+        raise BadRequest(f"NUMA node {number} needs both hw:numa_cpus.{number} and hw:numa_mem.{number}")
+    cpus = cpu_set(cpus_text, everyone=everyone)
+    if not cpus <= everyone:
+        raise BadRequest(
+            f"hw:numa_cpus.{number} names processor {max(cpus)}, the flavor has {len(everyone)}, from 0 on"
+        )
+    if not re.fullmatch(r"[0-9]{1,18}", memory_text):
+        raise BadRequest(f"hw:numa_mem.{number} must be a whole number of MiB, got {memory_text[:70]!r}")
+    return cpus, int(memory_text)

@@ -1,0 +1,147 @@
+"""What flavors and images ask of memory nodes; the values are what Nova makes of the same."""
+
+import pytest
+
+from roost.errors import BadRequest
+from roost.model.flavor import Flavor
+from roost.model.image import Image
+from roost.model.request import Network, Request
+from roost.scheduler.numa.constraints import networks_of, topology_of
+from roost.scheduler.numa.instance import NetworkNeeds
+
+DEDICATED, MIXED = {"hw:cpu_policy": "dedicated"}, {"hw:cpu_policy": "mixed"}
+TWO = {"hw:numa_nodes": "2"}
+WRITTEN = TWO | {"hw:numa_cpus.0": "0", "hw:numa_mem.0": "256", "hw:numa_cpus.1": "1-3", "hw:numa_mem.1": "768"}
+REAL_TIME = {"hw:cpu_realtime": "yes", "hw:cpu_realtime_mask": "^0"}
+
+
+def asked(extra_specs, image=None):
+    """Give the topology of four processors and 1,024 MiB."""
+    flavor = Flavor(name="f", vcpus=4, memory_mb=1024, extra_specs=extra_specs)
+    return topology_of(Request(flavor=flavor, image=Image(properties=image or {})))
+
+
+def cells(*args):
+    """Give, of each cell, its shared processors, its own, and its memory."""
+    return [(sorted(cell.cpus), sorted(cell.pcpus), cell.memory_mb) for cell in asked(*args).cells]
+
+
+@pytest.mark.parametrize(
+    ("extra_specs", "image"),
+    [
+        ({}, {}),
+        ({"hw:cpu_policy": "shared"}, {}),
+        ({"hw:cpu_policy": "", "hw:numa_nodes": "", "hw:mem_page_size": "", "hw:pmem": " , "}, {}),
+        ({"hw:emulator_threads_policy": "share"}, {}),
+        ({"hw:numa_cpus.0": "0-3"}, {}),
+        ({"hw:mem_page_size": "0"}, {}),
+        ({"resources:VCPU": "4"}, {}),
+        ({"resources_A:PCPU": "4"}, {}),
+        ({}, {"hw_cpu_policy": "shared"}),
+    ],
+)
+def test_most_instances_may_be_anywhere_on_a_host(extra_specs, image):
+    assert asked(extra_specs, image) is None
+
+
+@pytest.mark.parametrize(
+    ("extra_specs", "image", "found"),
+    [
+        (TWO, {}, [([0, 1], [], 512), ([2, 3], [], 512)]),
+        ({}, {"hw_numa_nodes": "2"}, [([0, 1], [], 512), ([2, 3], [], 512)]),
+        ({"hw:pmem": "fast"}, {}, [([0, 1, 2, 3], [], 1024)]),
+        ({"hw:mem_page_size": "any"}, {}, [([0, 1, 2, 3], [], 1024)]),
+        (DEDICATED, {"hw_cpu_policy": "shared"}, [([], [0, 1, 2, 3], 1024)]),
+        ({}, {"hw_cpu_policy": "dedicated"}, [([], [0, 1, 2, 3], 1024)]),
+        ({"resources:PCPU": "4"}, {}, [([], [0, 1, 2, 3], 1024)]),
+        ({"resources:PCPU": "5", "hw:emulator_threads_policy": "isolate"}, {}, [([], [0, 1, 2, 3], 1024)]),
+        (MIXED | {"hw:cpu_dedicated_mask": "^0"}, {}, [([0], [1, 2, 3], 1024)]),
+        (MIXED | TWO | {"hw:cpu_dedicated_mask": "0,2"}, {}, [([1], [0], 512), ([3], [2], 512)]),
+        (MIXED | REAL_TIME, {}, [([0], [1, 2, 3], 1024)]),
+        (WRITTEN, {}, [([0], [], 256), ([1, 2, 3], [], 768)]),
+        (TWO, {"hw_numa_cpus.0": "0-3", "hw_numa_mem.0": "24", "hw_numa_cpus.1": "", "hw_numa_mem.1": "1000"},
+         [([0, 1, 2, 3], [], 24), ([], [], 1000)]),
+        (TWO | {"hw:numa_cpus.1": "x"}, {}, [([0, 1], [], 512), ([2, 3], [], 512)]),
+    ],
+)  # fmt: skip
+def test_processors_and_memory_are_divided(extra_specs, image, found):
+    assert cells(extra_specs, image) == found
+
+
+@pytest.mark.parametrize(
+    ("flavor", "image", "size"),
+    [
+        ("small", None, "small"), ("large", None, "large"), ("2048", None, 2048), ("2MB", None, 2048),
+        ("1GiB", None, 2**20), ("1.5MB", None, 1536), ("1Mb", None, 128), ("any", "2048", 2048),
+        ("large", "small", "small"),
+    ],
+)  # fmt: skip
+def test_sizes_of_pages_are_read(flavor, image, size):
+    properties = {} if image is None else {"hw_mem_page_size": image}
+    assert asked({"hw:mem_page_size": flavor}, properties).cells[0].page_size == size
+
+
+def test_policies_of_threads_go_into_the_topology():
+    found = asked(DEDICATED | {"hw:emulator_threads_policy": "isolate"}, {"hw_cpu_thread_policy": "require"})
+    assert (found.isolates_emulator, found.cells[0].threads) == (True, "require")
+    assert [found.reserved(at) for at in (0, 1)] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("extra_specs", "image", "problem"),
+    [
+        ({"hw:numa_nodes": "0"}, {}, "must be a whole number above 0, got '0'"),
+        ({"hw:numa_nodes": "x"}, {}, "got 'x'"),
+        ({"hw:numa_nodes": "65"}, {}, "must be 64 or less"),
+        (TWO, {"hw_numa_nodes": "2"}, "may not replace extra spec hw:numa_nodes"),
+        ({"hw:numa_nodes": "3"}, {}, "cannot be divided evenly among 3 NUMA nodes"),
+        ({"hw:mem_page_size": "2M"}, {}, "'2M' is no size of memory pages"),
+        ({"hw:mem_page_size": "99999TiB"}, {}, "are larger than"),
+        ({}, {"hw_mem_page_size": "large"}, "needs extra spec hw:mem_page_size=large or any, not None"),
+        ({"hw:mem_page_size": "small"}, {"hw_mem_page_size": "small"}, "not small"),
+        ({"hw:mem_page_size": "any"}, {"hw_mem_page_size": "huge"}, "'huge' is no size"),
+        ({"hw:cpu_policy": "x"}, {}, "'x' is no value of cpu_policy"),
+        ({"hw:cpu_policy": "shared"}, {"hw_cpu_policy": "dedicated"}, "contradicts image property"),
+        ({"hw:cpu_thread_policy": "require"}, {}, "hw:cpu_thread_policy needs processors of the instance's own"),
+        (DEDICATED | {"hw:cpu_thread_policy": "x"}, {}, "'x' is no value of cpu_thread_policy"),
+        (
+            DEDICATED | {"hw:cpu_thread_policy": "require"}, {"hw_cpu_thread_policy": "isolate"},
+            "contradicts image property hw_cpu_thread_policy=isolate",
+        ),
+        ({"hw:emulator_threads_policy": "isolate"}, {}, "hw:emulator_threads_policy=isolate needs"),
+        (DEDICATED | {"hw:emulator_threads_policy": "x"}, {}, "'x' is no value of emulator_threads_policy"),
+        (REAL_TIME, {}, "hw:cpu_realtime needs processors of the instance's own"),
+        (DEDICATED | {"hw:cpu_realtime": "yes"}, {}, "those of no mask"),
+        (DEDICATED | {"hw:cpu_realtime": "yes", "hw:cpu_realtime_mask": "9"}, {}, "those of the mask 9"),
+        (MIXED, {}, "needs either hw:cpu_dedicated_mask or hw:cpu_realtime"),
+        (MIXED | REAL_TIME | {"hw:cpu_dedicated_mask": "0"}, {}, "and not both"),
+        (MIXED | {"hw:cpu_dedicated_mask": "0-3"}, {}, "those of the mask 0-3"),
+        (DEDICATED | {"hw:cpu_dedicated_mask": "0"}, {}, "hw:cpu_dedicated_mask needs hw:cpu_policy=mixed"),
+        ({"resources:PCPU": "3"}, {}, "resources:PCPU must be 4 for this flavor, got 3"),
+        ({"resources:PCPU": "4", "hw:emulator_threads_policy": "isolate"}, {}, "must be 5"),
+        ({"resources1:PCPU": "2", "resources2:VCPU": "2"}, {}, "resources:VCPU and resources:PCPU do not go together"),
+        (DEDICATED | {"resources:PCPU": "4"}, {}, "do not go together with a policy of processors"),
+        ({"hw:locked_memory": "yes"}, {}, "hw:locked_memory needs hw:mem_page_size"),
+        ({"hw:locked_memory": "no"}, {"hw_locked_memory": "yes"}, "contradicts"),
+        (WRITTEN, {"hw_numa_cpus.0": "0"}, "hw_numa_cpus.0 may not replace extra spec hw:numa_cpus.0"),
+        (TWO | {"hw:numa_cpus.0": "0-3"}, {}, "NUMA node 0 needs both hw:numa_cpus.0 and hw:numa_mem.0"),
+        (WRITTEN | {"hw:numa_cpus.1": "1-4"}, {}, "hw:numa_cpus.1 names processor 4, the flavor has 4"),
+        (WRITTEN | {"hw:numa_cpus.1": "0-3"}, {}, "processor 0 is given to two NUMA nodes"),
+        (WRITTEN | {"hw:numa_cpus.1": "2-3"}, {}, "processor 1 is given to no NUMA node"),
+        (WRITTEN | {"hw:numa_cpus.1": "x"}, {}, "'x' is no processor"),
+        (WRITTEN | {"hw:numa_mem.1": "x"}, {}, "hw:numa_mem.1 must be a whole number of MiB, got 'x'"),
+        (WRITTEN | {"hw:numa_mem.1": "512"}, {}, "are given 768 MiB in all, the flavor has 1024"),
+        (WRITTEN | {"hw:numa_mem.2": "0"}, {}, "are given to NUMA node 2, but there are 2"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused_with_the_reason(extra_specs, image, problem):
+    with pytest.raises(BadRequest) as raised:
+        asked(extra_specs, image)
+    assert problem in str(raised.value)
+
+
+def test_networks_of_a_request_are_taken_together():
+    networks = (Network(physnet="a"), Network(physnet="b"), Network(is_tunneled=True), Network(physnet="a"))
+    wanted = Request(flavor=Flavor(name="f"), networks=networks)
+    assert networks_of(wanted) == NetworkNeeds(physnets=frozenset("ab"), is_tunneled=True)
+    assert networks_of(Request(flavor=Flavor(name="f"), networks=(Network(name="n"),))) is None
