@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from roost.errors import BadSettings
+from roost.model.pci import read_alias
 from roost.model.placement_settings import Placement
-from roost.model.settings import Default, FilterScheduler, Scheduler, Settings, Store, Workarounds
+from roost.model.settings import Default, FilterScheduler, Pci, Scheduler, Settings, Store, Workarounds
 from roost.scheduler import plugins
 from roost.scheduler.plugins import Adapt, RuleClass
 
@@ -25,6 +26,7 @@ _OWN: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
         "scheduler": Scheduler,
         "filter_scheduler": FilterScheduler,
         "workarounds": Workarounds,
+        "pci": Pci,
         "store": Store,
         "placement": Placement,
     }
@@ -147,7 +149,18 @@ def _settings(document: dict[str, Any], adapt: Adapt | None) -> Settings:
         if rule.options.__struct_fields__:
             tables.setdefault(rule.section, {}).update(msgspec.structs.asdict(options))
     values: dict[str, Any] = {**own, "tables": tables}
+    _check_pci(own["pci"], is_placed=filter_scheduler.pci_in_placement)
     return msgspec.convert({key: msgspec.to_builtins(value) for key, value in values.items()}, Settings)
+
+
+def _check_pci(pci: msgspec.Struct, *, is_placed: bool) -> None:
+    """Refuse aliases that say nothing by which devices could be told, where Placement is not asked."""
+    assert isinstance(pci, Pci)
+    for text in () if is_placed else pci.alias:
+        alias = read_alias(text)
+        if alias.vendor_id is None or alias.product_id is None:
+            problem = f"entry {text!r} needs vendor_id and product_id unless filter_scheduler.pci_in_placement is true"
+            raise BadSettings("pci.alias", problem)
 
 
 def _own_part(section: str, kind: type[msgspec.Struct], document: dict[str, Any]) -> msgspec.Struct:

@@ -19,8 +19,11 @@ from roost.model import journal
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.model.image import Image
+from roost.model.pci import PciRequest
 from roost.model.request import Destination, Request
+from roost.model.settings import Pci
 from roost.scheduler.hosts import HostView
+from roost.scheduler.pci.requests import PciAliases
 from roost.scheduler.plugins import RuleClass, builtin_filters, builtin_weighers, options_of
 from roost.scheduler.spec import Spec
 from roost.scheduler.weighing import Weighing
@@ -47,9 +50,11 @@ class Columns:
         self.state = _state(pair)
         self.view = HostView(self.state)
         told = pair["request"]
+        request = _request(told)
         self.spec = Spec(
-            _request(told), now_s=NOW_S, group=_group(told["group"], pair["hosts"]), moved_uuid=told["instance_uuid"]
-        )
+            request, now_s=NOW_S, group=_group(told["group"], pair["hosts"]), moved_uuid=told["instance_uuid"],
+            pci_requests=_devices(request, pair),
+        )  # fmt: skip
 
     def passing(self, name: str) -> list[bool]:
         """Say of each host whether it passes a filter."""
@@ -92,7 +97,7 @@ class HostStates:
         self._tables = pair["options"]
         labels = {name: HostAggregate(name=name, metadata=dict(table)) for name, table in pair["aggregates"].items()}
         self._states = [_host_state(told, labels) for told in pair["hosts"]]
-        self._spec = _request_spec(pair["request"])
+        self._spec = _request_spec(pair)
 
     def passing(self, name: str) -> list[bool]:
         """Say of each host whether it passes a filter."""
@@ -206,8 +211,14 @@ def _request(told: Json) -> Request:
     )
 
 
-def _request_spec(told: Json) -> RequestSpec:
-    wanted = RequestSpec.from_request(_request(told))
+def _devices(request: Request, pair: Json) -> tuple[PciRequest, ...]:
+    return PciAliases(Pci(alias=tuple(pair["options"]["pci"].get("alias", ())))).requests(request)
+
+
+def _request_spec(pair: Json) -> RequestSpec:
+    told = pair["request"]
+    request = _request(told)
+    wanted = RequestSpec.from_request(request, pci_requests=_devices(request, pair))
     wanted.instance_uuid = told["instance_uuid"]
     group = told["group"]
     if group is not None:

@@ -1,7 +1,7 @@
 """A list of host states, as our rules see hosts: the same rules judge both."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -9,8 +9,10 @@ import numpy as np
 
 from roost.compat.objects import InstanceGroup, RequestSpec
 from roost.compat.scheduler.host_state import HostState
+from roost.engine.query import Compiled
 from roost.engine.state import Group, State
 from roost.engine.types import Amounts, AnyArray, Mask, Rows, Scores
+from roost.model.allocation import Mappings
 from roost.model.host import HostFacts, PciPool
 from roost.model.image import present_properties
 from roost.scheduler.hosts import HostView
@@ -121,6 +123,15 @@ class HostList(HostView):
         """Return what is made of these hosts; nothing is remembered, since anybody may change them."""
         return make(self)
 
+    def has_ways(self, queries: Sequence[Compiled]) -> bool:
+        """Say whether any host state has allocation candidates."""
+        return any(host.allocation_candidates for host in self._states)
+
+    def mappings(self, position: int, queries: Sequence[Compiled]) -> Iterator[Mappings]:
+        """Yield the mappings of the allocation candidates that one host state has; one empty way where it has none."""
+        for candidate in self._states[position].allocation_candidates or ({},):
+            yield mappings_of(candidate)
+
     def aggregate_owners(self) -> list[tuple[Mapping[str, str], Mask]]:
         """Return the metadata of each aggregate that has any, and which of these hosts are in it: bool."""
         found: dict[int, tuple[Mapping[str, str], Mask]] = {}
@@ -144,7 +155,15 @@ class HostList(HostView):
 def spec_for(spec_obj: RequestSpec, states: Sequence[HostState]) -> Spec:
     """Return a request as our rules see it, with its group counted over these hosts."""
     group = None if spec_obj.instance_group is None else _group_over(spec_obj.instance_group, states)
-    return Spec(spec_obj.to_request(), now_s=time.time(), group=group, moved_uuid=spec_obj.instance_uuid)
+    request = spec_obj.to_request()
+    return Spec(
+        request, now_s=time.time(), group=group, moved_uuid=spec_obj.instance_uuid, pci_requests=request.pci_requests
+    )  # fmt: skip
+
+
+def mappings_of(candidate: Mapping[str, Any]) -> Mappings:
+    """Return which providers serve each resource group in an allocation candidate."""
+    return candidate.get("mappings") or {}
 
 
 def _group_over(told: InstanceGroup, states: Sequence[HostState]) -> Group:
