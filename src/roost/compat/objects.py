@@ -205,19 +205,19 @@ def _shown_value(value: str | tuple[str, ...] | None) -> str | list[str] | None:
     return list(value) if isinstance(value, tuple) else value
 
 
+def _told_value(value: Any) -> list[str] | str | None:
+    if isinstance(value, list | tuple):
+        return [str(each) for each in value]
+    return None if value is None else str(value)
+
+
 def _device(told: Any) -> PciRequest:
     """Return a request for devices as our rules read it.
 
     Raises:
         msgspec.ValidationError: it makes no sense.
     """
-    alternatives = [
-        {
-            name: value if isinstance(value, list | tuple) or value is None else str(value)
-            for name, value in each.items()
-        }
-        for each in told.spec
-    ]
+    alternatives = [{name: _told_value(value) for name, value in each.items()} for each in told.spec]
     return msgspec.convert(
         {
             "count": told.count,

@@ -25,6 +25,7 @@ from roost.model.settings import Pci
 from roost.scheduler.hosts import HostView
 from roost.scheduler.pci.requests import PciAliases
 from roost.scheduler.plugins import RuleClass, builtin_filters, builtin_weighers, options_of
+from roost.scheduler.rules import Choosing
 from roost.scheduler.spec import Spec
 from roost.scheduler.weighing import Weighing
 from tests.differential.scheduler.hosts import ATTRIBUTES
@@ -49,6 +50,7 @@ class Columns:
         self._tables = pair["options"]
         self.state = _state(pair)
         self.view = HostView(self.state)
+        self._ways = [host["candidates"] for host in pair["hosts"]]
         told = pair["request"]
         request = _request(told)
         self.spec = Spec(
@@ -62,6 +64,10 @@ class Columns:
         if (self.spec.is_rebuild and not rule.run_on_rebuild) or not rule.concerns(self.spec):
             return [True] * len(self.view)
         verdicts: list[bool] = rule.keep(self.view, self.spec).tolist()
+        if isinstance(rule, Choosing):
+            for at, ways in enumerate(self._ways):
+                accepted = (rule.accepts(self.view, self.spec, at=at, mappings=mappings) for mappings in ways)
+                verdicts[at] = any(accepted) if ways else verdicts[at]
         return verdicts
 
     def weights(self, name: str) -> Json:
@@ -172,10 +178,21 @@ def _facts(told: Json) -> HostFacts:
         "is_disabled": told["is_disabled"],
         "is_forced_down": told["is_forced_down"],
         "reported_at_s": NOW_S - told["age_s"],
-        "pci_pools": _pools(told),
+        "pci_pools": [_pool(pool) for pool in told["pci_pools"]],
     }
     # What hosts cannot say yet no rule reads either.
     return msgspec.convert({name: facts[name] for name in facts if name in HostFacts.__struct_fields__}, HostFacts)
+
+
+def _pool(told: Json) -> Json:
+    """Return a pool as facts have it; what its tags say of its kind and its provider are fields here."""
+    tags = dict(told["tags"])
+    fields = {name: each for name, each in told.items() if name != "tags"}
+    provider = tags.pop("rp_uuid", None)
+    return {
+        **fields, "dev_type": tags.pop("dev_type", "type-PCI"), "tags": tags,
+        "rp_uuids": [] if provider is None else [provider],
+    }  # fmt: skip
 
 
 def _pools(told: Json) -> list[Json]:
@@ -190,6 +207,7 @@ def _host_state(told: Json, labels: dict[str, HostAggregate]) -> HostState:
     state.stats, state.metrics = dict(told["stats"]), dict(told["metrics"])
     state.aggregates = [labels[name] for name in told["aggregates"] if name in labels]
     state.instances = dict.fromkeys(told["instances"])
+    state.allocation_candidates = [{"mappings": mappings} for mappings in told["candidates"]]
     if hasattr(state, "pci_stats"):
         state.pci_stats = _pools(told)
     # Time goes on until it is judged; a host that is as late as it may be is not to be later.
@@ -208,7 +226,14 @@ def _request(told: Json) -> Request:
         hints=told["hints"],
         project_id=told["project_id"],
         destination=None if going is None else msgspec.convert(going, Destination),
+        pci_requests=tuple(map(_asked_device, told["pci_requests"])),
     )
+
+
+def _asked_device(told: Json) -> PciRequest:
+    source = "port" if told["alias_name"] is None else "flavor"
+    more = {"source": source, "alternatives": told["spec"], "numa_policy": told["numa_policy"] or "legacy"}
+    return msgspec.convert({"count": told["count"], "request_id": told["request_id"], **more}, PciRequest)
 
 
 def _devices(request: Request, pair: Json) -> tuple[PciRequest, ...]:

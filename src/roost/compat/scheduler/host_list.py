@@ -129,8 +129,8 @@ class HostList(HostView):
 
     def mappings(self, position: int, queries: Sequence[Compiled]) -> Iterator[Mappings]:
         """Yield the mappings of the allocation candidates that one host state has; one empty way where it has none."""
-        for candidate in self._states[position].allocation_candidates or ({},):
-            yield mappings_of(candidate)
+        candidates: list[Mapping[str, Any]] = self._states[position].allocation_candidates or [{}]
+        yield from map(mappings_of, candidates)
 
     def aggregate_owners(self) -> list[tuple[Mapping[str, str], Mask]]:
         """Return the metadata of each aggregate that has any, and which of these hosts are in it: bool."""
