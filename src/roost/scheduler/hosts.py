@@ -13,6 +13,7 @@ from roost.engine.types import Amounts, AnyArray, Mask, Rows, Scores
 from roost.model.allocation import Mappings
 from roost.model.host import Aggregate, HostFacts
 from roost.model.names import uuid_bytes, uuid_text
+from roost.scheduler.image_texts import spelled
 
 # Arrays kept at once; each takes some bytes a host.
 _REMEMBERED = 256
@@ -198,8 +199,17 @@ class HostView:
         return [uuid_text(each.uuid) for each in holders if each.instance and each.instance.group_id == group.id]
 
     def image_counts(self, name: str, text: str) -> Amounts:
-        """Return how many instances on each host have an image with this text for a property: int64."""
-        whole = self._state.image_counts().of(name, text, hosts=len(self._state.hosts))
+        """Return how many instances on each host have an image with this text for a property: int64.
+
+        Args:
+            name: of the property, its present one.
+            text: in its one spelling; whatever is spelled so counts.
+        """
+        counts, hosts = self._state.image_counts(), len(self._state.hosts)
+        whole = np.zeros(hosts, dtype=np.int64)
+        for told in counts.texts(name):
+            if spelled(name, told) == text:
+                whole += counts.of(name, told, hosts=hosts)
         return whole if self._rows is None else whole[self._rows]
 
     def aggregates(self) -> list[list[Aggregate]]:

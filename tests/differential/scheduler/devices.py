@@ -24,7 +24,6 @@ TAGS: dict[str, tuple[str, ...]] = {
     "physical_network": ("blue", "red"),
     "remote_managed": ("true", "True", "false"),
     "live_migratable": ("true", "false"),
-    "rp_uuid": PROVIDERS,
 }
 
 
@@ -35,6 +34,9 @@ def give_devices(chance: random.Random, hosts: list[Json]) -> None:
             host["numa_cells"] = cells(chance)
         if chance.random() < 0.7:
             host["pci_pools"] = [pool(chance) for _ in range(chance.choice([1, 2, 3]))]
+            for each, provider in zip(host["pci_pools"], PROVIDERS, strict=False):
+                if chance.random() < 0.4:  # No two pools are of one provider.
+                    each["tags"]["rp_uuid"] = provider
 
 
 def cells(chance: random.Random) -> list[Json]:
@@ -118,7 +120,7 @@ def ask(chance: random.Random, number: int) -> Json:
     for _ in range(chance.choice([1, 1, 2])):
         wanted: Json = {"vendor_id": vendor, "product_id": product, "dev_type": chance.choice(KINDS)}
         names = chance.sample(sorted(wanted), chance.choice([1, 2, 3]))
-        tags = {name: chance.choice(TAGS[name]) for name in TAGS if name != "rp_uuid" and chance.random() < 0.2}
+        tags = {name: chance.choice(TAGS[name]) for name in TAGS if chance.random() < 0.2}
         alternatives.append({name: wanted[name] for name in names} | tags)
     return {
         "count": chance.choice([1, 1, 2]), "spec": alternatives, "request_id": uuid_of("request", number),

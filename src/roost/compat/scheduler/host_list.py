@@ -16,6 +16,7 @@ from roost.model.allocation import Mappings
 from roost.model.host import HostFacts, PciPool
 from roost.model.image import present_properties
 from roost.scheduler.hosts import HostView
+from roost.scheduler.image_texts import spelled
 from roost.scheduler.spec import Spec
 
 _COLUMNS: Mapping[str, Callable[[HostState], float]] = {
@@ -113,10 +114,8 @@ class HostList(HostView):
 
     def image_counts(self, name: str, text: str) -> Amounts:
         """Return how many instances on each host have an image with this text for a property: int64."""
-        counts = [
-            sum(present_properties(properties).get(name) == text for properties in host.told_image_properties())
-            for host in self._states
-        ]
+        told = [map(present_properties, host.told_image_properties()) for host in self._states]
+        counts = [sum(name in each and spelled(name, each[name]) == text for each in images) for images in told]
         return np.array(counts, dtype=np.int64)
 
     def remembered(self, key: object, make: Callable[[HostView], _Array]) -> _Array:

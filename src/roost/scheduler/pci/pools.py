@@ -39,11 +39,13 @@ def supports(
 class Free:
     """The free devices of a host, as requests take them away one after the other."""
 
-    __slots__ = ("_left", "_pools", "_sockets")
+    __slots__ = ("_left", "_order", "_pools", "_sockets")
 
     def __init__(self, pools: Sequence[PciPool], *, sockets: Mapping[int, int | None] = _SOCKETLESS) -> None:
         self._pools = pools
         self._left = [pool.count for pool in pools]
+        # Devices of which least is said go first, so that special ones are left to those who ask for them.
+        self._order = sorted(range(len(pools)), key=lambda at: _told_count(pools[at]))
         self._sockets = sockets
 
     @property
@@ -76,8 +78,8 @@ class Free:
         pools, wanted = self._pools, request.alternatives
         chosen = [
             at
-            for at, left in enumerate(self._left)
-            if left and any(is_match(pools[at], alternative) for alternative in wanted)
+            for at in self._order
+            if self._left[at] and any(is_match(pools[at], alternative) for alternative in wanted)
         ]
         if self._count(chosen) < request.count:
             return None
@@ -143,6 +145,10 @@ def is_match(pool: PciPool, wanted: PciTraits) -> bool:
     return True
 
 
+def _told_count(pool: PciPool) -> int:
+    return len(pool.tags) + bool(pool.rp_uuids) + bool(pool.address)
+
+
 def _value(pool: PciPool, name: str) -> Value:
     if name in _FIELDS:
         value: str = getattr(pool, name)
@@ -154,8 +160,8 @@ def _providers(request: PciRequest, mappings: Mappings) -> Counter[str]:
     """Return how often each provider serves a resource group of a request; none where Placement was not asked."""
     if request.source != "flavor" or not request.request_id:
         return Counter()
-    groups = (mappings.get(f"{request.request_id}-{number}", ()) for number in range(request.count if mappings else 0))
-    return Counter(uuid for providers in groups for uuid in providers)
+    own = (mappings[suffix] for suffix in mappings if suffix.rpartition("-")[0] == request.request_id)
+    return Counter(uuid for providers in own for uuid in providers)
 
 
 def _called(pool: PciPool, providers: Counter[str]) -> int:
