@@ -159,8 +159,8 @@ def _check_pci(pci: msgspec.Struct, *, is_placed: bool) -> None:
     for text in () if is_placed else pci.alias:
         alias = read_alias(text)
         if alias.vendor_id is None or alias.product_id is None:
-            problem = f"entry {text!r} needs vendor_id and product_id unless filter_scheduler.pci_in_placement is true"
-            raise BadSettings("pci.alias", problem)
+            problem = "entry needs vendor_id and product_id unless filter_scheduler.pci_in_placement is true"
+            raise BadSettings("pci.alias", f"{problem}, got {text!r}")
 
 
 def _own_part(section: str, kind: type[msgspec.Struct], document: dict[str, Any]) -> msgspec.Struct:

@@ -73,7 +73,8 @@ def read_alias(text: str) -> PciAlias:
     try:
         return msgspec.json.decode(text, type=PciAlias)
     except msgspec.DecodeError as error:
-        raise ValueError(f"alias entry {text!r} is none: {error}") from None
+        problem = str(error).replace("`$.", "`").replace("`", "")
+        raise ValueError(f"alias entry is none: {problem}, got {text!r}") from None
 
 
 def check_aliases(texts: tuple[str, ...]) -> None:
@@ -88,4 +89,4 @@ def check_aliases(texts: tuple[str, ...]) -> None:
         known = first.setdefault(alias.name.strip(), alias)
         for key in ("device_type", "numa_policy"):
             if getattr(known, key) != getattr(alias, key):
-                raise ValueError(f"alias entry {text!r} has another {key} than an entry of the same name before it")
+                raise ValueError(f"alias entry has another {key} than one of the same name before it, got {text!r}")

@@ -78,6 +78,15 @@ class PciPassthrough:
         """Say whether a host has the devices where some providers are to give them."""
         return supports(hosts.facts(at).pci_pools, spec.pci_requests, mappings=mappings)
 
+    def tell(self, hosts: HostView, spec: Spec) -> list[str]:
+        """Say of each host which of the requests it has too few devices for; empty where it is their sum, or more."""
+        found = [""] * len(hosts)
+        for request in reversed(spec.pci_requests):
+            free = _free(hosts, request)
+            for at in np.flatnonzero(free < request.count).tolist():
+                found[at] = f"has {free.item(at) or 'none'} of {_text(request)}"
+        return found
+
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""
         return f"lack free PCI devices: {', '.join(map(_text, spec.pci_requests))}"
