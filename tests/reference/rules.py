@@ -414,17 +414,14 @@ def pci_passthrough(state, row, spec, mappings):
         left = [each for each in devices if _will_do(each[1], request.alternatives)]
         if wanted:
             # A provider that is called has all that it is called for, or nothing.
-            there = {uuid: sum(uuid in pool.rp_uuids for _, pool in left) for uuid in wanted}
-            left = [
-                each
-                for each in left
-                if any(uuid in each[1].rp_uuids and there[uuid] >= wanted[uuid] for uuid in wanted)
-            ]
+            there = {name: sum(name in pool.rp_uuids for _, pool in left) for name in wanted}
+            enough = {name for name in wanted if there[name] >= wanted[name]}
+            left = [each for each in left if enough.intersection(each[1].rp_uuids)]
         if len(left) < request.count:
             return False
         taken = left[: request.count] if not wanted else []
-        for uuid, count in wanted.items():
-            taken += [each for each in left if uuid in each[1].rp_uuids][:count]
+        for name, count in wanted.items():
+            taken += [each for each in left if name in each[1].rp_uuids][:count]
         for each in taken:
             devices.remove(each)
     return True
@@ -443,9 +440,8 @@ def _will_do(pool, alternatives):
     kinds = {each.get("dev_type") for each in alternatives}
     if pool.dev_type in ("type-PF", "vdpa") and pool.dev_type not in kinds:
         return False
-    if pool.tags.get("remote_managed") == "true" and "true" not in {
-        each.get("remote_managed") for each in alternatives
-    }:
+    remote = {each.get("remote_managed") for each in alternatives}
+    if pool.tags.get("remote_managed") == "true" and "true" not in remote:
         return False
     movable = {each.get("live_migratable") for each in alternatives}
     if movable in ({"true"}, {"false"}) and pool.tags.get("live_migratable") not in movable:
