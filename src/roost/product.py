@@ -36,6 +36,7 @@ from roost.scheduler import plugins, replaying
 from roost.scheduler.counting import BY, By, Counter, Progress
 from roost.scheduler.explain import Explainer
 from roost.scheduler.fixed import FixedClock, FixedRandom
+from roost.scheduler.pci.requests import PciAliases
 from roost.scheduler.rules import Rules
 from roost.scheduler.select import Scheduler
 from roost.scheduler.summary import summarise
@@ -112,6 +113,7 @@ class Roost:
             settings=settings.scheduler,
             filter_settings=settings.filter_scheduler,
             has_fallback=not settings.workarounds.disable_fallback_pcpu_query,
+            aliases=PciAliases(settings.pci),
             default_zone=settings.default.default_availability_zone,
             settings_body=settings.body(),
             group_max=settings.store.group_max,

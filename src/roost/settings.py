@@ -14,8 +14,9 @@ import msgspec
 
 from roost.compat.nova_conf import NovaConf, read_nova_conf
 from roost.errors import BadSettings
+from roost.model.pci import read_alias
 from roost.model.placement_settings import Placement
-from roost.model.settings import Default, FilterScheduler, Scheduler, Settings, Store, Workarounds
+from roost.model.settings import Default, FilterScheduler, Pci, Scheduler, Settings, Store, Workarounds
 from roost.scheduler import plugins
 from roost.scheduler.plugins import Adapt, RuleClass
 
@@ -31,6 +32,7 @@ _OWN: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
         "scheduler": Scheduler,
         "filter_scheduler": FilterScheduler,
         "workarounds": Workarounds,
+        "pci": Pci,
         "store": Store,
         "placement": Placement,
     }
@@ -230,6 +232,9 @@ class _Reading:
         found = self.attempt(lambda: self._rules(filter_scheduler), None)
         if found is None:
             found = plugins.catalogue(FilterScheduler())
+        pci = own["pci"]
+        assert isinstance(pci, Pci)
+        self.attempt(partial(_check_pci, pci, is_placed=filter_scheduler.pci_in_placement), None)
         known = _known(found.known)
         for error in _unknown(self._document, known):
             self.attempt(partial(_refuse, error), None)
@@ -321,6 +326,15 @@ class _Reading:
 
 def _refuse(error: BadSettings) -> None:
     raise error
+
+
+def _check_pci(pci: Pci, *, is_placed: bool) -> None:
+    """Refuse aliases that say nothing by which devices could be told, where Placement is not asked."""
+    for text in () if is_placed else pci.alias:
+        alias = read_alias(text)
+        if alias.vendor_id is None or alias.product_id is None:
+            problem = "entry needs vendor_id and product_id unless filter_scheduler.pci_in_placement is true"
+            raise BadSettings("pci.alias", f"{problem}, got {text!r}")
 
 
 def _converted(section: str, kind: type[Struct], table: Mapping[str, Any], *, wrong: list[str]) -> Struct:

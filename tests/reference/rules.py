@@ -401,3 +401,52 @@ def normalise(values, *, minval=None, maxval=None):
     low = min(values) if minval is None else minval
     high = max(values) if maxval is None else maxval
     return [0.0 if high == low else (value - low) / (high - low) for value in values]
+
+
+def pci_passthrough(state, row, spec, mappings):
+    """Say whether a host has the devices that are wanted, taking one device after another."""
+    pools = sorted(
+        state.hosts.facts[row].pci_pools, key=lambda pool: len(pool.tags) + bool(pool.address) + bool(pool.rp_uuids)
+    )
+    devices = [(number, pool) for number, pool in enumerate(pools) for _ in range(pool.count)]
+    for request in spec.pci_requests:
+        wanted = _called(request, mappings)
+        left = [each for each in devices if _will_do(each[1], request.alternatives)]
+        if wanted:
+            # A provider that is called has all that it is called for, or nothing.
+            there = {name: sum(name in pool.rp_uuids for _, pool in left) for name in wanted}
+            enough = {name for name in wanted if there[name] >= wanted[name]}
+            left = [each for each in left if enough.intersection(each[1].rp_uuids)]
+        if len(left) < request.count:
+            return False
+        taken = left[: request.count] if not wanted else []
+        for name, count in wanted.items():
+            taken += [each for each in left if name in each[1].rp_uuids][:count]
+        for each in taken:
+            devices.remove(each)
+    return True
+
+
+def _called(request, mappings):
+    counts = {}
+    for suffix, providers in mappings.items():
+        if request.source == "flavor" and request.request_id and suffix.startswith(f"{request.request_id}-"):
+            for uuid in providers:
+                counts[uuid] = counts.get(uuid, 0) + 1
+    return counts
+
+
+def _will_do(pool, alternatives):
+    kinds = {each.get("dev_type") for each in alternatives}
+    if pool.dev_type in ("type-PF", "vdpa") and pool.dev_type not in kinds:
+        return False
+    remote = {each.get("remote_managed") for each in alternatives}
+    if pool.tags.get("remote_managed") == "true" and "true" not in remote:
+        return False
+    movable = {each.get("live_migratable") for each in alternatives}
+    if movable in ({"true"}, {"false"}) and pool.tags.get("live_migratable") not in movable:
+        return False
+    has = {"vendor_id": pool.vendor_id, "product_id": pool.product_id, "dev_type": pool.dev_type, **pool.tags}
+    return any(
+        all(str(has.get(name)).lower() == str(value).lower() for name, value in each.items()) for each in alternatives
+    )

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from roost.model import journal
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts, PciPool
 from roost.model.image import Image
+from roost.model.pci import PciRequest
 from roost.model.request import Request
 from roost.model.request import Retry as Tried
 from roost.scheduler import operators
@@ -41,6 +43,7 @@ from roost.scheduler.filters.isolated_hosts import IsolatedHosts, IsolatedHostsO
 from roost.scheduler.filters.json import Json
 from roost.scheduler.filters.metrics import Metrics, MetricsOptions
 from roost.scheduler.filters.num_instances import NumInstances
+from roost.scheduler.filters.pci_passthrough import PciPassthrough
 from roost.scheduler.filters.ram import Ram
 from roost.scheduler.filters.retry import Retry
 from roost.scheduler.filters.same_host import SameHost
@@ -411,3 +414,48 @@ def test_retry(state, tried):
 def test_metrics(state, names):
     rule = Metrics(MetricsOptions(weight_setting=tuple(f"{name}=1" for name in names)))
     agree(rule, state, spec(), lambda *case: rules.reported_metrics(*case, names))
+
+
+TAGS = {
+    "physical_network": st.sampled_from(["red", "blue"]),
+    "remote_managed": st.sampled_from(["true", "false"]),
+    "live_migratable": st.sampled_from(["true", "false"]),
+}
+KINDS = {
+    "product_id": st.sampled_from(["a", "b", "A"]),
+    "dev_type": st.sampled_from(["type-PCI", "type-VF", "type-PF", "vdpa"]),
+}
+devices_of_hosts = st.lists(
+    st.builds(
+        PciPool, vendor_id=st.just("8086"), count=st.integers(0, 3), **KINDS,
+        tags=st.fixed_dictionaries({}, optional=TAGS),
+    ),
+    max_size=4,
+)  # fmt: skip
+wanted_devices = st.builds(
+    PciRequest,
+    count=st.integers(1, 3),
+    alternatives=st.lists(st.fixed_dictionaries({}, optional=KINDS | TAGS), min_size=1, max_size=2).map(tuple),
+    source=st.sampled_from(["flavor", "flavor", "port"]),
+    request_id=st.sampled_from(["r", "s"]),
+)
+
+
+@given(st.lists(devices_of_hosts, min_size=1, max_size=5), st.lists(wanted_devices, max_size=3), st.data())
+def test_pci_passthrough(pools_of_hosts, requests, data):
+    provided = [
+        tuple(
+            msgspec.structs.replace(pool, rp_uuids=data.draw(st.sampled_from([(), (str(at),)])))
+            for at, pool in enumerate(pools)
+        )
+        for pools in pools_of_hosts
+    ]
+    state = fleet(*[HostFacts(pci_pools=pools) for pools in provided])
+    wanted = Spec(spec().request, now_s=0.0, pci_requests=tuple(requests))
+    rule = PciPassthrough(NoOptions())
+    agree(rule, state, wanted, lambda *case: rules.pci_passthrough(*case, {}))
+    suffixes = sorted({f"{each.request_id}-{at}" for each in requests for at in range(each.count)})
+    mappings = {suffix: (data.draw(st.sampled_from("0123")),) for suffix in suffixes}
+    for row in range(len(provided)):
+        accepted = rule.accepts(hosts_of(state), wanted, at=row, mappings=mappings)
+        assert accepted is rules.pci_passthrough(state, row, wanted, mappings)

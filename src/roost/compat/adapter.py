@@ -180,7 +180,7 @@ def rows_of(hosts: HostView) -> list[HostRow]:
 
 
 def _request_spec(hosts: HostView, spec: Spec) -> RequestSpec:
-    wanted = RequestSpec.from_request(spec.request, spec.group)
+    wanted = RequestSpec.from_request(spec.request, spec.group, pci_requests=spec.pci_requests)
     wanted.instance_uuid = spec.moved_uuid
     if spec.group is not None:
         with_members = np.flatnonzero(hosts.members(spec.group)).tolist()

@@ -1,14 +1,15 @@
 """Requests as Nova's filters and weighers know them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from roost.engine.state import Group
 from roost.model.flavor import Flavor
 from roost.model.image import Image
+from roost.model.pci import PciRequest
 from roost.model.request import Destination, Network, Request, Retry
 
 
@@ -48,6 +49,7 @@ class RequestSpec:
     retry: dict[str, Any] | None = None
     limits: dict[str, Any] = field(default_factory=dict)
     network_metadata: Any = None  # something that has physnets and tunneled
+    pci_requests: Any = None  # requests for devices, a list of them or something that has them as ``requests``
 
     @property
     def vcpus(self) -> int:
@@ -111,8 +113,14 @@ class RequestSpec:
         )
 
     @classmethod
-    def from_request(cls, request: Request, group: Group | None = None) -> "RequestSpec":
-        """Show one of our requests."""
+    def from_request(
+        cls, request: Request, group: Group | None = None, *, pci_requests: Sequence[PciRequest] | None = None
+    ) -> "RequestSpec":
+        """Show one of our requests.
+
+        Args:
+            pci_requests: all devices that it wants; None: those that do not come from its flavor.
+        """
         return cls(
             flavor=request.flavor,
             image=request.image,
@@ -135,6 +143,7 @@ class RequestSpec:
                 "num_attempts": request.retry.attempts,
                 "hosts": [list(tried) for tried in request.retry.hosts],
             },
+            pci_requests=list(map(_shown, request.pci_requests if pci_requests is None else pci_requests)) or None,
         )
 
     def to_request(self) -> Request:
@@ -151,6 +160,7 @@ class RequestSpec:
             destination=self.requested_destination,
             networks=() if self.network_metadata is None else _networks(self.network_metadata),
             retry=None if self.retry is None else _retry(self.retry),
+            pci_requests=tuple(map(_device, getattr(self.pci_requests, "requests", self.pci_requests) or ())),
         )
 
 
@@ -169,6 +179,63 @@ def _retry(told: Mapping[str, Any]) -> Retry:
 def _networks(told: Any) -> tuple[Network, ...]:
     named = [Network(physnet=name) for name in sorted(told.physnets)]
     return (*named, Network(is_tunneled=True)) if told.tunneled else tuple(named)
+
+
+@dataclass(slots=True, kw_only=True)
+class InstancePCIRequest:
+    """Devices of one kind that an instance wants."""
+
+    FLAVOR_ALIAS: ClassVar[int] = 0
+    NEUTRON_PORT: ClassVar[int] = 1
+
+    count: int = 1
+    spec: list[dict[str, Any]] = field(default_factory=list)  # alternatives
+    alias_name: str | None = None
+    request_id: str | None = None
+    numa_policy: str | None = None
+
+    @property
+    def source(self) -> int:
+        """Who wants them: a flavor by an alias, or a port."""
+        return self.NEUTRON_PORT if self.alias_name is None else self.FLAVOR_ALIAS
+
+
+def _shown(wanted: PciRequest) -> InstancePCIRequest:
+    alternatives = [{name: _shown_value(value) for name, value in each.items()} for each in wanted.alternatives]
+    return InstancePCIRequest(
+        count=wanted.count, spec=alternatives, alias_name=wanted.name if wanted.source == "flavor" else None,
+        request_id=wanted.request_id or None, numa_policy=wanted.numa_policy,
+    )  # fmt: skip
+
+
+def _shown_value(value: str | tuple[str, ...] | None) -> str | list[str] | None:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _told_value(value: Any) -> list[str] | str | None:
+    if isinstance(value, list | tuple):
+        return [str(each) for each in value]
+    return None if value is None else str(value)
+
+
+def _device(told: Any) -> PciRequest:
+    """Return a request for devices as our rules read it.
+
+    Raises:
+        msgspec.ValidationError: it makes no sense.
+    """
+    alternatives = [{name: _told_value(value) for name, value in each.items()} for each in told.spec]
+    return msgspec.convert(
+        {
+            "count": told.count,
+            "alternatives": alternatives,
+            "numa_policy": told.numa_policy or "legacy",
+            "source": "flavor" if told.source == InstancePCIRequest.FLAVOR_ALIAS else "port",
+            "request_id": told.request_id or "",
+            "name": told.alias_name or "",
+        },
+        PciRequest,
+    )
 
 
 def _image(told: Mapping[str, Any]) -> dict[str, Any]:

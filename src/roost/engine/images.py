@@ -26,12 +26,13 @@ class ImageCounts:
         instances: image and host row of all instances as they are now.
     """
 
-    __slots__ = ("_bodies", "_columns", "_counts", "_properties")
+    __slots__ = ("_bodies", "_columns", "_counts", "_properties", "_texts")
 
     def __init__(self, bodies: Mapping[int, bytes], instances: Iterable[tuple[int, int]]) -> None:
         self._bodies = bodies
         self._properties: dict[int, list[Property]] = {}  # of the images that were counted
         self._counts: dict[Property, dict[int, int]] = {}  # host row -> instances, none of 0
+        self._texts: dict[str, dict[str, None]] = {}  # name -> the texts that were counted, in order
         self._columns: dict[Property, Column] = {}  # the same of those that were asked for
         for image_id, host_row in instances:
             self.count(image_id, host_row, 1)
@@ -43,6 +44,7 @@ class ImageCounts:
             properties = self._properties[image_id] = self._read(image_id)
         for each in properties:
             counts = self._counts.setdefault(each, {})
+            self._texts.setdefault(each[0], {})[each[1]] = None
             counts[host_row] = counts.get(host_row, 0) + by
             if not counts[host_row]:
                 del counts[host_row]
@@ -50,6 +52,10 @@ class ImageCounts:
             if column is not None:
                 column.grow(host_row + 1)
                 column.each[host_row] += by
+
+    def texts(self, name: str) -> list[str]:
+        """Return the values that a property was seen to have."""
+        return list(self._texts.get(name, ()))
 
     def of(self, name: str, text: str, *, hosts: int) -> Amounts:
         """Return how many instances on each host have an image with this property.

@@ -1,6 +1,11 @@
 """The ways to hold a request."""
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
+
+# Suffix of a resource group -> uuids of the providers that serve it.
+Mappings = Mapping[str, Sequence[str]]
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):

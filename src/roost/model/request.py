@@ -7,6 +7,7 @@ import msgspec
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.names import AMOUNT_MAX, GROUP_SUFFIX, is_text
+from roost.model.pci import PciRequest
 
 Hints = dict[str, str | list[str]]
 
@@ -117,6 +118,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     retry: Retry | None = None  # None: nothing was tried before
     is_bfv: bool = False  # it boots from a volume, so its root disk takes no room on the host
     networks: tuple[Network, ...] = ()
+    pci_requests: tuple[PciRequest, ...] = ()  # devices beside those of the flavor, such as of ports
     root_required: frozenset[str] = frozenset()  # traits of the root provider
     root_forbidden: frozenset[str] = frozenset()
     same_subtree: tuple[frozenset[str], ...] = ()  # sets of suffixes

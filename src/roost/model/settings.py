@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from roost.model.pci import check_aliases
 from roost.model.placement_settings import Placement
 
 
@@ -112,10 +113,25 @@ class FilterScheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     shuffle_best_same_weighed_hosts: Annotated[
         bool, Meta(description="Whether hosts that weigh as much as the best are shuffled first.")
     ] = False
+    pci_in_placement: Annotated[
+        bool, Meta(description="Whether Placement is asked for the PCI devices of flavors, a resource group each.")
+    ] = False
 
     def __post_init__(self) -> None:
         if self.host_subset_size < 1:
             raise ValueError(f"host_subset_size must be 1 or more, got {self.host_subset_size}")
+
+
+class Pci(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section ``[pci]``."""
+
+    alias: Annotated[
+        tuple[str, ...],
+        Meta(description="Names by which flavors ask for PCI devices, each a JSON object; see pci_passthrough."),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        check_aliases(self.alias)
 
 
 class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -159,6 +175,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     scheduler: Scheduler = Scheduler()
     filter_scheduler: FilterScheduler = FilterScheduler()
     workarounds: Workarounds = Workarounds()
+    pci: Pci = Pci()
     store: Store = Store()
     placement: Placement = Placement()
     tables: dict[str, dict[str, Any]] = {}  # options of rules: section -> key -> value
@@ -175,6 +192,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 "scheduler": self.scheduler,
                 "filter_scheduler": self.filter_scheduler,
                 "workarounds": self.workarounds,
+                "pci": self.pci,
                 "tables": self.tables,
             },
             order="sorted",

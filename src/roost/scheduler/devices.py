@@ -4,6 +4,7 @@ from roost.errors import BadRequest
 from roost.model.names import is_resource_class
 from roost.model.request import Request
 from roost.scheduler.draft import Draft, DraftGroup
+from roost.scheduler.pci.requests import numa_policy
 from roost.scheduler.wishes import agreed, is_agreed, is_true, told
 
 _ENCRYPTION = {
@@ -17,7 +18,6 @@ _TPM_VERSIONS = {"1.2": "COMPUTE_SECURITY_TPM_1_2", "2.0": "COMPUTE_SECURITY_TPM
 _TPM_MODELS = {"tpm-tis": "COMPUTE_SECURITY_TPM_TIS", "tpm-crb": "COMPUTE_SECURITY_TPM_CRB"}
 _ADDRESSES = {"passthrough": "COMPUTE_ADDRESS_SPACE_PASSTHROUGH", "emulate": "COMPUTE_ADDRESS_SPACE_EMULATED"}
 _SECURE_BOOT = ("required", "disabled", "optional")
-_AFFINITIES = ("required", "legacy", "preferred", "socket")
 
 
 def add_devices(draft: Draft, request: Request) -> None:
@@ -36,7 +36,7 @@ def add_devices(draft: Draft, request: Request) -> None:
             raise BadRequest(f"a TPM of model tpm-crb has version 2.0, not {version}")
         main.require(_TPM_VERSIONS[version])
         main.require(_TPM_MODELS[model])
-    if _affinity(request) == "socket":
+    if numa_policy(request) == "socket":
         main.require("COMPUTE_SOCKET_PCI_NUMA_AFFINITY")
     if agreed(request, "secure_boot", scope="os", among=_SECURE_BOOT) == "required":
         main.require("COMPUTE_SECURITY_UEFI_SECURE_BOOT")
@@ -95,7 +95,3 @@ def _add_persistent_memory(draft: Draft, request: Request) -> None:
 
 def _has_uefi(request: Request) -> bool:
     return told(request, "firmware_type")[1] == "uefi"
-
-
-def _affinity(request: Request) -> str | None:
-    return agreed(request, "pci_numa_affinity_policy", among=_AFFINITIES)

@@ -79,10 +79,11 @@ def refuse_both(required: Iterable[str], forbidden: set[str]) -> None:
 class Draft:
     """Groups by suffix, the one without first, and what is asked of all of them together."""
 
-    __slots__ = ("groups", "limit", "policy", "root_forbidden", "root_required", "same_subtree", "warnings")
+    __slots__ = ("devices", "groups", "limit", "policy", "root_forbidden", "root_required", "same_subtree", "warnings")
 
     def __init__(self) -> None:
         self.groups = {"": DraftGroup()}
+        self.devices: list[DraftGroup] = []  # those of the groups that ask for a PCI device each
         self.policy: Literal["none", "isolate"] = "none"
         self.root_required: set[str] = set()
         self.root_forbidden: set[str] = set()
@@ -98,6 +99,21 @@ class Draft:
     def of(self, suffix: str) -> DraftGroup:
         """Return a group, made when first asked for."""
         return self.groups.setdefault(suffix, DraftGroup())
+
+    def add(self, group: ResourceGroup) -> DraftGroup:
+        """Add a group with a suffix of its own.
+
+        Raises:
+            BadRequest: another one has its suffix.
+        """
+        if group.suffix in self.groups:
+            raise BadRequest(f"two resource groups have the suffix {group.suffix!r}")
+        made = self.groups[group.suffix] = DraftGroup(group)
+        return made
+
+    def add_device(self, group: ResourceGroup) -> None:
+        """Add a group that asks for a PCI device, the same way."""
+        self.devices.append(self.add(group))
 
     def required_traits(self) -> frozenset[str]:
         """Return every trait that any group requires."""

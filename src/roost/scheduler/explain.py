@@ -112,7 +112,7 @@ class Explainer:
         spec, group = shape.spec, shape.spec.group
         alone = Spec(
             spec.request, now_s=spec.now_s, group=None if group is None else memberless(group),
-            moved_uuid=spec.moved_uuid,
+            moved_uuid=spec.moved_uuid, pci_requests=spec.pci_requests, ways=spec.ways,
         )  # fmt: skip
         stages = Matrix(shape, self._emptied(), alone).stages()
         if stages[-1].after:

@@ -84,10 +84,10 @@ def add_requested(draft: Draft, request: Request) -> None:
     for group in request.groups:
         if group == ResourceGroup(suffix=group.suffix):
             raise BadRequest(f"the resource group {group.suffix!r} asks nothing")
-        if group.suffix in draft.groups and (group.suffix or has_main):
-            raise BadRequest(f"two resource groups have the suffix {group.suffix!r}")
         if group.suffix:
-            draft.groups[group.suffix] = DraftGroup(group)
+            draft.add(group)
+        elif has_main:
+            raise BadRequest("two resource groups have the suffix ''")
         else:
             draft.main.add(group)
             has_main = True

@@ -1,17 +1,24 @@
 """The hosts that a rule looks at: all of them, or some rows."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar, cast
 
 import numpy as np
 
+from roost.engine.candidates import RowCandidate
+from roost.engine.query import Compiled
+from roost.engine.search import search, to_candidate
 from roost.engine.state import Group, State
 from roost.engine.types import Amounts, AnyArray, Mask, Rows, Scores
+from roost.model.allocation import Mappings
 from roost.model.host import Aggregate, HostFacts
 from roost.model.names import uuid_bytes, uuid_text
+from roost.scheduler.image_texts import spelled
 
 # Arrays kept at once; each takes some bytes a host.
 _REMEMBERED = 256
+# Ways to hold a request that are looked at on one host, for one query.
+_WAYS_MAX = 1_000
 
 _Array = TypeVar("_Array", bound=AnyArray)
 
@@ -131,6 +138,24 @@ class HostView:
         whole = cast("_Array", derived[key])
         return whole if self._rows is None else cast("_Array", whole[self._rows])
 
+    def has_ways(self, queries: Sequence[Compiled]) -> bool:
+        """Say whether ``mappings`` knows by which providers these hosts would hold a request."""
+        return bool(queries)
+
+    def mappings(self, position: int, queries: Sequence[Compiled]) -> Iterator[Mappings]:
+        """Yield the ways in which one host would hold a request now: which providers serve each group.
+
+        Args:
+            position: of the host in this view.
+            queries: any of which may be answered, in this order; none: nothing is known, and one empty way is given.
+        """
+        if not queries:
+            yield {}
+            return
+        row = position if self._rows is None else int(self._rows[position])
+        for candidate in candidates_on(self._state, row, queries):
+            yield to_candidate(self._state, candidate).mappings
+
     def racks(self) -> Amounts:
         """Return the index of each host's rack in ``rack_names()``, 0 where none is known: int64."""
         whole: Amounts = self._state.hosts.rack.view
@@ -181,8 +206,17 @@ class HostView:
         return [uuid_text(each.uuid) for each in holders if each.instance and each.instance.group_id == group.id]
 
     def image_counts(self, name: str, text: str) -> Amounts:
-        """Return how many instances on each host have an image with this text for a property: int64."""
-        whole = self._state.image_counts().of(name, text, hosts=len(self._state.hosts))
+        """Return how many instances on each host have an image with this text for a property: int64.
+
+        Args:
+            name: of the property, its present one.
+            text: in its one spelling; whatever is spelled so counts.
+        """
+        counts, hosts = self._state.image_counts(), len(self._state.hosts)
+        whole = np.zeros(hosts, dtype=np.int64)
+        for told in counts.texts(name):
+            if spelled(name, told) == text:
+                whole += counts.of(name, told, hosts=hosts)
         return whole if self._rows is None else whole[self._rows]
 
     def aggregates(self) -> list[list[Aggregate]]:
@@ -223,3 +257,10 @@ class HostView:
                 if at is not None:
                     found.setdefault(at, []).append(value)
         return found
+
+
+def candidates_on(state: State, row: int, queries: Sequence[Compiled]) -> Iterator[RowCandidate]:
+    """Yield the ways in which one host would hold a request, 1,000 at most for each query, in their order."""
+    root = state.hosts.provider_row.each[row]
+    for compiled in queries:
+        yield from search(state, compiled, anchors=(root,), limit=_WAYS_MAX)

@@ -45,6 +45,8 @@ _SPELLED: dict[str, Callable[[str], str | None]] = {
     "img_hv_type": hypervisor,
     "os_type": str.lower,
 }
+_KNOWN = _SWITCHES | _NUMBERS | _TEXTS | _SPELLED.keys()
+_OFF = dict.fromkeys(_SWITCHES, "False") | dict.fromkeys(_NUMBERS, "0")
 _ON = frozenset({"1", "t", "true", "on", "y", "yes"})
 
 
@@ -60,21 +62,24 @@ def image_text(image: Image | None, name: str) -> str | None:
     True
     """
     value = image_property(image, name)
-    if not value:
+    if not value or name not in _KNOWN:
         return None
+    text = spelled(name, value)
+    return None if text == _OFF.get(name) else text
+
+
+def spelled(name: str, value: str) -> str:
+    """Return the value of a property in its one spelling; of a property that is no known one as it is.
+
+    >>> spelled("hw_boot_menu", "yes"), spelled("hw_cpu_sockets", "02"), spelled("color", "Red")
+    ('True', '2', 'Red')
+    """
     if name in _SWITCHES:
-        return "True" if value.strip().lower() in _ON else None
+        return "True" if value.strip().lower() in _ON else "False"
     if name in _NUMBERS:
-        return _number(value)
+        try:
+            return str(int(value))
+        except ValueError:
+            return value
     spell = _SPELLED.get(name)
-    if spell is not None:
-        return spell(value)
-    return value if name in _TEXTS else None
-
-
-def _number(value: str) -> str | None:
-    try:
-        number = int(value)
-    except ValueError:
-        return value
-    return str(number) if number else None
+    return value if spell is None else spell(value) or value

@@ -1,5 +1,7 @@
 """From a chosen host to what the instance holds there."""
 
+from collections.abc import Sequence
+
 from roost.engine.feasible import Feasibility
 from roost.engine.first_fit import Take, first_fit
 from roost.engine.search import search
@@ -8,6 +10,7 @@ from roost.model.decision import Decision, Pick
 from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place, Refusal
 from roost.scheduler.pipeline import Shape
 from roost.scheduler.places import place_of
+from roost.scheduler.ways import first_way
 
 Takes = list[tuple[int, int]]  # inventory id, amount
 Allocations = dict[str, dict[str, int]]  # provider uuid -> resource class -> amount
@@ -17,12 +20,17 @@ def takes_on(state: State, shape: Shape, row: int) -> tuple[Takes, Allocations] 
     """Return what an instance of this shape takes on a host: its first candidate there; None if it has none."""
     root = state.hosts.provider_row.each[row]
     providers = state.providers
-    flat = shape.fit.flat_amounts
+    flat = None if shape.choosing else shape.fit.flat_amounts
     if flat is not None and root not in providers.tree:
         first = providers.ids[root] << CLASS_BITS
         takes = [(first | class_id, amount) for class_id, amount in flat]
         return takes, {providers.uuids[root]: shape.fit.flat_resources}
-    held = next(filter(None, (_held(state, way, row) for way in shape.fit.ways)), None)
+    held: Sequence[Take] | None
+    if shape.choosing:
+        candidate = first_way(state, shape.spec, row, choosing=shape.choosing)
+        held = None if candidate is None else candidate.takes
+    else:
+        held = next(filter(None, (_held(state, way, row) for way in shape.fit.ways)), None)
     if held is None:
         return None
     ids, uuids, name_of = providers.ids, providers.uuids, state.class_ids.name_of
@@ -50,7 +58,7 @@ def _held(state: State, way: Feasibility, row: int) -> list[Take] | None:
 def allocations_on(state: State, shape: Shape, row: int) -> Allocations | None:
     """Return what an instance of this shape would hold on a host, by uuids and names."""
     root = state.hosts.provider_row.each[row]
-    if shape.fit.flat_amounts is not None and root not in state.providers.tree:
+    if shape.fit.flat_amounts is not None and root not in state.providers.tree and not shape.choosing:
         return {state.providers.uuids[root]: shape.fit.flat_resources}
     held = takes_on(state, shape, row)
     return None if held is None else held[1]

@@ -21,7 +21,7 @@ from roost.model.evidence import Checks
 from roost.model.request import CandidateQuery
 from roost.scheduler.hosts import HostView
 from roost.scheduler.reasons import refusal_text
-from roost.scheduler.rules import Fallible, Fault, Filter, Limiting, Telling
+from roost.scheduler.rules import Choosing, Fallible, Fault, Filter, Limiting, Telling
 from roost.scheduler.spec import Spec
 from roost.scheduler.weighing import Shares, Weighing
 
@@ -111,6 +111,8 @@ class Shape:
         self._checks = checks + [(rule.name, rule.reason(spec)) for rule, _ in filters]
         self._watched = {rule.name: rule for rule, _ in filters if isinstance(rule, Fallible)}
         self._limiting = [rule for rule, _ in filters if isinstance(rule, Limiting)]
+        # The filters by which a host's candidate is chosen; none where any candidate will do.
+        self.choosing = [rule for rule, _ in filters if isinstance(rule, Choosing)] if spec.ways else []
         self._weighing = weighing
         self._is_local = weighing.is_local and all(mask is not None for _, mask in self._later)
         # Of a host that passed everything only amounts can say otherwise, until what is static changes.

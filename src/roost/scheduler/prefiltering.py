@@ -34,6 +34,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
 
     root_required: frozenset[str] = frozenset()
     root_forbidden: frozenset[str] = frozenset()
+    device_required: frozenset[str] = frozenset()  # of each resource group of PCI devices
     member_of: tuple[frozenset[str], ...] = ()  # aggregate uuids; of every set at least one
     forbidden_aggregates: frozenset[str] = frozenset()  # uuids
     warnings: tuple[str, ...] = ()  # one sentence each

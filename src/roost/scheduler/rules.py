@@ -8,6 +8,7 @@ import msgspec
 
 from roost.engine.types import Amounts, Mask, Scores
 from roost.errors import RoostError
+from roost.model.allocation import Mappings
 from roost.model.decision import Limits
 from roost.scheduler.hosts import HostView
 from roost.scheduler.spec import Spec
@@ -129,6 +130,23 @@ class Fallible(Protocol):
     @property
     def fault(self) -> Fault | None:
         """What went wrong when it was last asked; None: nothing."""
+
+
+@runtime_checkable
+class Choosing(Protocol):
+    """What a filter adds that judges by which providers a host would hold the request, too.
+
+    Its ``keep`` keeps a host where it accepts one of ``hosts.mappings``, and the host that is chosen holds the
+    request by the first way that all such filters accept.
+    """
+
+    def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
+        """Say whether one way to hold the request will do on one host.
+
+        Args:
+            at: position of the host in the view.
+            mappings: of the way: suffix of a resource group -> uuids of the providers that serve it.
+        """
 
 
 class Weigher(Protocol):

@@ -35,6 +35,7 @@ from roost.model.settings import Scheduler as SchedulerSettings
 from roost.ports import Clock, Documents, Left, Placement, Random
 from roost.scheduler import moving
 from roost.scheduler.drawing import Drawing
+from roost.scheduler.pci.requests import PciAliases
 from roost.scheduler.picks import (
     Allocations,
     Takes,
@@ -82,12 +83,13 @@ class Scheduler:
         settings_body: all settings in force, as stored beside each decision.
         group_max: items in one commit.
         has_fallback: whether VCPU may be asked for in place of PCPU.
+        aliases: by which flavors name PCI devices.
     """
 
     def __init__(
         self, *, placement: Placement, documents: Documents, rules: Rules, settings: SchedulerSettings,
         filter_settings: FilterScheduler, default_zone: str, settings_body: bytes, group_max: int,
-        clock: Clock, random: Random, has_fallback: bool = True,
+        clock: Clock, random: Random, has_fallback: bool = True, aliases: PciAliases | None = None,
     ) -> None:  # fmt: skip
         self._placement = placement
         self._documents = documents
@@ -97,7 +99,10 @@ class Scheduler:
         self._group_max = group_max
         self._clock = clock
         self._random = random
-        self._shapes = Shapes(rules, default_zone=default_zone, settings=settings, has_fallback=has_fallback)
+        self._shapes = Shapes(
+            rules, default_zone=default_zone, settings=settings, has_fallback=has_fallback, aliases=aliases,
+            is_pci_placed=filter_settings.pci_in_placement,
+        )  # fmt: skip
         self._depth = max(TABLE, settings.max_attempts, filter_settings.host_subset_size)
         self._is_fresh = False  # nothing was claimed or given back here since the last refresh
         self._looked_s = -math.inf  # when that was, of a clock that never goes back

@@ -17,18 +17,22 @@ from roost.errors import BadRequest, NotFound
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.names import amount_text, is_resource_class, is_trait, uuid_form
+from roost.model.pci import PciRequest
 from roost.model.request import CandidateQuery, Destination, Hints, Move, Network, Request, ResourceGroup, Retry
+from roost.model.settings import Pci
 from roost.model.settings import Scheduler as SchedulerSettings
 from roost.scheduler.extra_specs import disk_gb
 from roost.scheduler.filters.fault_domain import FaultDomain
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinity
 from roost.scheduler.hosts import HostView
+from roost.scheduler.pci.requests import PciAliases
 from roost.scheduler.pipeline import Scratch, Shape
 from roost.scheduler.prefiltering import Effect
-from roost.scheduler.rules import Checked, Fallible, Filter, NoOptions, Rules, Shared, Timed, Warned
+from roost.scheduler.rules import Checked, Choosing, Fallible, Filter, NoOptions, Rules, Shared, Timed, Warned
 from roost.scheduler.spec import Spec
 from roost.scheduler.translate import Refusal, translate, translate_aggregates
+from roost.scheduler.ways import Agreement
 from roost.scheduler.weighing import Weighing
 
 # Shapes kept at once; the one not used for longest goes first. One takes about 40 bytes a host.
@@ -53,11 +57,14 @@ class Shapes:
     """The pipelines of all shapes seen lately, for one state."""
 
     def __init__(
-        self, rules: Rules, *, default_zone: str, settings: SchedulerSettings, has_fallback: bool = True
-    ) -> None:
+        self, rules: Rules, *, default_zone: str, settings: SchedulerSettings, has_fallback: bool = True,
+        aliases: PciAliases | None = None, is_pci_placed: bool = False,
+    ) -> None:  # fmt: skip
         self._rules = rules
         self._settings = settings
         self._has_fallback = has_fallback  # whether VCPU may be asked for in place of PCPU
+        self._aliases = aliases or PciAliases(Pci())
+        self._is_pci_placed = is_pci_placed  # whether Placement is asked for PCI devices
         self._default_zone = default_zone
         self._state = State()
         self._shapes: OrderedDict[bytes, tuple[Shape, float]] = OrderedDict()
@@ -124,9 +131,12 @@ class Shapes:
             group = state.groups_by_uuid.get(uuid_form(request.group))
             if group is None:
                 raise NotFound("server group", request.group)
-        move = request.move
-        spec = Spec(request, group=group, now_s=now_s, moved_uuid=None if move is None else move.instance_uuid)
-        query, fit, warnings, stopped = self._asked(request)
+        devices = self._aliases.requests(request)
+        placed = tuple(each for each in devices if each.source == "flavor") if self._is_pci_placed else ()
+        query, fit, warnings, stopped = self._asked(request, placed)
+        ways = tuple(way.compiled for way in fit.ways if way.compiled is not None) if placed else ()
+        moved_uuid = None if request.move is None else request.move.instance_uuid
+        spec = Spec(request, group=group, now_s=now_s, moved_uuid=moved_uuid, pci_requests=devices, ways=ways)
         named = _named_hosts(state, request)
         if among is not None:
             named = ("are not among the hosts allowed", among if named is None else named[1] & among)
@@ -137,6 +147,8 @@ class Shapes:
             if not is_forced and (rule.run_on_rebuild or not spec.is_rebuild) and rule.concerns(spec)
         ]
         filters += self._guards(spec, {rule.name for rule in filters})
+        agreement = Agreement([rule for rule in filters if isinstance(rule, Choosing)])
+        filters += [agreement] if agreement.concerns(spec) else []
         for rule in filters:
             if isinstance(rule, Checked):
                 rule.check(spec)
@@ -160,12 +172,14 @@ class Shapes:
         )
         return shape, min((verdict.holds_until_s for verdict in verdicts), default=math.inf)
 
-    def _asked(self, request: Request) -> tuple[CandidateQuery | None, Feasibility, tuple[str, ...], str]:
+    def _asked(
+        self, request: Request, placed: tuple[PciRequest, ...]
+    ) -> tuple[CandidateQuery | None, Feasibility, tuple[str, ...], str]:
         """Return what is asked of Placement, what hosts must have for it, what was passed over, and what stops it."""
         state, settings, zone = self._state, self._settings, self._default_zone
         if not state.hosts.are_told:
             made = translate(
-                request, state, settings=settings, default_zone=zone, has_fallback=self._has_fallback
+                request, state, settings=settings, default_zone=zone, has_fallback=self._has_fallback, placed=placed
             )  # fmt: skip
             if made.refusal is not None:
                 return made.query, self._refused(made.refusal), made.warnings, made.refusal.reason
@@ -272,7 +286,7 @@ def _key(request: Request) -> bytes:
                 request.flavor, request.image, request.hints, request.group, request.project_id,
                 request.availability_zone, request.ignore_hosts, request.force_hosts, request.force_nodes,
                 request.destination, request.groups, request.retry, request.is_bfv, request.networks,
-                request.root_required, request.root_forbidden, request.same_subtree, request.move,
+                request.root_required, request.root_forbidden, request.same_subtree, request.pci_requests, request.move,
             ),
             order="sorted",
         )  # fmt: skip
@@ -285,7 +299,7 @@ _KEY = msgspec.msgpack.Decoder(
     tuple[
         Flavor, Image | None, Hints, str | None, str, str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...],
         Destination | None, tuple[ResourceGroup, ...], Retry | None, bool, tuple[Network, ...], frozenset[str],
-        frozenset[str], tuple[frozenset[str], ...], Move | None,
+        frozenset[str], tuple[frozenset[str], ...], tuple[PciRequest, ...], Move | None,
     ]
 )  # fmt: skip
 
@@ -300,14 +314,14 @@ def _as_kept(request: Request, key: bytes) -> Request:
             one, or something else is no text.
     """
     try:
-        flavor, image, hints, *_, destination, groups, _, _, networks, required, forbidden, subtrees, _ = _KEY.decode(
-            key
+        flavor, image, hints, *_, destination, groups, _, _, networks, required, forbidden, subtrees, devices, _ = (
+            _KEY.decode(key)
         )
     except msgspec.ValidationError as error:
         raise BadRequest(f"the request cannot be kept: {error}") from None
     return msgspec.structs.replace(
         request, flavor=flavor, image=image, hints=hints, destination=destination, groups=groups, networks=networks,
-        root_required=required, root_forbidden=forbidden, same_subtree=subtrees,
+        root_required=required, root_forbidden=forbidden, same_subtree=subtrees, pci_requests=devices,
     )  # fmt: skip
 
 

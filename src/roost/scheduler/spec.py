@@ -2,24 +2,30 @@
 
 from typing import Literal
 
+from roost.engine.query import Compiled
 from roost.engine.state import Group
 from roost.model.flavor import Flavor
 from roost.model.image import Image
+from roost.model.pci import PciRequest
 from roost.model.request import Destination, Request
 
 
 class Spec:
     """A request with its server group looked up, at a moment. Rules read it and never change it."""
 
-    __slots__ = ("group", "is_rebuild", "moved_uuid", "now_s", "request")
+    __slots__ = ("group", "is_rebuild", "moved_uuid", "now_s", "pci_requests", "request", "ways")
 
     def __init__(
-        self, request: Request, *, now_s: float, group: Group | None = None, moved_uuid: str | None = None
-    ) -> None:
+        self, request: Request, *, now_s: float, group: Group | None = None, moved_uuid: str | None = None,
+        pci_requests: tuple[PciRequest, ...] = (), ways: tuple[Compiled, ...] = (),
+    ) -> None:  # fmt: skip
         self.request = request
         self.now_s = now_s  # seconds since the epoch; no part of the request's shape
         self.moved_uuid = moved_uuid  # of the instance that moves and is on a host already; None: a new one
         self.group = group
+        self.pci_requests = pci_requests  # all devices it wants, those that flavors name by an alias included
+        # The questions to Placement, of which a host is to answer one: only where rules judge by which providers.
+        self.ways = ways
         self.is_rebuild = self.hint_list("_nova_check_type") == ["rebuild"]
 
     @property

@@ -7,14 +7,19 @@
     targets       aggregates, tree and hosts by name  prefilters   one rule a file, in Nova's order
 """
 
+from collections.abc import Sequence
+from itertools import product
+
 import msgspec
 
 from roost.engine.state import State
+from roost.model.pci import PciRequest
 from roost.model.request import CandidateQuery, Request, ResourceGroup
 from roost.model.settings import Scheduler as SchedulerSettings
 from roost.scheduler.devices import add_devices
 from roost.scheduler.draft import Draft
 from roost.scheduler.extra_specs import KEY, add_defaults, add_extra_specs, add_image_traits, add_requested
+from roost.scheduler.pci.requests import groups
 from roost.scheduler.prefiltering import Asked, Effect, effects
 from roost.scheduler.prefilters import PREFILTERS
 from roost.scheduler.processors import add_processors, is_pinned
@@ -49,7 +54,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 def translate(
     request: Request, state: State, *, settings: SchedulerSettings, default_zone: str = "nova",
-    has_fallback: bool = True,
+    has_fallback: bool = True, placed: Sequence[PciRequest] = (),
 ) -> Translated:  # fmt: skip
     """Return what a request asks of Placement.
 
@@ -65,6 +70,7 @@ def translate(
         settings: of pre-filters, and the bound of candidates.
         default_zone: the zone of hosts that are in no aggregate with a zone.
         has_fallback: whether hosts that offer VCPU alone may serve instances with processors of their own.
+        placed: the PCI devices that Placement is asked for; ports' are left out.
 
     Raises:
         BadRequest: two groups have one suffix, a group or the whole request asks nothing, a trait is both
@@ -74,13 +80,13 @@ def translate(
     Source:
         nova/scheduler/utils.py, ResourceRequest, and nova/scheduler/request_filter.py.
     """
-    draft = _draft(request, is_pinned_asked=True)
+    draft = _draft(request, placed, is_pinned_asked=True)
     done = _prefiltered(draft, request, state, settings=settings, default_zone=default_zone)
     refusal = _finish(draft, request, state, done=done, settings=settings)
     query = draft.query()
     fallback = None
     if has_fallback and is_pinned(request):
-        unpinned = _draft(request, is_pinned_asked=False)
+        unpinned = _draft(request, placed, is_pinned_asked=False)
         _finish(unpinned, request, state, done=done, settings=settings)
         fallback = unpinned.query()
     return Translated(
@@ -126,11 +132,13 @@ def translate_aggregates(
     )
 
 
-def _draft(request: Request, *, is_pinned_asked: bool) -> Draft:
+def _draft(request: Request, placed: Sequence[PciRequest], *, is_pinned_asked: bool) -> Draft:
     """Return what flavor, image and request write out, before anything of the fleet is looked at."""
     draft = Draft()
     add_extra_specs(draft, request.flavor)
     add_requested(draft, request)
+    for group in groups(placed):
+        draft.add_device(group)
     add_image_traits(draft.main, request.image)
     if is_pinned_asked:
         add_processors(draft.main, request)
@@ -175,6 +183,8 @@ def _add_effects(draft: Draft, done: tuple[tuple[str, Effect], ...]) -> None:
     for name, effect in done:
         draft.root_required |= effect.root_required
         draft.root_forbidden |= effect.root_forbidden
+        for group, trait in product(draft.devices, sorted(effect.device_required)):
+            group.require(trait)
         draft.main.member_of.extend(effect.member_of)
         draft.main.avoided |= effect.forbidden_aggregates
         draft.warnings.extend(f"{name}: {warning}" for warning in effect.warnings)

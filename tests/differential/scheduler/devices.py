@@ -4,8 +4,11 @@ import json
 import random
 from typing import Any
 
+from tests.differential.scheduler.hosts import uuid_of
+
 Json = dict[str, Any]
 
+PROVIDERS = tuple(uuid_of("device", number) for number in range(3))
 ALIASES: tuple[Json, ...] = (
     {"name": "gpu", "vendor_id": "10de", "product_id": "1db6", "device_type": "type-PCI"},
     {"name": "near", "vendor_id": "10de", "product_id": "1db6", "device_type": "type-PCI", "numa_policy": "required"},
@@ -34,6 +37,15 @@ CELL: Json = {
 PAGES: Json = {"size_kb": 4, "total": 0, "used": 0, "reserved": 0}
 
 
+# What pools say besides, and requests ask.
+KINDS = ("type-PCI", "type-PF", "type-VF", "vdpa")
+TAGS: dict[str, tuple[str, ...]] = {
+    "physical_network": ("blue", "red"),
+    "remote_managed": ("true", "True", "false"),
+    "live_migratable": ("true", "false"),
+}
+
+
 def give_devices(chance: random.Random, hosts: list[Json]) -> None:
     """Give most hosts memory cells, and some of them devices."""
     for host in hosts:
@@ -41,6 +53,9 @@ def give_devices(chance: random.Random, hosts: list[Json]) -> None:
             host["numa_cells"] = cells(chance)
         if chance.random() < 0.7:
             host["pci_pools"] = [pool(chance) for _ in range(chance.choice([1, 2, 3]))]
+            for each, provider in zip(host["pci_pools"], PROVIDERS, strict=False):
+                if chance.random() < 0.4:  # No two pools are of one provider.
+                    each["tags"]["rp_uuid"] = provider
 
 
 def cells(chance: random.Random) -> list[Json]:
@@ -93,9 +108,12 @@ def pool(chance: random.Random) -> Json:
     vendor, product, kind = chance.choice(
         [("10de", "1db6", "type-PCI"), ("8086", "10fb", "type-VF"), ("8086", "10fb", "type-PF")]
     )
+    if chance.random() < 0.1:
+        kind = "vdpa"
+    tags = {name: chance.choice(values) for name, values in TAGS.items() if chance.random() < 0.3}
     return {
         "vendor_id": vendor, "product_id": product, "numa_node": chance.choice([0, 1, None]),
-        "count": chance.choice([1, 2, 4]), "tags": {"dev_type": kind},
+        "count": chance.choice([1, 2, 4]), "tags": {"dev_type": kind, **tags},
     }  # fmt: skip
 
 
@@ -128,3 +146,30 @@ def wish_devices(chance: random.Random, request: Json, options: Json) -> None:
         options["pci"] = {"alias": [json.dumps(alias) for alias in ALIASES]}
         names = chance.sample([alias["name"] for alias in ALIASES], chance.choice([1, 1, 2]))
         specs["pci_passthrough:alias"] = ",".join(f"{name}:{chance.choice([1, 1, 2])}" for name in names)
+    if chance.random() < 0.5:
+        request["pci_requests"] = [ask(chance, number) for number in range(chance.choice([1, 1, 2]))]
+
+
+def ask(chance: random.Random, number: int) -> Json:
+    """Make a request for devices that comes with the request: of a flavor, or of a port."""
+    vendor, product = chance.choice([("10de", "1db6"), ("8086", "10fb"), ("10DE", "1DB6"), ("8086", "10FB")])
+    alternatives = []
+    for _ in range(chance.choice([1, 1, 2])):
+        wanted: Json = {"vendor_id": vendor, "product_id": product, "dev_type": chance.choice(KINDS)}
+        names = chance.sample(sorted(wanted), chance.choice([1, 2, 3]))
+        tags = {name: chance.choice(TAGS[name]) for name in TAGS if chance.random() < 0.2}
+        alternatives.append({name: wanted[name] for name in names} | tags)
+    return {
+        "count": chance.choice([1, 1, 2]), "spec": alternatives, "request_id": uuid_of("request", number),
+        "alias_name": chance.choice(["given", None]), "numa_policy": chance.choice([None, "legacy", "preferred"]),
+    }  # fmt: skip
+
+
+def map_devices(chance: random.Random, hosts: list[Json], request: Json) -> None:
+    """Let most hosts have some ways to hold the devices that come with a request."""
+    suffixes = [f"{each['request_id']}-{at}" for each in request.get("pci_requests", ()) for at in range(each["count"])]
+    for host in hosts if suffixes else ():
+        if chance.random() < 0.7:
+            host["candidates"] = [
+                {suffix: [chance.choice(PROVIDERS)] for suffix in suffixes} for _ in range(chance.choice([1, 2, 3]))
+            ]

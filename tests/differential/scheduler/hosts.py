@@ -20,6 +20,7 @@ HOST: Json = {
     "disk_mb_used": 0, "num_instances": 0, "num_io_ops": 0, "failed_builds": 0, "cpu_allocation_ratio": 1.0,
     "ram_allocation_ratio": 1.0, "disk_allocation_ratio": 1.0, "is_disabled": False, "is_forced_down": False,
     "age_s": 10, "instances": [], "aggregates": [], "numa_cells": [], "pci_pools": [],
+    "candidates": [],  # mappings, one for each
 }  # fmt: skip
 # Of these, those that are attributes of a host state as they are.
 ATTRIBUTES = (

@@ -7,7 +7,7 @@ it all. Texts are nasty on purpose: unreadable numbers, empty parts, blanks, let
 import random
 from typing import Any
 
-from tests.differential.scheduler.devices import give_devices, whole_cell, wish_devices
+from tests.differential.scheduler.devices import give_devices, map_devices, whole_cell, wish_devices
 from tests.differential.scheduler.hosts import HOST, aggregates, host, uuid_of
 from tests.differential.scheduler.nova import FILTERS
 from tests.differential.scheduler.requests import REQUEST, request
@@ -39,6 +39,8 @@ def pair(seed: int) -> Json:
     if chance.random() < 0.25:
         give_devices(chance, hosts)
         wish_devices(chance, wanted, found["options"])
+        if chance.random() < 0.5:
+            map_devices(chance, hosts, wanted)
     # A few of them in a row, so that somebody is left to be weighed.
     found["enabled"] = chance.sample(FILTERS, chance.choice([0, 1, 2, 3]))
     return found

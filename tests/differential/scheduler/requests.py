@@ -13,7 +13,7 @@ REQUEST: Json = {
         "name": "m1.small", "vcpus": 1, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0, "swap": 0, "extra_specs": {}
     },
     "image": None, "hints": {}, "group": None, "project_id": "alpha", "instance_uuid": uuid_of("instance", 99999),
-    "destination": None, "network": None,
+    "destination": None, "network": None, "pci_requests": [],
 }  # fmt: skip
 
 OPERATORS = (

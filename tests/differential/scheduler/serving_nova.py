@@ -72,7 +72,7 @@ def host_state(told: Json, aggregates: Json) -> SimpleNamespace:
         instances={uuid: SimpleNamespace(uuid=uuid) for uuid in told["instances"]},
         numa_topology=topology,
         pci_stats=pci_stats.PciDeviceStats(topology, objects.PciDevicePoolList(objects=pools)) if pools else None,
-        allocation_candidates=[{"mappings": {}}],
+        allocation_candidates=[{"mappings": mappings} for mappings in told["candidates"] or [{}]],
         limits={},
         updated=None,
     )  # fmt: skip
@@ -94,6 +94,15 @@ def numa_topology(cells: list[Json]) -> Any:
             for cell in cells
         ]
     )  # fmt: skip
+
+
+def pci_requests(told: Json, flavor: Any, meta: Any) -> Any:
+    """Build the requests for devices: those of the flavor, and those that come with the request."""
+    found = pci_request.get_pci_requests_from_flavor(
+        flavor, affinity_policy=hardware.get_pci_numa_policy_constraint(flavor, meta)
+    )
+    found.requests.extend(objects.InstancePCIRequest(**each) for each in told["pci_requests"])
+    return found
 
 
 def request_spec(told: Json) -> Any:
@@ -127,9 +136,7 @@ def request_spec(told: Json) -> Any:
             cell=objects.CellMapping(uuid=going["cell"]), allow_cross_cell_move=going["allow_cross_cell_move"]
         ),
         numa_topology=hardware.numa_get_constraints(flavor, meta),
-        pci_requests=pci_request.get_pci_requests_from_flavor(
-            flavor, affinity_policy=hardware.get_pci_numa_policy_constraint(flavor, meta)
-        ),
+        pci_requests=pci_requests(told, flavor, meta),
         ignore_hosts=None, force_hosts=None, force_nodes=None, retry=None, limits=objects.SchedulerLimits(),
         availability_zone=None, requested_resources=[], is_bfv=image is None, **more,
     )  # fmt: skip

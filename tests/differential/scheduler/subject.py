@@ -22,9 +22,13 @@ from roost.model import journal
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.model.image import Image
+from roost.model.pci import PciRequest
 from roost.model.request import Destination, Network, Request
+from roost.model.settings import Pci
 from roost.scheduler.hosts import HostView
+from roost.scheduler.pci.requests import PciAliases
 from roost.scheduler.plugins import RuleClass, builtin_filters, builtin_weighers, options_of
+from roost.scheduler.rules import Choosing
 from roost.scheduler.spec import Spec
 from roost.scheduler.weighing import Weighing
 from tests.differential.scheduler.hosts import ATTRIBUTES
@@ -49,10 +53,13 @@ class Columns:
         self._tables = pair["options"]
         self.state = _state(pair)
         self.view = HostView(self.state)
+        self._ways = [host["candidates"] for host in pair["hosts"]]
         told = pair["request"]
+        request = _request(told)
         self.spec = Spec(
-            _request(told), now_s=NOW_S, group=_group(told["group"], pair["hosts"]), moved_uuid=told["instance_uuid"]
-        )
+            request, now_s=NOW_S, group=_group(told["group"], pair["hosts"]), moved_uuid=told["instance_uuid"],
+            pci_requests=_devices(request, pair),
+        )  # fmt: skip
 
     def passing(self, name: str) -> list[bool]:
         """Say of each host whether it passes a filter."""
@@ -60,6 +67,10 @@ class Columns:
         if (self.spec.is_rebuild and not rule.run_on_rebuild) or not rule.concerns(self.spec):
             return [True] * len(self.view)
         verdicts: list[bool] = rule.keep(self.view, self.spec).tolist()
+        if isinstance(rule, Choosing):
+            for at, ways in enumerate(self._ways):
+                accepted = (rule.accepts(self.view, self.spec, at=at, mappings=mappings) for mappings in ways)
+                verdicts[at] = any(accepted) if ways else verdicts[at]
         return verdicts
 
     def refusal(self, name: str) -> str:
@@ -103,7 +114,7 @@ class HostStates:
         self._tables = pair["options"]
         labels = {name: HostAggregate(name=name, metadata=dict(table)) for name, table in pair["aggregates"].items()}
         self._states = [_host_state(told, labels) for told in pair["hosts"]]
-        self._spec = _request_spec(pair["request"])
+        self._spec = _request_spec(pair)
 
     def passing(self, name: str) -> list[bool]:
         """Say of each host whether it passes a filter."""
@@ -178,11 +189,22 @@ def _facts(told: Json) -> HostFacts:
         "is_disabled": told["is_disabled"],
         "is_forced_down": told["is_forced_down"],
         "reported_at_s": NOW_S - told["age_s"],
-        "pci_pools": _pools(told),
+        "pci_pools": [_pool(pool) for pool in told["pci_pools"]],
         "numa": msgspec.to_builtins(topology_from(_topology(told))),
     }
     # What hosts cannot say yet no rule reads either.
     return msgspec.convert({name: facts[name] for name in facts if name in HostFacts.__struct_fields__}, HostFacts)
+
+
+def _pool(told: Json) -> Json:
+    """Return a pool as facts have it; what its tags say of its kind and its provider are fields here."""
+    tags = dict(told["tags"])
+    fields = {name: each for name, each in told.items() if name != "tags"}
+    provider = tags.pop("rp_uuid", None)
+    return {
+        **fields, "dev_type": tags.pop("dev_type", "type-PCI"), "tags": tags,
+        "rp_uuids": [] if provider is None else [provider],
+    }  # fmt: skip
 
 
 def _pools(told: Json) -> list[Json]:
@@ -212,6 +234,7 @@ def _host_state(told: Json, labels: dict[str, HostAggregate]) -> HostState:
     state.stats, state.metrics = dict(told["stats"]), dict(told["metrics"])
     state.aggregates = [labels[name] for name in told["aggregates"] if name in labels]
     state.instances = dict.fromkeys(told["instances"])
+    state.allocation_candidates = [{"mappings": mappings} for mappings in told["candidates"]]
     state.pci_stats = _pools(told)
     state.numa_topology = _topology(told)
     # Time goes on until it is judged; a host that is as late as it may be is not to be later.
@@ -231,6 +254,7 @@ def _request(told: Json) -> Request:
         project_id=told["project_id"],
         destination=None if going is None else msgspec.convert(going, Destination),
         networks=_networks(told["network"]),
+        pci_requests=tuple(map(_asked_device, told["pci_requests"])),
     )
 
 
@@ -240,8 +264,20 @@ def _networks(told: Json | None) -> tuple[Network, ...]:
     return (*(Network(physnet=name) for name in told["physnets"]), Network(is_tunneled=told["tunneled"]))
 
 
-def _request_spec(told: Json) -> RequestSpec:
-    wanted = RequestSpec.from_request(_request(told))
+def _asked_device(told: Json) -> PciRequest:
+    source = "port" if told["alias_name"] is None else "flavor"
+    more = {"source": source, "alternatives": told["spec"], "numa_policy": told["numa_policy"] or "legacy"}
+    return msgspec.convert({"count": told["count"], "request_id": told["request_id"], **more}, PciRequest)
+
+
+def _devices(request: Request, pair: Json) -> tuple[PciRequest, ...]:
+    return PciAliases(Pci(alias=tuple(pair["options"]["pci"].get("alias", ())))).requests(request)
+
+
+def _request_spec(pair: Json) -> RequestSpec:
+    told = pair["request"]
+    request = _request(told)
+    wanted = RequestSpec.from_request(request, pci_requests=_devices(request, pair))
     wanted.instance_uuid = told["instance_uuid"]
     wanted.network_metadata = None if told["network"] is None else SimpleNamespace(**told["network"])
     group = told["group"]

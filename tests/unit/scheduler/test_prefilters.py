@@ -227,7 +227,8 @@ def test_remote_managed_ports_filter():
 
 def test_owner_nova_filter():
     assert effect("owner_nova_filter") == NOTHING
-    assert effect("owner_nova_filter", owned=True) == roots("OWNER_NOVA")
+    owned = frozenset({"OWNER_NOVA"})
+    assert effect("owner_nova_filter", owned=True) == Effect(root_required=owned, device_required=owned)
 
 
 def opened(*fleets, **options):

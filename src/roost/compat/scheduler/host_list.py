@@ -1,7 +1,7 @@
 """A list of host states, as our rules see hosts: the same rules judge both."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -10,11 +10,14 @@ import numpy as np
 from roost.compat.numa import topology_from
 from roost.compat.objects import InstanceGroup, RequestSpec
 from roost.compat.scheduler.host_state import HostState
+from roost.engine.query import Compiled
 from roost.engine.state import Group, State
 from roost.engine.types import Amounts, AnyArray, Mask, Rows, Scores
+from roost.model.allocation import Mappings
 from roost.model.host import HostFacts, PciPool
 from roost.model.image import present_properties
 from roost.scheduler.hosts import HostView
+from roost.scheduler.image_texts import spelled
 from roost.scheduler.spec import Spec
 
 _COLUMNS: Mapping[str, Callable[[HostState], float]] = {
@@ -113,15 +116,22 @@ class HostList(HostView):
 
     def image_counts(self, name: str, text: str) -> Amounts:
         """Return how many instances on each host have an image with this text for a property: int64."""
-        counts = [
-            sum(present_properties(properties).get(name) == text for properties in host.told_image_properties())
-            for host in self._states
-        ]
+        told = [map(present_properties, host.told_image_properties()) for host in self._states]
+        counts = [sum(name in each and spelled(name, each[name]) == text for each in images) for images in told]
         return np.array(counts, dtype=np.int64)
 
     def remembered(self, key: object, make: Callable[[HostView], _Array]) -> _Array:
         """Return what is made of these hosts; nothing is remembered, since anybody may change them."""
         return make(self)
+
+    def has_ways(self, queries: Sequence[Compiled]) -> bool:
+        """Say whether any host state has allocation candidates."""
+        return any(host.allocation_candidates for host in self._states)
+
+    def mappings(self, position: int, queries: Sequence[Compiled]) -> Iterator[Mappings]:
+        """Yield the mappings of the allocation candidates that one host state has; one empty way where it has none."""
+        candidates: list[Mapping[str, Any]] = self._states[position].allocation_candidates or [{}]
+        yield from map(mappings_of, candidates)
 
     def aggregate_owners(self) -> list[tuple[Mapping[str, str], Mask]]:
         """Return the metadata of each aggregate that has any, and which of these hosts are in it: bool."""
@@ -146,7 +156,15 @@ class HostList(HostView):
 def spec_for(spec_obj: RequestSpec, states: Sequence[HostState]) -> Spec:
     """Return a request as our rules see it, with its group counted over these hosts."""
     group = None if spec_obj.instance_group is None else _group_over(spec_obj.instance_group, states)
-    return Spec(spec_obj.to_request(), now_s=time.time(), group=group, moved_uuid=spec_obj.instance_uuid)
+    request = spec_obj.to_request()
+    return Spec(
+        request, now_s=time.time(), group=group, moved_uuid=spec_obj.instance_uuid, pci_requests=request.pci_requests
+    )  # fmt: skip
+
+
+def mappings_of(candidate: Mapping[str, Any]) -> Mappings:
+    """Return which providers serve each resource group in an allocation candidate."""
+    return candidate.get("mappings") or {}
 
 
 def _group_over(told: InstanceGroup, states: Sequence[HostState]) -> Group:

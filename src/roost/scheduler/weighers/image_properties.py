@@ -8,6 +8,7 @@ import numpy as np
 from roost.engine.types import Scores
 from roost.model.image import present_properties
 from roost.scheduler.hosts import HostView
+from roost.scheduler.image_texts import spelled
 from roost.scheduler.ratios import parse_ratios
 from roost.scheduler.spec import Spec
 
@@ -75,4 +76,4 @@ class ImageProperties:
             return []
         properties = sorted(present_properties(spec.image.properties).items())
         weights = self._weights
-        return [(name, text, weights.get(name, 0.0) if weights else 1.0) for name, text in properties]
+        return [(name, spelled(name, text), weights.get(name, 0.0) if weights else 1.0) for name, text in properties]

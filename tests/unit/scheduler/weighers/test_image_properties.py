@@ -50,6 +50,17 @@ def test_old_and_present_names_of_a_property_are_one():
     assert rule().raw(hosts_of(state), spec(image={"hw_architecture": "x86_64"})).tolist() == [0.0, 1.0]
 
 
+def test_values_are_compared_in_their_one_spelling():
+    state = fleet(HostFacts(), HostFacts())
+    boot(state, 0, {"architecture": "AMD64", "hw_boot_menu": "yes", "hw_cpu_sockets": "02", "color": "Red"})
+    asked = spec(image={"hw_architecture": "x86_64", "hw_boot_menu": "True", "hw_cpu_sockets": "2", "color": "red"})
+    assert rule().raw(hosts_of(state), asked).tolist() == [3.0, 0.0]
+    boot(state, 1, {"hw_architecture": "x86_64"})
+    boot(state, 1, {"hw_architecture": "x86_64", "hw_boot_menu": "off"})
+    assert rule("hw_architecture=1").raw(hosts_of(state), asked).tolist() == [1.0, 2.0]
+    assert rule("hw_boot_menu=1").raw(hosts_of(state), asked).tolist() == [1.0, 0.0]
+
+
 def test_it_is_off_unless_the_option_says_otherwise_whatever_aggregates_say():
     assert ImagePropertiesWeights().image_props_weight_multiplier == 0.0
     assert not rule(multiplier=0.0).concerns(spec(image=DEBIAN))

@@ -9,14 +9,14 @@ import numpy as np
 
 from roost.compat import filters
 from roost.compat.objects import RequestSpec, as_request_spec
-from roost.compat.scheduler.host_list import HostList, spec_for
+from roost.compat.scheduler.host_list import HostList, mappings_of, spec_for
 from roost.compat.scheduler.host_state import HostState
 from roost.engine.types import Mask
 from roost.scheduler.hosts import HostView
 from roost.scheduler.limits import BelowLimit
 from roost.scheduler.overcommit import Overcommitted
 from roost.scheduler.plugins import RuleClass, builtin_filters
-from roost.scheduler.rules import Checked, Limiting, Warned
+from roost.scheduler.rules import Checked, Choosing, Limiting, Warned
 from roost.scheduler.spec import Spec
 
 _log = logging.getLogger(__name__)
@@ -81,6 +81,13 @@ class RuleFilter(BaseHostFilter):
             for warning in rule.warnings(hosts, spec):
                 _log.warning("%s", warning)
         verdicts = rule.keep(hosts, spec).tolist()
+        if isinstance(rule, Choosing):
+            for at in np.flatnonzero(verdicts).tolist():
+                states[at].allocation_candidates = [
+                    each
+                    for each in states[at].allocation_candidates
+                    if rule.accepts(hosts, spec, at=at, mappings=mappings_of(each))
+                ]
         if isinstance(rule, Limiting):
             for host, limits, passes in zip(states, rule.limits(hosts, spec), verdicts, strict=True):
                 host.limits.update(limits if passes else {})

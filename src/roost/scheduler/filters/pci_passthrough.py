@@ -1,0 +1,130 @@
+"""pci_passthrough: hosts with the PCI devices that are asked for."""
+
+from collections.abc import Hashable
+from functools import partial
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from roost.engine.types import Amounts, AnyArray, Mask
+from roost.model.allocation import Mappings
+from roost.model.host import HostFacts, PciPool
+from roost.model.pci import PciRequest
+from roost.scheduler.hosts import HostView
+from roost.scheduler.pci.pools import is_match, supports
+from roost.scheduler.rules import NoOptions, Reads
+from roost.scheduler.spec import Spec
+
+# By these devices are counted ahead; whatever else is wanted of them is judged exactly.
+_COUNTED = ("vendor_id", "product_id", "dev_type")
+
+
+class PciPassthrough:
+    """Keep hosts whose free PCI devices are those of all requests of the instance.
+
+    Devices are facts: what a host reports as free is free until it reports anew. Where Placement was asked for them,
+    a host is kept if it has the devices of one of the ways in which it could hold the request.
+
+    Source:
+        nova/scheduler/filters/pci_passthrough_filter.py.
+    """
+
+    name: ClassVar = "pci_passthrough"
+    nova_name: ClassVar = "PciPassthroughFilter"
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar = NoOptions
+    run_filter_once_per_request: ClassVar = False
+    run_on_rebuild: ClassVar = False
+
+    def __init__(self, options: NoOptions) -> None:
+        self._options = options
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again: at each claim where that changes by which providers it holds."""
+        return "use" if spec.ways else "facts"
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused: for requests that want devices."""
+        return bool(spec.pci_requests)
+
+    def looks_at(self, spec: Spec) -> Hashable:
+        """Return what of the request a verdict depends on: what is wanted of devices, whoever wants them."""
+        return msgspec.msgpack.encode(
+            [(each.count, each.alternatives, each.source) for each in spec.pci_requests], order="sorted"
+        )
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep hosts with the devices."""
+        kept: Mask = np.ones(len(hosts), dtype=np.bool_)
+        for request in spec.pci_requests:
+            kept &= _free(hosts, request) >= request.count
+        left = np.flatnonzero(kept)
+        if hosts.has_ways(spec.ways):
+            for at in left.tolist():
+                ways = hosts.mappings(at, spec.ways)
+                kept[at] = any(self.accepts(hosts, spec, at=at, mappings=mappings) for mappings in ways)
+            return kept
+        # Hosts of one kind have the same pools.
+        kinds = hosts.remembered("pci kinds", _kinds)[left]
+        found, first, inverse = np.unique(kinds, return_index=True, return_inverse=True)
+        verdicts = np.zeros(len(found), dtype=np.bool_)
+        for kind, at in enumerate(left[first].tolist()):
+            verdicts[kind] = supports(hosts.facts(at).pci_pools, spec.pci_requests)
+        kept[left] = verdicts[inverse]
+        return kept
+
+    def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
+        """Say whether a host has the devices where some providers are to give them."""
+        return supports(hosts.facts(at).pci_pools, spec.pci_requests, mappings=mappings)
+
+    def tell(self, hosts: HostView, spec: Spec) -> list[str]:
+        """Say of each host which of the requests it has too few devices for; empty where it is their sum, or more."""
+        found = [""] * len(hosts)
+        for request in reversed(spec.pci_requests):
+            free = _free(hosts, request)
+            for at in np.flatnonzero(free < request.count).tolist():
+                found[at] = f"has {free.item(at) or 'none'} of {_text(request)}"
+        return found
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts lack."""
+        return f"lack free PCI devices: {', '.join(map(_text, spec.pci_requests))}"
+
+
+def _free(hosts: HostView, request: PciRequest) -> Amounts:
+    """Return how many devices each host has that may do for a request, at least: int64, shape (hosts,)."""
+    free: Amounts = np.zeros(len(hosts), dtype=np.int64)
+    for wanted in request.alternatives:
+        asked = tuple((name, wanted[name]) for name in _COUNTED if name in wanted)
+        free += hosts.remembered(("pci free", asked), partial(_counts, wanted=dict(asked)))
+    return free
+
+
+def _counts(hosts: HostView, *, wanted: dict[str, str | tuple[str, ...] | None]) -> Amounts:
+    counts = [_count(facts, wanted) for facts in hosts.all_facts()]
+    return np.array(counts, dtype=np.int64)
+
+
+def _count(facts: HostFacts, wanted: dict[str, str | tuple[str, ...] | None]) -> int:
+    return sum(pool.count for pool in facts.pci_pools if is_match(pool, wanted))
+
+
+def _kinds(hosts: HostView) -> AnyArray:
+    """Return a number for each host, the same for hosts whose pools are alike but for the providers they are in."""
+    known: dict[bytes, int] = {}
+    encode = msgspec.msgpack.Encoder(order="sorted").encode
+    bare: list[list[PciPool]] = [
+        [msgspec.structs.replace(pool, rp_uuids=()) for pool in facts.pci_pools] for facts in hosts.all_facts()
+    ]
+    return np.array([known.setdefault(encode(pools), len(known)) for pools in bare], dtype=np.int64)
+
+
+def _text(request: PciRequest) -> str:
+    """Say what a request wants, in words."""
+    if request.name:
+        return f"{request.count} {request.name}"
+    kinds = " or ".join(
+        " ".join(f"{name}={value}" for name, value in sorted(wanted.items())) for wanted in request.alternatives
+    )
+    return f"{request.count} of {kinds}"

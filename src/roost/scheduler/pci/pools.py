@@ -1,0 +1,181 @@
+"""Whether the free devices of a host are those that an instance wants: pools of like devices, requests one by one."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from roost.model.allocation import Mappings
+from roost.model.host import PciPool
+from roost.model.pci import PciRequest, PciTraits
+from roost.scheduler.wishes import is_true
+
+Value = str | tuple[str, ...] | None
+
+_UNMAPPED: Mappings = MappingProxyType({})
+_SOCKETLESS: Mapping[int, int | None] = MappingProxyType({})
+# What Placement, not a pool, is asked for.
+_PLACED = frozenset({"resource_class", "traits", "rp_uuids"})
+_FIELDS = ("vendor_id", "product_id", "dev_type", "address")
+
+
+def supports(
+    pools: Sequence[PciPool], requests: Iterable[PciRequest], *, cells: Sequence[int] | None = None,
+    sockets: Mapping[int, int | None] = _SOCKETLESS, mappings: Mappings = _UNMAPPED,
+) -> bool:  # fmt: skip
+    """Say whether a host has the devices of all requests, each taking its own away from those behind it.
+
+    Args:
+        pools: the free devices of the host.
+        requests: what is wanted, in order.
+        cells: ids of the host's NUMA nodes on which the instance would run; None: it may run on any.
+        sockets: of each of the host's NUMA nodes, None where the host does not say.
+        mappings: which providers would serve the resource groups of the request; those of a request for devices
+            are ``<request_id>-<number>``.
+    """
+    free = Free(pools, sockets=sockets)
+    return all(free.take(request, cells=cells, mappings=mappings) for request in requests)
+
+
+class Free:
+    """The free devices of a host, as requests take them away one after the other."""
+
+    __slots__ = ("_left", "_order", "_pools", "_sockets")
+
+    def __init__(self, pools: Sequence[PciPool], *, sockets: Mapping[int, int | None] = _SOCKETLESS) -> None:
+        self._pools = pools
+        self._left = [pool.count for pool in pools]
+        # Devices of which least is said go first, so that special ones are left to those who ask for them.
+        self._order = sorted(range(len(pools)), key=lambda at: _told_count(pools[at]))
+        self._sockets = sockets
+
+    @property
+    def counts(self) -> list[int]:
+        """How many devices each pool has left, in the order of the pools."""
+        return list(self._left)
+
+    def take(self, request: PciRequest, *, cells: Sequence[int] | None = None, mappings: Mappings = _UNMAPPED) -> bool:
+        """Take what a request wants; say whether it is there, and take nothing where it is not.
+
+        Args:
+            request: what is wanted.
+            cells, mappings: as for ``supports``.
+        """
+        providers = _providers(request, mappings)
+        chosen = self._suitable(request, cells, providers)
+        if chosen is None:
+            return False
+        missing = request.count
+        for at in chosen:
+            taken = _called(self._pools[at], providers) if providers else min(missing, self._left[at])
+            self._left[at] -= taken
+            missing -= taken
+        return True
+
+    def _suitable(
+        self, request: PciRequest, cells: Sequence[int] | None, providers: Counter[str]
+    ) -> list[int] | None:  # fmt: skip
+        """Return the pools to take from, in order; None where they have too few devices."""
+        pools, wanted = self._pools, request.alternatives
+        chosen = [
+            at
+            for at in self._order
+            if self._left[at] and any(is_match(pools[at], alternative) for alternative in wanted)
+        ]
+        if self._count(chosen) < request.count:
+            return None
+        if cells is not None:
+            chosen = self._near(chosen, request, cells)
+            if self._count(chosen) < request.count:
+                return None
+        if not any(alternative.get("dev_type") == "type-PF" for alternative in wanted):
+            chosen = [at for at in chosen if pools[at].dev_type != "type-PF"]
+            if self._count(chosen) < request.count:
+                return None
+        if not any(alternative.get("dev_type") == "vdpa" for alternative in wanted):
+            chosen = [at for at in chosen if pools[at].dev_type != "vdpa"]
+        if not any(_is_on(alternative.get("remote_managed")) for alternative in wanted):
+            chosen = [at for at in chosen if not _is_on(pools[at].tags.get("remote_managed"))]
+        if providers:
+            chosen = [at for at in chosen if 0 < _called(pools[at], providers) <= self._left[at]]
+        chosen = _migratable(pools, chosen, wanted)
+        return chosen if self._count(chosen) >= request.count else None
+
+    def _near(self, chosen: list[int], request: PciRequest, cells: Sequence[int]) -> list[int]:
+        """Keep the pools that are near enough to some NUMA nodes, the nearest first."""
+        node_of = [pool.numa_node for pool in self._pools]
+        near = [at for at in chosen if node_of[at] in cells]
+        policy = request.numa_policy
+        if policy == "required" or self._count(near) >= request.count:
+            return near
+        if policy == "socket":
+            return [at for at in chosen if node_of[at] in self._beside(cells)]
+        near_or_nowhere = [at for at in chosen if node_of[at] is None or node_of[at] in cells]
+        if policy == "legacy" or self._count(near_or_nowhere) >= request.count:
+            return near_or_nowhere
+        return near_or_nowhere + [at for at in chosen if at not in near_or_nowhere]
+
+    def _beside(self, cells: Sequence[int]) -> frozenset[int]:
+        """Return the NUMA nodes on the sockets of some of them; none where any socket is unknown."""
+        if None in self._sockets.values():
+            return frozenset()
+        asked = {self._sockets.get(cell) for cell in cells}
+        return frozenset(node for node, socket in self._sockets.items() if socket in asked)
+
+    def _count(self, chosen: list[int]) -> int:
+        return sum(self._left[at] for at in chosen)
+
+
+def is_match(pool: PciPool, wanted: PciTraits) -> bool:
+    """Say whether the devices of a pool are what is wanted; letter case does not count.
+
+    Of values that are lists, the pool's must have all that the other has.
+    """
+    for name, value in wanted.items():
+        if name in _PLACED:
+            continue
+        has = _value(pool, name)
+        if isinstance(value, tuple) and isinstance(has, tuple):
+            if not set(value) <= set(has):
+                return False
+        elif isinstance(value, str) and isinstance(has, str):
+            if value.lower() != has.lower():
+                return False
+        elif value != has:
+            return False
+    return True
+
+
+def _told_count(pool: PciPool) -> int:
+    return len(pool.tags) + bool(pool.rp_uuids) + bool(pool.address)
+
+
+def _value(pool: PciPool, name: str) -> Value:
+    if name in _FIELDS:
+        value: str = getattr(pool, name)
+        return value or None
+    return pool.tags.get(name)
+
+
+def _providers(request: PciRequest, mappings: Mappings) -> Counter[str]:
+    """Return how often each provider serves a resource group of a request; none where Placement was not asked."""
+    if request.source != "flavor" or not request.request_id:
+        return Counter()
+    own = (mappings[suffix] for suffix in mappings if suffix.rpartition("-")[0] == request.request_id)
+    return Counter(uuid for providers in own for uuid in providers)
+
+
+def _called(pool: PciPool, providers: Counter[str]) -> int:
+    """Return how many devices of a pool its providers are asked for."""
+    return sum(providers[uuid] for uuid in pool.rp_uuids)
+
+
+def _migratable(pools: Sequence[PciPool], chosen: list[int], wanted: Sequence[PciTraits]) -> list[int]:
+    """Keep the pools that can be migrated live, or those that cannot, where all alternatives say so."""
+    said = {str(alternative.get("live_migratable")).lower() for alternative in wanted}
+    if said not in ({"true"}, {"false"}):
+        return chosen
+    return [at for at in chosen if str(pools[at].tags.get("live_migratable")).lower() in said]
+
+
+def _is_on(value: Value) -> bool:
+    return isinstance(value, str) and is_true(value)
