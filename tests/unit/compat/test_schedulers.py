@@ -52,6 +52,7 @@ class Services:
         return self._is_up[service["host"]]
 
 
+@pytest.mark.shows("S194", "S214")
 def test_the_base_of_schedulers_only_knows_who_is_up():
     base = Scheduler(keeper([]), Services(a=True, b=False))
     assert base.hosts_up(None, "compute") == ["a"]
@@ -62,6 +63,7 @@ def test_the_base_of_schedulers_only_knows_who_is_up():
         base.schedule_run_instance(None, {}, None, None, None, True, {}, False)
 
 
+@pytest.mark.shows("S195")
 def test_chance_takes_any_host_that_is_up_and_not_ignored():
     scheduler = ChanceScheduler(keeper([]), Services(a=True, b=False, c=True), chance=random.Random(1))
     assert set(chosen(scheduler, count=20)) == {"a", "c"}
@@ -72,11 +74,13 @@ def test_chance_takes_any_host_that_is_up_and_not_ignored():
         chosen(ChanceScheduler(keeper([]), Services(a=False)))
 
 
+@pytest.mark.shows("S005", "S196")
 def test_the_best_host_is_taken_and_its_use_is_seen_by_the_next_instance():
     scheduler = FilterScheduler(keeper(hosts(a=250, b=300)))
     assert chosen(scheduler, count=3) == ["b", "a", "b"]
 
 
+@pytest.mark.shows("S201")
 def test_one_of_the_best_hosts_is_taken_at_random():
     taken = {
         chosen(FilterScheduler(keeper(hosts(a=3, b=2, c=1)), host_subset_size=2, chance=random.Random(seed)))[0]
@@ -87,6 +91,7 @@ def test_one_of_the_best_hosts_is_taken_at_random():
     assert chosen(FilterScheduler(keeper(hosts(a=3)), host_subset_size=9)) == ["a"]
 
 
+@pytest.mark.shows("S181", "S215")
 def test_it_is_all_or_nothing():
     group = InstanceGroup(policy="anti-affinity")
     assert sorted(chosen(FilterScheduler(keeper(hosts(a=9, b=8))), count=2, instance_group=group)) == ["a", "b"]
@@ -107,6 +112,7 @@ def test_attempts_are_counted_and_bounded():
         chosen(FilterScheduler(keeper(hosts(a=9)), max_attempts=0))
 
 
+@pytest.mark.shows("S197")
 def test_cached_hosts_stay_as_they_were_until_the_next_refresh():
     known = hosts(a=9)
     scheduler = CachingScheduler(HostManager(lambda: known))
@@ -123,6 +129,7 @@ def allowed(**asked):
     return [host.host for host in keeper(hosts(a=1, b=2, C=3)).get_filtered_hosts(hosts(a=1, b=2, C=3), spec)]
 
 
+@pytest.mark.shows("S202")
 def test_hosts_are_ignored_and_forced_by_name():
     assert allowed(ignore_hosts=["A"]) == ["b", "C"]
     assert allowed(force_hosts=["c"]) == ["C"]
@@ -132,6 +139,7 @@ def test_hosts_are_ignored_and_forced_by_name():
     assert allowed(requested_destination=Destination(host="b", node="b-node")) == ["b"]
 
 
+@pytest.mark.shows("S202")
 def test_forced_hosts_pass_no_filters():
     down = [HostState("a", "a", service={"disabled": True})]
     handler = keeper(down)
@@ -149,6 +157,7 @@ def test_the_settings_choose_filters_and_weighers():
     assert "could not be found" in str(SchedulerHostFilterNotFound(filter_name="A, B"))
 
 
+@pytest.mark.shows("S183", "S184")
 def test_hosts_of_ours_become_host_states():
     facts = HostFacts(memory_mb=1024, vcpus_total=8, cpu_allocation_ratio=2.0, hypervisor_type="QEMU", is_disabled=True)
     manager = HostManager(lambda: host_states_of(fleet(facts, aggregates=[({"ssd": "yes"}, [0])])))
@@ -173,6 +182,7 @@ def test_devices_and_images_of_ours_are_those_of_host_states_too():
     assert states.image_counts("os_distro", "debian").tolist() == [1, 0]
 
 
+@pytest.mark.shows("S049", "S183")
 def test_a_host_state_takes_over_what_its_node_reports():
     host = HostState("a", "a")
     report = {
