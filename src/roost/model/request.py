@@ -117,3 +117,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError(f"{name} must be text of 255 characters at most, got {getattr(self, name)[:70]!r}")
         if self.instance_uuids and len(self.instance_uuids) != self.count:
             raise ValueError(f"{self.count} instances are asked for, but {len(self.instance_uuids)} uuids are given")
+
+    @property
+    def group_joined(self) -> str | None:
+        """The uuid of the server group that the instances join: of the request itself, else of the hint ``group``."""
+        told = self.hints.get("group") or None
+        return self.group or (told[0] if isinstance(told, list) else told)

@@ -117,11 +117,11 @@ class Shapes:
 
     def _make(self, request: Request, now_s: float, *, among: Mask | None = None) -> tuple[Shape, float]:
         state = self._state
-        group = None
-        if request.group is not None:
-            group = state.groups_by_uuid.get(uuid_form(request.group))
+        joined, group = request.group_joined, None
+        if joined is not None:
+            group = state.groups_by_uuid.get(uuid_form(joined))
             if group is None:
-                raise NotFound("server group", request.group)
+                raise NotFound("server group", joined)
         spec = Spec(request, group=group, now_s=now_s)
         query, fit, warnings, stopped = self._asked(request)
         named = _named_hosts(state, request)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from roost.engine.apply import occupy, undo
-from roost.errors import BadRequest
+from roost.errors import BadRequest, NotFound
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts
 from roost.placement.current import Current
@@ -23,6 +23,7 @@ from tests.worlds import (
     hosts,
     roost_with,
     settings_of,
+    uuid_named,
     wish,
 )
 
@@ -251,3 +252,16 @@ def test_a_dry_run_equals_reality_bit_for_bit(drawn):
     assert bits(dry) == bits(real)
     for part in ("used", "columns", "best", "groups"):
         assert digest(fork)[part] == digest(roost.state)[part]
+
+
+@pytest.mark.shows("S012")
+@pytest.mark.parametrize("hint", [uuid_named("g"), [uuid_named("g").upper()]], ids=["text", "list"])
+def test_the_hint_names_a_server_group_too(hint):
+    roost = roost_with(hosts(2), group("g", "anti-affinity"))
+    joining = wish(hints={"group": hint})
+    assert [chosen(roost.decide(joining)) for _ in range(2)] == [["h0"], ["h1"]]
+    refused = roost.decide(joining)
+    assert "2 hold a member of the server group" in refused.reason
+    assert [change.kind for change in roost.explain(joining).changes if change.kind == "server_group"]
+    with pytest.raises(NotFound, match="no such server group: nobody"):
+        roost.decide(wish(hints={"group": "nobody"}))
