@@ -6,6 +6,8 @@ from roost.compat.scheduler import filters
 from roost.compat.scheduler.filters import core_filter, disk_filter, num_instances_filter, ram_filter
 from roost.compat.scheduler.host_state import HostAggregate, HostState
 from roost.model.flavor import Flavor
+from roost.model.settings import Settings
+from roost.scheduler import plugins
 from roost.scheduler.filters.core import Core
 from roost.scheduler.filters.metrics import Metrics, MetricsOptions
 from roost.scheduler.filters.retry import Retry
@@ -215,3 +217,12 @@ def test_what_was_tried_before_and_metrics_are_read_from_nova_s_forms():
     metrics = filters.filter_for(Metrics)(MetricsOptions(weight_setting=("cpu=1", "odd")))
     assert metrics.host_passes(state(metrics={"cpu": 1.0}), asked())
     assert not metrics.host_passes(state(metrics={"cpu": None}), asked())
+
+
+@pytest.mark.shows("S045")
+def test_what_is_available_by_default_is_every_public_filter():
+    (path,) = Settings().filter_scheduler.available_filters
+    assert path == "nova.scheduler.filters.all_filters"
+    found = plugins.catalogue(Settings().filter_scheduler).filters
+    assert {filters.filter_for(rule) for rule in found} == set(filters.all_filters())
+    assert not [each for each in filters.all_filters() if each.__name__.startswith("_")]

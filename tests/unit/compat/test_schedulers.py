@@ -8,9 +8,11 @@ from roost.compat.scheduler.caching_scheduler import CachingScheduler
 from roost.compat.scheduler.chance import ChanceScheduler
 from roost.compat.scheduler.driver import Scheduler
 from roost.compat.scheduler.filter_scheduler import FilterScheduler
+from roost.compat.scheduler.filters import BaseHostFilter, HostFilterHandler
 from roost.compat.scheduler.host_list import HostList
 from roost.compat.scheduler.host_manager import HostManager, HostState, host_states_of
 from roost.compat.scheduler.scheduler_manager import SchedulerManager
+from roost.compat.scheduler.weights import HostWeightHandler, RAMWeigher
 from roost.errors import BadSettings
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts, PciPool
@@ -196,3 +198,56 @@ def test_a_host_state_takes_over_what_its_node_reports():
     host.update(report | {"free_ram_mb": 7, "updated_at": 4})
     host.update({"free_disk_gb": None, "free_ram_mb": 8})
     assert host.free_ram_mb == -5
+
+
+@pytest.mark.shows("S185", "S186", "S209")
+def test_the_manager_s_handlers_filter_and_weigh_by_its_own_filters_and_weighers():
+    states = [*hosts(a=1, b=3, c=2), HostState("down", "down", free_ram_mb=9, service={"disabled": True})]
+    manager = HostManager(lambda: states, weighers=[RAMWeigher])
+    assert (type(manager.filter_handler), type(manager.weight_handler)) == (HostFilterHandler, HostWeightHandler)
+    asked = RequestSpec(flavor=Flavor(name="f"))
+    left = manager.get_filtered_hosts(manager.get_all_host_states(None), asked, index=0)
+    assert [host.host for host in left] == ["a", "b", "c"]
+    assert manager.filter_handler.get_filtered_objects(manager.enabled_filters, states, asked, 0) == left
+    weighed = manager.get_weighed_hosts(left, asked)
+    assert [(each.obj.host, each.weight) for each in weighed] == [("b", 1.0), ("c", 2 / 3), ("a", 1 / 3)]
+    assert [each.obj.host for each in manager.get_weighted_hosts(left, asked)] == ["b", "c", "a"]
+    handled = manager.weight_handler.get_weighed_objects(manager.weighers, left, asked)
+    assert [each.to_dict() for each in handled] == [each.to_dict() for each in weighed]
+
+
+@pytest.mark.shows("S200")
+def test_a_schedule_prepares_the_request_looks_at_the_hosts_once_and_at_each_instance_anew():
+    seen, lists = [], []
+
+    class Noting(BaseHostFilter):
+        def host_passes(self, host_state, spec_obj):
+            seen.append((spec_obj.instance_uuid, host_state.host, spec_obj.retry["num_attempts"]))
+            return True
+
+    def known():
+        lists.append(hosts(a=250, b=300))
+        return lists[-1]
+
+    class Optional(FilterScheduler):
+        def _get_configuration_options(self):
+            return {"option": 1}
+
+    group = InstanceGroup(policy="affinity")
+    properties = {"instance_type": TYPE, "instance_group": group}
+    request_spec = {"instance_uuids": ["i0", "i1", "i2"]}
+    scheduler = Optional(HostManager(known, filters=[Noting], weighers=[RAMWeigher]))
+    selected = scheduler._schedule("context", request_spec, properties)
+    assert [each.obj.host for each in selected] == ["b", "a", "b"]
+    told = {name: properties[name] for name in ("context", "request_spec", "config_options", "instance_type")}
+    assert told == {
+        "context": "context", "request_spec": request_spec, "config_options": {"option": 1}, "instance_type": TYPE,
+    }  # fmt: skip
+    assert properties["retry"] == {"num_attempts": 1, "hosts": []}
+    assert len(lists) == 1
+    assert seen == [(f"i{number}", host, 1) for number in range(3) for host in "ab"]
+    assert (group.hosts, group.members) == (["b", "a", "b"], ["i0", "i1", "i2"])
+    assert [(state.host, state.num_instances, state.free_ram_mb) for state in lists[0]] == [
+        ("a", 1, 150),
+        ("b", 2, 100),
+    ]
