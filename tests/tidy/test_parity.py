@@ -9,12 +9,6 @@ MISSING: frozenset[str] = frozenset(
         "S016",
         "S032",
         "S043",
-        "S057",
-        "S058",
-        "S059",
-        "S060",
-        "S061",
-        "S063",
         "S163",
         "S175",
         "S176",
@@ -25,7 +19,6 @@ MISSING: frozenset[str] = frozenset(
         "S199",
         "S212",
         "S213",
-        "S218",
         "S220",
     }
 )

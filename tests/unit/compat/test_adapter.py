@@ -164,3 +164,21 @@ def test_an_external_package_that_imports_nova_works_without_nova(tmp_path):
     assert run.stdout == "['compute', 'AcmeFilter'] roost.compat.scheduler.filters\nNo module named 'nova.virt'\n", (
         run.stderr
     )
+
+
+WHERE = {
+    "nova.scheduler.chance": "ChanceScheduler",
+    "nova.scheduler.filter_scheduler": "FilterScheduler",
+    "nova.scheduler.caching_scheduler": "CachingScheduler",
+    "nova.scheduler.filters.ram_filter": "RamFilter",
+    "nova.scheduler.weights": "RAMWeigher",
+}
+
+
+@pytest.mark.shows("S218")
+def test_each_class_is_found_in_the_module_that_nova_had_it_in():
+    lines = [f"from {module} import {name}; print({name}.__name__)" for module, name in WHERE.items()]
+    script = "\n".join(["from roost.compat.aliases import lend_names", "lend_names()", *lines])
+    environ = {"PYTHONPATH": ":".join(sys.path)}
+    run = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=False)
+    assert run.stdout.split() == list(WHERE.values()), run.stderr
