@@ -10,7 +10,6 @@ from roost.compat.exception import ValidationError
 _TYPES = (int, str, bool)
 _TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 _FALSE = frozenset({"0", "f", "false", "off", "n", "no"})
-_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
 @dataclass(kw_only=True)
@@ -62,12 +61,14 @@ class ExtraSpecValidator:
             raise ValidationError(f"the extra spec {name}={value!r} {problem}")
 
     def _number(self, value: str) -> str:
-        if not _INTEGER.fullmatch(value):
+        try:
+            number = int(value)
+        except ValueError:
             return "is no whole number"
         low, high = self.value.get("min"), self.value.get("max")
-        if low is not None and int(value) < low:
+        if low is not None and number < low:
             return f"is less than {low}"
-        return f"is more than {high}" if high is not None and int(value) > high else ""
+        return f"is more than {high}" if high is not None and number > high else ""
 
     def _text(self, value: str) -> str:
         if self.value_regex is not None and not self.value_regex.fullmatch(value):

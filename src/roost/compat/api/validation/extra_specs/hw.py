@@ -11,11 +11,13 @@ _CHOICES = {
     "emulator_threads_policy": ("Where the emulator's threads run.", "isolate share"),
     "ephemeral_encryption_format": ("How ephemeral disks are encrypted.", "luks"),
     "maxphysaddr_mode": ("How wide a physical address is.", "emulate passthrough"),
+    "mem_encryption_model": ("How memory is encrypted.", "amd-sev amd-sev-es amd-sev-snp intel-tdx"),
     "pci_numa_affinity_policy": ("How near devices must be.", "legacy preferred required socket"),
     "sound_model": ("The sound device.", "ac97 es1370 ich6 ich9 pcspk sb16 usb virtio"),
     "tpm_model": ("The model of the virtual TPM.", "tpm-crb tpm-tis"),
     "tpm_secret_security": ("Who keeps the secret of the virtual TPM.", "deployment host user"),
     "tpm_version": ("The version of the virtual TPM.", "1.2 2.0"),
+    "usb_model": ("The USB controller.", "nec-xhci none qemu-xhci"),
     "viommu_model": ("The virtual IOMMU.", "auto intel smmuv3 virtio"),
     "watchdog_action": ("What happens when the watchdog is not fed.", "disabled none pause poweroff reset"),
 }
@@ -44,13 +46,13 @@ _TEXTS = {
     "cpu_dedicated_mask": ("Which processors are dedicated where others are shared.", _PROCESSORS),
     "cpu_realtime_mask": ("Which processors are for realtime work.", _PROCESSORS),
     "mem_page_size": ("The size of memory pages.", r"(?:large|small|any|\d+(?:[kKMGT]i?)?(?:b|bit|B)?)"),
-    "pmem": ("Labels of persistent memory, with commas.", None),
+    "pmem": ("Labels of persistent memory, with commas.", r"[A-Za-z0-9_]+(?:,[A-Za-z0-9_]+)*,?"),
 }
 
 
 def register() -> list[ExtraSpecValidator]:
     """Return the validators of the namespace ``hw``."""
-    return [*_choices(), *_switches(), *_counts(), *_texts(), *_nodes()]
+    return [*_choices(), *_switches(), *_counts(), *_texts(), *_nodes(), _redirected()]
 
 
 def _choices() -> list[ExtraSpecValidator]:
@@ -96,3 +98,11 @@ def _nodes() -> list[ExtraSpecValidator]:
             parameters=_NODE,
         ),
     ]
+
+
+def _redirected() -> ExtraSpecValidator:
+    return ExtraSpecValidator(
+        name="hw:redirected_usb_ports",
+        description="USB ports that a client may connect devices of its own to.",
+        value={"type": int, "min": 0, "max": 15},
+    )

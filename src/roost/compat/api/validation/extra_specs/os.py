@@ -9,6 +9,6 @@ def register() -> list[ExtraSpecValidator]:
         ExtraSpecValidator(
             name="os:secure_boot",
             description="Whether the instance boots what is signed alone.",
-            value={"type": str, "enum": ["disabled", "optional", "required"]},
+            value={"type": str, "enum": ["disabled", "required"]},
         )
     ]

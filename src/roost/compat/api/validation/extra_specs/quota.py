@@ -33,7 +33,11 @@ def _shares() -> list[ExtraSpecValidator]:
 def _shares_of(name: str, noun: str) -> list[ExtraSpecValidator]:
     return [
         _number(f"{name}_limit", f"The most of {noun} that the instance gets."),
-        _number(f"{name}_reservation", f"What of {noun} the instance gets in any case."),
+        ExtraSpecValidator(
+            name=f"quota:{name}_reservation",
+            description=f"What of {noun} the instance gets in any case.",
+            value={"type": int},
+        ),
         ExtraSpecValidator(
             name=f"quota:{name}_shares_level",
             description=f"The weight of the instance where {noun} are short.",
