@@ -17,7 +17,6 @@ MISSING: frozenset[str] = frozenset(
         "S193",
         "S198",
         "S199",
-        "S212",
         "S213",
         "S220",
     }

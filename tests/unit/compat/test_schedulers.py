@@ -1,3 +1,4 @@
+import inspect
 import random
 
 import pytest
@@ -251,3 +252,20 @@ def test_a_schedule_prepares_the_request_looks_at_the_hosts_once_and_at_each_ins
         ("a", 1, 150),
         ("b", 2, 100),
     ]
+
+
+@pytest.mark.shows("S212")
+def test_a_driver_of_one_s_own_is_given_all_that_a_build_needs():
+    seen = {}
+
+    class Own(Scheduler):
+        def schedule_run_instance(self, context, request_spec, *args, **kwargs):
+            seen.update(context=context, request_spec=request_spec, **kwargs)
+
+    asked = {
+        "context": "c", "request_spec": {}, "admin_password": "p", "injected_files": [], "requested_networks": [],
+        "is_first_time": True, "filter_properties": {}, "legacy_bdm_in_spec": False,
+    }  # fmt: skip
+    Own(keeper([])).schedule_run_instance(**asked)
+    assert seen == asked
+    assert [*inspect.signature(Scheduler(keeper([])).schedule_run_instance).parameters] == [*asked]

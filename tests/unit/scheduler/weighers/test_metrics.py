@@ -89,3 +89,15 @@ def test_a_metric_that_nobody_reports_is_warned_of_unless_a_monitor_could():
 def test_where_no_two_hosts_differ_it_is_left_out():
     assert Weighing(fleet(HOSTS[0], HOSTS[0]), spec(), [rule("heat=1")]).names == []
     assert Weighing(fleet(HOSTS[0], HOSTS[1]), spec(), [rule("heat=1")]).names == ["metrics"]
+
+
+@pytest.mark.shows("S160")
+def test_the_metrics_of_nova_s_monitors_are_known_by_name():
+    known = [
+        "cpu.frequency", "cpu.user.time", "cpu.kernel.time", "cpu.idle.time", "cpu.iowait.time", "cpu.user.percent",
+        "cpu.kernel.percent", "cpu.idle.percent", "cpu.iowait.percent", "cpu.percent", "numa.membw.max",
+        "numa.membw.current",
+    ]  # fmt: skip
+    made = rule(*(f"{name}={number}" for number, name in enumerate(known, start=1)))
+    assert made.warnings(hosts_of(fleet(HostFacts())), spec()) == []
+    assert raw(fleet(HostFacts(metrics=dict.fromkeys(known, 1.0))), made) == [78.0]
