@@ -36,6 +36,7 @@ def test_data_is_where_it_is_wanted_or_where_the_user_may_write():
         data_folder(None, {}, is_root=False)
 
 
+@pytest.mark.shows("S156")
 def test_without_a_file_everything_is_default():
     settings = load_settings(None)
     assert settings.filter_scheduler.host_subset_size == 1
@@ -69,6 +70,7 @@ def test_owners_of_one_section_each_get_their_keys():
     assert (settings.scheduler.max_attempts, settings.store.url) == (5, "postgresql://u:p@h/d")
 
 
+@pytest.mark.shows("S156")
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

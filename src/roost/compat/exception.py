@@ -22,3 +22,7 @@ class UnsupportedPolicyException(errors.BadRequest):
 
     def __init__(self, *, reason: str) -> None:
         super().__init__(f"ServerGroup policy is not supported: {reason}")
+
+
+class ValidationError(errors.BadRequest):
+    """An extra spec does not exist, or cannot have its value."""

@@ -134,3 +134,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"{self.count} instances are asked for, but {len(self.instance_uuids)} uuids are given")
         if self.move is not None and (self.count != 1 or self.instance_uuids not in {(), (self.move.instance_uuid,)}):
             raise ValueError("one instance moves at a time, and none but the one that move names")
+
+    @property
+    def group_joined(self) -> str | None:
+        """The uuid of the server group that the instances join: of the request itself, else of the hint ``group``."""
+        told = self.hints.get("group") or None
+        return self.group or (told[0] if isinstance(told, list) else told)

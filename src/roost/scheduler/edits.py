@@ -207,9 +207,11 @@ def without_aggregates(request: Request, _: State) -> Iterator[Edit]:
 
 def without_server_group(request: Request, _: State) -> Iterator[Edit]:
     """Give the request outside its server group."""
-    if request.group is not None:
-        edited = _replace(request, group=None)
-        yield Edit(kind="server_group", text=f"outside server group {request.group}", request=edited)
+    joined = request.group_joined
+    if joined is not None:
+        hints = {name: value for name, value in request.hints.items() if name != "group"}
+        edited = _replace(request, group=None, hints=hints)
+        yield Edit(kind="server_group", text=f"outside server group {joined}", request=edited)
 
 
 def without_named_hosts(request: Request, _: State) -> Iterator[Edit]:

@@ -38,7 +38,7 @@ def completed(request: Request, state: State) -> Request:
     return msgspec.structs.replace(
         request,
         instance_uuids=(move.instance_uuid,),
-        group=group.uuid if request.group is None and group is not None else request.group,
+        group=group.uuid if request.group_joined is None and group is not None else request.group,
         project_id=request.project_id or holder.project_id,
         user_id=request.user_id or holder.user_id,
     )

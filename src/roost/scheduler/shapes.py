@@ -126,11 +126,11 @@ class Shapes:
 
     def _make(self, request: Request, now_s: float, *, among: Mask | None = None) -> tuple[Shape, float]:
         state = self._state
-        group = None
-        if request.group is not None:
-            group = state.groups_by_uuid.get(uuid_form(request.group))
+        joined, group = request.group_joined, None
+        if joined is not None:
+            group = state.groups_by_uuid.get(uuid_form(joined))
             if group is None:
-                raise NotFound("server group", request.group)
+                raise NotFound("server group", joined)
         devices = self._aliases.requests(request)
         placed = tuple(each for each in devices if each.source == "flavor") if self._is_pci_placed else ()
         query, fit, warnings, stopped = self._asked(request, placed)

@@ -53,6 +53,7 @@ def test_a_decision_is_told_as_text_and_as_json(run, words):
     assert answer["searched"] is False
 
 
+@pytest.mark.shows("S004", "S181")
 def test_a_refusal_is_printed_and_ends_with_its_own_exit_code(tmp_path, words):
     written(tmp_path, "r.json", REQUEST | {"force_hosts": ["nobody"]})
     done = roost("decide", *words, "--format", "json", cwd=tmp_path)

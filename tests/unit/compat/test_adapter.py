@@ -54,6 +54,7 @@ def made(kind):
     return adapt(kind)(NoOptions())
 
 
+@pytest.mark.shows("S009")
 def test_numbers_among_the_limits_that_a_filter_for_nova_sets_are_told_to_chosen_hosts():
     class Bounded(BaseHostFilter):
         def host_passes(self, host_state, spec_obj):
@@ -65,6 +66,7 @@ def test_numbers_among_the_limits_that_a_filter_for_nova_sets_are_told_to_chosen
     assert rule.limits(hosts(num_instances=[1, 3]), spec()) == [{"vcpu": 2.0}, {"vcpu": 6.0}]
 
 
+@pytest.mark.shows("S046", "S047")
 def test_a_filter_for_nova_becomes_a_rule():
     rule = made(AcmeFilter)
     wanted = spec({"acme:foo": "20"})
@@ -74,6 +76,7 @@ def test_a_filter_for_nova_becomes_a_rule():
     assert (rule.reads(wanted), rule.concerns(wanted)) == ("use", True)
 
 
+@pytest.mark.shows("S007", "S050")
 def test_a_filter_may_look_at_aggregates_instances_and_facts():
     facts = HostFacts(cpu_info={"arch": "x"})
     state = fleet(facts, facts, facts, HostFacts(), aggregates=[({"ssd": "yes"}, [0, 1, 3])])
@@ -97,12 +100,14 @@ def test_a_server_group_is_shown_with_its_hosts_and_members():
     assert (seen[0].policies, seen[0].hosts, seen[0].members) == (["affinity"], ["host-2"], [uuid_text(7)])
 
 
+@pytest.mark.shows("S053", "S054")
 def test_a_weigher_for_nova_becomes_a_rule():
     rule = made(AcmeWeigher)
     assert rule.raw(hosts(num_instances=[0, 3, 9]), spec()).tolist() == [0.0, -3.0, -5.0]
     assert (rule.multiplier, rule.minval, rule.maxval) == (3.0, -5.0, None)
 
 
+@pytest.mark.shows("S054")
 @pytest.mark.parametrize("name", ["_weigh_object", "_weight_object"])
 def test_a_weigher_needs_no_base(name):
     kind = type("Plain", (), {name: lambda _self, host_state, _asked: host_state.num_io_ops})
@@ -111,6 +116,7 @@ def test_a_weigher_needs_no_base(name):
     assert rule.multiplier == 1.0
 
 
+@pytest.mark.shows("S055")
 def test_a_weigher_may_look_at_all_hosts_together():
     for name in ("weigh_objects", "weight_objects"):
         kind = type("All", (BaseHostWeigher,), {name: lambda _self, hosts, _asked: list(range(len(hosts)))})
@@ -149,6 +155,7 @@ except ModuleNotFoundError as error:
 """
 
 
+@pytest.mark.shows("S044", "S207")
 def test_an_external_package_that_imports_nova_works_without_nova(tmp_path):
     (tmp_path / "acmefilter.py").write_text(ACME, encoding="utf-8")
     command = [sys.executable, "-c", USE]
@@ -157,3 +164,21 @@ def test_an_external_package_that_imports_nova_works_without_nova(tmp_path):
     assert run.stdout == "['compute', 'AcmeFilter'] roost.compat.scheduler.filters\nNo module named 'nova.virt'\n", (
         run.stderr
     )
+
+
+WHERE = {
+    "nova.scheduler.chance": "ChanceScheduler",
+    "nova.scheduler.filter_scheduler": "FilterScheduler",
+    "nova.scheduler.caching_scheduler": "CachingScheduler",
+    "nova.scheduler.filters.ram_filter": "RamFilter",
+    "nova.scheduler.weights": "RAMWeigher",
+}
+
+
+@pytest.mark.shows("S218")
+def test_each_class_is_found_in_the_module_that_nova_had_it_in():
+    lines = [f"from {module} import {name}; print({name}.__name__)" for module, name in WHERE.items()]
+    script = "\n".join(["from roost.compat.aliases import lend_names", "lend_names()", *lines])
+    environ = {"PYTHONPATH": ":".join(sys.path)}
+    run = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=False)
+    assert run.stdout.split() == list(WHERE.values()), run.stderr

@@ -6,6 +6,8 @@ from roost.compat.scheduler import filters
 from roost.compat.scheduler.filters import core_filter, disk_filter, num_instances_filter, ram_filter
 from roost.compat.scheduler.host_state import HostAggregate, HostState
 from roost.model.flavor import Flavor
+from roost.model.settings import Settings
+from roost.scheduler import plugins
 from roost.scheduler.filters.core import Core
 from roost.scheduler.filters.metrics import Metrics, MetricsOptions
 from roost.scheduler.filters.retry import Retry
@@ -42,12 +44,14 @@ class Stop(BaseFilter):
         """Give nothing at all."""
 
 
+@pytest.mark.shows("S002", "S189", "S192", "S211")
 def test_a_handler_runs_filters_in_turn_and_takes_classes_too():
     handler = BaseFilterHandler()
     assert handler.get_filtered_objects([Short(), Once], ["a", "bbb"], 2) == ["a"]
     assert handler.get_filted_objects([Short], iter(["bbb"]), 2) == []
 
 
+@pytest.mark.shows("S188", "S189")
 def test_some_filters_only_run_for_the_first_instance():
     handler = BaseFilterHandler()
     assert handler.get_filtered_objects([Once()], ["a", "bbb"], 2, index=1) == ["a", "bbb"]
@@ -55,6 +59,7 @@ def test_some_filters_only_run_for_the_first_instance():
     assert Short().run_filter_for_index(1)
 
 
+@pytest.mark.shows("S189")
 def test_a_filter_that_gives_nothing_at_all_stops_the_filtering():
     assert BaseFilterHandler().get_filtered_objects([Stop, Short], ["a"], 2) is None
 
@@ -67,6 +72,7 @@ class Picky(filters.BaseHostFilter):
         return False
 
 
+@pytest.mark.shows("S046", "S187")
 def test_a_check_for_a_rebuild_is_only_seen_by_filters_that_ask_for_it():
     check = asked(scheduler_hints={"_nova_check_type": ["rebuild"]})
     assert Picky()._filter_one(state(), check)
@@ -75,6 +81,7 @@ def test_a_check_for_a_rebuild_is_only_seen_by_filters_that_ask_for_it():
     assert not seeing()._filter_one(state(), check)
 
 
+@pytest.mark.shows("S047")
 def test_the_base_has_no_verdict_of_its_own():
     with pytest.raises(NotImplementedError):
         filters.BaseHostFilter().host_passes(state(), asked())
@@ -112,6 +119,7 @@ def test_all_filters_are_there_under_their_names():
     assert all(issubclass(each, filters.BaseHostFilter) for each in filters.all_filters())
 
 
+@pytest.mark.shows("S203", "S216", "S217")
 def test_memory_may_be_overcommitted_but_not_by_one_instance():
     host = state(total_usable_ram_mb=1024, free_ram_mb=512)
     assert ram_filter.RamFilter().host_passes(host, {"instance_type": {"name": "f", "memory_mb": 1024}})
@@ -131,6 +139,7 @@ def test_an_aggregate_may_set_the_overcommit_of_memory(values, passes):
     assert ram_filter.AggregateRamFilter().host_passes(host, asked()) is passes
 
 
+@pytest.mark.shows("S204")
 def test_virtual_processors_may_be_overcommitted_but_not_by_one_instance():
     judged = core_filter.CoreFilter()
     host = state(vcpus_total=4, vcpus_used=60)
@@ -145,6 +154,7 @@ def test_virtual_processors_may_be_overcommitted_but_not_by_one_instance():
     )
 
 
+@pytest.mark.shows("S204")
 def test_disk_counts_root_ephemeral_and_swap():
     judged = disk_filter.DiskFilter()
     host = state(total_usable_disk_gb=20, free_disk_mb=15 * 1024 + 512)
@@ -157,6 +167,7 @@ def test_disk_counts_root_ephemeral_and_swap():
     assert disk_filter.AggregateDiskFilter().host_passes(full, asked())
 
 
+@pytest.mark.shows("S028", "S048", "S086")
 def test_the_limit_of_instances_is_a_hook():
     assert num_instances_filter.NumInstancesFilter().host_passes(state(num_instances=49), asked())
     assert not num_instances_filter.NumInstancesFilter().host_passes(state(num_instances=50), asked())
@@ -177,6 +188,7 @@ def test_every_filter_is_there_once():
     assert filters.filter_for(Core) is core_filter.CoreFilter
 
 
+@pytest.mark.shows("S216")
 def test_a_filter_of_amounts_takes_its_number_from_a_method_that_may_be_overridden():
     class Generous(ram_filter.RamFilter):
         def _get_ram_allocation_ratio(self, host_state, filter_properties):
@@ -197,6 +209,7 @@ def test_a_filter_of_ours_may_be_asked_of_each_host_by_a_method_that_is_overridd
     assert [host.host for host in Picky().filter_all(states, asked())] == ["a"]
 
 
+@pytest.mark.shows("S013")
 def test_what_was_tried_before_and_metrics_are_read_from_nova_s_forms():
     tried = asked(retry={"num_attempts": 1, "hosts": [["a", "a"]]})
     retry = filters.filter_for(Retry)()
@@ -204,3 +217,12 @@ def test_what_was_tried_before_and_metrics_are_read_from_nova_s_forms():
     metrics = filters.filter_for(Metrics)(MetricsOptions(weight_setting=("cpu=1", "odd")))
     assert metrics.host_passes(state(metrics={"cpu": 1.0}), asked())
     assert not metrics.host_passes(state(metrics={"cpu": None}), asked())
+
+
+@pytest.mark.shows("S045")
+def test_what_is_available_by_default_is_every_public_filter():
+    (path,) = Settings().filter_scheduler.available_filters
+    assert path == "nova.scheduler.filters.all_filters"
+    found = plugins.catalogue(Settings().filter_scheduler).filters
+    assert {filters.filter_for(rule) for rule in found} == set(filters.all_filters())
+    assert not [each for each in filters.all_filters() if each.__name__.startswith("_")]

@@ -1,3 +1,4 @@
+import inspect
 import random
 
 import pytest
@@ -8,9 +9,11 @@ from roost.compat.scheduler.caching_scheduler import CachingScheduler
 from roost.compat.scheduler.chance import ChanceScheduler
 from roost.compat.scheduler.driver import Scheduler
 from roost.compat.scheduler.filter_scheduler import FilterScheduler
+from roost.compat.scheduler.filters import BaseHostFilter, HostFilterHandler
 from roost.compat.scheduler.host_list import HostList
 from roost.compat.scheduler.host_manager import HostManager, HostState, host_states_of
 from roost.compat.scheduler.scheduler_manager import SchedulerManager
+from roost.compat.scheduler.weights import HostWeightHandler, RAMWeigher
 from roost.errors import BadSettings
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts, PciPool
@@ -52,6 +55,7 @@ class Services:
         return self._is_up[service["host"]]
 
 
+@pytest.mark.shows("S194", "S214")
 def test_the_base_of_schedulers_only_knows_who_is_up():
     base = Scheduler(keeper([]), Services(a=True, b=False))
     assert base.hosts_up(None, "compute") == ["a"]
@@ -62,6 +66,7 @@ def test_the_base_of_schedulers_only_knows_who_is_up():
         base.schedule_run_instance(None, {}, None, None, None, True, {}, False)
 
 
+@pytest.mark.shows("S195")
 def test_chance_takes_any_host_that_is_up_and_not_ignored():
     scheduler = ChanceScheduler(keeper([]), Services(a=True, b=False, c=True), chance=random.Random(1))
     assert set(chosen(scheduler, count=20)) == {"a", "c"}
@@ -72,11 +77,13 @@ def test_chance_takes_any_host_that_is_up_and_not_ignored():
         chosen(ChanceScheduler(keeper([]), Services(a=False)))
 
 
+@pytest.mark.shows("S005", "S196")
 def test_the_best_host_is_taken_and_its_use_is_seen_by_the_next_instance():
     scheduler = FilterScheduler(keeper(hosts(a=250, b=300)))
     assert chosen(scheduler, count=3) == ["b", "a", "b"]
 
 
+@pytest.mark.shows("S201")
 def test_one_of_the_best_hosts_is_taken_at_random():
     taken = {
         chosen(FilterScheduler(keeper(hosts(a=3, b=2, c=1)), host_subset_size=2, chance=random.Random(seed)))[0]
@@ -87,6 +94,7 @@ def test_one_of_the_best_hosts_is_taken_at_random():
     assert chosen(FilterScheduler(keeper(hosts(a=3)), host_subset_size=9)) == ["a"]
 
 
+@pytest.mark.shows("S181", "S215")
 def test_it_is_all_or_nothing():
     group = InstanceGroup(policy="anti-affinity")
     assert sorted(chosen(FilterScheduler(keeper(hosts(a=9, b=8))), count=2, instance_group=group)) == ["a", "b"]
@@ -107,6 +115,7 @@ def test_attempts_are_counted_and_bounded():
         chosen(FilterScheduler(keeper(hosts(a=9)), max_attempts=0))
 
 
+@pytest.mark.shows("S197")
 def test_cached_hosts_stay_as_they_were_until_the_next_refresh():
     known = hosts(a=9)
     scheduler = CachingScheduler(HostManager(lambda: known))
@@ -123,6 +132,7 @@ def allowed(**asked):
     return [host.host for host in keeper(hosts(a=1, b=2, C=3)).get_filtered_hosts(hosts(a=1, b=2, C=3), spec)]
 
 
+@pytest.mark.shows("S202")
 def test_hosts_are_ignored_and_forced_by_name():
     assert allowed(ignore_hosts=["A"]) == ["b", "C"]
     assert allowed(force_hosts=["c"]) == ["C"]
@@ -132,6 +142,7 @@ def test_hosts_are_ignored_and_forced_by_name():
     assert allowed(requested_destination=Destination(host="b", node="b-node")) == ["b"]
 
 
+@pytest.mark.shows("S202")
 def test_forced_hosts_pass_no_filters():
     down = [HostState("a", "a", service={"disabled": True})]
     handler = keeper(down)
@@ -149,6 +160,7 @@ def test_the_settings_choose_filters_and_weighers():
     assert "could not be found" in str(SchedulerHostFilterNotFound(filter_name="A, B"))
 
 
+@pytest.mark.shows("S183", "S184")
 def test_hosts_of_ours_become_host_states():
     facts = HostFacts(memory_mb=1024, vcpus_total=8, cpu_allocation_ratio=2.0, hypervisor_type="QEMU", is_disabled=True)
     manager = HostManager(lambda: host_states_of(fleet(facts, aggregates=[({"ssd": "yes"}, [0])])))
@@ -173,6 +185,7 @@ def test_devices_and_images_of_ours_are_those_of_host_states_too():
     assert states.image_counts("os_distro", "debian").tolist() == [1, 0]
 
 
+@pytest.mark.shows("S049", "S183")
 def test_a_host_state_takes_over_what_its_node_reports():
     host = HostState("a", "a")
     report = {
@@ -186,3 +199,73 @@ def test_a_host_state_takes_over_what_its_node_reports():
     host.update(report | {"free_ram_mb": 7, "updated_at": 4})
     host.update({"free_disk_gb": None, "free_ram_mb": 8})
     assert host.free_ram_mb == -5
+
+
+@pytest.mark.shows("S185", "S186", "S209")
+def test_the_manager_s_handlers_filter_and_weigh_by_its_own_filters_and_weighers():
+    states = [*hosts(a=1, b=3, c=2), HostState("down", "down", free_ram_mb=9, service={"disabled": True})]
+    manager = HostManager(lambda: states, weighers=[RAMWeigher])
+    assert (type(manager.filter_handler), type(manager.weight_handler)) == (HostFilterHandler, HostWeightHandler)
+    asked = RequestSpec(flavor=Flavor(name="f"))
+    left = manager.get_filtered_hosts(manager.get_all_host_states(None), asked, index=0)
+    assert [host.host for host in left] == ["a", "b", "c"]
+    assert manager.filter_handler.get_filtered_objects(manager.enabled_filters, states, asked, 0) == left
+    weighed = manager.get_weighed_hosts(left, asked)
+    assert [(each.obj.host, each.weight) for each in weighed] == [("b", 1.0), ("c", 2 / 3), ("a", 1 / 3)]
+    assert [each.obj.host for each in manager.get_weighted_hosts(left, asked)] == ["b", "c", "a"]
+    handled = manager.weight_handler.get_weighed_objects(manager.weighers, left, asked)
+    assert [each.to_dict() for each in handled] == [each.to_dict() for each in weighed]
+
+
+@pytest.mark.shows("S200")
+def test_a_schedule_prepares_the_request_looks_at_the_hosts_once_and_at_each_instance_anew():
+    seen, lists = [], []
+
+    class Noting(BaseHostFilter):
+        def host_passes(self, host_state, spec_obj):
+            seen.append((spec_obj.instance_uuid, host_state.host, spec_obj.retry["num_attempts"]))
+            return True
+
+    def known():
+        lists.append(hosts(a=250, b=300))
+        return lists[-1]
+
+    class Optional(FilterScheduler):
+        def _get_configuration_options(self):
+            return {"option": 1}
+
+    group = InstanceGroup(policy="affinity")
+    properties = {"instance_type": TYPE, "instance_group": group}
+    request_spec = {"instance_uuids": ["i0", "i1", "i2"]}
+    scheduler = Optional(HostManager(known, filters=[Noting], weighers=[RAMWeigher]))
+    selected = scheduler._schedule("context", request_spec, properties)
+    assert [each.obj.host for each in selected] == ["b", "a", "b"]
+    told = {name: properties[name] for name in ("context", "request_spec", "config_options", "instance_type")}
+    assert told == {
+        "context": "context", "request_spec": request_spec, "config_options": {"option": 1}, "instance_type": TYPE,
+    }  # fmt: skip
+    assert properties["retry"] == {"num_attempts": 1, "hosts": []}
+    assert len(lists) == 1
+    assert seen == [(f"i{number}", host, 1) for number in range(3) for host in "ab"]
+    assert (group.hosts, group.members) == (["b", "a", "b"], ["i0", "i1", "i2"])
+    assert [(state.host, state.num_instances, state.free_ram_mb) for state in lists[0]] == [
+        ("a", 1, 150),
+        ("b", 2, 100),
+    ]
+
+
+@pytest.mark.shows("S212")
+def test_a_driver_of_one_s_own_is_given_all_that_a_build_needs():
+    seen = {}
+
+    class Own(Scheduler):
+        def schedule_run_instance(self, context, request_spec, *args, **kwargs):
+            seen.update(context=context, request_spec=request_spec, **kwargs)
+
+    asked = {
+        "context": "c", "request_spec": {}, "admin_password": "p", "injected_files": [], "requested_networks": [],
+        "is_first_time": True, "filter_properties": {}, "legacy_bdm_in_spec": False,
+    }  # fmt: skip
+    Own(keeper([])).schedule_run_instance(**asked)
+    assert seen == asked
+    assert [*inspect.signature(Scheduler(keeper([])).schedule_run_instance).parameters] == [*asked]

@@ -11,6 +11,7 @@ from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.scheduler.weighers.image_properties import ImagePropertiesWeights
 from roost.scheduler.weighers.metrics import MetricsOptions
+from roost.scheduler.weighers.ram import RamOptions
 
 ASKED = RequestSpec(flavor=Flavor(name="f"))
 VCPUS = [5, 5, 10, 10, 15, 20, 20, 15, 10, 5]
@@ -20,11 +21,13 @@ def state(name="h", **known):
     return HostState(name, name, **known)
 
 
+@pytest.mark.shows("S143", "S145", "S192")
 def test_the_worked_example_of_normalisation():
     scaled = [round(value, 2) for value in normalize(VCPUS)]
     assert scaled == [0, 0, 0.33, 0.33, 0.67, 1, 1, 0.67, 0.33, 0]
 
 
+@pytest.mark.shows("S145", "S205")
 def test_a_weigher_with_a_least_value_begins_its_scale_there():
     hosts = [state(vcpus_total=count) for count in VCPUS]
     weigher = weights.CPUWeigher()
@@ -34,6 +37,7 @@ def test_a_weigher_with_a_least_value_begins_its_scale_there():
     assert list(normalize([7, 7], minval=0)) == [1.0, 1.0]
 
 
+@pytest.mark.shows("S143", "S144", "S192")
 @pytest.mark.parametrize(("values", "scaled"), [([], []), ([3], [0]), ([3, 3], [0, 0]), ([-1, 1], [0, 1])])
 def test_the_ends_of_the_scale_are_those_of_the_list(values, scaled):
     assert list(normalize(values)) == scaled
@@ -65,6 +69,7 @@ class Together(BaseWeigher):
         return list(range(len(weighed_obj_list), 0, -1))
 
 
+@pytest.mark.shows("S056", "S190", "S210")
 def test_weights_are_added_up_and_sorted_and_equals_keep_their_order():
     found = BaseWeightHandler().get_weighed_objects([Length, OldLength()], ["bb", "a", "cc"], None)
     assert [(each.obj, each.weight) for each in found] == [("bb", 3.0), ("cc", 3.0), ("a", 0.0)]
@@ -72,6 +77,7 @@ def test_weights_are_added_up_and_sorted_and_equals_keep_their_order():
     assert [each.obj for each in together] == ["a", "b", "c"]
 
 
+@pytest.mark.shows("S210")
 def test_with_one_object_or_none_no_weigher_is_asked():
     handler = BaseWeightHandler()
     assert handler.get_weighed_objects([BaseWeigher], [], None) == []
@@ -85,6 +91,7 @@ def test_bounds_hold_raw_weights():
     assert bounded().weigh_objects([WeighedObject("x" * n, 0.0) for n in range(5)], None) == [2, 2, 2, 3, 3]
 
 
+@pytest.mark.shows("S190", "S205")
 def test_our_weighers_weigh_host_states():
     hosts = [state("a", free_ram_mb=10), state("b", free_ram_mb=20), state("c", free_ram_mb=-5)]
     found = weights.HostWeightHandler().get_weighed_objects([weights.RAMWeigher], hosts, ASKED)
@@ -92,6 +99,7 @@ def test_our_weighers_weigh_host_states():
     assert found[0].to_dict() == {"weight": 1.0, "host": "b"}
 
 
+@pytest.mark.shows("S008")
 def test_an_aggregate_sets_the_multiplier_of_its_hosts():
     def joined(*values):
         return state(
@@ -107,6 +115,7 @@ def test_an_aggregate_sets_the_multiplier_of_its_hosts():
     ]
 
 
+@pytest.mark.shows("S052")
 def test_all_weighers_are_there_under_their_names():
     assert sorted(each.__name__ for each in weights.all_weighers()) == [
         "BuildFailureWeigher", "CPUWeigher", "CrossCellWeigher", "DiskWeigher", "HypervisorVersionWeigher",
@@ -120,6 +129,7 @@ def metrics(**options):
     return weights.MetricsWeigher(MetricsOptions(weight_setting=("cpu=2", "net= -1", "broken"), **options))
 
 
+@pytest.mark.shows("S191", "S206")
 @pytest.mark.parametrize(
     "told",
     [
@@ -134,6 +144,7 @@ def test_metrics_are_added_up_by_their_ratios(told):
     assert metrics()._weigh_object(state(metrics=told), ASKED) == 5.0
 
 
+@pytest.mark.shows("S161", "S162", "S206")
 def test_a_metric_that_is_missing_is_an_error_or_the_end_of_the_list():
     host = state(metrics={"cpu": 3})
     with pytest.raises(ComputeHostMetricNotFound, match=r"Metric net could not be found on the compute host node h\.h"):
@@ -152,6 +163,7 @@ def test_a_metric_that_is_missing_on_one_of_several_hosts_is_an_error():
     assert [each.obj.host for each in handler.get_weighed_objects([metrics()], hosts[1:], ASKED)] == ["b"]
 
 
+@pytest.mark.shows("S102")
 def test_the_fewest_devices_come_after_none():
     """The example of three hosts: one device, many, none."""
     pool = {"vendor_id": "8086", "product_id": "154c", "dev_type": "type-VF", "numa_node": None, "devices": [object()]}
@@ -177,3 +189,20 @@ def test_instances_of_images_that_are_alike_draw_others():
     assert weigher.weigh_objects([WeighedObject(host, 0.0) for host in hosts], asked) == [2.0, 2.0]
     hosts[0].consume_from_request(asked)
     assert weigher.weigh_objects([WeighedObject(host, 0.0) for host in hosts], asked) == [4.0, 2.0]
+
+
+class Boastful(weights.BaseHostWeigher):
+    """Weighs in numbers far beyond those of others."""
+
+    def _weigh_object(self, host_state, weight_properties):
+        return 1e12 if host_state.host == "b" else 0.0
+
+
+@pytest.mark.shows("S096", "S142", "S146", "S221")
+@pytest.mark.parametrize(("share", "order"), [(1.0, ["b", "a"]), (3.0, ["a", "b"]), (0.0, ["b", "a"])])
+def test_a_weigher_s_share_is_its_multiplier_however_large_its_numbers_are(share, order):
+    hosts = [state("a", free_ram_mb=4), state("b", free_ram_mb=2)]
+    ram = weights.RAMWeigher(RamOptions(ram_weight_multiplier=share))
+    found = weights.HostWeightHandler().get_weighed_objects([Boastful, ram], hosts, ASKED)
+    assert [each.obj.host for each in found] == order
+    assert {each.obj.host: each.weight for each in found} == {"a": 1.0 * share, "b": 1.0 + 0.5 * share}

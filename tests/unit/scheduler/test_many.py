@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from roost.engine.apply import occupy, undo
-from roost.errors import BadRequest
+from roost.errors import BadRequest, NotFound
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts
 from roost.placement.current import Current
@@ -23,17 +23,20 @@ from tests.worlds import (
     hosts,
     roost_with,
     settings_of,
+    uuid_named,
     wish,
 )
 
 # --- many at once ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("S005", "S006", "S168")
 def test_each_instance_sees_those_before_it():
     roost = roost_with(host("h0", VCPU=8, MEMORY_MB=10), host("h1", VCPU=8, MEMORY_MB=9))
     assert chosen(roost.decide(wish(count=4))) == ["h0", "h1", "h0", "h1"]
 
 
+@pytest.mark.shows("S006", "S168")
 @pytest.mark.parametrize("count", [2, 9, 1000])
 def test_a_request_for_many_is_what_so_many_requests_for_one_are(count):
     fleets = [hosts(230, VCPU=6, MEMORY_MB=40), host("large", VCPU=20, MEMORY_MB=300)]
@@ -66,6 +69,7 @@ def test_the_evidence_of_many_is_one_record():
     assert len(decision.best) == 5
 
 
+@pytest.mark.shows("S015", "S177")
 def test_alternates_of_many_are_hosts_that_none_of_them_took():
     decision = roost_with(hosts(6)).decide(wish(count=3))
     assert (chosen(decision), [pick.host for pick in decision.alternates[""]]) == (["h0", "h1", "h2"], ["h3", "h4"])
@@ -88,6 +92,7 @@ def racked(*racks):
     return [host(f"h{number}", facts=HostFacts(rack=rack)) for number, rack in enumerate(racks)]
 
 
+@pytest.mark.shows("S215")
 def test_affinity_keeps_one_request_and_later_ones_on_one_host():
     roost = roost_with(hosts(4, VCPU=4, MEMORY_MB=40), group("g", "affinity"))
     first = chosen(roost.decide(wish(in_group="g", count=2)))
@@ -105,6 +110,7 @@ def test_an_affinity_group_whose_members_left_is_free_again():
     assert chosen(roost.decide(wish(in_group="g"))) == ["h0"]
 
 
+@pytest.mark.shows("S038", "S215")
 @pytest.mark.parametrize(("limit", "room"), [(1, 3), (2, 6), (3, 9)])
 def test_anti_affinity_allows_so_many_on_a_host(limit, room):
     roost = roost_with(hosts(3), group("g", "anti-affinity", limit=limit))
@@ -140,6 +146,7 @@ def test_a_forced_host_obeys_the_rule_of_the_group_that_the_commit_guards():
     assert "1 hold a member of the server group" in again.reason
 
 
+@pytest.mark.shows("S103", "S104")
 def test_soft_affinity_prefers_company_and_soft_anti_affinity_avoids_it():
     options = {"soft_affinity_weight_multiplier": 10.0, "soft_anti_affinity_weight_multiplier": 10.0}
     together, apart = group("t", "soft-affinity"), group("a", "soft-anti-affinity")
@@ -246,3 +253,16 @@ def test_a_dry_run_equals_reality_bit_for_bit(drawn):
     assert bits(dry) == bits(real)
     for part in ("used", "columns", "best", "groups"):
         assert digest(fork)[part] == digest(roost.state)[part]
+
+
+@pytest.mark.shows("S012")
+@pytest.mark.parametrize("hint", [uuid_named("g"), [uuid_named("g").upper()]], ids=["text", "list"])
+def test_the_hint_names_a_server_group_too(hint):
+    roost = roost_with(hosts(2), group("g", "anti-affinity"))
+    joining = wish(hints={"group": hint})
+    assert [chosen(roost.decide(joining)) for _ in range(2)] == [["h0"], ["h1"]]
+    refused = roost.decide(joining)
+    assert "2 hold a member of the server group" in refused.reason
+    assert [change.kind for change in roost.explain(joining).changes if change.kind == "server_group"]
+    with pytest.raises(NotFound, match="no such server group: nobody"):
+        roost.decide(wish(hints={"group": "nobody"}))

@@ -4,6 +4,7 @@ import pytest
 from roost.scheduler.operators import match, match_numbers, matches
 
 
+@pytest.mark.shows("S064", "S065", "S066", "S067", "S068", "S069", "S070", "S071", "S072", "S073", "S074", "S075")
 @pytest.mark.parametrize(
     ("value", "wanted", "is_match"),
     [
@@ -18,7 +19,17 @@ from roost.scheduler.operators import match, match_numbers, matches
         ("QEMU", "s== QEMU", True),
         ("compute_02", "s== compute_01", False),
         ("compute_02", "<in> compute", True),
+        ("2.0", "!= 1", True),
+        ("QEMU", "s!= xen", True),
+        ("xen", "s!= xen", False),
         ("b", "s>= a", True),
+        ("a", "s>= b", False),
+        ("10", "s> 9", False),
+        ("b", "s> a", True),
+        ("10", "s<= 9", True),
+        ("b", "s<= a", False),
+        ("10", "s< 9", True),
+        ("a", "s< a", False),
         ("aes avx mmx", "<all-in> aes mmx", True),
         ("aes avx", "<all-in> aes mmx", False),
         ("b", "<or> a <or> b", True),
@@ -55,3 +66,18 @@ def test_many_numbers_are_judged_at_once():
     assert match_numbers(values, "s< 20").tolist() == [False, False, True]
     assert match_numbers(values, ">= x").tolist() == [False, False, False]
     assert match_numbers(np.array([1.5]), "1.5", are_whole=False).tolist() == [True]
+
+
+@pytest.mark.shows("S076")
+@pytest.mark.parametrize(
+    ("wanted", "matching", "other"),
+    [
+        (">= 5", "5", "4"),
+        ("s== 2.1.0", "2.1.0", "2.1"),
+        ("<in> gcc", "gcc-4.8.2", "clang"),
+        ("<all-in> aes mmx", "['aes', 'mmx', 'sse']", "['aes', 'sse']"),
+        ("<or> fpu <or> gpu", "gpu", "tpu"),
+    ],
+)
+def test_each_kind_of_operator_has_an_example(wanted, matching, other):
+    assert (match(matching, wanted), match(other, wanted)) == (True, False)

@@ -241,6 +241,7 @@ def test_a_series_is_what_picking_one_by_one_gives(seed, hosts):
 # --- a look at all hosts, beside plain Python ------------------------------------------------------------------------
 
 
+@pytest.mark.shows("S096", "S142", "S146")
 @settings(max_examples=60)
 @given(st.integers(0, 2**32), st.sampled_from([2, 5, 40, 700]))
 def test_a_look_at_all_hosts_adds_up_what_the_weighers_say(seed, hosts):

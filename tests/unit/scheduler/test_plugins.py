@@ -72,6 +72,7 @@ def built(tables=None, **changed):
     return plugins.build(Settings(filter_scheduler=FilterScheduler(**changed), tables=tables or {}))
 
 
+@pytest.mark.shows("S052", "S083", "S084")
 def test_the_default_rules_are_nova_s():
     rules = built()
     assert names(rules.filters) == [
@@ -84,6 +85,7 @@ def test_the_default_rules_are_nova_s():
     assert names(rules.weighers) == names(plugins.builtin_weighers())
 
 
+@pytest.mark.shows("S010")
 def test_filters_run_in_the_order_of_the_settings_each_once():
     rules = built(enabled_filters=("server_group_affinity", "ComputeFilter", "all_hosts", "compute"))
     assert names(rules.filters) == ["server_group_affinity", "compute", "all_hosts"]
@@ -101,6 +103,7 @@ def test_only_available_filters_can_be_enabled():
         built(available_filters=available, enabled_filters=("all_hosts",))
 
 
+@pytest.mark.shows("S084", "S148")
 def test_weighers_are_named_by_file_class_or_path():
     chosen = ("ram", "nova.scheduler.weights.cpu.CPUWeigher", "roost.scheduler.weighers.ram.Ram")
     assert [type(each) for each in built(weight_classes=chosen).weighers] == [Ram, Cpu]
@@ -113,6 +116,7 @@ def test_options_come_from_their_section():
         built(tables={"filter_scheduler": {"ram_weight_multiplier": "x"}}, weight_classes=("ram",))
 
 
+@pytest.mark.shows("S082")
 @pytest.mark.usefixtures("acme")
 def test_paths_add_filters_of_somebody_else():
     rules = built(

@@ -23,6 +23,7 @@ def agrees_with_store(roost, store) -> bool:
     return digest(roost.state) == digest(Current(store.peer()).state)
 
 
+@pytest.mark.shows("S171")
 def test_a_lost_race_moves_on_to_the_next_best_host():
     roost, store, rival = racing(host("best", VCPU=1, MEMORY_MB=64), host("next", VCPU=1, MEMORY_MB=32))
     store.rivals = [lambda: rival.decide(wish(force_hosts=("best",)))]
@@ -48,6 +49,7 @@ def uuid_bytes(name):
     return bytes.fromhex(uuid_named(name).replace("-", ""))
 
 
+@pytest.mark.shows("S171")
 def test_a_race_lost_to_the_last_host_is_a_refusal():
     roost, store, rival = racing(hosts(1, VCPU=1, MEMORY_MB=8))
     store.rivals = [lambda: rival.decide(wish())]

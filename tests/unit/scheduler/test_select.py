@@ -24,10 +24,12 @@ def choices(settings, fleets, seeds=range(80)):
     return [chosen(roost_with(*fleets, settings=settings, seed=seed).decide(wish()))[0] for seed in seeds]
 
 
+@pytest.mark.shows("S156")
 def test_a_subset_of_one_is_always_the_best():
     assert set(choices(settings_of(), uneven(), range(5))) == {"h0"}
 
 
+@pytest.mark.shows("S156")
 def test_every_host_of_the_subset_is_reachable_and_no_other():
     counted = Counter(choices(settings_of(host_subset_size=3), uneven()))
     assert set(counted) == {"h0", "h1", "h2"}
@@ -78,6 +80,7 @@ def test_the_seed_of_a_choice_is_kept_with_it():
 # --- hosts by name ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("S202")
 @pytest.mark.parametrize(
     ("asked", "found"),
     [
@@ -105,6 +108,7 @@ def test_a_request_may_name_its_hosts(asked, found):
         assert {*chosen(decision), *others} == found
 
 
+@pytest.mark.shows("S202")
 def test_a_forced_host_is_not_filtered():
     roost = roost_with(host("h0", facts=HostFacts(is_disabled=True)), hosts(0), host("h1"))
     assert chosen(roost.decide(wish(force_hosts=("h0",)))) == ["h0"]
@@ -260,6 +264,7 @@ def in_cells(names):
     ]
 
 
+@pytest.mark.shows("S015", "S172", "S177")
 def test_alternates_are_the_next_best_of_the_same_cell_however_far_down():
     roost = roost_with(*in_cells("a0 b0 b1 b2 b3 b4 a1 a2 a3"))
     decision = roost.decide(wish(memory_mb=300))
@@ -273,6 +278,7 @@ def test_alternates_of_the_first_member_of_an_affinity_group_are_those_it_might_
     assert [pick.host for pick in decision.alternates["a"]] == ["a1", "a2"]
 
 
+@pytest.mark.shows("S172")
 def test_one_attempt_needs_no_alternates():
     assert roost_with(hosts(4), settings=settings_of(max_attempts=1)).decide(wish()).alternates == {}
 

@@ -49,7 +49,7 @@ def test_requests_that_look_alike_share_a_shape():
     [
         request(2),
         request(project_id="p"),
-        request(hints={"group": "g"}),
+        request(hints={"same_host": "u"}),
         request(ignore_hosts=("host-1",)),
         request(extra_specs={"capabilities:vcpus_total": "1"}),
     ],

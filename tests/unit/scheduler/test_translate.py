@@ -30,6 +30,7 @@ def main(*args, **kwargs):
     return groups(*args, **kwargs)[""]
 
 
+@pytest.mark.shows("S165")
 def test_a_flavor_asks_for_processors_memory_and_disk():
     flavor = Flavor(name="f", vcpus=2, memory_mb=512, root_gb=10, ephemeral_gb=5, swap=1025)
     assert main(flavor=flavor).resources == {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 17}
@@ -232,6 +233,7 @@ def test_a_check_of_a_rebuild_meets_no_prefilter():
     assert translated(hints={"_nova_check_type": ["rebuild"]}).effects == ()
 
 
+@pytest.mark.shows("S165")
 def test_the_query_string_is_sorted_and_of_version_1_36():
     port = ResourceGroup(
         suffix="p1", resources={"NET_BW_EGR_KILOBIT_PER_SEC": 10}, required=(frozenset({"CUSTOM_X"}),),

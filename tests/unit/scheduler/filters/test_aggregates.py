@@ -2,6 +2,7 @@
 
 import pytest
 
+from roost.errors import BadSettings
 from roost.model.host import HostFacts
 from roost.model.settings import Settings
 from roost.scheduler.filters.aggregate_image_properties_isolation import (
@@ -14,10 +15,12 @@ from roost.scheduler.filters.aggregate_multi_tenancy_isolation import AggregateM
 from roost.scheduler.filters.aggregate_num_instances import AggregateNumInstances
 from roost.scheduler.filters.aggregate_type_affinity import AggregateTypeAffinity
 from roost.scheduler.filters.availability_zone import AvailabilityZone, AvailabilityZoneOptions
+from roost.scheduler.filters.io_ops import IoOps
 from roost.scheduler.filters.num_instances import NumInstances
 from roost.scheduler.limits import InstancesOptions, IoOpsOptions
 from roost.scheduler.rules import NoOptions
-from tests.fleets import fleet, hosts_of, spec
+from roost.settings import read_settings
+from tests.fleets import fleet, hosts, hosts_of, spec
 
 
 def kept(rule, wanted, *aggregates, hosts=4):
@@ -27,6 +30,7 @@ def kept(rule, wanted, *aggregates, hosts=4):
     return rule.keep(hosts_of(fleet(*[HostFacts()] * hosts, aggregates=aggregates)), wanted).tolist()
 
 
+@pytest.mark.shows("S019")
 @pytest.mark.parametrize(
     ("zone", "verdicts"),
     [
@@ -52,6 +56,7 @@ def test_the_default_zone_of_the_filter_is_that_of_the_settings():
     assert rule.reason(spec(availability_zone="home, east")) == "are not in availability zone home or east"
 
 
+@pytest.mark.shows("S040")
 @pytest.mark.parametrize(
     ("project", "verdicts"),
     [("red", [True, False, True, True]), ("blue", [True, True, False, True]), ("", [False, False, False, True])],
@@ -65,6 +70,7 @@ def test_projects_are_told_apart_by_all_keys_that_begin_alike(project, verdicts)
     assert kept(rule, spec(project_id=project), *aggregates) == verdicts
 
 
+@pytest.mark.shows("S021")
 @pytest.mark.parametrize(
     ("extra_specs", "verdicts"),
     [
@@ -93,6 +99,7 @@ def test_a_wish_for_a_number_passes_over_text():
     ]  # fmt: skip
 
 
+@pytest.mark.shows("S041")
 @pytest.mark.parametrize(
     ("image", "verdicts"),
     [
@@ -122,12 +129,14 @@ def test_keys_outside_the_namespace_of_image_properties_are_not_read():
     assert kept(AggregateImagePropertiesIsolation(options), wanted, *aggregates, hosts=2) == [True, False]
 
 
+@pytest.mark.shows("S037")
 def test_a_flavor_is_named_by_the_aggregates_of_its_hosts():
     rule = AggregateTypeAffinity(NoOptions())
     aggregates = ({"instance_type": "large, small"}, [0, 1]), ({"instance_type": "large"}, [2]), ({"x": "y"}, [3])
     assert kept(rule, spec(), *aggregates) == [True, True, False, True]
 
 
+@pytest.mark.shows("S008", "S029", "S031")
 @pytest.mark.parametrize(
     ("rule", "column"),
     [
@@ -158,3 +167,25 @@ def test_room_is_what_is_left_of_the_limit():
     state.hosts.columns["num_instances"].data[:5] = range(5)
     assert rule.room(hosts_of(state), spec()).tolist() == [3, 2, 1, 0, 0]
     assert rule.reason(spec()) == "have 3 instances or more"
+
+
+@pytest.mark.shows("S028", "S086")
+def test_a_host_takes_fifty_instances_where_nothing_else_is_said():
+    view = hosts(num_instances=[0, 49, 50])
+    assert NumInstances(InstancesOptions()).keep(view, spec()).tolist() == [True, True, False]
+    settings = read_settings("[filter_scheduler]\nmax_instances_per_host = 2").tables["filter_scheduler"]
+    made = NumInstances(InstancesOptions(max_instances_per_host=settings["max_instances_per_host"]))
+    assert made.keep(hosts(num_instances=[1, 2]), spec()).tolist() == [True, False]
+    with pytest.raises(BadSettings, match="max_instances_per_host"):
+        read_settings("[filter_scheduler]\nmax_instances_per_host = 0")
+
+
+@pytest.mark.shows("S030", "S087")
+def test_a_host_has_fewer_than_eight_operations_in_flight_where_nothing_else_is_said():
+    view = hosts(num_io_ops=[0, 7, 8])
+    assert IoOps(IoOpsOptions()).keep(view, spec()).tolist() == [True, True, False]
+    settings = read_settings("[filter_scheduler]\nmax_io_ops_per_host = 0").tables["filter_scheduler"]
+    made = IoOps(IoOpsOptions(max_io_ops_per_host=settings["max_io_ops_per_host"]))
+    assert made.keep(view, spec()).tolist() == [False, False, False]
+    with pytest.raises(BadSettings, match="max_io_ops_per_host"):
+        read_settings("[filter_scheduler]\nmax_io_ops_per_host = -1")

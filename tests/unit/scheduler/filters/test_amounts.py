@@ -14,8 +14,9 @@ from roost.scheduler.filters.disk import Disk
 from roost.scheduler.filters.ram import Ram
 from roost.scheduler.overcommit import CoreOptions, DiskOptions, RamOptions
 from roost.scheduler.spec import Spec
+from roost.settings import read_settings
 from tests.fleets import fleet, hosts, hosts_of
-from tests.worlds import chosen, host, roost_with, settings_of
+from tests.worlds import aggregate, chosen, host, roost_with, settings_of
 
 FLAVOR = Flavor(name="f", vcpus=4, memory_mb=1024, root_gb=10, ephemeral_gb=5, swap=512)
 WANTED = Spec(Request(flavor=FLAVOR), now_s=0.0)
@@ -56,6 +57,7 @@ def test_disk_counts_root_ephemeral_and_swap():
     assert rule.limits(view, WANTED)[0] == {"disk_gb": 20.0}
 
 
+@pytest.mark.shows("S008", "S023", "S026", "S027")
 @pytest.mark.parametrize(
     ("rule", "key", "columns", "limit"),
     [
@@ -95,6 +97,7 @@ def test_a_ratio_may_be_given_for_each_host():
     assert rule.keep(view, WANTED).tolist() == [False, True]
 
 
+@pytest.mark.shows("S009")
 def test_chosen_hosts_and_alternates_are_told_their_limits_and_the_evidence_has_them():
     settings = settings_of(enabled_filters=["CoreFilter", "RamFilter"])
     roost = roost_with(host("a", VCPU=8, MEMORY_MB=2048), host("b", VCPU=4, MEMORY_MB=1024), settings=settings)
@@ -111,3 +114,25 @@ def test_a_forced_host_is_told_no_limits():
     roost = roost_with(host("a"), settings=settings_of(enabled_filters=["CoreFilter"]))
     forced = Request(flavor=Flavor(name="small", vcpus=1, memory_mb=1), force_hosts=("a",))
     assert roost.decide(forced).picks[0].limits == {}
+
+
+@pytest.mark.shows("S088")
+def test_hosts_whose_aggregates_say_nothing_have_the_overcommit_of_the_settings():
+    assert (CoreOptions().cpu_allocation_ratio, RamOptions().ram_allocation_ratio) == (16.0, 1.5)
+    assert DiskOptions().disk_allocation_ratio == 1.0
+    text = "[DEFAULT]\ncpu_allocation_ratio = 2\nram_allocation_ratio = 3\ndisk_allocation_ratio = 4\n"
+    told = {"cpu_allocation_ratio": "1", "ram_allocation_ratio": "1", "disk_allocation_ratio": "1"}
+    fleets = [
+        host("plain", VCPU=8, MEMORY_MB=8, DISK_GB=8),
+        aggregate("strict", **told),
+        host("joined", VCPU=8, MEMORY_MB=8, DISK_GB=8, aggregates=["strict"]),
+    ]
+    enabled = """[filter_scheduler]
+enabled_filters = ["AggregateCoreFilter", "AggregateRamFilter", "AggregateDiskFilter"]"""
+    roost = roost_with(*fleets, settings=read_settings(text + enabled))
+    decision = roost.decide(Request(flavor=Flavor(name="small", vcpus=1, memory_mb=1, root_gb=1)))
+    limits = {pick.host: pick.limits for pick in [*decision.picks, *decision.alternates[""]]}
+    assert limits == {
+        "plain": {"vcpu": 16.0, "memory_mb": 24.0, "disk_gb": 32.0},
+        "joined": {"vcpu": 8.0, "memory_mb": 8.0, "disk_gb": 8.0},
+    }

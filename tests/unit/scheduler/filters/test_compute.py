@@ -1,5 +1,7 @@
 import math
 
+import pytest
+
 from roost.model.host import HostFacts
 from roost.scheduler.filters.compute import Compute, ComputeOptions
 from tests.fleets import fleet, hosts_of, spec
@@ -11,10 +13,12 @@ def kept(*facts, now_s=1000.0):
     return RULE.keep(hosts_of(fleet(*facts)), spec(now_s=now_s)).tolist()
 
 
+@pytest.mark.shows("S022")
 def test_disabled_hosts_and_hosts_forced_down_are_refused():
     assert kept(HostFacts(), HostFacts(is_disabled=True), HostFacts(is_forced_down=True)) == [True, False, False]
 
 
+@pytest.mark.shows("S022")
 def test_a_host_is_down_when_its_last_report_is_older_than_the_setting():
     assert kept(*[HostFacts(reported_at_s=at) for at in (1000, 940, 939)]) == [True, True, False]
 

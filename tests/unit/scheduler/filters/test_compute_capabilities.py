@@ -1,5 +1,7 @@
 import pytest
 
+from roost.compat.scheduler.host_list import HostList
+from roost.compat.scheduler.host_state import HostState
 from roost.model.host import HostFacts
 from roost.scheduler.filters.compute_capabilities import ComputeCapabilities
 from roost.scheduler.rules import NoOptions
@@ -21,6 +23,7 @@ def kept(**extra_specs):
     return RULE.keep(hosts_of(fleet(QEMU, XEN, MUTE)), spec(wishes)).tolist()
 
 
+@pytest.mark.shows("S020", "S077")
 @pytest.mark.parametrize(
     ("key", "wanted", "verdicts"),
     [
@@ -41,11 +44,13 @@ def test_a_wish_is_compared_with_what_the_host_says(key, wanted, verdicts):
     assert kept(**{key: wanted}) == verdicts
 
 
+@pytest.mark.shows("S020")
 def test_an_unscoped_wish_binds_only_hosts_that_know_of_it():
     assert kept(rank="3") == [True, False, True]
     assert kept(nobody_knows="1") == [True, True, True]
 
 
+@pytest.mark.shows("S078")
 def test_other_scopes_belong_to_other_rules():
     assert not RULE.concerns(spec({"hw:cpu_policy": "dedicated", "trait:HW_CPU_X86_AVX": "required"}))
     assert RULE.concerns(spec({"hypervisor_type": "QEMU"}))
@@ -67,3 +72,44 @@ def test_a_number_is_compared_as_the_text_it_is_written_as():
     assert RULE.keep(hosts(vcpus_total=[1, 7, 10]), spec({"vcpus_total": "<in> 1"})).tolist() == [True, False, True]
     ratio = spec({"cpu_allocation_ratio": "s== 16.0"})
     assert RULE.keep(hosts(cpu_allocation_ratio=[16.0, 1.5]), ratio).tolist() == [True, False]
+
+
+@pytest.mark.shows("S051", "S062")
+@pytest.mark.parametrize(
+    ("key", "wanted", "values", "verdicts"),
+    [
+        ("free_ram_mb", ">= 4096", [4095, 4096, 8192], [False, True, True]),
+        ("free_disk_mb", ">= 10240", [10239, 10240, 20480], [False, True, True]),
+        ("hypervisor_version", ">= 1005003", [1005002, 1005003, 2000000], [False, True, True]),
+        ("hypervisor_version", "== 2000000", [1005002, 1005003, 2000000], [False, False, True]),
+        ("num_instances", "<= 10", [10, 11, 0], [True, False, True]),
+        ("num_io_ops", "<= 10", [10, 11, 0], [True, False, True]),
+        ("vcpus_total", "= 48", [47, 48, 96], [False, True, True]),
+        ("vcpus_used", "= 0", [0, 1, 48], [True, True, True]),
+    ],
+)
+def test_numbers_of_hosts_are_capabilities_with_scope_and_without(key, wanted, values, verdicts):
+    if key == "hypervisor_version":
+        view = hosts_of(fleet(*[HostFacts(hypervisor_version=value) for value in values]))
+    else:
+        view = hosts(**{key: values})
+    for wish in (key, f"capabilities:{key}"):
+        assert RULE.keep(view, spec({wish: wanted})).tolist() == verdicts
+
+
+@pytest.mark.shows("S051", "S062")
+@pytest.mark.parametrize(
+    ("key", "wanted", "verdicts"),
+    [
+        ("host", "<in> compute", [True, True, False]),
+        ("host", "s== compute_01", [True, False, False]),
+        ("hypervisor_type", "s== QEMU", [True, False, True]),
+    ],
+)
+def test_names_of_hosts_are_capabilities_with_scope_and_without(key, wanted, verdicts):
+    view = HostList([
+        HostState("compute_01", "a", hypervisor_type="QEMU"), HostState("compute_02", "b", hypervisor_type="xen"),
+        HostState("storage_01", "c", hypervisor_type="QEMU"),
+    ])  # fmt: skip
+    for wish in (key, f"capabilities:{key}"):
+        assert RULE.keep(view, spec({wish: wanted})).tolist() == verdicts

@@ -27,6 +27,7 @@ def state():
     return state
 
 
+@pytest.mark.shows("S034", "S035")
 @pytest.mark.parametrize(
     ("numbers", "same"),
     [
@@ -56,6 +57,7 @@ def test_without_the_hint_nobody_is_named(state):
     assert DifferentHost(NoOptions()).keep(hosts_of(state), spec(hints={"different_host": "no uuid"})).all()
 
 
+@pytest.mark.shows("S033")
 @pytest.mark.parametrize(
     ("address", "cidr", "verdicts"),
     [
@@ -87,6 +89,7 @@ def test_the_reason_tells_a_network_from_nonsense():
     )
 
 
+@pytest.mark.shows("S024", "S085")
 @pytest.mark.parametrize(
     ("images", "is_restricted", "image", "verdicts"),
     [

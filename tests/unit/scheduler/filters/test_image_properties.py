@@ -21,6 +21,7 @@ def kept(image, default=""):
     return rule.keep(hosts_of(fleet(KVM, XEN, MUTE)), wanted).tolist()
 
 
+@pytest.mark.shows("S011", "S018")
 @pytest.mark.parametrize(
     ("image", "verdicts"),
     [

@@ -25,6 +25,7 @@ def state():
     return state
 
 
+@pytest.mark.shows("S025", "S079", "S080")
 @pytest.mark.parametrize(
     ("query", "verdicts"),
     [
@@ -34,6 +35,7 @@ def state():
         (["or", ["=", "$stats.rank", "2"], ["in", "$host", "host-3", "host-4"]], [False, True, True]),
         (["not", ["=", "$hypervisor_type", "QEMU"]], [False, True, True]),
         (["<", 0, "$free_ram_mb", 5000], [True, True, False]),
+        (["<=", "$free_ram_mb", 1024], [False, True, True]),
         ([">", "$cpu_info.topology.cores", 4], [True, False, False]),
         # What a host does not have is left out, and the next one takes its place.
         ([">", "$cpu_info.topology.cores", 4, 1], [True, True, True]),
@@ -56,6 +58,13 @@ def test_an_expression_is_judged_host_by_host(state, query, verdicts):
     assert RULE.keep(hosts_of(state, [2, 0]), wanted).tolist() == [verdicts[2], verdicts[0]]
     assert RULE.keep(hosts_of(state, []), wanted).tolist() == []
     assert RULE.warnings(hosts_of(state), wanted) == []
+
+
+@pytest.mark.shows("S081")
+def test_free_memory_and_disk_of_a_host_are_read_as_its_attributes(state):
+    state.hosts.columns["free_disk_mb"].data[:3] = [200 * 1024, 200 * 1024 - 1, 999 * 1024]
+    query = ["and", [">=", "$free_ram_mb", 1024], [">=", "$free_disk_mb", 200 * 1024]]
+    assert RULE.keep(hosts_of(state), spec(hints={"query": json.dumps(query)})).tolist() == [True, False, False]
 
 
 def test_a_number_is_not_compared_with_text(state):
@@ -103,6 +112,7 @@ def test_what_is_no_expression_is_refused_with_the_hint_and_its_text(query, prob
     assert roost.decide(Request(flavor=wanted.flavor)).is_granted
 
 
+@pytest.mark.shows("S005", "S007", "S169")
 def test_a_query_sees_what_earlier_instances_of_the_request_took():
     roost = roost_with(
         joined(host("a", VCPU=8, MEMORY_MB=32), host("b", VCPU=8, MEMORY_MB=16)),

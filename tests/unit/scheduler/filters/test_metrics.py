@@ -1,8 +1,11 @@
+import pytest
+
 from roost.model.host import HostFacts
 from roost.scheduler.filters.metrics import Metrics, MetricsOptions
 from tests.fleets import fleet, hosts_of, spec
 
 
+@pytest.mark.shows("S042")
 def test_hosts_report_every_metric_that_is_weighed():
     rule = Metrics(MetricsOptions(weight_setting=("cpu=1", "io=-0.5")))
     state = fleet(HostFacts(metrics={"cpu": 0.0, "io": 1.0, "x": 1.0}), HostFacts(metrics={"io": 1.0}), HostFacts())

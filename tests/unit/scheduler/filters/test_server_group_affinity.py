@@ -1,3 +1,5 @@
+import pytest
+
 from roost.model.host import HostFacts
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
 from roost.scheduler.rules import NoOptions
@@ -10,6 +12,7 @@ def kept(members):
     return RULE.keep(hosts_of(fleet(*[HostFacts()] * 3)), spec(group=group("affinity", members))).tolist()
 
 
+@pytest.mark.shows("S039")
 def test_only_hosts_with_a_member_are_kept():
     assert kept({1: 4}) == [False, True, False]
 

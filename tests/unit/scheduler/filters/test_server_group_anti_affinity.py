@@ -1,3 +1,5 @@
+import pytest
+
 from roost.engine.apply import apply
 from roost.model.host import HostFacts
 from roost.model.journal import Claim, ConsumerRow, InstanceRow
@@ -12,10 +14,12 @@ def kept(members, **other):
     return RULE.keep(hosts_of(fleet(*[HostFacts()] * 3)), spec(group=group("anti-affinity", members, **other))).tolist()
 
 
+@pytest.mark.shows("S038")
 def test_a_host_with_a_member_is_refused():
     assert kept({1: 1}) == [True, False, True]
 
 
+@pytest.mark.shows("S038")
 def test_the_group_may_allow_more_members_a_host():
     assert kept({0: 1, 1: 2}, limit=2) == [True, False, True]
 

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from roost.engine.ranking import normalise
 from roost.model.host import HostFacts
@@ -9,6 +10,7 @@ from tests.fleets import fleet, hosts, spec
 WORKED = [5, 5, 10, 10, 15, 20, 20, 15, 10, 5]
 
 
+@pytest.mark.shows("S098")
 def test_free_virtual_cpus_are_the_weight():
     values = [4.0, 64.0, -2.0]
     assert Cpu(CpuOptions()).raw(hosts(free_vcpus=values), spec()).tolist() == values
@@ -18,11 +20,13 @@ def test_free_processors_below_nothing_are_the_low_end():
     assert Cpu.minval == 0.0
 
 
+@pytest.mark.shows("S145")
 def test_the_worked_example_of_a_scale_between_the_ends_of_the_list():
     scaled = normalise(np.array(WORKED, dtype=np.float64), low=5.0, high=20.0)
     assert scaled.round(2).tolist() == [0, 0, 0.33, 0.33, 0.67, 1, 1, 0.67, 0.33, 0]
 
 
+@pytest.mark.shows("S145")
 def test_the_scale_of_processors_begins_at_nothing_in_the_same_example():
     state = fleet(*[HostFacts(vcpus_total=count) for count in WORKED])
     totals = Weighing(state, spec(), [Cpu(CpuOptions())]).weigh(None, spec()).totals

@@ -1,3 +1,5 @@
+import pytest
+
 from roost.model.host import HostFacts
 from roost.model.request import Destination
 from roost.scheduler.weighers.cross_cell import CrossCell, CrossCellOptions
@@ -6,6 +8,7 @@ from tests.fleets import fleet, hosts_of, spec
 RULE = CrossCell(CrossCellOptions())
 
 
+@pytest.mark.shows("S106")
 def test_the_cell_the_instance_comes_from_is_better_than_any_other():
     view = hosts_of(fleet(*[HostFacts(cell=cell) for cell in ("a", "b", "")]))
     wanted = spec(destination=Destination(cell="b", allow_cross_cell_move=True))

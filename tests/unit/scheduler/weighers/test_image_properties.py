@@ -44,6 +44,7 @@ def test_an_instance_that_comes_counts_at_once(state):
     assert rule().raw(hosts_of(state), asked).tolist() == [1.0, 0.0, 1.0]
 
 
+@pytest.mark.shows("S011")
 def test_old_and_present_names_of_a_property_are_one():
     state = fleet(HostFacts(), HostFacts())
     boot(state, 1, {"architecture": "x86_64"})

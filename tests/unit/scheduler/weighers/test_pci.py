@@ -1,3 +1,5 @@
+import pytest
+
 from roost.model.host import HostFacts, PciPool
 from roost.scheduler.weighers.pci import Pci, PciOptions
 from roost.scheduler.weighing import Weighing
@@ -11,6 +13,7 @@ def devices(*counts):
     return HostFacts(pci_pools=tuple(PciPool(vendor_id="8086", product_id="154c", count=count) for count in counts))
 
 
+@pytest.mark.shows("S102")
 def test_hosts_without_devices_come_first_then_those_with_the_fewest():
     """The example of three hosts: one device, many, none."""
     state = fleet(devices(1), devices(60, 60), devices())
@@ -34,3 +37,11 @@ def test_where_no_two_hosts_differ_it_is_left_out():
         assert weighing.names == []
         assert weighing.is_local
     assert Weighing(fleet(devices(), devices(1)), spec(), [RULE]).names == ["pci"]
+
+
+@pytest.mark.shows("S102", "S155")
+def test_of_the_hosts_that_have_devices_the_one_with_the_fewest_comes_first():
+    """The example of three hosts, where the request wants a device and a filter has refused the host without any."""
+    state = fleet(devices(60, 60), devices(1), devices())
+    with_devices = hosts_of(state, [0, 1]).rows
+    assert Weighing(state, spec(), [RULE]).weigh(with_devices, spec()).totals.tolist() == [0.0, 1.0]

@@ -1,7 +1,10 @@
+import pytest
+
 from roost.scheduler.weighers.ram import Ram, RamOptions
 from tests.fleets import hosts, spec
 
 
+@pytest.mark.shows("S097")
 def test_the_most_free_memory_weighs_most():
     values = [1024, 4096, 2048]
     assert Ram(RamOptions()).raw(hosts(free_ram_mb=values), spec()).tolist() == values

@@ -8,6 +8,7 @@ from tests.fleets import fleet, group, hosts_of, spec
 RULE = SoftAffinity(SoftAffinityOptions())
 
 
+@pytest.mark.shows("S103")
 def test_members_on_the_host_are_the_weight():
     wanted = spec(group=group("soft-affinity", {1: 3}))
     assert RULE.raw(hosts_of(fleet(*[HostFacts()] * 3)), wanted).tolist() == [0.0, 3.0, 0.0]

@@ -8,6 +8,7 @@ from tests.fleets import fleet, group, hosts_of, spec
 RULE = SoftAntiAffinity(SoftAntiAffinityOptions())
 
 
+@pytest.mark.shows("S104")
 def test_members_on_the_host_are_the_weight():
     wanted = spec(group=group("soft-anti-affinity", {1: 3}))
     assert RULE.raw(hosts_of(fleet(*[HostFacts()] * 3)), wanted).tolist() == [0.0, -3.0, 0.0]

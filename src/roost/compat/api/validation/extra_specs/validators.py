@@ -1,0 +1,64 @@
+"""What Nova has in ``nova.api.validation.extra_specs.validators``: the extra specs of a flavor, looked at."""
+
+import functools
+import logging
+from importlib.metadata import entry_points
+from types import ModuleType
+
+from roost.compat.aliases import lend_names
+from roost.compat.api.validation.extra_specs import (
+    accel,
+    aggregate_instance_extra_specs,
+    capabilities,
+    hw,
+    hw_rng,
+    hw_video,
+    null,
+    os,
+    pci_passthrough,
+    quota,
+    resources,
+    traits,
+    vmware,
+)
+from roost.compat.api.validation.extra_specs.extra_spec import ExtraSpecValidator
+from roost.compat.exception import ValidationError
+
+NAMESPACE = "nova.api.extra_spec_validators"  # the group of entry points by which packages announce theirs
+_OURS: tuple[ModuleType, ...] = (
+    accel, aggregate_instance_extra_specs, capabilities, hw, hw_rng, hw_video, null, os, pci_passthrough, quota,
+    resources, traits, vmware,
+)  # fmt: skip
+_log = logging.getLogger(__name__)
+
+
+def validate(name: str, value: str) -> None:
+    """Look at an extra spec. One in no namespace, or in one that no validator speaks of, is accepted as it is.
+
+    Raises:
+        ValidationError: its namespace has no extra spec of this name, or it cannot have this value.
+    """
+    known = _known()
+    found = known.get(name) or next((each for each in known.values() if each.names(name)), None)
+    if found is not None:
+        found.validate(name, value)
+    elif ":" in name and _namespace(name) in {_namespace(each) for each in known if ":" in each}:
+        raise ValidationError(f"there is no extra spec {name}")
+
+
+@functools.cache
+def _known() -> dict[str, ExtraSpecValidator]:
+    """Return all validators by name: the built-in ones, then those of entry points; what fails is logged and left."""
+    lend_names()
+    found = {each.name: each for module in _OURS for each in module.register()}
+    for entry in sorted(entry_points(group=NAMESPACE), key=lambda entry: entry.name):
+        try:
+            found.update({each.name: each for each in entry.load().register()})
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # A plug-in may fail in any way.
+            _log.warning("the extra spec validators of %s cannot be loaded: %s", entry.name, error)
+    return found
+
+
+def _namespace(name: str) -> str:
+    """Return what stands before the colon, without the suffix that a validator's name may say."""
+    return name.partition(":")[0].partition("{")[0]

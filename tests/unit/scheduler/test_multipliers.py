@@ -1,0 +1,114 @@
+"""The multiplier of each weigher: its default, what its sign means, and how aggregates set it for their hosts."""
+
+import msgspec
+import pytest
+
+from roost.errors import BadSettings
+from roost.model.fleet import Fleet
+from roost.model.host import HostFacts, PciPool
+from roost.model.request import Destination, Request
+from roost.settings import read_settings
+from tests.worlds import aggregate, chosen, group, host, joined, roost_with, wish
+
+DEVICE = PciPool(vendor_id="8086", product_id="154c", count=1)
+MOVE = wish(destination=Destination(cell="y", allow_cross_cell_move=True))
+# weigher: option, default, -1.0 where a negative value prefers "good", what makes a host "bad", and "good"
+WEIGHERS = {
+    "ram": ("ram_weight_multiplier", 1.0, 1.0, {"MEMORY_MB": 8}, {"MEMORY_MB": 16}),
+    "cpu": ("cpu_weight_multiplier", 1.0, 1.0, {"VCPU": 8}, {"VCPU": 16}),
+    "disk": ("disk_weight_multiplier", 1.0, 1.0, {"DISK_GB": 8}, {"DISK_GB": 16}),
+    "io_ops": ("io_ops_weight_multiplier", -1.0, -1.0, HostFacts(num_io_ops=3), HostFacts()),
+    "pci": ("pci_weight_multiplier", 1.0, 1.0, HostFacts(pci_pools=(DEVICE,)), HostFacts()),
+    "build_failure": ("build_failure_weight_multiplier", 1e6, 1.0, HostFacts(failed_builds=1), HostFacts()),
+    "cross_cell": ("cross_cell_move_weight_multiplier", 1e6, 1.0, HostFacts(cell="x"), HostFacts(cell="y")),
+    "metrics": (
+        "weight_multiplier", 1.0, 1.0, HostFacts(metrics={"cpu.percent": 9.0}), HostFacts(metrics={"cpu.percent": 1.0}),
+    ),
+    "soft_affinity": ("soft_affinity_weight_multiplier", 1.0, 1.0, {}, {}),
+    "soft_anti_affinity": ("soft_anti_affinity_weight_multiplier", 1.0, 1.0, {}, {}),
+}  # fmt: skip
+NEVER_NEGATIVE = ("pci", "soft_affinity", "soft_anti_affinity")
+
+
+def settings(weigher: str, value: float | None = None):
+    """Give settings in which one weigher is in use."""
+    option = WEIGHERS[weigher][0]
+    line = "" if value is None else f"{option} = {value}\n"
+    is_metrics = weigher == "metrics"
+    return read_settings(
+        f'[filter_scheduler]\nweight_classes = ["{weigher}"]\n{"" if is_metrics else line}'
+        f'[metrics]\nweight_setting = ["cpu.percent=-1"]\n{line if is_metrics else ""}'
+    )
+
+
+def one_host(name: str, made: HostFacts | dict[str, int], aggregates: list[str]) -> Fleet:
+    """Give a host, either with facts or with more of something."""
+    if isinstance(made, HostFacts):
+        return host(name, facts=made, aggregates=aggregates)
+    return host(name, aggregates=aggregates, **({"VCPU": 8, "MEMORY_MB": 32} | made))
+
+
+def asked(weigher: str) -> Request:
+    """Give the request that the weigher looks at."""
+    if weigher.startswith("soft"):
+        return wish(in_group="g")
+    return MOVE if weigher == "cross_cell" else wish()
+
+
+def preferred(weigher: str, value: float | None = None, told: tuple[str, ...] = ()) -> set[str]:
+    """Give the host that is chosen, whichever of the two comes first; aggregates of both hosts tell multipliers."""
+    *_, bad, good = WEIGHERS[weigher]
+    option = "metrics_weight_multiplier" if weigher == "metrics" else WEIGHERS[weigher][0]
+    names = [f"aggregate-{number}" for number in range(len(told))]
+    policy = "soft-anti-affinity" if weigher == "soft_anti_affinity" else "soft-affinity"
+    fleet = joined(
+        *(aggregate(name, **{option: text}) for name, text in zip(names, told, strict=True)), group("g", policy)
+    )
+    hosts = [one_host("bad", bad, names), one_host("good", good, names)]
+    found = set()
+    for order in (hosts, hosts[::-1]):
+        roost = roost_with(fleet, *order, settings=settings(weigher, value))
+        if weigher.startswith("soft"):
+            taken = "bad" if weigher == "soft_anti_affinity" else "good"
+            roost.decide(msgspec.structs.replace(asked(weigher), force_hosts=(taken,)))
+        found.update(chosen(roost.decide(asked(weigher))))
+    return found
+
+
+@pytest.mark.shows(
+    "S089", "S090", "S091", "S092", "S093", "S094", "S095", "S149", "S150", "S151", "S152", "S153", "S154", "S155",
+    "S157", "S158",
+)  # fmt: skip
+@pytest.mark.parametrize("weigher", WEIGHERS)
+def test_the_sign_of_a_multiplier_says_which_end_is_better_and_nothing_is_neither(weigher):
+    option, default, sense, *_ = WEIGHERS[weigher]
+    section = "metrics" if weigher == "metrics" else "filter_scheduler"
+    assert settings(weigher).tables[section][option] == default
+    assert preferred(weigher) == {"good"}
+    assert preferred(weigher, 2.0 * sense) == {"good"}
+    assert preferred(weigher, 0.0) == {"bad", "good"}
+    if weigher in NEVER_NEGATIVE:
+        with pytest.raises(BadSettings, match=option):
+            settings(weigher, -0.5)
+    else:
+        assert preferred(weigher, -2.0 * sense) == {"bad"}
+
+
+@pytest.mark.shows("S107", "S147")
+@pytest.mark.parametrize("told", [("2",), ("-2",), ("2", "-2"), ("3", "2"), ("-2", "x"), ("x",)], ids=" ".join)
+@pytest.mark.parametrize("weigher", WEIGHERS)
+def test_the_least_multiplier_of_the_aggregates_replaces_the_option_unless_one_cannot_be_read(weigher, told):
+    _, default, sense, *_ = WEIGHERS[weigher]
+    value = default if "x" in told else min(map(float, told))
+    assert preferred(weigher, told=told) == {"good" if value * sense > 0 else "bad"}
+
+
+@pytest.mark.shows("S159")
+@pytest.mark.parametrize("value", [3.0, 0.5, 0.0, -1.0])
+def test_metrics_count_as_much_as_their_multiplier_says(value):
+    *_, bad, good = WEIGHERS["metrics"]
+    decision = roost_with(host("bad", facts=bad), host("good", facts=good), settings=settings("metrics", value)).decide(
+        wish()
+    )
+    totals = {score.host: score.total for score in decision.best}
+    assert totals == {"bad": 0.0, "good": value}
