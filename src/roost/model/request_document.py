@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.model.names import AMOUNT_MAX
+from roost.model.pci import PciNumaPolicy, PciTraits
 
 Size = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Text = Annotated[str, Meta(max_length=255)]
@@ -87,6 +88,29 @@ class NetworkEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     tunneled: Annotated[bool, Meta(description="Whether it is carried through tunnels.")] = False
 
 
+class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """PCI devices that each instance gets beside those that its flavor names, such as those of ports."""
+
+    count: Annotated[Annotated[int, Meta(ge=1, le=AMOUNT_MAX)], Meta(description="How many.")] = 1
+    alternatives: Annotated[
+        tuple[PciTraits, ...], Meta(description="Any of these: vendor_id, product_id, dev_type and tags of a pool.")
+    ]
+    numa_policy: Annotated[PciNumaPolicy, Meta(description="How near to the instance they must be.")] = "legacy"
+    source: Annotated[Literal["flavor", "port"], Meta(description="Whether Placement counts them.")] = "port"
+    request_id: Annotated[str, Meta(description="Begins the suffixes of their resource groups.")] = ""
+    name: Annotated[str, Meta(description="What they are called in reasons.")] = ""
+
+
+class MoveEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An instance that is on a host already and leaves it."""
+
+    instance_uuid: Annotated[UUID, Meta(description="The instance.")]
+    migration_uuid: Annotated[
+        UUID | None, Meta(description="Who holds what it leaves until the move is confirmed; null: nobody.")
+    ] = None
+    may_stay: Annotated[bool, Meta(description="Whether its own host may be chosen again.")] = False
+
+
 class RequestDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A request for equal instances."""
 
@@ -118,6 +142,8 @@ class RequestDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         bool, Meta(description="Whether they boot from a volume: then the root disk takes no room on a host.")
     ] = False
     networks: Annotated[tuple[NetworkEntry, ...], Meta(description="Networks they are put on.")] = ()
+    pci_requests: Annotated[tuple[DeviceEntry, ...], Meta(description="PCI devices beside those of the flavor.")] = ()
+    move: Annotated[MoveEntry | None, Meta(description="The instance that moves; null: they are new.")] = None
     root_required: Annotated[frozenset[str], Meta(description="Traits that the root provider has.")] = frozenset()
     root_forbidden: Annotated[frozenset[str], Meta(description="Traits that it has not.")] = frozenset()
     same_subtree: Annotated[

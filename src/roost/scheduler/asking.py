@@ -2,13 +2,17 @@
 
 from typing import Protocol
 
+import msgspec
+
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.request import Destination, Network, Request, ResourceGroup, Retry
+from roost.model.pci import PciRequest
+from roost.model.request import Destination, Move, Network, Request, ResourceGroup, Retry
 from roost.model.request_document import (
     DestinationEntry,
     FlavorEntry,
     ImageEntry,
+    MoveEntry,
     NetworkEntry,
     RequestDocument,
     ResourceGroupEntry,
@@ -60,9 +64,20 @@ def request_of(document: RequestDocument, names: Names) -> Request:
         groups=tuple(asked.group(each, f"$.resource_groups[{at}]") for at, each in enumerate(document.resource_groups)),
         is_bfv=document.is_bfv,
         networks=tuple(asked.network(each, f"$.networks[{at}]") for at, each in enumerate(document.networks)),
+        pci_requests=tuple(msgspec.convert(msgspec.structs.asdict(each), PciRequest) for each in document.pci_requests),
+        move=None if document.move is None else _move(document.move),
         root_required=document.root_required,
         root_forbidden=document.root_forbidden,
         same_subtree=document.same_subtree,
+    )
+
+
+def _move(entry: MoveEntry) -> Move:
+    migration = entry.migration_uuid
+    return Move(
+        instance_uuid=str(entry.instance_uuid),
+        migration_uuid=None if migration is None else str(migration),
+        may_stay=entry.may_stay,
     )
 
 

@@ -106,12 +106,6 @@ DIFFERENCES: tuple[Difference, ...] = (
         ours=lambda ours: str(ours).startswith("BadRequest: the hint query="),
     ),
     Difference(
-        name="devices near the cells",
-        reason="there the devices of the request must be to be had near the cells; here memory nodes alone are judged",
-        rules=_CELLS, theirs=frozenset({False}), ours=lambda ours: ours is True,
-        where=lambda _, pair: "pci_passthrough:alias" in pair["request"]["flavor"]["extra_specs"],
-    ),
-    Difference(
         name="pages of no certain size",
         reason="a size that fitted on one cell is kept there while other cells are tried, which may have none of it; "
         "here every cell of the host is asked for such pages",

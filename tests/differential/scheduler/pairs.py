@@ -100,6 +100,10 @@ def whole(told: Json) -> Json:
     wanted["flavor"] = {**REQUEST["flavor"], **wanted["flavor"]}
     if wanted["image"] is not None:
         wanted["image"] = {"id": uuid_of("image", 9), "properties": {}, **wanted["image"]}
+    device = {"count": 1, "spec": [], "request_id": uuid_of("device", 1), "alias_name": None, "numa_policy": None}
+    wanted["pci_requests"] = [{**device, **each} for each in wanted["pci_requests"]]
+    if wanted["network"] is not None:
+        wanted["network"] = {"physnets": [], "tunneled": False, **wanted["network"]}
     if wanted["group"] is not None:
         group = {"policy": "affinity", "rules": {}, "members": [], **wanted["group"]}
         holding = [each["host"] for each in hosts if set(group["members"]) & set(each["instances"])]

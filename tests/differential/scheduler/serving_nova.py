@@ -147,7 +147,13 @@ def filtered(kind: type, hosts: list[Any], spec: Any) -> list[bool | str]:
     handler = nova_filters.HostFilterHandler()
 
     def passing(some: list[Any]) -> set[int]:
-        return {id(host) for host in handler.get_filtered_objects([kind()], some, spec) or []}
+        # Filters narrow them, and the next filter is to be asked about the same hosts.
+        before = [list(host.allocation_candidates) for host in some]
+        try:
+            return {id(host) for host in handler.get_filtered_objects([kind()], some, spec) or []}
+        finally:
+            for host, candidates in zip(some, before, strict=True):
+                host.allocation_candidates = candidates
 
     try:
         left = passing(hosts)

@@ -1,26 +1,34 @@
 """numa_topology: hosts whose memory nodes hold those of the instance."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import ClassVar
 
 import msgspec
 import numpy as np
 
-from roost.engine.types import Mask
+from roost.engine.types import AnyArray, Mask
 from roost.errors import BadRequest
+from roost.model.allocation import Mappings
 from roost.model.decision import Limits
+from roost.model.host import PciPool
+from roost.model.pci import PciRequest
 from roost.model.request import Request
 from roost.scheduler.hosts import HostView
 from roost.scheduler.numa.bounds import may_fit, tell_bounds
 from roost.scheduler.numa.cell import Overcommit
 from roost.scheduler.numa.constraints import networks_of, topology_of
 from roost.scheduler.numa.fit import fit
-from roost.scheduler.numa.instance import InstanceTopology, NetworkNeeds
+from roost.scheduler.numa.instance import InstanceTopology, PlacedCell
+from roost.scheduler.pci.pools import supports
 from roost.scheduler.rules import NoOptions, Reads
 from roost.scheduler.spec import Spec
 
 # Verdicts on hosts that are alike, kept while they are asked for; a host and its verdict are some KiB.
 _KEPT = 2**14
+_UNMAPPED: Mappings = MappingProxyType({})
+_encode = msgspec.msgpack.Encoder(order="sorted").encode
 
 
 class NumaTopology:
@@ -46,8 +54,11 @@ class NumaTopology:
         self._asked: tuple[Request | None, InstanceTopology | None] = (None, None)
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again: hosts report themselves what of their cells is in use."""
-        return "facts"
+        """Say when a verdict has to be made again: hosts report themselves what of their cells is in use.
+
+        Where Placement is asked for devices, claims change by which providers a host holds them.
+        """
+        return "use" if spec.ways and spec.pci_requests else "facts"
 
     def concerns(self, spec: Spec) -> bool:
         """Say whether any host can be refused: where a topology is asked for, or would be if it could be meant."""
@@ -66,19 +77,30 @@ class NumaTopology:
 
     def looks_at(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on."""
-        return self._wanted(spec), networks_of(spec.request)
+        return self._wanted(spec), networks_of(spec.request), _devices(spec)
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts with cells for all of the instance; those without any are refused."""
         wanted = self._wanted(spec)
         if wanted is None:
             return np.ones(len(hosts), dtype=np.bool_)
-        needs = networks_of(spec.request)
         kept = may_fit(hosts, wanted)
-        overcommit = _ratios(hosts)
-        for position in np.flatnonzero(kept).tolist():
-            kept[position] = self._fits(hosts, position, wanted, needs=needs, overcommit=overcommit[position])
+        left = np.flatnonzero(kept)
+        if spec.pci_requests and hosts.has_ways(spec.ways):
+            for position in left.tolist():
+                ways = hosts.mappings(position, spec.ways)
+                kept[position] = any(self.accepts(hosts, spec, at=position, mappings=mappings) for mappings in ways)
+            return kept
+        looked_at = self.looks_at(spec)
+        _, first, inverse = np.unique(_kinds(hosts)[left], return_index=True, return_inverse=True)
+        verdicts = [self._fits(hosts, position, looked_at, spec=spec) for position in left[first].tolist()]
+        kept[left] = np.array(verdicts, dtype=np.bool_)[inverse]
         return kept
+
+    def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
+        """Say whether a host has cells with the devices near to them that some providers are to give."""
+        wanted = self._wanted(spec)
+        return wanted is None or _place(hosts, at, wanted, spec=spec, mappings=mappings) is not None
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
         """Return how much of its cells each host may give out, and which networks instances are near to."""
@@ -92,7 +114,7 @@ class NumaTopology:
             {}
             if facts.numa is None
             else {"numa_topology": {"cpu_allocation_ratio": cpu, "ram_allocation_ratio": memory, **networks}}
-            for facts, (cpu, memory) in zip(hosts.all_facts(), _ratios(hosts), strict=True)
+            for facts, (cpu, memory) in zip(hosts.all_facts(), _overcommit(hosts).tolist(), strict=True)
         ]
 
     def tell(self, hosts: HostView, spec: Spec) -> list[str]:
@@ -112,25 +134,69 @@ class NumaTopology:
             self._asked = (spec.request, topology_of(spec.request))
         return self._asked[1]
 
-    def _fits(
-        self, hosts: HostView, position: int, wanted: InstanceTopology, *, needs: NetworkNeeds | None,
-        overcommit: tuple[float, float],
-    ) -> bool:  # fmt: skip
-        host = hosts.facts(position).numa
-        if host is None:
-            return False
-        key = (wanted, needs, overcommit, host)
+    def _fits(self, hosts: HostView, position: int, looked_at: Hashable, *, spec: Spec) -> bool:
+        facts, wanted = hosts.facts(position), self._wanted(spec)
+        assert wanted is not None
+        pools = _encode(facts.pci_pools) if spec.pci_requests else b""
+        key = (looked_at, _overcommit(hosts)[position].item(), facts.numa, pools)
         verdict = self._verdicts.get(key)
         if verdict is None:
-            cpu, memory = overcommit
-            found = fit(host, wanted, overcommit=Overcommit(cpu=cpu, memory=memory), needs=needs)
             if len(self._verdicts) >= _KEPT:
                 self._verdicts.clear()
-            verdict = self._verdicts[key] = found is not None
+            verdict = self._verdicts[key] = _place(hosts, position, wanted, spec=spec) is not None
         return verdict
 
 
-def _ratios(hosts: HostView) -> list[tuple[float, float]]:
-    """Return the overcommit of shared processors and of memory of each host."""
-    columns = (hosts.column("cpu_allocation_ratio"), hosts.allocation_ratio("MEMORY_MB"))
-    return list(zip(*(column.tolist() for column in columns), strict=True))
+def _place(
+    hosts: HostView, position: int, wanted: InstanceTopology, *, spec: Spec, mappings: Mappings = _UNMAPPED
+) -> tuple[PlacedCell, ...] | None:  # fmt: skip
+    """Return on which cells of a host an instance would be, near to its devices; None where it does not fit."""
+    facts = hosts.facts(position)
+    if facts.numa is None:
+        return None
+    cpu, memory = _overcommit(hosts)[position].item()
+    near = None
+    if spec.pci_requests and facts.pci_pools:  # Whether there are any at all is for another filter to say.
+        sockets = {cell.id: cell.socket for cell in facts.numa.cells}
+        near = partial(_are_near, facts.pci_pools, spec.pci_requests, sockets=sockets, mappings=mappings)
+    return fit(
+        facts.numa, wanted, overcommit=Overcommit(cpu=cpu, memory=memory), needs=networks_of(spec.request),
+        supports_pci=near,
+    )  # fmt: skip
+
+
+def _are_near(
+    pools: Sequence[PciPool], requests: Sequence[PciRequest], cells: Sequence[int], *,
+    sockets: Mapping[int, int | None], mappings: Mappings,
+) -> bool:  # fmt: skip
+    return supports(pools, requests, cells=cells, sockets=sockets, mappings=mappings)
+
+
+def _devices(spec: Spec) -> bytes:
+    """Return all that a verdict depends on of the devices that are asked for."""
+    return _encode([(each.count, each.alternatives, each.source, each.numa_policy) for each in spec.pci_requests])
+
+
+def _kinds(hosts: HostView) -> AnyArray:
+    """Return a number for each host, the same for those with the same cells, devices and overcommit: shape (hosts,)."""
+    told = hosts.remembered("numa kinds", _told_kinds)
+    found, numbers = np.unique(_overcommit(hosts), return_inverse=True)
+    kinds: AnyArray = told * len(found) + numbers
+    return kinds
+
+
+def _told_kinds(hosts: HostView) -> AnyArray:
+    known: dict[Hashable, int] = {}
+    keys = ((facts.numa, _encode(facts.pci_pools) if facts.pci_pools else b"") for facts in hosts.all_facts())
+    return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
+
+
+def _overcommit(hosts: HostView) -> AnyArray:
+    """Return how often shared processors and memory of each host may be given out: shape (hosts,), of two fields."""
+    return hosts.remembered(("numa overcommit", hosts.epoch), _overcommit_anew)
+
+
+def _overcommit_anew(hosts: HostView) -> AnyArray:
+    found = np.empty(len(hosts), dtype=[("cpu", np.float64), ("memory", np.float64)])
+    found["cpu"], found["memory"] = hosts.column("cpu_allocation_ratio"), hosts.allocation_ratio("MEMORY_MB")
+    return found

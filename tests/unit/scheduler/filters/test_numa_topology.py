@@ -9,10 +9,12 @@ from roost.compat.scheduler.filters import filter_for
 from roost.compat.scheduler.host_state import HostState
 from roost.errors import BadRequest
 from roost.model.flavor import Flavor
-from roost.model.host import HostFacts
+from roost.model.host import HostFacts, PciPool
 from roost.model.numa import NumaCell
 from roost.model.numa import NumaTopology as Topology
+from roost.model.pci import PciRequest
 from roost.model.request import Network, Request
+from roost.scheduler.filters import numa_topology
 from roost.scheduler.filters.numa_topology import NumaTopology
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import NoOptions
@@ -50,6 +52,7 @@ def kept(spec, state=FLEET):
     return NumaTopology(NoOptions()).keep(hosts_of(state), spec).tolist()
 
 
+@pytest.mark.shows("S043")
 def test_hosts_without_cells_hold_no_instance_that_wants_one():
     assert kept(PINNED) == [False, True, False, True, False]
     assert kept(wanted({"hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "require"})) == [
@@ -58,6 +61,7 @@ def test_hosts_without_cells_hold_no_instance_that_wants_one():
     assert kept(wanted({"hw:numa_nodes": "2"})) == [False, True, False, False, True]
 
 
+@pytest.mark.shows("S043")
 def test_instances_that_want_no_cells_go_anywhere():
     rule = NumaTopology(NoOptions())
     assert not rule.concerns(wanted({"hw:cpu_policy": "shared"}))
@@ -78,6 +82,7 @@ def test_each_refused_host_says_what_it_lacks():
     assert rule.tell(hosts_of(FLEET, [0]), wanted({})) == [""]
 
 
+@pytest.mark.shows("S043")
 def test_a_chosen_host_is_told_what_it_may_give_out():
     rule = NumaTopology(NoOptions())
     told = {"cpu_allocation_ratio": 1.0, "ram_allocation_ratio": 1.0}
@@ -103,6 +108,7 @@ def test_verdicts_are_shared_by_requests_that_ask_for_the_same_cells():
     assert rule.looks_at(PINNED) != rule.looks_at(wanted({"hw:cpu_policy": "dedicated"}, vcpus=2))
 
 
+@pytest.mark.shows("S043")
 def test_overcommit_counts_cell_by_cell():
     full = topology({"cpu_usage": 4}, {"cpu_usage": 1})
     state = fleet(HostFacts(numa=full), HostFacts(numa=full, cpu_allocation_ratio=2.0))
@@ -121,6 +127,45 @@ def test_a_decision_tells_the_chosen_host_its_limits():
     assert decision.picks[0].limits["numa_topology"]["cpu_allocation_ratio"] == HostView(
         roost.state
     ).column("cpu_allocation_ratio")[1]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("required", [True, False, False, False]), ("legacy", [True, False, True, False]),
+        ("preferred", [True, True, True, False]), ("socket", [True, True, False, False]),
+    ],
+)  # fmt: skip
+def test_devices_must_be_to_be_had_near_the_chosen_cells(policy, expected):
+    def devices(node, count=1):
+        return (PciPool(vendor_id="10de", product_id="1db6", numa_node=node, count=count),)
+
+    cells = topology({}, {"pinned_cpus": (0,)}, socket=0)  # only the first has four processors free
+    state = fleet(
+        HostFacts(numa=cells, pci_pools=devices(0)),
+        HostFacts(numa=cells, pci_pools=devices(1)),
+        HostFacts(numa=cells, pci_pools=devices(None)),
+        HostFacts(numa=cells, pci_pools=devices(0, count=0)),
+    )
+    asked = PciRequest(alternatives=({"vendor_id": "10de"},), numa_policy=policy, source="port")
+    spec = Spec(PINNED.request, now_s=0.0, pci_requests=(asked,))
+    rule = NumaTopology(NoOptions())
+    assert rule.keep(hosts_of(state), spec).tolist() == expected
+    assert [rule.accepts(hosts_of(state), spec, at=at, mappings={}) for at in range(4)] == expected
+    assert rule.looks_at(spec) != rule.looks_at(PINNED)
+
+
+def test_hosts_that_are_alike_are_fitted_once(monkeypatch):
+    fitted, fit = [], numa_topology.fit
+
+    def spied(host, *arguments, **more):
+        fitted.append(host)
+        return fit(host, *arguments, **more)
+
+    monkeypatch.setattr(numa_topology, "fit", spied)
+    state = fleet(*[HostFacts(numa=topology({}, {}))] * 50, HostFacts(numa=topology({}, {}, {})))
+    assert NumaTopology(NoOptions()).keep(hosts_of(state), PINNED).all()
+    assert len(fitted) == 2
 
 
 def test_host_states_are_judged_by_the_same_rule():

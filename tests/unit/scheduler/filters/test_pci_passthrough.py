@@ -27,6 +27,7 @@ def wants(*requests):
     return Spec(spec().request, now_s=0.0, pci_requests=requests)
 
 
+@pytest.mark.shows("S032")
 def test_hosts_have_the_devices_of_all_requests():
     state = fleet(
         HostFacts(pci_pools=(pool(count=2),)), HostFacts(pci_pools=(pool(), pool("b"))), HostFacts(),

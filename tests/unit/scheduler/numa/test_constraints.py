@@ -44,6 +44,7 @@ def test_most_instances_may_be_anywhere_on_a_host(extra_specs, image):
     assert asked(extra_specs, image) is None
 
 
+@pytest.mark.shows("S016")
 @pytest.mark.parametrize(
     ("extra_specs", "image", "found"),
     [
