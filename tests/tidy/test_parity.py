@@ -15,7 +15,6 @@ MISSING: frozenset[str] = frozenset(
         "S198",
         "S199",
         "S213",
-        "S220",
     }
 )
 

@@ -54,6 +54,7 @@ attempts = 5
     assert (found.scheduler.max_attempts, found.workarounds.disable_fallback_pcpu_query) == (5, True)
 
 
+@pytest.mark.shows("S220")
 def test_names_of_icehouse_mean_those_of_today(read):
     found = read("""
 [DEFAULT]
