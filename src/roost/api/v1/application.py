@@ -23,8 +23,6 @@ from roost.placement.serving import Task
 
 Identify = Callable[[Mapping[str, str]], Identity | None]
 PREFIX = "/v1"
-_WRITERS = frozenset({"admin", "service"})
-_READERS = _WRITERS | {"reader"}
 
 
 class Application:
@@ -83,9 +81,9 @@ class Application:
         if route is None:
             allowed = ", ".join(methods)
             raise Problem(405, f"only {allowed} can be asked of {request.route}", headers={"allow": allowed})
-        if not request.identity.roles & (_READERS if route.is_read else _WRITERS):
-            wanted = "admin, service or reader" if route.is_read else "admin or service"
-            raise Problem(403, f"this is for the role {wanted}")
+        if request.identity.roles.isdisjoint(route.roles):
+            *first, last = route.roles
+            raise Problem(403, f"this is for the role {', '.join(first)} or {last}")
         if route.is_keyed and "idempotency-key" in request.headers:
             keys.check(request.headers["idempotency-key"])
         if route.body is not None and request.body and _media_type(request) != JSON:

@@ -37,7 +37,14 @@ class Route:
     body: Kind | None = None
     query: Kind | None = None
     is_read: bool = True  # whether it changes nothing, so that readers may ask it
+    is_for_agents: bool = False  # whether agents, which read all, may ask it although it changes something
     is_keyed: bool = False  # whether an idempotency key is minded
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Who may ask it: one of these roles is enough."""
+        agents = ("agent",) if self.is_read or self.is_for_agents else ()
+        return ("admin", "service", *agents, *(("reader",) if self.is_read else ()))
 
 
 # In the order in which the header ``allow`` lists the methods.
@@ -58,7 +65,7 @@ TABLE: Mapping[str, Mapping[str, Route]] = {
     "/decisions/{id}/next": {
         "POST": Route(
             handler=decisions.advance, about="Release what an instance holds and claim its next alternate, at once.",
-            body=NextBody, answer=NextStep, is_read=False, is_keyed=True,
+            body=NextBody, answer=NextStep, is_read=False, is_for_agents=True, is_keyed=True,
         ),
     },
     "/decisions/{id}/replay": {
@@ -78,7 +85,8 @@ TABLE: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}": {
         "GET": Route(handler=instances.show, about="Show an instance.", answer=ShownInstance),
         "DELETE": Route(
-            handler=instances.delete, about="Release what an instance holds.", answer=None, status=204, is_read=False
+            handler=instances.delete, about="Release what an instance holds.", answer=None, status=204, is_read=False,
+            is_for_agents=True,
         ),
     },
     "/capacity": {
