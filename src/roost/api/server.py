@@ -5,6 +5,7 @@ import math
 import os
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -54,20 +55,29 @@ def listen_on(setting: str, text: str) -> socket.socket:
         raise RoostError(f"cannot listen on {text}: {error.strerror or error}") from None
 
 
-def url_of(listener: socket.socket) -> str:
+def url_of(listener: socket.socket, *, is_tls: bool = False) -> str:
     """Return the URL at which a listening socket is found."""
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if is_tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def check_listening(settings: Settings) -> None:
-    """Refuse to believe everybody where other machines can ask.
+    """Refuse to believe everybody where other machines can ask, and to let others read the tokens of those who do.
 
     Raises:
         BadSettings: with what to do.
     """
     host, _ = address_of("listen", settings.listen)
-    if settings.auth_strategy == "noauth2" and not settings.allow_insecure_listen and not _is_loopback(host):
+    if _is_loopback(host):
+        return
+    if settings.auth_strategy != "noauth2" and not settings.tls_cert and not settings.allow_plain_http:
+        raise BadSettings(
+            "placement.listen",
+            f"{settings.listen} is reached by other machines, and tokens would travel in plain sight: give --tls-cert "
+            "and --tls-key, or say --allow-plain-http",
+        )
+    if settings.auth_strategy == "noauth2" and not settings.allow_insecure_listen:
         raise BadSettings(
             "placement.listen",
             f"{settings.listen} is reached by other machines, and noauth2 believes everybody: choose another "
@@ -90,18 +100,22 @@ class Server(uvicorn.Server):
         application: what answers.
         listener: where.
         settings: limits and times.
+        tls: how connections are made safe; None: they are not.
     """
 
-    def __init__(self, application: Any, listener: socket.socket, settings: Settings) -> None:
+    def __init__(
+        self, application: Any, listener: socket.socket, settings: Settings, *, tls: ssl.SSLContext | None = None
+    ) -> None:  # fmt: skip
         self._listener = listener
-        super().__init__(
-            uvicorn.Config(
-                application, http=Connection.within(settings), lifespan="off", ws="none", access_log=False,
-                log_config=None, log_level="critical", server_header=False, proxy_headers=False,
-                timeout_keep_alive=math.ceil(settings.keep_alive_s),
-                timeout_graceful_shutdown=math.ceil(settings.stop_timeout_s),
-            )
+        config = uvicorn.Config(
+            application, http=Connection.within(settings), lifespan="off", ws="none", access_log=False,
+            log_config=None, log_level="critical", server_header=False, proxy_headers=False,
+            timeout_keep_alive=math.ceil(settings.keep_alive_s),
+            timeout_graceful_shutdown=math.ceil(settings.stop_timeout_s),
         )  # fmt: skip
+        config.load()
+        config.ssl = tls  # A context of our own, made where its errors can be told.
+        super().__init__(config)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

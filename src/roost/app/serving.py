@@ -1,8 +1,10 @@
 """What all servers share: a database, the thread that owns its columns, and answering until a signal says stop."""
 
 import gc
+import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from socket import socket
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,16 @@ if TYPE_CHECKING:
     from roost.api.observing import Health
     from roost.api.supervisor import Parent
 
-Sites = Sequence[tuple[Any, socket]]  # ASGI applications, and where each is asked
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Something that is asked somewhere."""
+
+    application: Any  # as ASGI has it
+    listener: socket
+    tls: ssl.SSLContext | None = None  # how connections are made safe; None: they are not
+
+
 _IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
 
 
@@ -58,7 +69,7 @@ def serving_on(current: Current, settings: Settings, *, decide: Decide | None = 
 
 
 def answer(
-    serving: Serving, sites: "Callable[[Serving, Health], Sites]", *, settings: PlacementSettings,
+    serving: Serving, sites: "Callable[[Serving, Health], Sequence[Site]]", *, settings: PlacementSettings,
     parent: "Parent | None", on_ready: Callable[[], None],
 ) -> None:  # fmt: skip
     """Answer until a signal says stop, and end the thread.
@@ -75,7 +86,7 @@ def answer(
     gc.freeze()  # What was loaded lives as long as the process.
     try:
         health = health_of(serving)
-        servers = [Server(application, listener, settings) for application, listener in sites(serving, health)]
+        servers = [Server(site.application, site.listener, settings, tls=site.tls) for site in sites(serving, health)]
 
         async def each_second() -> None:
             serving.measure()

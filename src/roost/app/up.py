@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from roost.app.placement import Served, placement_policy
-from roost.app.serving import answer, serving_on, store_served
+from roost.app.serving import Site, answer, serving_on, store_served
 from roost.machine import SystemClock
 from roost.model.settings import Settings
 from roost.placement.current import Current
@@ -17,7 +17,6 @@ from roost.product import Roost
 if TYPE_CHECKING:
     from roost.api.observing import Health
     from roost.api.supervisor import Parent
-    from roost.app.serving import Sites
 
 PLACEMENT = "/placement"
 
@@ -42,23 +41,25 @@ def serve_product(
     from roost.api.placement.access import access_of
     from roost.api.placement.application import Application as PlacementApplication
     from roost.api.placement.options import options_of
+    from roost.api.tls import tls_of
     from roost.api.v1 import application as v1
 
     settings = served.settings.placement
     identify, authenticate = access_of(settings)
     allows = placement_policy(settings).allows
     placement = PlacementApplication(identify=identify, allows=allows, options=options_of(settings))
+    tls = tls_of(settings)
     roost, serving = open_product(served.url, served.settings)
     own = v1.Application(roost, identify=identify)
 
-    def sites(serving: Serving, health: "Health") -> "Sites":
+    def sites(serving: Serving, health: "Health") -> list[Site]:
         below = {
             prefix: AsgiApplication(
                 api, serving, settings=msgspec.structs.replace(settings, prefix=prefix), authenticate=authenticate
             )
             for prefix, api in ((PLACEMENT, placement), (v1.PREFIX, own))
         }
-        return [(Front(below, otherwise=Observing(health, others=tuple(below))), listener)]
+        return [Site(Front(below, otherwise=Observing(health, others=tuple(below))), listener, tls)]
 
     answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready)
 
