@@ -5,6 +5,7 @@ from typing import NoReturn
 
 from roost.errors import BadSettings
 from roost.model.placement_settings import Placement as Settings
+from roost.observe import log
 
 
 def tls_of(settings: Settings) -> ssl.SSLContext | None:
@@ -54,6 +55,16 @@ def load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
         raise BadSettings("placement.tls_key", f"{key} holds no private key that can be used") from None
     except OSError as error:
         raise BadSettings("placement.tls_key", f"{key} cannot be read: {error.strerror or error}") from None
+
+
+def renew(context: ssl.SSLContext, settings: Settings) -> None:
+    """Read certificate and key anew; what came of it is told in the log."""
+    try:
+        load_certificate(context, settings)
+    except BadSettings as error:
+        log.event("certificate_refused", error=str(error))
+    else:
+        log.event("certificate_loaded")
 
 
 def _refuse_password(key: str) -> NoReturn:

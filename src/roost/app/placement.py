@@ -42,6 +42,8 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str  # of the database, or its path
     settings: Settings
+    config: Path | None  # the settings file that was asked for
+    as_read: Settings  # without what a placement.conf and the command line say
     notes: tuple[str, ...]  # what was said and has no effect, a sentence each
 
 
@@ -81,7 +83,10 @@ def placement_served(
         url = str(folder / FILE)
     if placement.workers > 1 and not is_postgresql(url):
         raise BadSettings("placement.workers", "must be 1 on SQLite, which serves one process; name a PostgreSQL URL")
-    return Served(url=url, settings=msgspec.structs.replace(settings, placement=placement), notes=tuple(notes))
+    return Served(
+        url=url, settings=msgspec.structs.replace(settings, placement=placement), config=config, as_read=settings,
+        notes=tuple(notes),
+    )  # fmt: skip
 
 
 def placement_settings(

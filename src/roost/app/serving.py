@@ -70,7 +70,7 @@ def serving_on(current: Current, settings: Settings, *, decide: Decide | None = 
 
 def answer(
     serving: Serving, sites: "Callable[[Serving, Health], Sequence[Site]]", *, settings: PlacementSettings,
-    parent: "Parent | None", on_ready: Callable[[], None],
+    parent: "Parent | None", on_ready: Callable[[], None], look: Callable[[], None] = lambda: None,
 ) -> None:  # fmt: skip
     """Answer until a signal says stop, and end the thread.
 
@@ -78,6 +78,7 @@ def answer(
         sites: makes what answers.
         parent: of this process, if it is one of several.
         on_ready: called when the next connection will be answered.
+        look: called each second.
     """
     from roost.api.observing import health_of
     from roost.api.server import Server, run
@@ -90,6 +91,7 @@ def answer(
 
         async def each_second() -> None:
             serving.measure()
+            look()
             if parent is not None:
                 parent.say(await health())
 

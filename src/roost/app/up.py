@@ -1,13 +1,18 @@
 """The whole product served on one port."""
 
+import os
 from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from socket import socket
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from roost.app.placement import Served, placement_policy
+from roost.app.reloading import Reloader
 from roost.app.serving import Site, answer, serving_on, store_served
+from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.model.settings import Settings
 from roost.placement.current import Current
@@ -41,7 +46,7 @@ def serve_product(
     from roost.api.placement.access import access_of
     from roost.api.placement.application import Application as PlacementApplication
     from roost.api.placement.options import options_of
-    from roost.api.tls import tls_of
+    from roost.api.tls import renew, tls_of
     from roost.api.v1 import application as v1
 
     settings = served.settings.placement
@@ -61,7 +66,20 @@ def serve_product(
         }
         return [Site(Front(below, otherwise=Observing(health, others=tuple(below))), listener, tls)]
 
-    answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready)
+    reloader = Reloader(roost, config=served.config, environ=os.environ, as_read=served.as_read)
+    reloader.watch()
+
+    def reload(_current: Current) -> None:
+        if reloader.is_asked and tls is not None:
+            renew(tls, settings)
+        reloader.reload_if_asked()
+
+    def look() -> None:
+        if reloader.is_asked:
+            with suppress(Unavailable):  # Too much waits already: the next second will do.
+                serving.submit(reload, Future())
+
+    answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready, look=look)
 
 
 def open_product(url: str, settings: Settings) -> tuple[Roost, Serving]:
@@ -81,4 +99,5 @@ def open_product(url: str, settings: Settings) -> tuple[Roost, Serving]:
         current = Current(store, clock=SystemClock())
         roost = Roost(store, settings, current=current)
         # The thread tidies up after its groups, so ``Roost.outcomes``, which would do so in the middle, is passed by.
-        return roost, serving_on(current, settings, decide=roost.scheduler.work)
+        # The scheduler is another one after the settings were read anew.
+        return roost, serving_on(current, settings, decide=lambda deeds: roost.scheduler.work(deeds))
