@@ -131,20 +131,27 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def run(*servers: Server, each_second: Callable[[], Awaitable[None]], parent: int | None = None) -> None:
+def run(
+    *servers: Server, each_second: Callable[[], Awaitable[None]], parent: int | None = None,
+    on_stop: Callable[[], None] = lambda: None,
+) -> None:  # fmt: skip
     """Answer until a signal says stop; a second one ends the process at once.
 
     Args:
         servers: on one loop.
         each_second: what else is done, beginning at once.
         parent: end of a pipe that becomes readable when the parent process says stop, or is gone.
+        on_stop: called on the loop when the servers are told to stop.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     keep_pages()
-    uvloop.run(_run(servers, each_second, parent))
+    uvloop.run(_run(servers, each_second, parent, on_stop=on_stop))
 
 
-async def _run(servers: Sequence[Server], each_second: Callable[[], Awaitable[None]], parent: int | None) -> None:
+async def _run(
+    servers: Sequence[Server], each_second: Callable[[], Awaitable[None]], parent: int | None, *,
+    on_stop: Callable[[], None],
+) -> None:  # fmt: skip
     loop = asyncio.get_running_loop()
     asked: list[int] = []
 
@@ -154,6 +161,7 @@ async def _run(servers: Sequence[Server], each_second: Callable[[], Awaitable[No
         asked.append(number)
         for server in servers:
             server.stop()
+        on_stop()
 
     def orphaned() -> None:
         assert parent is not None

@@ -71,6 +71,7 @@ def serving_on(current: Current, settings: Settings, *, decide: Decide | None = 
 def answer(
     serving: Serving, sites: "Callable[[Serving, Health], Sequence[Site]]", *, settings: PlacementSettings,
     parent: "Parent | None", on_ready: Callable[[], None], look: Callable[[], None] = lambda: None,
+    on_stop: Callable[[], None] = lambda: None,
 ) -> None:  # fmt: skip
     """Answer until a signal says stop, and end the thread.
 
@@ -79,6 +80,7 @@ def answer(
         parent: of this process, if it is one of several.
         on_ready: called when the next connection will be answered.
         look: called each second.
+        on_stop: called when no request is taken any more.
     """
     from roost.api.observing import health_of
     from roost.api.server import Server, run
@@ -96,6 +98,6 @@ def answer(
                 parent.say(await health())
 
         on_ready()
-        run(*servers, each_second=each_second, parent=None if parent is None else parent.fileno())
+        run(*servers, each_second=each_second, parent=None if parent is None else parent.fileno(), on_stop=on_stop)
     finally:
         serving.stop()

@@ -16,7 +16,9 @@ from roost.api.v1.problems import CONTENT_TYPE, as_json
 from roost.api.v1.product import Product
 from roost.api.v1.routes import PATHS, Route
 from roost.errors import RoostError
+from roost.model.notification_settings import Notifications
 from roost.observe import log
+from roost.observe.events import Events
 from roost.placement.current import Current
 from roost.placement.plans import Act, Again, Plan, Result
 from roost.placement.serving import Task
@@ -31,14 +33,16 @@ class Application:
     Args:
         product: what is asked, over the columns that the serving thread owns.
         identify: says from the headers who asks; None: nobody that is known.
+        events: what is told of decisions; None: nothing.
     """
 
     open_paths: ClassVar = frozenset({openapi.PATH})
 
-    def __init__(self, product: Product, *, identify: Identify) -> None:
+    def __init__(self, product: Product, *, identify: Identify, events: Events | None = None) -> None:
         self._product = product
         self._identify = identify
         self._keys = Keys()
+        self._events = events or Events(Notifications(), run="none")
 
     def enter(self, request: Request) -> Response | Task[Response]:
         """Answer what needs no columns, errors above all; else return what is to be asked of them."""
@@ -56,7 +60,8 @@ class Application:
 
         def task(current: Current) -> Response | Plan[Response] | Act[Response] | Again:
             call = Call(
-                request=request, product=self._product, current=current, keys=self._keys, body=body, query=query
+                request=request, product=self._product, current=current, keys=self._keys, events=self._events,
+                body=body, query=query,
             )  # fmt: skip
             return handler(call) if call.key is None else _keyed(call, call.key, route)
 
@@ -98,9 +103,9 @@ class Application:
         """Return an answer with the headers that every answer has."""
         headers = dict(response.headers)
         headers["x-openstack-request-id"] = request.request_id
-        if response.status != 204:  # no content
+        if response.status != 204 and response.stream is None:  # no content, or as much as will come
             headers["content-length"] = str(len(response.body))
-        return Response(status=response.status, body=response.body, headers=headers)
+        return replace(response, headers=headers)
 
     def fail(self, request: Request, error: Exception) -> Response:
         """Return an error as problem details; what the client is not told goes to the log."""

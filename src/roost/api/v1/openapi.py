@@ -55,7 +55,7 @@ def _operation(path: str, route: Route, *, found: dict[Any, Any], components: di
         "description": f"For the roles {', '.join(route.roles)}.",
         "parameters": [*_of_path(path), *_of_query(route, components), *_of_headers(route)],
         "responses": {
-            str(route.status): _answer(title_of(route.status), JSON, found.get(route.answer)),
+            str(route.status): _answer(title_of(route.status), route.media_type, found.get(route.answer)),
             "default": _answer("What is wrong", CONTENT_TYPE, found[ProblemDetails]),
         },
     }

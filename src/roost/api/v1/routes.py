@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from roost.api.paths import Paths
-from roost.api.v1.call import Handler
+from roost.api.v1.call import EVENT_STREAM, JSON, Handler
 from roost.api.v1.capacity_schemas import CapacityBody, CapacityQuery
 from roost.api.v1.decision_schemas import (
     DecisionBody,
@@ -19,9 +19,10 @@ from roost.api.v1.decision_schemas import (
     ShownReplay,
     ShownWhy,
 )
-from roost.api.v1.handlers import capacity, decisions, instances
+from roost.api.v1.handlers import capacity, decisions, events, instances
 from roost.api.v1.instance_schemas import InstancesPage, InstancesQuery, ShownInstance
 from roost.model.capacity import Capacity
+from roost.model.notification import Notification
 
 Kind = type[msgspec.Struct]
 
@@ -33,6 +34,7 @@ class Route:
     handler: Handler
     about: str  # in a sentence
     answer: Kind | None  # None: nothing is said but that it was done
+    media_type: str = JSON  # of the answer
     status: int = 200
     body: Kind | None = None
     query: Kind | None = None
@@ -87,6 +89,12 @@ TABLE: Mapping[str, Mapping[str, Route]] = {
         "DELETE": Route(
             handler=instances.delete, about="Release what an instance holds.", answer=None, status=204, is_read=False,
             is_for_agents=True,
+        ),
+    },
+    "/events": {
+        "GET": Route(
+            handler=events.follow, about="Follow what happens: server-sent events, whose data is of this form.",
+            answer=Notification, media_type=EVENT_STREAM,
         ),
     },
     "/capacity": {
