@@ -126,7 +126,7 @@ def serve(*arguments, settings="", folder, listen="127.0.0.1:0", noun="placement
     watchdog.start()
     try:
         first = process.stdout.readline()
-        found = re.match(r"listening on http://[\w.]+:(\d+)", first)
+        found = re.match(r"listening on https?://[\w.]+:(\d+)", first)
         assert found, (first, process.wait(timeout=10), errors)
         metrics_port = None
         if "--metrics-listen" in arguments:

@@ -14,6 +14,7 @@ import msgspec
 
 from roost.compat.nova_conf import NovaConf, read_nova_conf
 from roost.errors import BadSettings
+from roost.model.notification_settings import Notifications
 from roost.model.pci import read_alias
 from roost.model.placement_settings import Placement
 from roost.model.settings import Default, FilterScheduler, Pci, Scheduler, Settings, Store, Workarounds
@@ -35,12 +36,13 @@ _OWN: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
         "pci": Pci,
         "store": Store,
         "placement": Placement,
+        "notifications": Notifications,
     }
 )
 
 
 # Sections of the same name in a ``nova.conf`` mean something else.
-_NOT_OF_NOVA = {"store", "placement"}
+_NOT_OF_NOVA = {"store", "placement", "notifications"}
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

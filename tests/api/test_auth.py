@@ -68,7 +68,7 @@ def test_a_token_of_a_file_is_known_by_what_it_hashes_to(tmp_path):
     path = tmp_path / "tokens.toml"
     path.write_text(as_toml(kept) + "\n" + as_toml(new_token("second")[1]))
     assert text not in path.read_text()
-    tokens = read_tokens(path)
+    tokens = Tokens(read_tokens(path))
     who = tokens.identify({"x-auth-token": text})
     assert (who.user_id, who.project_id, who.roles) == ('n"ova', "service", {"service"})
     for wrong in (other, text[:-1], text + "x", "", "é", kept.sha256):
@@ -80,7 +80,7 @@ def test_a_token_of_a_file_is_known_by_what_it_hashes_to(tmp_path):
 def test_names_of_all_kinds_come_back_from_the_file(tmp_path, name):
     text, kept = new_token(name, project=name)
     (tmp_path / "tokens.toml").write_text(as_toml(kept), encoding="utf-8")
-    assert read_tokens(tmp_path / "tokens.toml").identify({"x-auth-token": text}).user_id == name
+    assert Tokens(read_tokens(tmp_path / "tokens.toml")).identify({"x-auth-token": text}).user_id == name
 
 
 def test_a_file_of_tokens_that_cannot_be_meant_is_refused(tmp_path):
@@ -88,7 +88,7 @@ def test_a_file_of_tokens_that_cannot_be_meant_is_refused(tmp_path):
     for text, problem in [
         ("token", "is no TOML"),
         ("[[token]]", "missing required field"),
-        ('[[token]]\nname = "a"\nsha256 = "abc"', "is not one that `roost token new` makes"),
+        ('[[token]]\nname = "a"\nsha256 = "abc"', "is not one that `roost token create` makes"),
         ('[[token]]\nname = ""\nsha256 = "abc"', "name must not be empty"),
         ('[[tokens]]\nname = "a"', "unknown field"),
     ]:

@@ -67,12 +67,12 @@ def test_policies_are_shown_with_where_they_come_from(tmp_path):
 
 
 def test_a_token_that_was_made_is_good_and_no_other(tmp_path):
-    code, text, _ = ran("token", "new", "nova", "--role", "service", "--file", "tokens.toml", folder=tmp_path)
+    code, text, _ = ran("token", "create", "nova", "--role", "service", "--file", "tokens.toml", folder=tmp_path)
     assert code == 0
     assert (tmp_path / "tokens.toml").stat().st_mode & 0o777 == 0o600
-    assert ran("token", "new", "eve", "--file", "tokens.toml", folder=tmp_path)[0] == 0
+    assert ran("token", "create", "eve", "--file", "tokens.toml", folder=tmp_path)[0] == 0
     settings = f'auth_strategy = "tokens"\ntokens_file = "{tmp_path}/tokens.toml"'
-    with serve(settings=settings, listen="0.0.0.0:0", folder=tmp_path) as server:
+    with serve("--allow-plain-http", settings=settings, listen="0.0.0.0:0", folder=tmp_path) as server:
         for token, status in ((text.strip(), 200), ("admin", 401), ("", 401)):
             assert server.ask("GET", "/resource_providers", headers={"x-auth-token": token})[0] == status
 

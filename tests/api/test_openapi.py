@@ -60,6 +60,7 @@ def test_answers_are_as_the_document_says():
         ("/instances", "GET"): ("/instances", None),
         ("/instances/{id}", "GET"): ("/instances/{}", None),
         ("/instances/{id}", "DELETE"): ("/instances/{}", None),
+        ("/events", "GET"): ("/events", None),
         ("/capacity", "GET"): ("/capacity?flavor=small&by=zone", None),
         ("/capacity", "POST"): ("/capacity", {"request": SMALL}),
     }
@@ -73,7 +74,7 @@ def test_answers_are_as_the_document_says():
             responses = DOCUMENT["paths"][path][method.lower()]["responses"]
             assert str(answered.status) in responses, (path, answered.json)
             content = responses[str(answered.status)].get("content")
-            if content is None:
+            if content is None or "text/event-stream" in content:
                 assert answered.body == b""
                 continue
             schema = {**content["application/json"]["schema"], "components": DOCUMENT["components"]}

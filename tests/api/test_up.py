@@ -105,9 +105,26 @@ def test_what_cannot_be_served_is_said_in_a_sentence(tmp_path, arguments, code, 
 
 
 def test_tokens_say_who_may(tmp_path, folder):
-    secret = roost("token", "new", "joe", "--role", "reader", "--file", "tokens.toml", cwd=tmp_path).stdout.strip()
+    secret = roost("token", "create", "joe", "--role", "reader", "--file", "tokens.toml", cwd=tmp_path).stdout.strip()
     with serve(noun="up", folder=folder, settings='auth_strategy = "tokens"\ntokens_file = "tokens.toml"') as server:
         assert server.ask("GET", "/v1/decisions", headers={"x-auth-token": secret})[0] == 200
         assert server.ask("POST", "/v1/decisions", SMALL, headers={"x-auth-token": secret})[0] == 403
         assert server.ask("GET", "/v1/decisions", headers=ADMIN)[0] == 401
         assert server.ask("GET", "/v1/openapi.json", headers={})[0] == 200
+
+
+def test_an_agent_reads_and_lets_instances_go(tmp_path, folder):
+    file = ("--file", "tokens.toml")
+    agent, admin = (
+        {"x-auth-token": roost("token", "create", role, "--role", role, *file, cwd=tmp_path).stdout.strip()}
+        for role in ("agent", "admin")
+    )
+    with serve(noun="up", folder=folder, settings='auth_strategy = "tokens"\ntokens_file = "tokens.toml"') as server:
+        made = server.ask("POST", "/v1/decisions", SMALL, headers=admin)[2]
+        assert server.ask("GET", f"/v1/decisions/{made['uuid']}", headers=agent)[2] == made
+        assert server.ask("POST", f"/v1/decisions/{made['uuid']}/next", {}, headers=agent)[0] == 200
+        instance = made["picks"][0]["instance_uuid"]
+        assert server.ask("DELETE", f"/v1/instances/{instance}", headers=agent)[0] == 204
+        status, _, told = server.ask("POST", "/v1/decisions", SMALL, headers=agent)
+        assert (status, told["detail"]) == (403, "this is for the role admin or service")
+        assert server.ask("GET", "/placement/resource_providers", headers=agent)[0] == 403

@@ -3,22 +3,22 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, ClassVar, Protocol
 from urllib.parse import unquote_to_bytes
 
 from roost.api.cors import Cors
 from roost.api.pace import Pace
 from roost.api.placement.application import new_request_id
-from roost.api.placement.request import Identity, Request, Response
+from roost.api.placement.request import Identity, Receive, Request, Response, Send
 from roost.api.problems import Problem
 from roost.model.placement_settings import Placement as Settings
 from roost.observe import log, metrics
 from roost.placement.serving import Serving, Task
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+# The extension of a scope that ends its connection at once, whatever waits to be sent on it.
+ABORT = "roost.abort"
 
 
 class Api(Protocol):
@@ -143,12 +143,23 @@ class AsgiApplication:
         self._under_way += 1
         try:
             response = self._preflight(request) or await self._answer(request, receive)
+            if response.stream is not None:
+                response.stream.open()
         except Exception as error:  # noqa: BLE001  # everybody gets an answer
             response = self._application.fail(request, error)
         finally:
             self._under_way -= 1
         headers = [(name.encode("latin-1"), _bytes(value)) for name, value in self._headers(request, response).items()]
-        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        start = {"type": "http.response.start", "status": response.status, "headers": headers}
+        if response.stream is not None:
+            self._observe(request, response, time.perf_counter() - begun_s)
+            try:
+                await send(start)
+                await response.stream.run(receive, send, abort=scope["extensions"][ABORT]["abort"])
+            finally:
+                response.stream.close()
+            return
+        await send(start)
         await send({"type": "http.response.body", "body": response.body})
         self._observe(request, response, time.perf_counter() - begun_s)
 

@@ -13,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from roost.api import problems
+from roost.api.asgi import ABORT
 from roost.api.placement.application import new_request_id
 from roost.api.problems import Problem
 from roost.model.placement_settings import Placement as Settings
@@ -84,6 +85,7 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin to read a request."""
         super().on_message_begin()
+        self.scope["extensions"] = {ABORT: {"abort": self.transport.abort}}
         self._is_in_head = True
         self._head_size = 0
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from roost.api.asgi import Receive, Scope, Send
+from roost.api.asgi import Scope
+from roost.api.placement.request import Receive, Send
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 

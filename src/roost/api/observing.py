@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 
-from roost.api.asgi import Receive, Scope, Send
+from roost.api.asgi import Scope
+from roost.api.placement.request import Receive, Send
 from roost.errors import RoostError
 from roost.observe import metrics
 from roost.placement.current import Current

@@ -5,6 +5,7 @@ import math
 import os
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -54,20 +55,29 @@ def listen_on(setting: str, text: str) -> socket.socket:
         raise RoostError(f"cannot listen on {text}: {error.strerror or error}") from None
 
 
-def url_of(listener: socket.socket) -> str:
+def url_of(listener: socket.socket, *, is_tls: bool = False) -> str:
     """Return the URL at which a listening socket is found."""
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if is_tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def check_listening(settings: Settings) -> None:
-    """Refuse to believe everybody where other machines can ask.
+    """Refuse to believe everybody where other machines can ask, and to let others read the tokens of those who do.
 
     Raises:
         BadSettings: with what to do.
     """
     host, _ = address_of("listen", settings.listen)
-    if settings.auth_strategy == "noauth2" and not settings.allow_insecure_listen and not _is_loopback(host):
+    if _is_loopback(host):
+        return
+    if settings.auth_strategy != "noauth2" and not settings.tls_cert and not settings.allow_plain_http:
+        raise BadSettings(
+            "placement.listen",
+            f"{settings.listen} is reached by other machines, and tokens would travel in plain sight: give --tls-cert "
+            "and --tls-key, or say --allow-plain-http",
+        )
+    if settings.auth_strategy == "noauth2" and not settings.allow_insecure_listen:
         raise BadSettings(
             "placement.listen",
             f"{settings.listen} is reached by other machines, and noauth2 believes everybody: choose another "
@@ -90,18 +100,22 @@ class Server(uvicorn.Server):
         application: what answers.
         listener: where.
         settings: limits and times.
+        tls: how connections are made safe; None: they are not.
     """
 
-    def __init__(self, application: Any, listener: socket.socket, settings: Settings) -> None:
+    def __init__(
+        self, application: Any, listener: socket.socket, settings: Settings, *, tls: ssl.SSLContext | None = None
+    ) -> None:  # fmt: skip
         self._listener = listener
-        super().__init__(
-            uvicorn.Config(
-                application, http=Connection.within(settings), lifespan="off", ws="none", access_log=False,
-                log_config=None, log_level="critical", server_header=False, proxy_headers=False,
-                timeout_keep_alive=math.ceil(settings.keep_alive_s),
-                timeout_graceful_shutdown=math.ceil(settings.stop_timeout_s),
-            )
+        config = uvicorn.Config(
+            application, http=Connection.within(settings), lifespan="off", ws="none", access_log=False,
+            log_config=None, log_level="critical", server_header=False, proxy_headers=False,
+            timeout_keep_alive=math.ceil(settings.keep_alive_s),
+            timeout_graceful_shutdown=math.ceil(settings.stop_timeout_s),
         )  # fmt: skip
+        config.load()
+        config.ssl = tls  # A context of our own, made where its errors can be told.
+        super().__init__(config)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -117,20 +131,27 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def run(*servers: Server, each_second: Callable[[], Awaitable[None]], parent: int | None = None) -> None:
+def run(
+    *servers: Server, each_second: Callable[[], Awaitable[None]], parent: int | None = None,
+    on_stop: Callable[[], None] = lambda: None,
+) -> None:  # fmt: skip
     """Answer until a signal says stop; a second one ends the process at once.
 
     Args:
         servers: on one loop.
         each_second: what else is done, beginning at once.
         parent: end of a pipe that becomes readable when the parent process says stop, or is gone.
+        on_stop: called on the loop when the servers are told to stop.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     keep_pages()
-    uvloop.run(_run(servers, each_second, parent))
+    uvloop.run(_run(servers, each_second, parent, on_stop=on_stop))
 
 
-async def _run(servers: Sequence[Server], each_second: Callable[[], Awaitable[None]], parent: int | None) -> None:
+async def _run(
+    servers: Sequence[Server], each_second: Callable[[], Awaitable[None]], parent: int | None, *,
+    on_stop: Callable[[], None],
+) -> None:  # fmt: skip
     loop = asyncio.get_running_loop()
     asked: list[int] = []
 
@@ -140,6 +161,7 @@ async def _run(servers: Sequence[Server], each_second: Callable[[], Awaitable[No
         asked.append(number)
         for server in servers:
             server.stop()
+        on_stop()
 
     def orphaned() -> None:
         assert parent is not None

@@ -22,6 +22,7 @@ _LONG_S = 60.0
 # What workers get on top of the time that requests have to finish.
 _GRACE_S = 5.0
 _READY = "ready"
+_STARTING = "starting"
 
 
 class Parent:
@@ -56,8 +57,9 @@ class _Worker:
     def __init__(self) -> None:
         self.process: multiprocessing.process.BaseProcess | None = None
         self.pipe: Connection | None = None
-        self.problem: str | None = "starting"
+        self.problem: str | None = _STARTING
         self.was_ready = False
+        self.is_told = False  # that the settings are others than at the start
         self.delay_s = _DELAY_S
         self.begun_s = 0.0
 
@@ -84,6 +86,7 @@ class Supervisor:
         self._on_ready = on_ready
         self._context = multiprocessing.get_context("spawn")
         self._is_stopping = False
+        self._is_changed = False  # whether somebody said that the settings are others than at the start
         self._failure: RoostError | None = None
         self._ended = asyncio.Event()
 
@@ -109,6 +112,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, self._signalled, number)
+        loop.add_signal_handler(signal.SIGHUP, self._pass_on)
         for worker in self._workers:
             self._start(worker)
         answering = [loop.create_task(server.answer()) for server in servers]
@@ -123,7 +127,7 @@ class Supervisor:
         worker.process = self._context.Process(
             target=_main, args=(self._work, self._arguments, theirs), name="roost-worker"
         )
-        worker.problem, worker.begun_s = "starting", loop.time()
+        worker.problem, worker.begun_s, worker.is_told = _STARTING, loop.time(), False
         worker.process.start()
         theirs.close()
         loop.add_reader(worker.pipe.fileno(), self._hear, worker)
@@ -142,7 +146,9 @@ class Supervisor:
             self._failure = RoostError(word)
             self._failure.exit_code = exit_code
             self._stop()
-        elif worker.problem is None and not worker.was_ready:
+        if worker.problem is None and self._is_changed and not worker.is_told:
+            self._tell(worker)  # It began with the settings that this process was started with.
+        if worker.problem is None and not worker.was_ready:
             worker.was_ready = True
             if all(each.was_ready for each in self._workers):
                 self._on_ready()
@@ -176,6 +182,19 @@ class Supervisor:
         if not self._is_stopping:
             self._start(worker)
 
+    def _pass_on(self) -> None:
+        """Let all workers read the settings anew, those that begin later too."""
+        self._is_changed = True
+        for worker in self._workers:
+            self._tell(worker)
+
+    def _tell(self, worker: _Worker) -> None:
+        # Until it has been ready once, it may not listen to this signal, which would end it.
+        if worker.process is not None and worker.process.pid is not None and worker.problem != _STARTING:
+            worker.is_told = True
+            with suppress(ProcessLookupError):  # It may have ended this moment.
+                os.kill(worker.process.pid, signal.SIGHUP)
+
     def _signalled(self, number: int) -> None:
         if self._is_stopping:
             self._kill()
@@ -203,7 +222,7 @@ class Supervisor:
 def _main(work: Callable[..., None], arguments: Sequence[Any], pipe: Connection) -> None:
     """Do the work of one worker; what keeps it from starting is told to the parent."""
     # Until it listens to signals itself, only the parent decides.
-    for number in STOP_SIGNALS:
+    for number in (*STOP_SIGNALS, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     parent = Parent(pipe)
     try:

@@ -14,7 +14,7 @@ from roost.api.placement.in_process import InProcess
 from roost.api.placement.options import options_of
 from roost.api.placement.policy import Policy, read_policy
 from roost.app.databases import FILE, settings_of
-from roost.app.serving import answer, serving_on, store_served
+from roost.app.serving import Site, answer, serving_on, store_served
 from roost.compat.placement_conf import PlacementConf, read_placement_conf
 from roost.errors import BadSettings
 from roost.machine import SystemClock
@@ -32,7 +32,6 @@ from roost.store.opening import exists, is_postgresql, open_store
 if TYPE_CHECKING:
     from roost.api.observing import Health
     from roost.api.supervisor import Parent
-    from roost.app.serving import Sites
     from roost.compat.upstream import importing
 
 Progress = Callable[[int, int], None]  # done, in all
@@ -43,6 +42,8 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str  # of the database, or its path
     settings: Settings
+    config: Path | None  # the settings file that was asked for
+    as_read: Settings  # without what a placement.conf and the command line say
     notes: tuple[str, ...]  # what was said and has no effect, a sentence each
 
 
@@ -82,7 +83,10 @@ def placement_served(
         url = str(folder / FILE)
     if placement.workers > 1 and not is_postgresql(url):
         raise BadSettings("placement.workers", "must be 1 on SQLite, which serves one process; name a PostgreSQL URL")
-    return Served(url=url, settings=msgspec.structs.replace(settings, placement=placement), notes=tuple(notes))
+    return Served(
+        url=url, settings=msgspec.structs.replace(settings, placement=placement), config=config, as_read=settings,
+        notes=tuple(notes),
+    )  # fmt: skip
 
 
 def placement_settings(
@@ -128,15 +132,18 @@ def serve_placement(
     from roost.api.asgi import AsgiApplication
     from roost.api.observing import Observing
     from roost.api.placement.access import access_of
+    from roost.api.tls import tls_of
 
     settings = served.settings.placement
     identify, authenticate = access_of(settings)
     application = Application(identify=identify, allows=placement_policy(settings).allows, options=options_of(settings))
 
-    def sites(serving: Serving, health: "Health") -> "Sites":
+    tls = tls_of(settings)
+
+    def sites(serving: Serving, health: "Health") -> list[Site]:
         edge = AsgiApplication(application, serving, settings=settings, authenticate=authenticate)
-        found: Sites = [(edge, listener)]
-        return found if observer is None else [*found, (Observing(health), observer)]
+        found = [Site(edge, listener, tls)]
+        return found if observer is None else [*found, Site(Observing(health), observer)]
 
     answer(open_placement(served.url, served.settings), sites, settings=settings, parent=parent, on_ready=on_ready)
 

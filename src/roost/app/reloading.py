@@ -10,11 +10,12 @@ import msgspec
 
 from roost.app.databases import sourced_settings
 from roost.errors import BadSettings, first_line
+from roost.model.settings import Settings
 from roost.observe import log
 from roost.product import Roost
 
 # What is read at the start alone: an open database and open sockets stay as they are.
-_FIXED = ("store", "placement")
+_FIXED = ("store", "placement", "notifications")
 
 
 class Reloader:
@@ -26,10 +27,14 @@ class Reloader:
     Args:
         roost: whose settings these are.
         config, environ: where the settings are; see ``roost.app.open_roost``.
+        as_read: the settings as they were read there at the start; None: those of ``roost``.
     """
 
-    def __init__(self, roost: Roost, *, config: Path | None, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, roost: Roost, *, config: Path | None, environ: Mapping[str, str], as_read: Settings | None = None
+    ) -> None:  # fmt: skip
         self._roost = roost
+        self._as_read = as_read or roost.settings
         self._config = config
         self._environ = environ
         self._asked = Event()
@@ -41,6 +46,11 @@ class Reloader:
     def ask(self) -> None:
         """Ask that the settings be read anew; safe in any thread."""
         self._asked.set()
+
+    @property
+    def is_asked(self) -> bool:
+        """Say whether somebody asked since the settings were read the last time."""
+        return self._asked.is_set()
 
     def reload_if_asked(self) -> bool:
         """Read the settings anew if somebody asked; say whether others are in force now."""
@@ -66,7 +76,7 @@ class Reloader:
         except OSError as error:
             log.event("settings_refused", error=first_line(error))
             return False
-        kept = [name for name in _FIXED if getattr(found.settings, name) != getattr(before, name)]
+        kept = [name for name in _FIXED if getattr(found.settings, name) != getattr(self._as_read, name)]
         log.event(
             "settings_unchanged" if wanted == before else "settings_loaded",
             fingerprint=wanted.fingerprint().hex(),

@@ -1,8 +1,10 @@
 """What all servers share: a database, the thread that owns its columns, and answering until a signal says stop."""
 
 import gc
+import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from socket import socket
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,16 @@ if TYPE_CHECKING:
     from roost.api.observing import Health
     from roost.api.supervisor import Parent
 
-Sites = Sequence[tuple[Any, socket]]  # ASGI applications, and where each is asked
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Something that is asked somewhere."""
+
+    application: Any  # as ASGI has it
+    listener: socket
+    tls: ssl.SSLContext | None = None  # how connections are made safe; None: they are not
+
+
 _IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
 
 
@@ -58,8 +69,9 @@ def serving_on(current: Current, settings: Settings, *, decide: Decide | None = 
 
 
 def answer(
-    serving: Serving, sites: "Callable[[Serving, Health], Sites]", *, settings: PlacementSettings,
-    parent: "Parent | None", on_ready: Callable[[], None],
+    serving: Serving, sites: "Callable[[Serving, Health], Sequence[Site]]", *, settings: PlacementSettings,
+    parent: "Parent | None", on_ready: Callable[[], None], look: Callable[[], None] = lambda: None,
+    on_stop: Callable[[], None] = lambda: None,
 ) -> None:  # fmt: skip
     """Answer until a signal says stop, and end the thread.
 
@@ -67,6 +79,8 @@ def answer(
         sites: makes what answers.
         parent: of this process, if it is one of several.
         on_ready: called when the next connection will be answered.
+        look: called each second.
+        on_stop: called when no request is taken any more.
     """
     from roost.api.observing import health_of
     from roost.api.server import Server, run
@@ -75,14 +89,15 @@ def answer(
     gc.freeze()  # What was loaded lives as long as the process.
     try:
         health = health_of(serving)
-        servers = [Server(application, listener, settings) for application, listener in sites(serving, health)]
+        servers = [Server(site.application, site.listener, settings, tls=site.tls) for site in sites(serving, health)]
 
         async def each_second() -> None:
             serving.measure()
+            look()
             if parent is not None:
                 parent.say(await health())
 
         on_ready()
-        run(*servers, each_second=each_second, parent=None if parent is None else parent.fileno())
+        run(*servers, each_second=each_second, parent=None if parent is None else parent.fileno(), on_stop=on_stop)
     finally:
         serving.stop()

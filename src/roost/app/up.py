@@ -1,23 +1,33 @@
 """The whole product served on one port."""
 
-from collections.abc import Callable
-from socket import socket
+import os
+import ssl
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from socket import gethostname, socket
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from roost.app.placement import Served, placement_policy
-from roost.app.serving import answer, serving_on, store_served
+from roost.app.reloading import Reloader
+from roost.app.serving import Site, answer, serving_on, store_served
+from roost.errors import Unavailable
 from roost.machine import SystemClock
+from roost.model.notification_settings import Notifications
 from roost.model.settings import Settings
+from roost.observe.events import Events
+from roost.observe.notifying import Notifying
+from roost.observe.webhook import Webhook
 from roost.placement.current import Current
+from roost.placement.plans import Deed, Result
 from roost.placement.serving import Serving
 from roost.product import Roost
 
 if TYPE_CHECKING:
     from roost.api.observing import Health
     from roost.api.supervisor import Parent
-    from roost.app.serving import Sites
 
 PLACEMENT = "/placement"
 
@@ -36,38 +46,82 @@ def serve_product(
         BadSettings: rules, policies, tokens or the access to Keystone are not as they should be.
         Unavailable: the database cannot be used; the message says why.
     """
+    with _events(served.settings.notifications) as events:
+        _serve(served, listener, events, parent=parent, on_ready=on_ready)
+
+
+@contextmanager
+def _events(settings: Notifications) -> Iterator[Events]:
+    """Give what is told of decisions, and send it to the webhook if there is one."""
+    webhook = Webhook(settings) if settings.webhook else None
+    publisher = f"{gethostname()}:{os.getpid()}"
+    sink = None if webhook is None else webhook.send
+    try:
+        yield Events(settings, run=os.urandom(4).hex(), publisher=publisher, sink=sink)
+    finally:
+        if webhook is not None:
+            webhook.close()
+
+
+def _serve(
+    served: Served, listener: socket, events: Events, *, parent: "Parent | None", on_ready: Callable[[], None]
+) -> None:  # fmt: skip
     from roost.api.asgi import AsgiApplication
     from roost.api.front import Front
     from roost.api.observing import Observing
     from roost.api.placement.access import access_of
     from roost.api.placement.application import Application as PlacementApplication
     from roost.api.placement.options import options_of
+    from roost.api.tls import tls_of
     from roost.api.v1 import application as v1
 
     settings = served.settings.placement
     identify, authenticate = access_of(settings)
     allows = placement_policy(settings).allows
     placement = PlacementApplication(identify=identify, allows=allows, options=options_of(settings))
-    roost, serving = open_product(served.url, served.settings)
-    own = v1.Application(roost, identify=identify)
+    tls = tls_of(settings)
+    roost, serving = open_product(served.url, served.settings, events=events)
+    own = v1.Application(roost, identify=identify, events=events)
 
-    def sites(serving: Serving, health: "Health") -> "Sites":
+    def sites(serving: Serving, health: "Health") -> list[Site]:
         below = {
             prefix: AsgiApplication(
                 api, serving, settings=msgspec.structs.replace(settings, prefix=prefix), authenticate=authenticate
             )
             for prefix, api in ((PLACEMENT, placement), (v1.PREFIX, own))
         }
-        return [(Front(below, otherwise=Observing(health, others=tuple(below))), listener)]
+        return [Site(Front(below, otherwise=Observing(health, others=tuple(below))), listener, tls)]
 
-    answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready)
+    look = _reloading(roost, serving, served=served, tls=tls)
+    answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready, look=look, on_stop=events.close)
 
 
-def open_product(url: str, settings: Settings) -> tuple[Roost, Serving]:
+def _reloading(roost: Roost, serving: Serving, *, served: Served, tls: ssl.SSLContext | None) -> Callable[[], None]:
+    """Let SIGHUP ask for the settings and the certificate to be read anew; return what looks whether it did."""
+    from roost.api.tls import renew
+
+    reloader = Reloader(roost, config=served.config, environ=os.environ, as_read=served.as_read)
+    reloader.watch()
+
+    def reload(_current: Current) -> None:
+        if reloader.is_asked and tls is not None:
+            renew(tls, served.settings.placement)
+        reloader.reload_if_asked()
+
+    def look() -> None:
+        if reloader.is_asked:
+            with suppress(Unavailable):  # Too much waits already: the next second will do.
+                serving.submit(reload, Future())
+
+    return look
+
+
+def open_product(url: str, settings: Settings, *, events: Events | None = None) -> tuple[Roost, Serving]:
     """Open a database for the whole product, and the thread that serves it.
 
     Args:
         url: of PostgreSQL, the path of a SQLite file, or ``sqlite://`` for a database in memory.
+        events: where decisions are told; None: nowhere.
 
     Returns:
         The product, which from now on nobody else touches, and the thread that does.
@@ -80,4 +134,10 @@ def open_product(url: str, settings: Settings) -> tuple[Roost, Serving]:
         current = Current(store, clock=SystemClock())
         roost = Roost(store, settings, current=current)
         # The thread tidies up after its groups, so ``Roost.outcomes``, which would do so in the middle, is passed by.
-        return roost, serving_on(current, settings, decide=roost.scheduler.work)
+
+        def decide(deeds: Sequence[Deed]) -> Sequence[Result]:
+            return roost.scheduler.work(deeds)  # The scheduler is another one after the settings were read anew.
+
+        if events is not None:
+            return roost, serving_on(current, settings, decide=Notifying(decide, events, now_s=SystemClock().now_s))
+        return roost, serving_on(current, settings, decide=decide)

@@ -55,6 +55,13 @@ def serving_options(*, listen: str) -> Callable[[Command], Command]:
                     "--allow-insecure-listen", is_flag=True, default=None,
                     help="Believe everybody (noauth2) on addresses that other machines reach, too.",
                 ),
+                click.option(
+                    "--allow-plain-http", is_flag=True, default=None,
+                    help="Let tokens come over plain HTTP from other machines.",
+                ),
+                click.option("--tls-cert", metavar="FILE", help="Certificate, PEM; connections are made by TLS then."),
+                click.option("--tls-key", metavar="FILE", help="Its private key, PEM.  [in the same file]"),
+                click.option("--ca", metavar="FILE", help="CAs, PEM, one of which must vouch for every client."),
             ]
         ):  # fmt: skip
             command = option(command)
@@ -75,11 +82,13 @@ def served_by(
         BadSettings: a setting is unknown or wrong, or cannot be honoured.
     """
     from roost.api.server import check_listening
+    from roost.api.tls import tls_of
     from roost.app import placement_policy, placement_served
 
     given = {name: value for name, value in said.items() if value is not None}
     served = placement_served(config, data, os.environ, conf=conf, database=database, given=given)
     check_listening(served.settings.placement)
+    tls_of(served.settings.placement)  # Wrong files are told before anything begins.
     for note in (*served.notes, *placement_policy(served.settings.placement).warnings):
         click.echo(f"roost: {note}", err=True)
     return served

@@ -1,36 +1,88 @@
-"""``roost token``: tokens that the Placement API accepts of a file."""
+"""``roost token``: tokens that both APIs accept of a file."""
 
 import os
 from pathlib import Path
 
 import click
 
+from roost.cli import options
 
-@click.group("token", short_help="Make tokens for the Placement API.")
+_file = click.option(
+    "--file", "path", type=options.PATH, help="File of the tokens.  [placement.tokens_file of the settings]"
+)
+
+
+@click.group("token", short_help="Make, list and revoke tokens of the APIs.")
 def token() -> None:
-    """Make tokens for the Placement API (auth_strategy tokens)."""
+    """Make, list and revoke tokens, which the APIs accept with auth_strategy tokens."""
 
 
-@token.command("new")
+@token.command("create")
 @click.argument("name")
-@click.option("--role", "roles", multiple=True, help="A role of its holder, such as service; may be repeated.")
+@click.option("--role", "roles", multiple=True, help="A role of its holder, such as reader; may be repeated.")
 @click.option("--project", default="", help="Project of its holder.  [its name]")
-@click.option("--file", "path", type=click.Path(path_type=Path), help="File to add it to, made if it is absent.")
-def new(*, name: str, roles: tuple[str, ...], project: str, path: Path | None) -> None:
+@click.option("--file", "path", type=options.PATH, help="File to add it to, made if it is absent.")
+def create(*, name: str, roles: tuple[str, ...], project: str, path: Path | None) -> None:
     """Make a token and print it, this once; what a file keeps of it is added to the file, or printed below.
 
     NAME is the user that requests with this token are of.
     """
-    from roost.api.placement.auth import as_toml, new_token, read_tokens
+    from roost.api.placement.auth import as_toml, new_token
+    from roost.api.placement.token_edits import add_token
 
     text, kept = new_token(name, project=project, roles=roles)
+    if path is not None:
+        add_token(path, kept)  # Before it is shown: a token that is kept nowhere is good for nothing.
     click.echo(text)
     if path is None:
         click.echo()
         click.echo(as_toml(kept), nl=False)
+    else:
+        click.echo(f"added to {path}", err=True)
+
+
+@token.command("list")
+@_file
+@options.config
+@click.option("--json", "is_json", is_flag=True, help="Print JSON.")
+def list_tokens(*, path: Path | None, config: Path | None, is_json: bool) -> None:
+    """List the tokens of a file: whose they are, and by which id they can be revoked."""
+    import msgspec
+
+    from roost.api.placement.auth import read_tokens
+    from roost.cli.plain import paragraph
+    from roost.cli.tables import aligned
+
+    found = read_tokens(path or _file_of(config))
+    if is_json:
+        told = [
+            {"id": each.id, "name": each.name, "project": each.identity.project_id, "roles": each.roles}
+            for each in found
+        ]
+        click.echo(msgspec.json.encode(told).decode())
         return
-    if path.exists():
-        read_tokens(path)  # What is there already must be right, or all of it would be refused.
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", encoding="utf-8") as file:
-        file.write(as_toml(kept) + "\n")
-    click.echo(f"added to {path}", err=True)
+    rows = [(each.id, each.name, each.identity.project_id, ", ".join(each.roles)) for each in found]
+    click.echo(paragraph(aligned([("id", "name", "project", "roles"), *rows], indent=0, right=())), nl=False)
+
+
+@token.command("revoke")
+@click.argument("which", metavar="NAME|ID")
+@_file
+@options.config
+def revoke(*, which: str, path: Path | None, config: Path | None) -> None:
+    """Take a token out of a file; running servers refuse it a second later."""
+    from roost.api.placement.token_edits import remove_token
+
+    path = path or _file_of(config)
+    gone = remove_token(path, which)
+    click.echo(f"{gone.name} ({gone.id}) is revoked in {path}")
+
+
+def _file_of(config: Path | None) -> Path:
+    from roost.app import settings_of
+    from roost.errors import BadSettings
+
+    named = settings_of(config, os.environ).placement.tokens_file
+    if not named:
+        raise BadSettings("placement.tokens_file", "names no file of tokens: say --file")
+    return Path(named)

@@ -13,7 +13,8 @@ _LISTEN = "127.0.0.1:8780"
 @serving_options(listen=_LISTEN)
 def up(
     *, listen: str | None, database: str | None, config: Path | None, data: Path | None, conf: Path | None,
-    workers: int | None, allow_insecure_listen: bool | None,
+    workers: int | None, allow_insecure_listen: bool | None, allow_plain_http: bool | None, tls_cert: str | None,
+    tls_key: str | None, ca: str | None,
 ) -> None:  # fmt: skip
     """Serve Roost's own API below /v1, the Placement API below /placement, and /healthz and /metrics.
 
@@ -24,12 +25,13 @@ def up(
 
     served = served_by(
         config=config, data=data, conf=conf, database=database, listen=listen or _LISTEN, workers=workers,
-        allow_insecure_listen=allow_insecure_listen,
+        allow_insecure_listen=allow_insecure_listen, allow_plain_http=allow_plain_http, tls_cert=tls_cert,
+        tls_key=tls_key, tls_ca=ca,
     )  # fmt: skip
     listener = listen_on("listen", served.settings.placement.listen)
 
     def on_ready() -> None:
-        click.echo(f"listening on {url_of(listener)}")
+        click.echo(f"listening on {url_of(listener, is_tls=bool(served.settings.placement.tls_cert))}")
 
     if served.settings.placement.workers == 1:
         serve_product(served, listener, on_ready=on_ready)

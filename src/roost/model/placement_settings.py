@@ -52,6 +52,18 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     allow_insecure_listen: Annotated[
         bool, Meta(description="Whether everybody may be believed on addresses that other machines reach.")
     ] = False
+    allow_plain_http: Annotated[
+        bool, Meta(description="Whether tokens may come over plain HTTP to addresses that other machines reach.")
+    ] = False
+    tls_cert: Annotated[
+        str, Meta(description="PEM file of the certificate, and those that lead to its CA; empty: plain HTTP.")
+    ] = ""
+    tls_key: Annotated[
+        str, Meta(description="PEM file of the certificate's private key; empty: it is in the file of tls_cert.")
+    ] = ""
+    tls_ca: Annotated[
+        str, Meta(description="PEM file of the CAs one of which must vouch for every client; empty: none has to.")
+    ] = ""
     tokens_file: Annotated[str, Meta(description="File of the tokens that auth_strategy tokens accepts.")] = ""
     keystone_file: Annotated[
         str, Meta(description="INI file whose section keystone_authtoken auth_strategy keystone reads.")
@@ -160,6 +172,9 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 raise ValueError(f"{name} must be {' or '.join(known)}, got {getattr(self, name)!r}")
         if self.prefix and (not self.prefix.startswith("/") or self.prefix.endswith("/")):
             raise ValueError(f"prefix must begin with / and not end with it, got {self.prefix!r}")
+        for name in ("tls_key", "tls_ca"):
+            if getattr(self, name) and not self.tls_cert:
+                raise ValueError(f"{name} is of no use without tls_cert")
         for name in ("incomplete_consumer_project_id", "incomplete_consumer_user_id"):
             if not 1 <= len(getattr(self, name)) <= 255:
                 raise ValueError(f"{name} must have 1..255 characters, got {len(getattr(self, name))}")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from roost.model.notification_settings import Notifications
 from roost.model.pci import check_aliases
 from roost.model.placement_settings import Placement
 
@@ -178,6 +179,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pci: Pci = Pci()
     store: Store = Store()
     placement: Placement = Placement()
+    notifications: Notifications = Notifications()
     tables: dict[str, dict[str, Any]] = {}  # options of rules: section -> key -> value
 
     def body(self) -> bytes:

@@ -16,6 +16,7 @@ from roost.errors import BadRequest, BadSettings
 Headers = Mapping[str, str]
 _SALT_BYTES = 16
 _SECRET_BYTES = 32
+_ID_LETTERS = 8
 _HASH = re.compile(rf"[0-9a-f]{{{2 * _SALT_BYTES}}}:[0-9a-f]{{64}}")
 _ROLE = re.compile(r"[^\s,]+")
 
@@ -57,12 +58,17 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if not self.name:
             raise ValueError("name must not be empty")
         if not _HASH.fullmatch(self.sha256):
-            raise ValueError(f"sha256 of {self.name} is not one that `roost token new` makes")
+            raise ValueError(f"sha256 of {self.name} is not one that `roost token create` makes")
 
     def is_of(self, text: bytes) -> bool:
         """Say whether this is the token of a text, in a time that does not tell how nearly."""
         salt, _, wanted = self.sha256.partition(":")
         return hmac.compare_digest(_hashed(text, bytes.fromhex(salt)), wanted)
+
+    @property
+    def id(self) -> str:
+        """What tells it from others of the same name, and is no secret."""
+        return self.sha256[:_ID_LETTERS]
 
     @property
     def identity(self) -> Identity:
@@ -95,15 +101,15 @@ class Tokens:
         return found[0] if found else None
 
 
-def read_tokens(path: Path) -> Tokens:
-    """Read a file of tokens.
+def read_tokens(path: Path) -> tuple[Token, ...]:
+    """Read what a file of tokens holds.
 
     Raises:
-        BadSettings: it cannot be read, or is not as ``roost token new`` writes it.
+        BadSettings: it cannot be read, or is not as ``roost token create`` writes it.
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-        return Tokens(msgspec.convert(document, _File).token)
+        return msgspec.convert(document, _File).token
     except OSError as error:
         raise BadSettings(str(path), f"cannot be read: {error.strerror or error}") from None
     except msgspec.ValidationError as error:

@@ -2,10 +2,10 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -24,6 +24,8 @@ JSON = "application/json"
 _CHECKED_EACH = 64
 
 Item = TypeVar("Item")
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class TooSlow(Exception):
@@ -133,6 +135,19 @@ class Request:
         return {"location": self.host_url + self.prefix + path}
 
 
+class Stream(Protocol):
+    """The body of an answer that comes in parts, over a long time."""
+
+    def open(self) -> None:
+        """Begin, before anything is answered; may raise in place of that."""
+
+    def close(self) -> None:
+        """End, whatever happened."""
+
+    async def run(self, receive: Receive, send: Send, *, abort: Callable[[], None]) -> None:
+        """Send the body, after the head; ``abort`` ends the connection in the middle."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
     """What is answered."""
@@ -140,6 +155,7 @@ class Response:
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+    stream: Stream | None = None  # in place of the body
 
 
 Handler = Callable[[Request, Current], Response | Plan[Response]]

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from roost.api.placement.auth import Headers, read_tokens
+from roost.api.placement.auth import Headers, Tokens, read_tokens
 from roost.api.placement.request import Identity
 from roost.errors import BadSettings
 from roost.observe import log
@@ -20,7 +20,7 @@ class TokensFile:
         clock: seconds that never go back.
 
     Raises:
-        BadSettings: it cannot be read, or is not as ``roost token new`` writes it.
+        BadSettings: it cannot be read, or is not as ``roost token create`` writes it.
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -28,7 +28,7 @@ class TokensFile:
         self._clock = clock
         self._looked_s = clock()
         self._mark = self._look()  # Before it is read: what is written meanwhile is another mark.
-        self._tokens = read_tokens(path)
+        self._tokens = Tokens(read_tokens(path))
 
     def identify(self, headers: Headers) -> Identity | None:
         """Return whoever holds the token in ``x-auth-token``, if it is one of the file."""
@@ -51,7 +51,7 @@ class TokensFile:
             return
         self._mark = mark
         try:
-            self._tokens = read_tokens(self._path)
+            self._tokens = Tokens(read_tokens(self._path))
         except BadSettings as error:
             log.event("tokens_kept", problem=str(error))
         else:

@@ -16,15 +16,15 @@ from roost.api.v1.problems import CONTENT_TYPE, as_json
 from roost.api.v1.product import Product
 from roost.api.v1.routes import PATHS, Route
 from roost.errors import RoostError
+from roost.model.notification_settings import Notifications
 from roost.observe import log
+from roost.observe.events import Events
 from roost.placement.current import Current
 from roost.placement.plans import Act, Again, Plan, Result
 from roost.placement.serving import Task
 
 Identify = Callable[[Mapping[str, str]], Identity | None]
 PREFIX = "/v1"
-_WRITERS = frozenset({"admin", "service"})
-_READERS = _WRITERS | {"reader"}
 
 
 class Application:
@@ -33,14 +33,16 @@ class Application:
     Args:
         product: what is asked, over the columns that the serving thread owns.
         identify: says from the headers who asks; None: nobody that is known.
+        events: what is told of decisions; None: nothing.
     """
 
     open_paths: ClassVar = frozenset({openapi.PATH})
 
-    def __init__(self, product: Product, *, identify: Identify) -> None:
+    def __init__(self, product: Product, *, identify: Identify, events: Events | None = None) -> None:
         self._product = product
         self._identify = identify
         self._keys = Keys()
+        self._events = events or Events(Notifications(), run="none")
 
     def enter(self, request: Request) -> Response | Task[Response]:
         """Answer what needs no columns, errors above all; else return what is to be asked of them."""
@@ -58,7 +60,8 @@ class Application:
 
         def task(current: Current) -> Response | Plan[Response] | Act[Response] | Again:
             call = Call(
-                request=request, product=self._product, current=current, keys=self._keys, body=body, query=query
+                request=request, product=self._product, current=current, keys=self._keys, events=self._events,
+                body=body, query=query,
             )  # fmt: skip
             return handler(call) if call.key is None else _keyed(call, call.key, route)
 
@@ -83,9 +86,9 @@ class Application:
         if route is None:
             allowed = ", ".join(methods)
             raise Problem(405, f"only {allowed} can be asked of {request.route}", headers={"allow": allowed})
-        if not request.identity.roles & (_READERS if route.is_read else _WRITERS):
-            wanted = "admin, service or reader" if route.is_read else "admin or service"
-            raise Problem(403, f"this is for the role {wanted}")
+        if request.identity.roles.isdisjoint(route.roles):
+            *first, last = route.roles
+            raise Problem(403, f"this is for the role {', '.join(first)} or {last}")
         if route.is_keyed and "idempotency-key" in request.headers:
             keys.check(request.headers["idempotency-key"])
         if route.body is not None and request.body and _media_type(request) != JSON:
@@ -100,9 +103,9 @@ class Application:
         """Return an answer with the headers that every answer has."""
         headers = dict(response.headers)
         headers["x-openstack-request-id"] = request.request_id
-        if response.status != 204:  # no content
+        if response.status != 204 and response.stream is None:  # no content, or as much as will come
             headers["content-length"] = str(len(response.body))
-        return Response(status=response.status, body=response.body, headers=headers)
+        return replace(response, headers=headers)
 
     def fail(self, request: Request, error: Exception) -> Response:
         """Return an error as problem details; what the client is not told goes to the log."""

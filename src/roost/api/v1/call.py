@@ -10,10 +10,12 @@ import msgspec
 from roost.api.placement.request import Request, Response, TooSlow
 from roost.api.v1.keys import Keys
 from roost.api.v1.product import Product
+from roost.observe.events import Events
 from roost.placement.current import Current
 from roost.placement.plans import Act, Again, Plan
 
 JSON = "application/json"
+EVENT_STREAM = "text/event-stream"
 
 _encoder = msgspec.json.Encoder()
 
@@ -26,6 +28,7 @@ class Call:
     product: Product
     current: Current
     keys: Keys
+    events: Events
     body: Any  # of the type that the route names; None: it names none
     query: Any  # likewise
 

@@ -52,10 +52,10 @@ def _operation(path: str, route: Route, *, found: dict[Any, Any], components: di
     told: dict[str, Any] = {
         "operationId": f"{route.handler.__module__.rpartition('.')[2]}_{route.handler.__name__}",
         "summary": route.about,
-        "description": "For the roles admin and service" + (", and for reader." if route.is_read else "."),
+        "description": f"For the roles {', '.join(route.roles)}.",
         "parameters": [*_of_path(path), *_of_query(route, components), *_of_headers(route)],
         "responses": {
-            str(route.status): _answer(title_of(route.status), JSON, found.get(route.answer)),
+            str(route.status): _answer(title_of(route.status), route.media_type, found.get(route.answer)),
             "default": _answer("What is wrong", CONTENT_TYPE, found[ProblemDetails]),
         },
     }

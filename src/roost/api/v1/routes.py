@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from roost.api.paths import Paths
-from roost.api.v1.call import Handler
+from roost.api.v1.call import EVENT_STREAM, JSON, Handler
 from roost.api.v1.capacity_schemas import CapacityBody, CapacityQuery
 from roost.api.v1.decision_schemas import (
     DecisionBody,
@@ -19,9 +19,10 @@ from roost.api.v1.decision_schemas import (
     ShownReplay,
     ShownWhy,
 )
-from roost.api.v1.handlers import capacity, decisions, instances
+from roost.api.v1.handlers import capacity, decisions, events, instances
 from roost.api.v1.instance_schemas import InstancesPage, InstancesQuery, ShownInstance
 from roost.model.capacity import Capacity
+from roost.model.notification import Notification
 
 Kind = type[msgspec.Struct]
 
@@ -33,11 +34,19 @@ class Route:
     handler: Handler
     about: str  # in a sentence
     answer: Kind | None  # None: nothing is said but that it was done
+    media_type: str = JSON  # of the answer
     status: int = 200
     body: Kind | None = None
     query: Kind | None = None
     is_read: bool = True  # whether it changes nothing, so that readers may ask it
+    is_for_agents: bool = False  # whether agents, which read all, may ask it although it changes something
     is_keyed: bool = False  # whether an idempotency key is minded
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Who may ask it: one of these roles is enough."""
+        agents = ("agent",) if self.is_read or self.is_for_agents else ()
+        return ("admin", "service", *agents, *(("reader",) if self.is_read else ()))
 
 
 # In the order in which the header ``allow`` lists the methods.
@@ -58,7 +67,7 @@ TABLE: Mapping[str, Mapping[str, Route]] = {
     "/decisions/{id}/next": {
         "POST": Route(
             handler=decisions.advance, about="Release what an instance holds and claim its next alternate, at once.",
-            body=NextBody, answer=NextStep, is_read=False, is_keyed=True,
+            body=NextBody, answer=NextStep, is_read=False, is_for_agents=True, is_keyed=True,
         ),
     },
     "/decisions/{id}/replay": {
@@ -78,7 +87,14 @@ TABLE: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}": {
         "GET": Route(handler=instances.show, about="Show an instance.", answer=ShownInstance),
         "DELETE": Route(
-            handler=instances.delete, about="Release what an instance holds.", answer=None, status=204, is_read=False
+            handler=instances.delete, about="Release what an instance holds.", answer=None, status=204, is_read=False,
+            is_for_agents=True,
+        ),
+    },
+    "/events": {
+        "GET": Route(
+            handler=events.follow, about="Follow what happens: server-sent events, whose data is of this form.",
+            answer=Notification, media_type=EVENT_STREAM,
         ),
     },
     "/capacity": {

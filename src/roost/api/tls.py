@@ -1,0 +1,80 @@
+"""TLS: what a server shows of itself, and of whom it wants to see the same."""
+
+import ssl
+from typing import NoReturn
+
+from roost.errors import BadSettings
+from roost.model.placement_settings import Placement as Settings
+from roost.observe import log
+
+
+def tls_of(settings: Settings) -> ssl.SSLContext | None:
+    """Return how connections are made safe, as the settings say; None: they are plain HTTP.
+
+    Raises:
+        BadSettings: a file cannot be read, or is not what it should be; the message names it.
+    """
+    if not settings.tls_cert:
+        return None
+    _check_readable("tls_cert", settings.tls_cert)
+    if settings.tls_key:
+        _check_readable("tls_key", settings.tls_key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    load_certificate(context, settings)
+    if settings.tls_ca:
+        _check_readable("tls_ca", settings.tls_ca)
+        try:
+            context.load_verify_locations(settings.tls_ca)
+        except ssl.SSLError:
+            raise BadSettings("placement.tls_ca", f"{settings.tls_ca} holds no certificate") from None
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
+    """Let new connections see the certificate that the files hold now.
+
+    Raises:
+        BadSettings: they hold none, or the key is another one's; the one before stays.
+    """
+    cert, key = settings.tls_cert, settings.tls_key or settings.tls_cert
+    trial = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        # A certificate alone is good for clients that trust it, so this looks at nothing but the file.
+        trial.load_verify_locations(cert)
+    except (ssl.SSLError, OSError):
+        raise BadSettings("placement.tls_cert", f"{cert} holds no certificate") from None
+    try:
+        for each in (trial, context):
+            each.load_cert_chain(cert, key, password=lambda: _refuse_password(key))
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise BadSettings("placement.tls_key", f"{key} is not the key of {cert}") from None
+        raise BadSettings("placement.tls_key", f"{key} holds no private key that can be used") from None
+    except OSError as error:
+        raise BadSettings("placement.tls_key", f"{key} cannot be read: {error.strerror or error}") from None
+
+
+def renew(context: ssl.SSLContext, settings: Settings) -> None:
+    """Read certificate and key anew; what came of it is told in the log."""
+    try:
+        load_certificate(context, settings)
+    except BadSettings as error:
+        log.event("certificate_refused", error=str(error))
+    else:
+        log.event("certificate_loaded")
+
+
+def _refuse_password(key: str) -> NoReturn:
+    raise BadSettings("placement.tls_key", f"{key} has a password; a server needs one without")
+
+
+def _check_readable(setting: str, path: str) -> None:
+    try:
+        with open(path, "rb"):  # noqa: PTH123  # names of files stay as the settings have them
+            pass
+    except (OSError, ValueError) as error:
+        text = error.strerror if isinstance(error, OSError) else error
+        raise BadSettings(f"placement.{setting}", f"{path} cannot be read: {text}") from None

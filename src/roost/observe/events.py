@@ -1,0 +1,171 @@
+"""Events for readers that follow them: a bounded past, and readers that each go through it at their own pace."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import islice
+from threading import Lock
+
+import msgspec
+
+from roost.errors import Unavailable
+from roost.model.notification import VERSION, Notification, Selecting
+from roost.model.notification_settings import Notifications
+from roost.observe import metrics
+
+# What is handed to a connection at once, so that the rest waits here, where it is bounded.
+_BATCH_BYTES = 64 * 2**10
+
+
+class ReaderLeft(Exception):
+    """A reader is so far behind that what it would read next is no longer kept."""
+
+
+class Events:
+    """The newest events of this process.
+
+    Events come from any thread; readers live on one loop.
+
+    Args:
+        limits: how much is kept, and for how many readers.
+        run: word without a hyphen that no other run of a process has.
+        publisher: who decides.
+        sink: is handed the JSON of each event, too, and must not wait.
+    """
+
+    def __init__(
+        self, limits: Notifications, *, run: str, publisher: str = "", sink: Callable[[bytes], None] | None = None
+    ) -> None:  # fmt: skip
+        self.limits = limits
+        self._run, self._publisher, self._sink = run, publisher, sink
+        self._lock = Lock()
+        self._kept: deque[bytes] = deque()  # as they are sent, the newest with the number ``_last``
+        self._kept_bytes = 0
+        self._last = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._readers: set[Reader] = set()
+        self._is_woken = False
+        self.is_closed = False
+
+    def publish(self, event_type: str, payload: Selecting, *, time_s: float) -> str:
+        """Tell an event; return its id."""
+        with self._lock:
+            number = self._last + 1
+            event = Notification(
+                id=f"{self._run}-{number}", event_type=event_type, version=VERSION, publisher=self._publisher,
+                time_s=time_s, payload=payload,
+            )  # fmt: skip
+            body = msgspec.json.encode(event)
+            frame = f"id: {event.id}\nevent: {event_type}\ndata: ".encode() + body + b"\n\n"
+            self._kept.append(frame)
+            self._kept_bytes += len(frame)
+            self._last = number
+            while self._kept_bytes > self.limits.buffer_max_bytes and len(self._kept) > 1:
+                self._kept_bytes -= len(self._kept.popleft())
+            self._wake()
+        if self._sink is not None:
+            self._sink(body)
+        return event.id
+
+    def open(self, last_id: str) -> "Reader":
+        """Return a new reader, on the loop.
+
+        Args:
+            last_id: of the newest event that it knows; empty: it begins with the next one.
+
+        Raises:
+            Unavailable: there are too many, or the server is stopping.
+        """
+        if self.is_closed:
+            raise Unavailable("the server is stopping; try again")
+        if len(self._readers) >= self.limits.subscribers_max:
+            text = f"{self.limits.subscribers_max:,} readers follow the events (limit notifications.subscribers_max)"
+            raise Unavailable(f"{text}; try again")
+        with self._lock:
+            self._loop = asyncio.get_running_loop()
+            reader = self._reader(last_id)
+            self._readers.add(reader)
+        metrics.EVENT_READERS.set(len(self._readers))
+        return reader
+
+    def leave(self, reader: "Reader") -> None:
+        """Let a reader go, on the loop."""
+        self._readers.discard(reader)
+        metrics.EVENT_READERS.set(len(self._readers))
+
+    def close(self) -> None:
+        """Let all readers come to an end, on the loop."""
+        self.is_closed = True
+        self._wake_readers()
+
+    def after(self, number: int) -> tuple[bytes, int]:
+        """Return some of what comes after an event, as it is sent, and the number of the last of that.
+
+        Raises:
+            ReaderLeft: the next one is no longer kept.
+        """
+        with self._lock:
+            at = len(self._kept) - (self._last - number)
+            if at < 0:
+                raise ReaderLeft
+            frames, size = [], 0
+            for frame in islice(self._kept, at, None):
+                frames.append(frame)
+                size += len(frame)
+                if size >= _BATCH_BYTES:
+                    break
+            return b"".join(frames), number + len(frames)
+
+    def _reader(self, last_id: str) -> "Reader":
+        if not last_id:
+            return Reader(self, after=self._last, has_gap=False)
+        run, _, text = last_id.rpartition("-")
+        oldest = self._last - len(self._kept)
+        is_ours = run == self._run and text.isascii() and text.isdecimal() and len(text) < 20
+        if is_ours and oldest <= int(text) <= self._last:
+            return Reader(self, after=int(text), has_gap=False)
+        return Reader(self, after=oldest, has_gap=True)
+
+    def _wake(self) -> None:
+        """Wake the readers once for all events that come until they are awake."""
+        if self._readers and not self._is_woken and self._loop is not None:
+            self._is_woken = True
+            with suppress(RuntimeError):  # The loop has ended, and the readers with it.
+                self._loop.call_soon_threadsafe(self._wake_readers)
+
+    def _wake_readers(self) -> None:
+        # First of all: what comes from now on wakes them again.
+        self._is_woken = False
+        for reader in self._readers:
+            reader.awake.set()
+
+
+class Reader:
+    """Somebody who follows the events.
+
+    Args:
+        events: those.
+        after: number of the newest event that it knows.
+        has_gap: whether it missed some that are no longer kept.
+    """
+
+    def __init__(self, events: Events, *, after: int, has_gap: bool) -> None:
+        self._events = events
+        self._after = after
+        self.has_gap = has_gap
+        self.awake = asyncio.Event()
+
+    async def next(self) -> bytes | None:
+        """Wait for events, and return some as they are sent: nothing if there was none for long; None at the end.
+
+        Raises:
+            ReaderLeft: it was too slow.
+        """
+        self.awake.clear()
+        found, self._after = self._events.after(self._after)
+        if not found and not self._events.is_closed:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.awake.wait(), self._events.limits.heartbeat_s)
+            found, self._after = self._events.after(self._after)
+        return None if not found and self._events.is_closed else found

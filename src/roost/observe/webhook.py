@@ -1,0 +1,147 @@
+"""A webhook: every event is sent to one URL, beside the decisions, and never instead of one."""
+
+import http.client
+import queue
+import threading
+import time
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from roost import __version__
+from roost.model.notification_settings import Notifications
+from roost.observe import log, metrics
+
+_BACKOFF_S_MAX = 60.0
+# What is left when the server stops has this long.
+_LAST_S = 5.0
+_ANSWER_MAX_BYTES = 64 * 2**10
+# Answers after which asking again is worth while, although the other side says that it is our fault.
+_PASSING = frozenset({408, 425, 429})
+_STALE = (ConnectionError, http.client.RemoteDisconnected)
+
+
+class Webhook:
+    """Threads that send what waits in a bounded queue.
+
+    An event is sent again, later each time, until it is taken with a status 2xx; of one that comes while the queue is
+    full, or that is refused or given up, only a number is left. Those in flight may overtake each other.
+
+    Args:
+        limits: where events go, how many at once, and how often each is tried.
+    """
+
+    def __init__(self, limits: Notifications) -> None:
+        self._limits = limits
+        self._waiting: queue.Queue[bytes | None] = queue.Queue(limits.webhook_queue_max)
+        self._is_stopping = threading.Event()
+        self._trouble = False  # as the log was told
+        self._lock = threading.Lock()
+        self._threads = [
+            threading.Thread(target=self._work, name="webhook", daemon=True) for _ in range(limits.webhook_in_flight)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def send(self, body: bytes) -> None:
+        """Let an event be sent soon; from any thread, without waiting."""
+        try:
+            self._waiting.put_nowait(body)
+        except queue.Full:
+            count = self._limits.webhook_queue_max
+            self._lost("dropped", f"{count:,} events wait already (limit notifications.webhook_queue_max)")
+
+    def close(self) -> None:
+        """Send what waits, once more each and for some seconds at most, and end."""
+        self._is_stopping.set()
+        until_s = time.monotonic() + _LAST_S
+        with suppress(queue.Full):  # The other side does not take what waits.
+            for _ in self._threads:
+                self._waiting.put(None, timeout=max(0.0, until_s - time.monotonic()))
+        for thread in self._threads:
+            thread.join(max(0.0, until_s - time.monotonic()))
+        with suppress(queue.Empty):
+            while True:
+                if self._waiting.get_nowait() is not None:
+                    self._lost("dropped", "the server has stopped")
+
+    def _work(self) -> None:
+        link = _Link(self._limits)
+        while (body := self._waiting.get()) is not None:
+            self._deliver(link, body)
+        link.close()
+
+    def _deliver(self, link: "_Link", body: bytes) -> None:
+        backoff_s = self._limits.webhook_backoff_s
+        problem = ""
+        for attempt in range(1, self._limits.webhook_attempts + 1):
+            if attempt > 1:
+                if self._is_stopping.wait(min(backoff_s, _BACKOFF_S_MAX)):
+                    break
+                backoff_s *= 2
+                metrics.WEBHOOK_RETRIES.inc()
+            try:
+                status = link.post(body)
+            except Exception as error:  # noqa: BLE001  # whatever the other side does, the thread goes on
+                link.close()
+                problem = str(error) or type(error).__name__
+                continue
+            if 200 <= status < 300:
+                self._delivered()
+                return
+            problem = f"the answer was {status}"
+            if status < 500 and status not in _PASSING:
+                break
+        self._lost("failed", problem)
+
+    def _delivered(self) -> None:
+        metrics.WEBHOOK_EVENTS.labels("delivered").inc()
+        with self._lock:
+            was_trouble, self._trouble = self._trouble, False
+        if was_trouble:
+            log.event("webhook_is_well")
+
+    def _lost(self, outcome: str, problem: str) -> None:
+        """Count an event that is lost, and let the log know of the first since all was well."""
+        metrics.WEBHOOK_EVENTS.labels(outcome).inc()
+        with self._lock:
+            was_trouble, self._trouble = self._trouble, True
+        if not was_trouble:
+            log.event("webhook_fails", problem=problem)
+
+
+class _Link:
+    """A connection to the other side, kept as long as it keeps it."""
+
+    def __init__(self, limits: Notifications) -> None:
+        parts = urlsplit(limits.webhook)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        assert parts.hostname is not None, "settings have a URL with a host"
+        self._connection = kind(parts.hostname, parts.port, timeout=limits.webhook_timeout_s)
+        self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self._is_used = False
+
+    def post(self, body: bytes) -> int:
+        """Send an event; return the status of the answer."""
+        try:
+            return self._post(body)
+        except _STALE:
+            self.close()
+            if not self._is_used:
+                raise
+            # The other side closed a connection that it had kept: a new one tells whether it is there.
+            self._is_used = False
+            return self._post(body)
+
+    def close(self) -> None:
+        """Let the next event have a new connection."""
+        self._connection.close()
+
+    def _post(self, body: bytes) -> int:
+        headers = {"content-type": "application/json", "user-agent": f"roost/{__version__}"}
+        self._connection.request("POST", self._path, body=body, headers=headers)
+        answer = self._connection.getresponse()
+        answer.read(_ANSWER_MAX_BYTES)
+        self._is_used = answer.isclosed() and not answer.will_close
+        if not self._is_used:
+            self.close()
+        return answer.status

@@ -1,0 +1,110 @@
+"""A client of server-sent events, and a server that a webhook sends to."""
+
+import http.client
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+ADMIN = {"x-auth-token": "admin"}
+
+
+class Follower:
+    """A stream of events that is being read."""
+
+    def __init__(self, answer):
+        self.status, self.headers, self._answer = answer.status, answer.headers, answer
+
+    def lines(self):
+        """Give the lines of the next block; none at the end."""
+        found = []
+        while line := self._answer.readline():
+            if line == b"\n":
+                return found
+            found.append(line.decode().rstrip("\n"))
+        return found
+
+    def events(self, count):
+        """Give so many events, each with its id, name and data."""
+        found = []
+        while len(found) < count:
+            lines = self.lines()
+            assert lines, "the stream has ended"
+            fields = dict(line.split(": ", 1) for line in lines if not line.startswith(":"))
+            if "event" in fields:
+                found.append((fields.get("id"), fields["event"], json.loads(fields["data"])))
+        return found
+
+
+@contextmanager
+def following(server, *, last_id=None, headers=ADMIN):
+    """Follow the events of a server; its welcome is read."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    try:
+        more = {} if last_id is None else {"last-event-id": last_id}
+        connection.request("GET", "/v1/events", headers={**headers, **more})
+        follower = Follower(connection.getresponse())
+        if follower.status == 200:
+            assert follower.lines() == ["retry: 1000"]
+        yield follower
+    finally:
+        connection.close()
+
+
+class Hook(ThreadingHTTPServer):
+    """Takes what is sent to it, and answers with the statuses it is told, then with 204."""
+
+    daemon_threads = True
+
+    def __init__(self, statuses=()):
+        super().__init__(("127.0.0.1", 0), _Taking)
+        self.statuses = list(statuses)
+        self.taken = []
+        self.kept = threading.Event()  # while it is not set, nobody is answered
+        self.kept.set()
+        self.changed = threading.Condition()
+
+    @property
+    def url(self):
+        """Where it is."""
+        return f"http://127.0.0.1:{self.server_port}/hook?of=roost"
+
+    def wait(self, count):
+        """Wait until so many were sent; give them."""
+        with self.changed:
+            assert self.changed.wait_for(lambda: len(self.taken) >= count, timeout=60), self.taken
+            return list(self.taken)
+
+
+class _Taking(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        """Take one event."""
+        body = self.rfile.read(int(self.headers["content-length"]))
+        with self.server.changed:
+            status = self.server.statuses.pop(0) if self.server.statuses else 204
+            self.server.taken.append((self.path, status, json.loads(body)))
+            self.server.changed.notify_all()
+        self.server.kept.wait()
+        self.send_response(status)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_words):
+        """Say nothing."""
+
+
+@contextmanager
+def hooked(statuses=()):
+    """Run a server for a webhook."""
+    hook = Hook(statuses)
+    thread = threading.Thread(target=hook.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield hook
+    finally:
+        hook.kept.set()
+        hook.shutdown()
+        thread.join()
+        hook.server_close()

@@ -1,0 +1,67 @@
+import json
+import stat
+
+import pytest
+
+from tests.products import roost
+
+
+@pytest.fixture
+def token(tmp_path):
+    def run(*words):
+        return roost("token", *words, cwd=tmp_path)
+
+    return run
+
+
+def test_a_token_is_shown_once_and_kept_as_a_hash(token, tmp_path):
+    made = token("create", "joe", "--role", "reader", "--file", "tokens.toml")
+    assert (made.returncode, made.stderr) == (0, "added to tokens.toml\n")
+    path = tmp_path / "tokens.toml"
+    assert made.stdout.strip() not in path.read_text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    (listed,) = json.loads(token("list", "--file", "tokens.toml", "--json").stdout)
+    assert listed == {"id": listed["id"], "name": "joe", "project": "joe", "roles": ["reader"]}
+    assert made.stdout.strip() not in token("list", "--file", "tokens.toml").stdout
+
+
+def test_a_revoked_token_is_gone_and_the_others_stay(token, tmp_path):
+    for name in ("joe", "eve", "joe"):
+        token("create", name, "--role", "agent", "--project", "p", "--file", "tokens.toml")
+    before = json.loads(token("list", "--file", "tokens.toml", "--json").stdout)
+    refused = token("revoke", "joe", "--file", "tokens.toml")
+    ids = [each["id"] for each in before if each["name"] == "joe"]
+    text = f"roost: 2 tokens are of joe: say which one by its id, {', '.join(ids)}\n"
+    assert (refused.returncode, refused.stderr) == (2, text)
+    (tmp_path / "tokens.toml").chmod(0o640)
+    assert token("revoke", ids[0], "--file", "tokens.toml").stdout == f"joe ({ids[0]}) is revoked in tokens.toml\n"
+    assert json.loads(token("list", "--file", "tokens.toml", "--json").stdout) == before[1:]
+    assert stat.S_IMODE((tmp_path / "tokens.toml").stat().st_mode) == 0o640
+    assert token("revoke", "joe", "--file", "tokens.toml").returncode == 0
+    assert token("revoke", "joe", "--file", "tokens.toml").stderr == "roost: no such token: joe\n"
+
+
+def test_the_file_is_that_of_the_settings(token, tmp_path):
+    token("create", "joe", "--file", "kept.toml")
+    (tmp_path / "roost.toml").write_text('[placement]\ntokens_file = "kept.toml"\n')
+    assert "joe" in token("list").stdout
+    assert token("revoke", "joe").returncode == 0
+    (tmp_path / "roost.toml").unlink()
+    assert token("list").stderr == "roost: placement.tokens_file: names no file of tokens: say --file\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("create", "joe", "--file", "absent/tokens.toml"), 1, "absent/tokens.toml cannot be written: No such file"),
+        (("create", "joe", "--file", "bad.toml"), 3, "bad.toml: is no TOML"),
+        (("list", "--file", "none.toml"), 3, "none.toml: cannot be read: No such file or directory"),
+        (("revoke", "joe", "--file", "none.toml"), 3, "none.toml: cannot be read: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(token, tmp_path, words, code, told):
+    (tmp_path / "bad.toml").write_text("[[")
+    ran = token(*words)
+    assert (ran.returncode, ran.stdout) == (code, "")
+    assert ran.stderr.startswith(f"roost: {told}")
+    assert ran.stderr.count("\n") == 1
