@@ -58,6 +58,16 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reported_at_s: float | None = None  # None: no agent ever reported, so it counts as up
 
 
+def is_up(facts: HostFacts, *, now_s: float, down_time_s: float) -> bool:
+    """Say whether a host counts as up: it is not forced down, and reported lately or never.
+
+    A report from the future counts like one from the past.
+    """
+    if facts.is_forced_down:
+        return False
+    return facts.reported_at_s is None or abs(now_s - facts.reported_at_s) <= down_time_s
+
+
 class HostSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A host: a service on a root provider. One row a node; a service may have several."""
 
