@@ -53,7 +53,7 @@ class Api:
         """
         return self._asked(method, _path(steps), {} if body is None else body)
 
-    def listed(self, name: str, **query: str | bool | None) -> list[dict[str, Any]]:
+    def listed(self, name: str, /, **query: str | bool | None) -> list[dict[str, Any]]:
         """Return a whole list, page by page.
 
         Args:
@@ -85,12 +85,10 @@ class Api:
 
 
 def where(command: Command) -> Command:
-    """Add the options that say where to ask, as one argument ``place``."""
+    """Add the options that say where to ask, as one argument ``place``; other options come before."""
 
-    def gathered(
-        *arguments: Any, url: str | None, token: str, config: Path | None, data: Path | None, **more: Any
-    ) -> Any:
-        return command(*arguments, place=Where(url=url, token=token, config=config, data=data), **more)
+    def gathered(url: str | None, token: str, config: Path | None, *, data: Path | None, **more: Any) -> Any:
+        return command(place=Where(url=url, token=token, config=config, data=data), **more)
 
     gathered.__doc__ = command.__doc__
     for option in (
@@ -100,8 +98,6 @@ def where(command: Command) -> Command:
         click.option("--url", envvar="ROOST_URL", metavar="URL", help=f"Of the server.  [{_URL}]"),
     ):
         gathered = option(gathered)
-    params = getattr(command, "__click_params__", [])
-    gathered.__click_params__ = [*params, *gathered.__click_params__]  # type: ignore[attr-defined]  # click keeps them so
     return gathered  # type: ignore[return-value]  # takes what the command takes, but for ``place``
 
 

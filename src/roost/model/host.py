@@ -1,6 +1,6 @@
 """Hosts: root providers with a service on them, and what is known of them."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -42,7 +42,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hypervisor_type: str = ""
     hypervisor_version: int = 0  # 1002003 is 1.2.3
     supported_instances: tuple[tuple[str, str, str], ...] = ()  # (architecture, hypervisor type, vm mode)
-    cpu_info: dict[str, object] = {}
+    cpu_info: dict[str, Any] = {}
     stats: dict[str, str] = {}
     metrics: dict[str, float] = {}
     pci_pools: tuple[PciPool, ...] = ()
