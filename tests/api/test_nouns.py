@@ -282,15 +282,77 @@ def test_pages_of_every_list_hold_everything_once():
             assert (len(seen), seen) == (5, sorted(seen))
 
 
+def test_a_flavor_is_stored_replaced_named_and_deleted(own):
+    stored = own.put("/flavors/small", {"vcpus": 2, "extra_specs": {"hw:cpu_policy": "shared"}})
+    assert (stored.status, stored.json) == (200, own.get("/flavors/small").json)
+    assert own.put("/flavors/small", {"name": "small", "vcpus": 3}).json["extra_specs"] == {}
+    assert [each["vcpus"] for each in own.get("/flavors").json["flavors"]] == [3]
+    assert made(own, "/decisions", {"flavor": "small"})["outcome"] == "granted"
+    assert own.get("/hosts/host-0").json["resources"]["VCPU"]["used"] == 3
+    made(own, "/decisions", {"flavor": {"name": "small", "vcpus": 1}})
+    assert own.get("/capacity?flavor=small").json["count"] == 2
+    assert [own.delete("/flavors/small").status for _ in range(2)] == [204, 404]
+    assert (own.get("/flavors/small").status, own.get("/flavors").json) == (404, {"flavors": []})
+    assert own.put("/flavors/small", {"vcpus": 1}).json["vcpus"] == 1
+
+
+def test_an_image_is_stored_named_and_deleted(own):
+    own.put("/images/arm", {"properties": {"hw_architecture": "aarch64"}})
+    (shown,) = own.get("/images").json["images"]
+    assert shown == own.get("/images/arm").json
+    assert (shown["name"], shown["properties"]) == ("arm", {"hw_architecture": "aarch64"})
+    decision = made(own, "/decisions", {**SMALL, "image": "arm"})
+    told = own.get(f"/decisions/{decision['uuid']}/why").json["request"]
+    assert told["image"]["properties"] == {"hw_architecture": "aarch64"}
+    assert own.delete("/images/arm").status == 204
+    refused = own.post("/decisions", {**SMALL, "image": "arm"})
+    assert (refused.status, refused.json["field"]) == (400, "$.image")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/flavors/a", {"vcpus": -1}, "$.vcpus"),
+        ("/flavors/a", {"cpus": 1}, "$"),
+        ("/flavors/a", {"name": "b"}, "$.name"),
+        ("/flavors/a", {"extra_specs": {"hw:cpu_policy": "some"}}, "$.extra_specs"),
+        ("/flavors/a", {"extra_specs": {"hw:none": "1"}}, "$.extra_specs"),
+        (f"/flavors/{'a' * 256}", {"vcpus": 1}, None),
+        ("/images/a", {"properties": {"a": 1}}, "$.properties[...]"),
+    ],
+)
+def test_what_cannot_be_stored_changes_nothing(own, path, body, field):
+    answered = own.put(path, body)
+    assert (answered.status, answered.json.get("field")) == (400, field), answered.json
+    assert (own.get("/flavors").json["flavors"], own.get("/images").json["images"]) == ([], [])
+
+
+def test_what_is_stored_under_one_name_at_once_ends_alike_everywhere(postgres_url):
+    with asking_own(url=postgres_url) as one, asking_own(url=postgres_url) as other:
+        ready = threading.Barrier(6)
+
+        def store(at):
+            ready.wait()
+            return (one, other)[at % 2].put("/flavors/a", {"vcpus": at}).status
+
+        with ThreadPoolExecutor(6) as pool:
+            assert list(pool.map(store, range(6))) == [200] * 6
+        assert one.get("/flavors/a").json == other.get("/flavors/a").json
+
+
 def test_what_is_changed_lasts(url):
     with asking_own(fleet(2, vcpus=4), url=url) as own:
         path = f"/aggregates/{made(own, '/aggregates', {'name': 'a', 'metadata': {'ssd': 'true'}})['uuid']}"
         own.put(f"{path}/hosts/host-1")
         patch(own, "/services/host-0", {"disabled": True, "disabled_reason": "disk"})
         made(own, "/groups", {"name": "g", "policy": "soft-affinity"})
-        told = [own.get(each).json for each in (path, "/hosts", "/services", "/groups", "/zones")]
+        for vcpus in (1, 2):
+            own.put("/flavors/small", {"vcpus": vcpus})
+        own.put("/images/debian", {"disk_format": "qcow2"})
+        paths = (path, "/hosts", "/services", "/groups", "/zones", "/flavors", "/images")
+        told = [own.get(each).json for each in paths]
     with asking_own(url=url) as own:
-        assert [own.get(each).json for each in (path, "/hosts", "/services", "/groups", "/zones")] == told
+        assert [own.get(each).json for each in paths] == told
 
 
 def test_two_processes_lose_nothing_of_what_they_change_at_once(postgres_url):

@@ -35,6 +35,7 @@ class _Lazy(click.Group):
         "decide": "roost.cli.decide",
         "demo": "roost.cli.demo",
         "fleet": "roost.cli.fleet",
+        "flavor": "roost.cli.flavor",
         "group": "roost.cli.group",
         "host": "roost.cli.host",
         "import": "roost.cli.imports",

@@ -1,6 +1,5 @@
 """Fleet: the hosts on the providers, their aggregates and server groups, and the documents requests name."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 from roost.engine.state import State
@@ -9,10 +8,11 @@ from roost.fleet.aggregates import creation, is_named
 from roost.fleet.checks import check_name
 from roost.fleet.groups import group_creation
 from roost.fleet.hosts import facts_body
+from roost.fleet.named import document_of
 from roost.model.fleet import Fleet as FleetValue
 from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostSpec
-from roost.model.journal import Item, PutDocument, PutHost, Write
+from roost.model.journal import Item, PutHost, Write
 from roost.model.names import uuid_form
 from roost.ports import Journal
 
@@ -120,8 +120,7 @@ class Fleet:
 
         The number is a digest of kind and body, so processes that store the same document agree on it.
         """
-        fingerprint = hashlib.blake2b(kind.encode() + b"\0" + body, digest_size=16).digest()
-        number = int.from_bytes(fingerprint[:8], "big") >> 2 | 1
-        if (kind, fingerprint) not in self.state.documents:
-            self._journal.stage_write(Item(writes=(PutDocument(number, kind, fingerprint, body),)))
-        return number
+        document = document_of(kind, body, body)
+        if (kind, document.fingerprint) not in self.state.documents:
+            self._journal.stage_write(Item(writes=(document,)))
+        return document.id

@@ -76,6 +76,17 @@ def test_groups_are_made_and_shown(asked):
     assert refused == "roost: $.max_server_per_host: is for the policy anti-affinity, and this is affinity\n"
 
 
+def test_flavors_are_stored_and_deleted(asked):
+    asked("flavor", "set", "small", "--vcpus", "2", "--memory-mb", "2048", "--extra-spec", "hw:cpu_policy=shared")
+    assert [line.split() for line in asked("flavor", "list").splitlines()[1:]] == [
+        ["small", "2", "2,048", "0", "0", "0", "hw:cpu_policy=shared"]
+    ]
+    assert json.loads(asked("flavor", "show", "small", "--json"))["vcpus"] == 2
+    assert "hw:cpu_policy" in asked("flavor", "set", "small", "--extra-spec", "hw:cpu_policy=some", code=2)
+    asked("flavor", "delete", "small")
+    assert asked("flavor", "show", "small", code=4) == "roost: no such flavor: small\n"
+
+
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [

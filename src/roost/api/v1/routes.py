@@ -28,7 +28,7 @@ from roost.api.v1.decision_schemas import (
     ShownWhy,
 )
 from roost.api.v1.group_schemas import DetailedGroup, GroupBody, GroupsPage, GroupsQuery, ShownGroup
-from roost.api.v1.handlers import aggregates, capacity, decisions, groups, hosts, instances
+from roost.api.v1.handlers import aggregates, capacity, decisions, groups, hosts, instances, named
 from roost.api.v1.host_schemas import (
     DetailedHost,
     HostsPage,
@@ -38,8 +38,11 @@ from roost.api.v1.host_schemas import (
     ShownService,
 )
 from roost.api.v1.instance_schemas import InstancesPage, InstancesQuery, ShownInstance
+from roost.api.v1.named_schemas import FlavorsList, ImagesList, ShownImage
 from roost.api.v1.paging import PageQuery
 from roost.model.capacity import Capacity
+from roost.model.flavor import Flavor
+from roost.model.request_document import FlavorEntry, ImageEntry
 
 Kind = type[msgspec.Struct]
 
@@ -158,6 +161,32 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         "PATCH": Route(
             handler=hosts.change_service, about="Disable, enable or force down a service.", body=ServicePatch,
             answer=ShownService, is_read=False,
+        ),
+    },
+    "/flavors": {
+        "GET": Route(handler=named.list_flavors, about="List stored flavors.", answer=FlavorsList),
+    },
+    "/flavors/{name}": {
+        "GET": Route(handler=named.show_flavor, about="Show a stored flavor.", answer=Flavor),
+        "PUT": Route(
+            handler=named.store_flavor, about="Store a flavor; one of that name is replaced.", body=FlavorEntry,
+            answer=Flavor, is_read=False,
+        ),
+        "DELETE": Route(
+            handler=named.delete_flavor, about="Delete a stored flavor.", answer=None, status=204, is_read=False
+        ),
+    },
+    "/images": {
+        "GET": Route(handler=named.list_images, about="List stored images.", answer=ImagesList),
+    },
+    "/images/{name}": {
+        "GET": Route(handler=named.show_image, about="Show a stored image.", answer=ShownImage),
+        "PUT": Route(
+            handler=named.store_image, about="Store an image; one of that name is replaced.", body=ImageEntry,
+            answer=ShownImage, is_read=False,
+        ),
+        "DELETE": Route(
+            handler=named.delete_image, about="Delete a stored image.", answer=None, status=204, is_read=False
         ),
     },
     "/groups": {
