@@ -13,6 +13,7 @@ from roost.engine.emptied import emptied
 from roost.engine.state import State
 from roost.engine.types import Amounts
 from roost.errors import BadRequest, BadSettings, NotFound, RoostError, StateLost, understood
+from roost.fleet.named import bodies_of
 from roost.fleet.service import Fleet as FleetService
 from roost.machine import SystemClock, SystemRandom
 from roost.model.capacity import LIMIT, Capacity
@@ -320,11 +321,31 @@ class Roost:
             yield counter.count(request, by=by)
 
     def flavors(self) -> list[Flavor]:
-        """Return every flavor that stored decisions were made for, by name."""
+        """Return every flavor that is stored or that decisions were made for, by name; a stored one is the only one."""
+        stored = bodies_of(self.state, "flavor")
         numbers = [number for (kind, _), number in self.state.documents.items() if kind == "flavor"]
         with understood("a flavor"):
             bodies = [body for number in numbers if (body := self._store.document(number)) is not None]
-            return sorted((msgspec.json.decode(body, type=Flavor) for body in bodies), key=lambda flavor: flavor.name)
+            decided = [msgspec.json.decode(body, type=Flavor) for body in bodies]
+            found = [msgspec.json.decode(body, type=Flavor) for body in stored.values()]
+        found += [flavor for flavor in decided if flavor.name not in stored]
+        return sorted(found, key=lambda flavor: flavor.name)
+
+    @staticmethod
+    def check_extra_specs(extra_specs: Mapping[str, str]) -> None:
+        """Refuse extra specs that no flavor may have, by the validators that are built in or installed.
+
+        Raises:
+            BadRequest: which one, and why.
+        """
+        from roost.compat.api.validation.extra_specs.validators import validate
+        from roost.compat.exception import ValidationError
+
+        for name, value in extra_specs.items():
+            try:
+                validate(name, value)
+            except ValidationError as error:
+                raise BadRequest(str(error)) from None
 
     def decision(self, uuid: str) -> Decision:
         """Return a stored decision with its evidence.

@@ -10,6 +10,7 @@ from roost.api.v1.routes import TABLE
 from tests.asking import asking_own
 from tests.products import fleet
 
+RACK = "00000000-0000-4000-8000-000000000001"
 DOCUMENT = openapi.document()
 OPERATIONS = [(path, method) for path, methods in TABLE.items() for method in methods]
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
@@ -63,6 +64,29 @@ def test_answers_are_as_the_document_says():
         ("/events", "GET"): ("/events", None),
         ("/capacity", "GET"): ("/capacity?flavor=small&by=zone", None),
         ("/capacity", "POST"): ("/capacity", {"request": SMALL}),
+        ("/aggregates", "POST"): ("/aggregates", {"name": "rack", "uuid": RACK}),
+        ("/aggregates", "GET"): ("/aggregates", None),
+        ("/aggregates/{uuid}", "GET"): (f"/aggregates/{RACK}", None),
+        ("/aggregates/{uuid}", "PATCH"): (f"/aggregates/{RACK}", {"availability_zone": "east"}),
+        ("/aggregates/{uuid}/hosts/{host}", "PUT"): (f"/aggregates/{RACK}/hosts/host-0", None),
+        ("/zones", "GET"): ("/zones", None),
+        ("/hosts", "GET"): ("/hosts", None),
+        ("/hosts/{host}", "GET"): ("/hosts/host-0", None),
+        ("/aggregates/{uuid}/hosts/{host}", "DELETE"): (f"/aggregates/{RACK}/hosts/host-0", None),
+        ("/aggregates/{uuid}", "DELETE"): (f"/aggregates/{RACK}", None),
+        ("/services", "GET"): ("/services", None),
+        ("/services/{host}", "PATCH"): ("/services/host-0", {"disabled": True}),
+        ("/flavors/{name}", "PUT"): ("/flavors/small", {"vcpus": 1}),
+        ("/flavors", "GET"): ("/flavors", None),
+        ("/flavors/{name}", "GET"): ("/flavors/small", None),
+        ("/flavors/{name}", "DELETE"): ("/flavors/small", None),
+        ("/images/{name}", "PUT"): ("/images/debian", {"properties": {"hw_architecture": "x86_64"}}),
+        ("/images", "GET"): ("/images", None),
+        ("/images/{name}", "GET"): ("/images/debian", None),
+        ("/images/{name}", "DELETE"): ("/images/debian", None),
+        ("/groups", "POST"): ("/groups", {"name": "web", "policy": "affinity", "uuid": RACK}),
+        ("/groups", "GET"): ("/groups", None),
+        ("/groups/{uuid}", "GET"): (f"/groups/{RACK}", None),
     }
     assert set(asked) == set(OPERATIONS)
     with asking_own(fleet(3, vcpus=4)) as own:

@@ -22,7 +22,7 @@ from roost.app.placement import (
 )
 from roost.app.reloading import Reloader
 from roost.app.scheduling import open_reader, open_roost, open_scratch, unstored
-from roost.app.up import open_product, serve_product
+from roost.app.up import open_own, open_product, serve_product
 from roost.product import Roost
 from roost.store.audit import audit
 from roost.store.backup import backup, restore
@@ -43,6 +43,7 @@ __all__ = [
     "import_placement",
     "notes_on",
     "open_in_process",
+    "open_own",
     "open_placement",
     "open_product",
     "open_reader",

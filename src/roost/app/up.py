@@ -24,9 +24,11 @@ from roost.placement.current import Current
 from roost.placement.plans import Deed, Result
 from roost.placement.serving import Serving
 from roost.product import Roost
+from roost.store.opening import open_reader
 
 if TYPE_CHECKING:
     from roost.api.observing import Health
+    from roost.api.placement.in_process import InProcess
     from roost.api.supervisor import Parent
 
 PLACEMENT = "/placement"
@@ -141,3 +143,31 @@ def open_product(url: str, settings: Settings, *, events: Events | None = None) 
         if events is not None:
             return roost, serving_on(current, settings, decide=Notifying(decide, events, now_s=SystemClock().now_s))
         return roost, serving_on(current, settings, decide=decide)
+
+
+def open_own(url: str, settings: Settings, *, is_read: bool) -> "InProcess":
+    """Open a database for Roost's own API in this process, without a server; whoever asks is believed.
+
+    Args:
+        url: of PostgreSQL, or the path of a SQLite file.
+        is_read: whether it is only read, beside the processes that serve it.
+
+    Raises:
+        BadSettings: a rule or an option of one is unknown or wrong.
+        Unavailable: the database cannot be used; the message says why.
+    """
+    from roost.api.placement.auth import believe
+    from roost.api.placement.in_process import InProcess
+    from roost.api.v1.application import Application
+
+    if is_read:
+        store = open_reader(url)
+        try:
+            current = Current(store, clock=SystemClock())
+            roost, serving = Roost(store, settings, current=current), Serving(current)
+        except BaseException:
+            store.close()
+            raise
+    else:
+        roost, serving = open_product(url, settings)
+    return InProcess(Application(roost, identify=believe), serving)

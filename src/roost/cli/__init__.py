@@ -26,6 +26,7 @@ class _Lazy(click.Group):
     """Commands by name; the module of one is imported when it is asked for."""
 
     modules: ClassVar[dict[str, str]] = {
+        "aggregate": "roost.cli.aggregate",
         "audit": "roost.cli.audit",
         "capacity": "roost.cli.capacity",
         "completion": "roost.cli.completion",
@@ -34,6 +35,9 @@ class _Lazy(click.Group):
         "decide": "roost.cli.decide",
         "demo": "roost.cli.demo",
         "fleet": "roost.cli.fleet",
+        "flavor": "roost.cli.flavor",
+        "group": "roost.cli.group",
+        "host": "roost.cli.host",
         "import": "roost.cli.imports",
         "placement": "roost.cli.placement",
         "policy": "roost.cli.policy",

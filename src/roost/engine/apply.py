@@ -10,8 +10,10 @@ from roost.model import journal
 from roost.model.group import GUARDED_POLICIES
 from roost.model.host import HostFacts
 from roost.model.journal import CLASS_BITS, CLASS_MASK, Claim, PutInventories, Release
+from roost.model.named import NAMED, Named
 
 _facts = msgspec.msgpack.Decoder(HostFacts)
+_named = msgspec.msgpack.Decoder(Named)
 
 
 def apply(state: State, write: journal.Write) -> None:
@@ -64,6 +66,8 @@ def apply(state: State, write: journal.Write) -> None:
             state.documents[(write.kind, write.fingerprint)] = write.id
             if write.kind == "image":
                 state.images[write.id] = write.body
+            elif write.kind == NAMED:
+                _put_named(state, _named.decode(write.body))
 
 
 def take(state: State, claim: Claim) -> None:
@@ -293,6 +297,12 @@ def _put_aggregate(state: State, write: journal.PutAggregate) -> None:
     state.aggregate_names[write.id] = write.name
     state.metadata[write.id] = write.metadata
     state.changes.touch_all()
+
+
+def _put_named(state: State, named: Named) -> None:
+    known = state.named.get((named.noun, named.name))
+    if known is None or known.version < named.version:
+        state.named[named.noun, named.name] = named
 
 
 def _put_host(state: State, write: journal.PutHost) -> None:

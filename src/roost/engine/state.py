@@ -15,6 +15,7 @@ from roost.engine.symbols import Symbols
 from roost.engine.trees import Providers
 from roost.engine.types import NOTHING, Amounts, Cells, Mask, Rows
 from roost.model.journal import ConsumerRow, InstanceRow
+from roost.model.named import Named
 from roost.model.names import SHARING_TRAIT
 
 
@@ -77,8 +78,8 @@ class State:
         "_best", "_host_trees", "_image_counts", "_ledgers", "aggregate_names", "aggregate_versions", "aggregates",
         "changes", "class_ids", "classes", "consumer_types", "content_versions", "counted", "directory", "documents",
         "groups", "groups_by_uuid", "holders", "holders_by_id", "hosts", "images", "inventory_version", "membership",
-        "metadata", "names_touched_s", "now_s", "position", "providers", "shared_version", "stale_hosts", "trait_ids",
-        "traits",
+        "metadata", "named", "names_touched_s", "now_s", "position", "providers", "shared_version", "stale_hosts",
+        "trait_ids", "traits",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -90,6 +91,7 @@ class State:
         self.aggregate_versions: dict[int, int] = {}
         self.metadata: dict[int, dict[str, str]] = {}  # of aggregates
         self.documents: dict[tuple[str, bytes], int] = {}  # kind, fingerprint -> id
+        self.named: dict[tuple[str, str], Named] = {}  # noun, name -> newest version
         self.images: dict[int, bytes] = {}  # bodies of those documents that are images
         self.providers = Providers()
         self.classes: dict[int, ClassColumns] = {}
@@ -243,6 +245,7 @@ class State:
             "holders",
             "holders_by_id",
             "images",
+            "named",
         ):
             setattr(copy, name, dict(getattr(self, name)))
         copy.metadata = {aggregate: dict(pairs) for aggregate, pairs in self.metadata.items()}

@@ -1,22 +1,22 @@
 """Fleet: the hosts on the providers, their aggregates and server groups, and the documents requests name."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
-
-import msgspec
 
 from roost.engine.state import State
 from roost.errors import BadRequest, NotFound
+from roost.fleet.aggregates import creation, is_named
+from roost.fleet.checks import check_name
+from roost.fleet.groups import group_creation
+from roost.fleet.hosts import facts_body
+from roost.fleet.named import document_of
 from roost.model.fleet import Fleet as FleetValue
-from roost.model.group import GROUP_POLICIES, ServerGroup
-from roost.model.host import Aggregate, HostFacts, HostSpec
-from roost.model.journal import Item, PutAggregate, PutDocument, PutGroup, PutHost, Write
-from roost.model.names import is_text, uuid_bytes, uuid_form
+from roost.model.group import ServerGroup
+from roost.model.host import Aggregate, HostSpec
+from roost.model.journal import Item, PutHost, Write
+from roost.model.names import uuid_form
 from roost.ports import Journal
 
 _BATCH = 1000
-_NAME_MAX = 255
-_FACTS = msgspec.msgpack.Decoder(HostFacts)
 
 
 class Fleet:
@@ -50,16 +50,11 @@ class Fleet:
         state, coming = self.state, set[str]()
         writes: list[Write] = []
         for aggregate in aggregates:
-            _check_name(aggregate.name, f"aggregate {aggregate.uuid}")
             uuid = uuid_form(aggregate.uuid)
-            number = state.aggregates.id_of(uuid)
-            if uuid in coming or (number is not None and state.aggregate_names[number]):
+            if uuid in coming or is_named(state, uuid):
                 raise BadRequest(f"aggregate {aggregate.name}: uuid {uuid} is taken")
             coming.add(uuid)
-            body = _uuid_bytes(aggregate.uuid, "aggregate")
-            version = 0 if number is None else state.aggregate_versions[number] + 1
-            number = self._journal.new_id("aggregate") if number is None else number
-            writes.append(PutAggregate(number, body, aggregate.name, aggregate.metadata, version))
+            writes.append(creation(self._journal, aggregate))
         return writes
 
     def register_hosts(self, specs: Sequence[HostSpec]) -> None:
@@ -75,7 +70,7 @@ class Fleet:
             writes = []
             for number, spec in enumerate(specs, start=first):
                 row = providers.row_of_uuid[uuid_form(spec.provider_uuid)]
-                facts = msgspec.Raw(msgspec.msgpack.encode(spec.facts))
+                facts = facts_body(spec.node, spec.facts)
                 writes.append(PutHost(number, providers.ids[row], spec.host, spec.node, facts, 0))
             self._write(writes)
 
@@ -85,7 +80,7 @@ class Fleet:
         taken: set[str] = set()
         for spec in specs:
             for name in (spec.host, spec.node):
-                _check_name(name, f"a host on provider {spec.provider_uuid}", length_min=1)
+                check_name(name, f"a host on provider {spec.provider_uuid}", length_min=1)
             uuid = uuid_form(spec.provider_uuid)
             row = providers.row_of_uuid.get(uuid)
             if row is None and uuid not in coming:
@@ -95,7 +90,7 @@ class Fleet:
             if row in hosts.row_of_root or uuid in taken:
                 raise BadRequest(f"host {spec.node}: its provider {spec.provider_uuid} has a host already")
             taken.add(uuid)
-            _check_facts(spec)
+            facts_body(spec.node, spec.facts)
 
     def create_groups(self, groups: Sequence[ServerGroup]) -> None:
         """Create server groups.
@@ -109,16 +104,11 @@ class Fleet:
         known = set(self.state.groups_by_uuid)
         writes: list[Write] = []
         for group in groups:
-            _check_name(group.name, f"server group {group.uuid}")
-            if group.policy not in GROUP_POLICIES:
-                raise BadRequest(f"server group {group.uuid}: there is no policy {group.policy!r}")
             uuid = uuid_form(group.uuid)
             if uuid in known:
                 raise BadRequest(f"server group {group.name}: uuid {uuid} is taken")
             known.add(uuid)
-            body = _uuid_bytes(group.uuid, "server group")
-            number = self._journal.new_id("group")
-            writes.append(PutGroup(number, body, group.name, group.policy, group.max_server_per_host))
+            writes.append(group_creation(self._journal, group))
         return writes
 
     def _write(self, writes: Sequence[Write]) -> None:
@@ -130,28 +120,7 @@ class Fleet:
 
         The number is a digest of kind and body, so processes that store the same document agree on it.
         """
-        fingerprint = hashlib.blake2b(kind.encode() + b"\0" + body, digest_size=16).digest()
-        number = int.from_bytes(fingerprint[:8], "big") >> 2 | 1
-        if (kind, fingerprint) not in self.state.documents:
-            self._journal.stage_write(Item(writes=(PutDocument(number, kind, fingerprint, body),)))
-        return number
-
-
-def _check_name(name: str, of: str, *, length_min: int = 0) -> None:
-    if len(name) < length_min or not is_text(name, length_max=_NAME_MAX):
-        raise BadRequest(f"{of}: its name must be {length_min}..{_NAME_MAX} characters of text, got {name[:70]!r}")
-
-
-def _check_facts(spec: HostSpec) -> None:
-    """Refuse facts that could be written and never read again: then no process could open the database."""
-    try:
-        _FACTS.decode(msgspec.msgpack.encode(spec.facts))
-    except (msgspec.ValidationError, OverflowError, UnicodeEncodeError) as error:
-        raise BadRequest(f"host {spec.node}: its facts cannot be kept: {error}") from None
-
-
-def _uuid_bytes(text: str, kind: str) -> bytes:
-    body = uuid_bytes(text)
-    if body is None:
-        raise BadRequest(f"the {kind} {text!r} is no uuid")
-    return body
+        document = document_of(kind, body, body)
+        if (kind, document.fingerprint) not in self.state.documents:
+            self._journal.stage_write(Item(writes=(document,)))
+        return document.id

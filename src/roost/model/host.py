@@ -1,6 +1,6 @@
 """Hosts: root providers with a service on them, and what is known of them."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -42,7 +42,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hypervisor_type: str = ""
     hypervisor_version: int = 0  # 1002003 is 1.2.3
     supported_instances: tuple[tuple[str, str, str], ...] = ()  # (architecture, hypervisor type, vm mode)
-    cpu_info: dict[str, object] = {}
+    cpu_info: dict[str, Any] = {}
     stats: dict[str, str] = {}
     metrics: dict[str, float] = {}
     pci_pools: tuple[PciPool, ...] = ()
@@ -56,6 +56,16 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     disabled_reason: str = ""
     is_forced_down: bool = False
     reported_at_s: float | None = None  # None: no agent ever reported, so it counts as up
+
+
+def is_up(facts: HostFacts, *, now_s: float, down_time_s: float) -> bool:
+    """Say whether a host counts as up: it is not forced down, and reported lately or never.
+
+    A report from the future counts like one from the past.
+    """
+    if facts.is_forced_down:
+        return False
+    return facts.reported_at_s is None or abs(now_s - facts.reported_at_s) <= down_time_s
 
 
 class HostSpec(msgspec.Struct, frozen=True, kw_only=True):

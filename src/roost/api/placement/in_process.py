@@ -1,9 +1,10 @@
-"""The Placement API without a server: a request is answered in the process that asks."""
+"""An API without a server: a request is answered in the process that asks."""
 
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
-from roost.api.placement.application import Application, new_request_id
+from roost.api.asgi import Api
+from roost.api.placement.application import new_request_id
 from roost.api.placement.request import Request, Response
 from roost.errors import RoostError, Unavailable
 from roost.placement.serving import Serving
@@ -15,7 +16,7 @@ class InProcess:
     Any number of threads may ask at the same time.
     """
 
-    def __init__(self, application: Application, serving: Serving) -> None:
+    def __init__(self, application: Api, serving: Serving) -> None:
         self._application = application
         self._serving: Serving | None = serving
 
@@ -31,7 +32,7 @@ class InProcess:
         """
         serving = self._serving  # Another thread may close.
         if serving is None:
-            raise Unavailable("this Placement API in process has ended: enter its context again")
+            raise Unavailable("this API in process has ended: enter its context again")
         parts = urlsplit(url)
         request = Request(
             method=method,

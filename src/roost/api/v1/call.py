@@ -34,8 +34,12 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The parameter in the path."""
-        return self.request.parameters["id"]
+        """The parameter ``id`` in the path."""
+        return self.parameter("id")
+
+    def parameter(self, name: str) -> str:
+        """Return a parameter in the path."""
+        return self.request.parameters[name]
 
     @property
     def owner(self) -> str:

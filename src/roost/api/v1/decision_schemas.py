@@ -9,7 +9,11 @@ from roost.model.decision import Contribution, Decision, Limits, Pick
 from roost.model.explain import Explanation
 from roost.model.replayed import HostDifference, Replayed
 from roost.model.request import Request
-from roost.model.request_document import FlavorEntry, RequestDocument
+from roost.model.request_document import FlavorEntry, ImageEntry, RequestDocument
+
+_Image = Annotated[
+    ImageEntry | str | None, Meta(description="What the instances boot from, or the name of a stored image.")
+]
 
 
 class DecisionBody(RequestDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -17,8 +21,11 @@ class DecisionBody(RequestDocument, frozen=True, kw_only=True, forbid_unknown_fi
 
     flavor: Annotated[  # type: ignore[assignment]  # what is sent may name it
         FlavorEntry | str,
-        Meta(description="The size of the instances, or the name of a flavor that decisions were made for."),
+        Meta(
+            description="The size of the instances, or the name of a flavor: stored, or that decisions were made for."
+        ),
     ]
+    image: _Image = None  # type: ignore[assignment]  # likewise
     dry_run: Annotated[
         bool, Meta(description="Whether to say only what would be decided: nothing is claimed or stored.")
     ] = False

@@ -48,5 +48,8 @@ class Product(Protocol):
     def flavors(self) -> list[Flavor]:
         """Return the flavors that are known."""
 
+    def check_extra_specs(self, extra_specs: Mapping[str, str]) -> None:
+        """Refuse extra specs that no flavor may have."""
+
     def changed_settings(self, document: Mapping[str, Any]) -> Settings:
         """Return settings that are like those in force but for what a document says."""

@@ -6,6 +6,14 @@ from dataclasses import dataclass
 import msgspec
 
 from roost.api.paths import Paths
+from roost.api.v1.aggregate_schemas import (
+    AggregateBody,
+    AggregatePatch,
+    AggregatesPage,
+    AggregatesQuery,
+    ShownAggregate,
+    ZonesList,
+)
 from roost.api.v1.call import EVENT_STREAM, JSON, Handler
 from roost.api.v1.capacity_schemas import CapacityBody, CapacityQuery
 from roost.api.v1.decision_schemas import (
@@ -19,10 +27,23 @@ from roost.api.v1.decision_schemas import (
     ShownReplay,
     ShownWhy,
 )
-from roost.api.v1.handlers import capacity, decisions, events, instances
+from roost.api.v1.group_schemas import DetailedGroup, GroupBody, GroupsPage, GroupsQuery, ShownGroup
+from roost.api.v1.handlers import aggregates, capacity, decisions, events, groups, hosts, instances, named
+from roost.api.v1.host_schemas import (
+    DetailedHost,
+    HostsPage,
+    HostsQuery,
+    ServicePatch,
+    ServicesPage,
+    ShownService,
+)
 from roost.api.v1.instance_schemas import InstancesPage, InstancesQuery, ShownInstance
+from roost.api.v1.named_schemas import FlavorsList, ImagesList, ShownImage
+from roost.api.v1.paging import PageQuery
 from roost.model.capacity import Capacity
+from roost.model.flavor import Flavor
 from roost.model.notification import Notification
+from roost.model.request_document import FlavorEntry, ImageEntry
 
 Kind = type[msgspec.Struct]
 
@@ -49,8 +70,8 @@ class Route:
         return ("admin", "service", *agents, *(("reader",) if self.is_read else ()))
 
 
-# In the order in which the header ``allow`` lists the methods.
-TABLE: Mapping[str, Mapping[str, Route]] = {
+# Methods are in the order in which the header ``allow`` lists them.
+_DECIDING: Mapping[str, Mapping[str, Route]] = {
     "/decisions": {
         "GET": Route(
             handler=decisions.list_decisions, about="List stored decisions, newest first.", query=DecisionsQuery,
@@ -107,4 +128,94 @@ TABLE: Mapping[str, Mapping[str, Route]] = {
     },
 }  # fmt: skip
 
+_FLEET: Mapping[str, Mapping[str, Route]] = {
+    "/aggregates": {
+        "GET": Route(
+            handler=aggregates.list_aggregates, about="List aggregates.", query=AggregatesQuery, answer=AggregatesPage
+        ),
+        "POST": Route(
+            handler=aggregates.create, about="Make an aggregate.", body=AggregateBody, answer=ShownAggregate,
+            status=201, is_read=False, is_keyed=True,
+        ),
+    },
+    "/aggregates/{uuid}": {
+        "GET": Route(handler=aggregates.show, about="Show an aggregate.", answer=ShownAggregate),
+        "PATCH": Route(
+            handler=aggregates.change, about="Change name or metadata of an aggregate.", body=AggregatePatch,
+            answer=ShownAggregate, is_read=False,
+        ),
+        "DELETE": Route(
+            handler=aggregates.delete, about="End an aggregate that nobody is in.", answer=None, status=204,
+            is_read=False,
+        ),
+    },
+    "/aggregates/{uuid}/hosts/{host}": {
+        "PUT": Route(
+            handler=aggregates.join, about="Let a host join an aggregate.", answer=None, status=204, is_read=False
+        ),
+        "DELETE": Route(
+            handler=aggregates.leave, about="Let a host leave an aggregate.", answer=None, status=204, is_read=False
+        ),
+    },
+    "/zones": {
+        "GET": Route(
+            handler=aggregates.list_zones, about="List availability zones with their hosts.", answer=ZonesList
+        ),
+    },
+    "/hosts": {
+        "GET": Route(handler=hosts.list_hosts, about="List hosts.", query=HostsQuery, answer=HostsPage),
+    },
+    "/hosts/{host}": {
+        "GET": Route(
+            handler=hosts.show, about="Show a host by the name of its node, or of its service.", answer=DetailedHost
+        ),
+    },
+    "/services": {
+        "GET": Route(handler=hosts.list_services, about="List services.", query=PageQuery, answer=ServicesPage),
+    },
+    "/services/{host}": {
+        "PATCH": Route(
+            handler=hosts.change_service, about="Disable, enable or force down a service.", body=ServicePatch,
+            answer=ShownService, is_read=False,
+        ),
+    },
+    "/flavors": {
+        "GET": Route(handler=named.list_flavors, about="List stored flavors.", answer=FlavorsList),
+    },
+    "/flavors/{name}": {
+        "GET": Route(handler=named.show_flavor, about="Show a stored flavor.", answer=Flavor),
+        "PUT": Route(
+            handler=named.store_flavor, about="Store a flavor; one of that name is replaced.", body=FlavorEntry,
+            answer=Flavor, is_read=False,
+        ),
+        "DELETE": Route(
+            handler=named.delete_flavor, about="Delete a stored flavor.", answer=None, status=204, is_read=False
+        ),
+    },
+    "/images": {
+        "GET": Route(handler=named.list_images, about="List stored images.", answer=ImagesList),
+    },
+    "/images/{name}": {
+        "GET": Route(handler=named.show_image, about="Show a stored image.", answer=ShownImage),
+        "PUT": Route(
+            handler=named.store_image, about="Store an image; one of that name is replaced.", body=ImageEntry,
+            answer=ShownImage, is_read=False,
+        ),
+        "DELETE": Route(
+            handler=named.delete_image, about="Delete a stored image.", answer=None, status=204, is_read=False
+        ),
+    },
+    "/groups": {
+        "GET": Route(handler=groups.list_groups, about="List server groups.", query=GroupsQuery, answer=GroupsPage),
+        "POST": Route(
+            handler=groups.create, about="Make a server group.", body=GroupBody, answer=ShownGroup, status=201,
+            is_read=False, is_keyed=True,
+        ),
+    },
+    "/groups/{uuid}": {
+        "GET": Route(handler=groups.show, about="Show a server group and its members.", answer=DetailedGroup),
+    },
+}  # fmt: skip
+
+TABLE: Mapping[str, Mapping[str, Route]] = {**_DECIDING, **_FLEET}
 PATHS = Paths(TABLE)

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from roost.engine.types import Mask
-from roost.model.host import HostFacts
+from roost.model.host import HostFacts, is_up
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import Reads
 from roost.scheduler.spec import Spec
@@ -58,9 +58,7 @@ class Compute:
         now_s, down_time_s = spec.now_s, self._down_time_s
         return np.array(
             [
-                not facts.is_disabled
-                and not facts.is_forced_down
-                and (facts.reported_at_s is None or abs(now_s - facts.reported_at_s) <= down_time_s)
+                not facts.is_disabled and is_up(facts, now_s=now_s, down_time_s=down_time_s)
                 for facts in hosts.all_facts()
             ],
             dtype=np.bool_,

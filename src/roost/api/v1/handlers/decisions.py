@@ -18,6 +18,7 @@ from roost.api.v1.decision_schemas import (
     pick_shown,
     replay_shown,
 )
+from roost.api.v1.handlers.named import image_named
 from roost.api.v1.names import StateNames, flavor_named
 from roost.conductor.alternates import next_alternate
 from roost.errors import BadSettings, NotFound
@@ -115,7 +116,9 @@ def request_of(call: Call, body: DecisionBody) -> Request:
     document: RequestDocument = body
     if isinstance(body.flavor, str):
         known = flavor_named(body.flavor, call.product.flavors(), at="$.flavor")
-        document = msgspec.structs.replace(body, flavor=_entry(known))
+        document = msgspec.structs.replace(document, flavor=_entry(known))
+    if isinstance(body.image, str):
+        document = msgspec.structs.replace(document, image=image_named(call, body.image, at="$.image"))
     try:
         return asking.request_of(document, StateNames(call.current.state))
     except ValueError as error:

@@ -1,0 +1,183 @@
+"""Aggregates and availability zones: listed, shown, made, changed, ended; hosts join and leave."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from roost.api.placement.request import Response
+from roost.api.v1 import keys
+from roost.api.v1.aggregate_schemas import (
+    AggregateBody,
+    AggregatePatch,
+    AggregatesPage,
+    AggregatesQuery,
+    ShownAggregate,
+    ShownZone,
+    ZonesList,
+)
+from roost.api.v1.bodies import wrong
+from roost.api.v1.call import Call, shown
+from roost.api.v1.paging import page_of
+from roost.api.v1.uptime import Uptime
+from roost.engine.state import State
+from roost.errors import BadRequest, Conflict
+from roost.fleet import aggregates
+from roost.fleet.hosts import rows_of_service
+from roost.model.host import Aggregate
+from roost.model.journal import PutAggregate
+from roost.model.names import uuid_form, uuid_text
+from roost.placement.plans import Plan
+from roost.scheduler.scopes import ZONE, parts, zones
+
+
+def list_aggregates(call: Call) -> Response:
+    """Show a page of aggregates."""
+    call.in_thread()
+    query, state = call.query, call.current.state
+    assert isinstance(query, AggregatesQuery)
+    inside: set[int] | None = None
+    if query.host:
+        roots = [int(state.hosts.provider_row.each[row]) for row in rows_of_service(state, query.host)]
+        inside = {number for row in roots for number in state.membership.labels_of(row)}
+    found = (
+        (number, number)
+        for number in sorted(state.aggregate_names)
+        if number > query.cursor
+        and (not query.name or state.aggregate_names[number] == query.name)
+        and (not query.zone or query.zone in parts(state.metadata[number].get(ZONE, "")))
+        and (inside is None or number in inside)
+        and aggregates.is_there(state, number)
+    )
+    page, following = page_of(found, query)
+    return shown(AggregatesPage(aggregates=[_shown(state, number) for number in page], next=following))
+
+
+def show(call: Call) -> Response:
+    """Show one aggregate."""
+    state = call.current.state
+    return shown(_shown(state, aggregates.aggregate_of(state, call.parameter("uuid"))))
+
+
+def create(call: Call) -> Plan[Response]:
+    """Make an aggregate."""
+    body, current = call.body, call.current
+    assert isinstance(body, AggregateBody)
+    _check_zone(body.metadata, is_said=body.availability_zone is not None)
+    metadata = dict(body.metadata)
+    if body.availability_zone is not None:
+        metadata[ZONE] = body.availability_zone
+    try:
+        aggregates.check_metadata(metadata)
+    except BadRequest as error:
+        raise wrong("$.metadata", str(error)) from None
+    state = current.state
+    aggregates.check_name_free(state, body.name)
+    uuid = _free_uuid(state, body.name) if body.uuid is None else uuid_form(body.uuid)
+    if aggregates.is_named(state, uuid):
+        raise Conflict(f"there is an aggregate {uuid} already")
+    write = aggregates.creation(current, Aggregate(uuid=uuid, name=body.name, metadata=metadata))
+    made = _told(state, write)
+    url = call.request.location(f"/aggregates/{made.uuid}")["location"]
+    return Plan(answer=shown(made, status=201, location=url), writes=(write,))
+
+
+def change(call: Call) -> Plan[Response] | Response:
+    """Change name or metadata of an aggregate."""
+    body, state = call.body, call.current.state
+    assert isinstance(body, AggregatePatch)
+    number = aggregates.aggregate_of(state, call.parameter("uuid"))
+    _check_zone(body.metadata, is_said=body.availability_zone is not msgspec.UNSET)
+    metadata = dict(body.metadata)
+    if body.availability_zone is not msgspec.UNSET:
+        metadata[ZONE] = body.availability_zone
+    name = None if body.name is msgspec.UNSET else body.name
+    try:
+        write = aggregates.change(state, number, name=name, metadata=metadata)
+    except BadRequest as error:
+        raise wrong("$", str(error)) from None
+    if write is None:
+        return shown(_shown(state, number))
+    return Plan(answer=shown(_told(state, write)), writes=(write,))
+
+
+def delete(call: Call) -> Plan[Response]:
+    """End an aggregate that nobody is in."""
+    state = call.current.state
+    number = aggregates.aggregate_of(state, call.parameter("uuid"))
+    return Plan(answer=Response(status=204), writes=aggregates.end(state, number))
+
+
+def join(call: Call) -> Plan[Response] | Response:
+    """Let a host join an aggregate."""
+    state = call.current.state
+    number = aggregates.aggregate_of(state, call.parameter("uuid"))
+    writes = aggregates.join(state, number, rows_of_service(state, call.parameter("host")))
+    return Plan(answer=Response(status=204), writes=writes) if writes else Response(status=204)
+
+
+def leave(call: Call) -> Plan[Response]:
+    """Let a host leave an aggregate."""
+    state = call.current.state
+    number = aggregates.aggregate_of(state, call.parameter("uuid"))
+    writes = aggregates.leave(state, number, rows_of_service(state, call.parameter("host")))
+    return Plan(answer=Response(status=204), writes=writes)
+
+
+def list_zones(call: Call) -> Response:
+    """Show the availability zones."""
+    call.in_thread()
+    state, hosts, uptime = call.current.state, call.current.state.hosts, Uptime(call)
+    found = []
+    for zone in zones(state, default_zone=call.product.settings.default.default_availability_zone):
+        rows = zone.mask.nonzero()[0].tolist()
+        facts = [hosts.facts[row] for row in rows]
+        available = any(not each.is_disabled and uptime.is_up(each) for each in facts)
+        names = list(dict.fromkeys(hosts.names[row] for row in rows))
+        found.append(ShownZone(name=zone.name, available=available, hosts=names))
+    return shown(ZonesList(zones=found))
+
+
+def _check_zone(metadata: Mapping[str, object], *, is_said: bool) -> None:
+    """Refuse a zone that is said twice.
+
+    Raises:
+        Problem: 400.
+    """
+    if is_said and ZONE in metadata:
+        raise wrong(f"$.metadata.{ZONE}", "is said beside metadata already")
+
+
+def _free_uuid(state: State, name: str) -> str:
+    """Return a uuid that follows from the name, so that of two who make one name at once one is told."""
+    number = 0
+    while True:
+        uuid = keys.uuid_for("aggregate", name, str(number))
+        if not aggregates.is_named(state, uuid):
+            return uuid
+        number += 1
+
+
+def _shown(state: State, number: int) -> ShownAggregate:
+    uuid, name, metadata = state.aggregates.name_of(number), state.aggregate_names[number], state.metadata[number]
+    return _of_number(state, number, Aggregate(uuid=uuid, name=name, metadata=metadata))
+
+
+def _told(state: State, write: PutAggregate) -> ShownAggregate:
+    """Return what an aggregate is once it is written."""
+    aggregate = Aggregate(uuid=uuid_text(write.uuid), name=write.name, metadata=write.metadata)
+    return _of_number(state, write.id, aggregate)
+
+
+def _of_number(state: State, number: int, aggregate: Aggregate) -> ShownAggregate:
+    """Return an aggregate with those who are in it."""
+    hosts, others = dict[str, None](), []
+    for row in aggregates.members(state, number):
+        host_row = state.hosts.row_of_root.get(row)
+        if host_row is None:
+            others.append(state.providers.uuids[row])
+        else:
+            hosts[state.hosts.names[host_row]] = None
+    return ShownAggregate(
+        uuid=aggregate.uuid, name=aggregate.name, availability_zone=aggregate.metadata.get(ZONE),
+        metadata=aggregate.metadata, hosts=list(hosts), other_providers=others,
+    )  # fmt: skip

@@ -1,0 +1,98 @@
+"""Server groups: listed, shown with their members, and made."""
+
+import uuid
+from typing import get_args
+
+from roost.api.placement.request import Response
+from roost.api.v1 import keys
+from roost.api.v1.bodies import wrong
+from roost.api.v1.call import Call, shown
+from roost.api.v1.group_schemas import DetailedGroup, GroupBody, GroupMember, GroupsPage, GroupsQuery, ShownGroup
+from roost.api.v1.paging import page_of
+from roost.engine.state import Group, State
+from roost.errors import Conflict, NotFound
+from roost.fleet.groups import group_creation
+from roost.model.group import GroupPolicy, ServerGroup
+from roost.model.names import uuid_form, uuid_text
+from roost.placement.plans import Plan
+
+_POLICIES: tuple[GroupPolicy, ...] = get_args(GroupPolicy)
+
+
+def list_groups(call: Call) -> Response:
+    """Show a page of server groups."""
+    call.in_thread()
+    query, groups = call.query, call.current.state.groups
+    assert isinstance(query, GroupsQuery)
+    found = (
+        (number, groups[number])
+        for number in sorted(groups)
+        if number > query.cursor
+        and (not query.name or groups[number].name == query.name)
+        and query.policy in (None, groups[number].policy)
+    )
+    page, following = page_of(found, query)
+    return shown(GroupsPage(groups=[_shown(group) for group in page], next=following))
+
+
+def show(call: Call) -> Response:
+    """Show one server group and its members."""
+    call.in_thread()
+    state, name = call.current.state, call.parameter("uuid")
+    group = state.groups_by_uuid.get(uuid_form(name))
+    if group is None:
+        raise NotFound("server group", name)
+    told = _shown(group)
+    return shown(
+        DetailedGroup(
+            uuid=told.uuid, name=told.name, policy=told.policy, max_server_per_host=told.max_server_per_host,
+            member_count=told.member_count, members=_members(call, state, group),
+        )
+    )  # fmt: skip
+
+
+def create(call: Call) -> Plan[Response]:
+    """Make a server group."""
+    body, current = call.body, call.current
+    assert isinstance(body, GroupBody)
+    if body.max_server_per_host is not None and body.policy != "anti-affinity":
+        raise wrong("$.max_server_per_host", f"is for the policy anti-affinity, and this is {body.policy}")
+    group = ServerGroup(
+        uuid=uuid_form(body.uuid or _new_uuid(call)), name=body.name, policy=body.policy,
+        max_server_per_host=body.max_server_per_host or 1,
+    )  # fmt: skip
+    if group.uuid in current.state.groups_by_uuid:
+        raise Conflict(f"there is a server group {group.uuid} already")
+    write = group_creation(current, group)
+    made = ShownGroup(
+        uuid=group.uuid, name=group.name, policy=group.policy, max_server_per_host=group.max_server_per_host,
+        member_count=0,
+    )  # fmt: skip
+    url = call.request.location(f"/groups/{made.uuid}")["location"]
+    return Plan(answer=shown(made, status=201, location=url), writes=(write,))
+
+
+def _new_uuid(call: Call) -> str:
+    """Return the uuid of a new group; under an idempotency key it follows from the key, so that it is made once."""
+    return str(uuid.uuid4()) if call.key is None else keys.uuid_for("group", call.owner, call.key)
+
+
+def _shown(group: Group) -> ShownGroup:
+    policy = next(each for each in _POLICIES if each == group.policy)
+    return ShownGroup(
+        uuid=group.uuid, name=group.name, policy=policy, max_server_per_host=group.limit,
+        member_count=sum(group.members.values()),
+    )  # fmt: skip
+
+
+def _members(call: Call, state: State, group: Group) -> list[GroupMember]:
+    if not group.members:
+        return []
+    hosts, found = state.hosts, []
+    for holder in call.request.while_wanted(state.holders_by_id.values()):
+        instance = holder.instance
+        if instance is not None and instance.group_id == group.id:
+            found.append((holder.id, uuid_text(holder.uuid), hosts.row_of_id[instance.host_id]))
+    return [
+        GroupMember(instance_uuid=each, host=hosts.names[row], node=hosts.nodes[row]) for _, each, row in sorted(found)
+    ]

@@ -1,0 +1,181 @@
+"""Hosts and services: listed, shown, disabled, enabled, and forced down."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from roost.api.placement.request import Response
+from roost.api.v1.bodies import wrong
+from roost.api.v1.call import Call, shown
+from roost.api.v1.host_schemas import (
+    DetailedHost,
+    HostAggregate,
+    HostsPage,
+    HostsQuery,
+    ServicePatch,
+    ServicesPage,
+    ShownAmount,
+    ShownHost,
+    ShownService,
+)
+from roost.api.v1.names import StateNames
+from roost.api.v1.paging import PageQuery, page_of
+from roost.api.v1.uptime import Uptime
+from roost.engine.state import State
+from roost.engine.types import Mask
+from roost.errors import BadRequest
+from roost.fleet.hosts import ServiceChange, changed_facts, rows_of_service, writes_of_facts
+from roost.model.host import HostFacts
+from roost.placement.plans import Plan
+from roost.scheduler.scopes import Scope, zones
+
+# Nodes that an error names.
+_NODES_SHOWN = 5
+
+
+def list_hosts(call: Call) -> Response:
+    """Show a page of hosts."""
+    call.in_thread()
+    query = call.query
+    assert isinstance(query, HostsQuery)
+    scopes = _zones(call)
+    page, following = page_of(_wanted(call, query, scopes), query)
+    return shown(HostsPage(hosts=[_shown(call, row, scopes) for row in page], next=following))
+
+
+def show(call: Call) -> Response:
+    """Show one host."""
+    call.in_thread()
+    row = _row_of(call.current.state, call.parameter("host"))
+    told = _shown(call, row, _zones(call))
+    facts = call.current.state.hosts.facts[row]
+    return shown(DetailedHost(**{name: getattr(told, name) for name in told.__struct_fields__}, facts=facts))
+
+
+def list_services(call: Call) -> Response:
+    """Show a page of services."""
+    call.in_thread()
+    query, state = call.query, call.current.state
+    assert isinstance(query, PageQuery)
+    hosts, uptime = state.hosts, Uptime(call)
+    alive = ([row for row in rows if hosts.alive.each[row]] for rows in hosts.rows_of_name.values())
+    found = sorted((hosts.ids[rows[0]], rows) for rows in alive if rows and hosts.ids[rows[0]] > query.cursor)
+    page, following = page_of(found, query)
+    services = [_service(state, rows, [hosts.facts[row] for row in rows], uptime=uptime) for rows in page]
+    return shown(ServicesPage(services=services, next=following))
+
+
+def change_service(call: Call) -> Plan[Response] | Response:
+    """Disable, enable or force down a service."""
+    body, state = call.body, call.current.state
+    assert isinstance(body, ServicePatch)
+    if body == ServicePatch():
+        raise wrong("$", "nothing is said: disabled, disabled_reason or forced_down")
+    rows = rows_of_service(state, call.parameter("host"))
+    change = ServiceChange(
+        is_disabled=body.disabled, disabled_reason=body.disabled_reason, is_forced_down=body.forced_down
+    )
+    try:
+        facts = changed_facts(state, rows, change)
+    except BadRequest as error:
+        raise wrong("$.disabled_reason", str(error)) from None
+    answer = shown(_service(state, rows, facts, uptime=Uptime(call)))
+    writes = writes_of_facts(state, rows, facts)
+    return Plan(answer=answer, writes=writes) if writes else answer
+
+
+def _zones(call: Call) -> list[Scope]:
+    return zones(call.current.state, default_zone=call.product.settings.default.default_availability_zone)
+
+
+def _wanted(call: Call, query: HostsQuery, scopes: list[Scope]) -> Iterator[tuple[int, int]]:
+    """Yield identities above the cursor with the rows of the hosts that a query wants."""
+    state, uptime = call.current.state, Uptime(call)
+    hosts = state.hosts
+    wanted: Mask = hosts.alive.view.copy()
+    if query.zone:
+        inside = [scope.mask for scope in scopes if scope.name == query.zone]
+        wanted &= inside[0] if inside else np.zeros(len(hosts), dtype=np.bool_)
+    if query.aggregate:
+        uuid = StateNames(state).aggregate(query.aggregate, at="?aggregate")
+        number = state.aggregates.id_of(uuid)
+        assert number is not None, "it was found by this uuid"
+        wanted &= state.membership.wearing(number)[hosts.provider_row.view]
+    for row in wanted.nonzero()[0].tolist():
+        facts = hosts.facts[row]
+        if (
+            hosts.ids[row] > query.cursor
+            and query.disabled in (None, facts.is_disabled)
+            and query.up in (None, uptime.is_up(facts))
+        ):
+            yield hosts.ids[row], row
+
+
+def _row_of(state: State, name: str) -> int:
+    """Return the row of a node by its name, or by that of a service with one node.
+
+    Raises:
+        NotFound: there is none.
+        BadRequest: there are several; their names say which.
+    """
+    hosts = state.hosts
+    rows = [row for row, node in enumerate(hosts.nodes) if node == name and hosts.alive.each[row]]
+    if not rows:
+        rows = rows_of_service(state, name)
+    if len(rows) > 1:
+        nodes = ", ".join(hosts.nodes[row] for row in rows[:_NODES_SHOWN])
+        raise BadRequest(f"{len(rows)} nodes are called {name}, or are of a service of that name: {nodes}")
+    return rows[0]
+
+
+def _shown(call: Call, row: int, scopes: list[Scope]) -> ShownHost:
+    state = call.current.state
+    hosts, facts = state.hosts, state.hosts.facts[row]
+    root = int(hosts.provider_row.each[row])
+    aggregates = [
+        HostAggregate(uuid=state.aggregates.name_of(number), name=state.aggregate_names[number])
+        for number in sorted(state.membership.labels_of(root))
+    ]
+    return ShownHost(
+        host=hosts.names[row],
+        node=hosts.nodes[row],
+        uuid=state.providers.uuids[root],
+        zones=[scope.name for scope in scopes if scope.mask[row]],
+        aggregates=aggregates,
+        disabled=facts.is_disabled,
+        disabled_reason=facts.disabled_reason,
+        forced_down=facts.is_forced_down,
+        up=Uptime(call).is_up(facts),
+        instances=int(hosts.columns["num_instances"].each[row]),
+        resources=_resources(state, root),
+    )
+
+
+def _resources(state: State, root: int) -> dict[str, ShownAmount]:
+    """Return what the tree under a root has of each class, by name."""
+    rows = state.providers.rows_of_tree(root)
+    found = {}
+    for class_id, columns in state.classes.items():
+        offering = [row for row in rows if row in columns.holders]
+        if offering:
+            found[state.class_ids.name_of(class_id)] = ShownAmount(
+                total=sum(int(columns.total.each[row]) for row in offering),
+                reserved=sum(int(columns.reserved.each[row]) for row in offering),
+                used=sum(int(columns.used.each[row]) for row in offering),
+            )
+    return dict(sorted(found.items()))
+
+
+def _service(state: State, rows: Sequence[int], facts: Sequence[HostFacts], *, uptime: Uptime) -> ShownService:
+    """Return a service by what its nodes say, or will say."""
+    hosts = state.hosts
+    reports = [each.reported_at_s for each in facts if each.reported_at_s is not None]
+    return ShownService(
+        host=hosts.names[rows[0]],
+        nodes=[hosts.nodes[row] for row in rows],
+        disabled=any(each.is_disabled for each in facts),
+        disabled_reason=next((each.disabled_reason for each in facts if each.disabled_reason), ""),
+        forced_down=any(each.is_forced_down for each in facts),
+        up=all(uptime.is_up(each) for each in facts),
+        reported_at_s=max(reports, default=None),
+    )

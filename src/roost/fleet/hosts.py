@@ -1,0 +1,87 @@
+"""Hosts: what a change of their facts writes."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from roost.engine.state import State
+from roost.errors import BadRequest, NotFound
+from roost.model.host import HostFacts
+from roost.model.journal import PutHost, Write
+
+_FACTS = msgspec.msgpack.Decoder(HostFacts)
+_REASON_MAX = 255
+
+
+class ServiceChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator says of a service; None: as it was."""
+
+    is_disabled: bool | None = None
+    disabled_reason: str | None = None
+    is_forced_down: bool | None = None
+
+
+def rows_of_service(state: State, name: str) -> list[int]:
+    """Return the rows of the nodes of a service, letter case aside.
+
+    Raises:
+        NotFound: there is no such service.
+    """
+    alive = state.hosts.alive.each
+    rows = [row for row in state.hosts.rows_of_name.get(name.lower(), ()) if alive[row]]
+    if not rows:
+        raise NotFound("host", name)
+    return rows
+
+
+def changed_facts(state: State, rows: Sequence[int], change: ServiceChange) -> list[HostFacts]:
+    """Return the facts of the nodes of a service after a change.
+
+    Raises:
+        BadRequest: a reason is given for a service that is not disabled, or is too long.
+    """
+    return [_changed(state.hosts.facts[row], change, host=state.hosts.names[row]) for row in rows]
+
+
+def writes_of_facts(state: State, rows: Sequence[int], facts: Sequence[HostFacts]) -> tuple[Write, ...]:
+    """Plan that hosts have other facts; where they are as they were, nothing is written.
+
+    Raises:
+        BadRequest: facts cannot be kept.
+    """
+    pairs = zip(rows, facts, strict=True)
+    return tuple(_put(state, row, each) for row, each in pairs if each != state.hosts.facts[row])
+
+
+def facts_body(node: str, facts: HostFacts) -> msgspec.Raw:
+    """Return facts as they are kept.
+
+    Raises:
+        BadRequest: they could be written and never read again: then no process could open the database.
+    """
+    try:
+        body = msgspec.msgpack.encode(facts)
+        _FACTS.decode(body)
+    except (msgspec.ValidationError, OverflowError, UnicodeEncodeError) as error:
+        raise BadRequest(f"host {node}: its facts cannot be kept: {error}") from None
+    return msgspec.Raw(body)
+
+
+def _changed(facts: HostFacts, change: ServiceChange, *, host: str) -> HostFacts:
+    is_disabled = facts.is_disabled if change.is_disabled is None else change.is_disabled
+    if change.disabled_reason and not is_disabled:
+        raise BadRequest(f"host {host}: a reason is only kept of a service that is disabled")
+    reason = facts.disabled_reason if change.disabled_reason is None else change.disabled_reason
+    if len(reason) > _REASON_MAX:
+        raise BadRequest(f"host {host}: the reason must be {_REASON_MAX} characters at most")
+    return msgspec.structs.replace(
+        facts, is_disabled=is_disabled, disabled_reason=reason if is_disabled else "",
+        is_forced_down=facts.is_forced_down if change.is_forced_down is None else change.is_forced_down,
+    )  # fmt: skip
+
+
+def _put(state: State, row: int, facts: HostFacts) -> PutHost:
+    hosts = state.hosts
+    provider_id = state.providers.ids[int(hosts.provider_row.each[row])]
+    body = facts_body(hosts.nodes[row], facts)
+    return PutHost(hosts.ids[row], provider_id, hosts.names[row], hosts.nodes[row], body, hosts.versions[row] + 1)

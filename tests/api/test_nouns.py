@@ -1,0 +1,382 @@
+"""Aggregates, zones, hosts, services and server groups over the API, in process."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from roost.model.host import HostFacts
+from roost.model.settings import Settings
+from tests.asking import asking_own
+from tests.products import fleet
+from tests.worlds import aggregate, group, host, joined
+
+SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
+NOBODY = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.fixture
+def own():
+    """Give the API over three hosts of 4 VCPU."""
+    with asking_own(fleet(3, vcpus=4)) as found:
+        yield found
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    """Give a database that lasts."""
+    if request.param == "sqlite":
+        return tmp_path / "roost.db"
+    return request.getfixturevalue("postgres_url")
+
+
+def made(own, path, body, **more):
+    """Give what was just made."""
+    answered = own.post(path, body, **more)
+    assert answered.status == 201, answered.json
+    return answered.json
+
+
+def patch(own, path, body):
+    """Change it."""
+    return own.ask("PATCH", path, body)
+
+
+def hosts_of(own, query=""):
+    """Give the names of the hosts that a query finds."""
+    return [each["host"] for each in own.get(f"/hosts{query}").json["hosts"]]
+
+
+def test_an_aggregate_is_made_changed_and_ended(own):
+    answered = own.post("/aggregates", {"name": "rack-1", "availability_zone": "east", "metadata": {"ssd": "true"}})
+    rack = answered.json
+    assert answered.status == 201
+    assert answered.headers["location"].endswith(f"/aggregates/{rack['uuid']}")
+    assert rack == {
+        "uuid": rack["uuid"], "name": "rack-1", "availability_zone": "east",
+        "metadata": {"ssd": "true", "availability_zone": "east"}, "hosts": [], "other_providers": [],
+    }  # fmt: skip
+    path = f"/aggregates/{rack['uuid']}"
+    assert own.get(path).json == rack
+    changed = patch(own, path, {"name": "rack-2", "availability_zone": None, "metadata": {"ssd": None, "gpu": "1"}})
+    assert changed.json == own.get(path).json
+    assert (changed.json["name"], changed.json["metadata"]) == ("rack-2", {"gpu": "1"})
+    assert patch(own, path, {}).json == changed.json
+    assert own.delete(path).status == 204
+    assert [own.get(path).status, own.delete(path).status, patch(own, path, {}).status] == [404] * 3
+    assert own.get("/aggregates").json == {"aggregates": [], "next": None}
+    assert made(own, "/aggregates", {"name": "rack-2"})["metadata"] == {}
+
+
+def test_hosts_join_and_leave_and_make_up_a_zone(own):
+    path = f"/aggregates/{made(own, '/aggregates', {'name': 'a', 'availability_zone': 'east'})['uuid']}"
+    assert [own.put(f"{path}/hosts/{name}").status for name in ("host-1", "HOST-1", "none")] == [204, 204, 404]
+    assert own.get(path).json["hosts"] == ["host-1"]
+    assert own.get("/zones").json["zones"] == [
+        {"name": "east", "available": True, "hosts": ["host-1"]},
+        {"name": "nova", "available": True, "hosts": ["host-0", "host-2"]},
+    ]
+    decision = made(own, "/decisions", {**SMALL, "availability_zone": "east"})
+    assert [pick["host"] for pick in decision["picks"]] == ["host-1"]
+    assert hosts_of(own, "?zone=east") == hosts_of(own, "?aggregate=a") == ["host-1"]
+    assert hosts_of(own, "?zone=west") == []
+    refused = own.delete(path)
+    assert (refused.status, "has 1 member" in refused.json["detail"]) == (409, True)
+    assert [own.delete(f"{path}/hosts/host-1").status for _ in range(2)] == [204, 404]
+    assert own.delete(path).status == 204
+
+
+def test_a_zone_with_nobody_enabled_and_up_is_not_available(own):
+    path = f"/aggregates/{made(own, '/aggregates', {'name': 'a', 'availability_zone': 'east'})['uuid']}"
+    own.put(f"{path}/hosts/host-1")
+    patch(own, "/services/host-1", {"disabled": True})
+    assert {each["name"]: each["available"] for each in own.get("/zones").json["zones"]} == {
+        "east": False,
+        "nova": True,
+    }
+
+
+def test_aggregates_are_found_by_name_zone_and_host():
+    with asking_own(fleet(2, vcpus=4)) as own:
+        uuids = {
+            name: made(own, "/aggregates", {"name": name, "availability_zone": zone})["uuid"]
+            for name, zone in (("a", "east"), ("b", "west"), ("c", "east,west"))
+        }
+        own.put(f"/aggregates/{uuids['b']}/hosts/host-1")
+
+        def found(query):
+            return [each["name"] for each in own.get(f"/aggregates?{query}").json["aggregates"]]
+
+        assert found("") == ["a", "b", "c"]
+        assert (found("zone=west"), found("name=a"), found("host=host-1"), found("host=host-0")) == (
+            ["b", "c"], ["a"], ["b"], [],
+        )  # fmt: skip
+        assert own.get("/aggregates?host=none").status == 404
+
+
+def test_an_aggregate_that_placement_knows_gets_its_name():
+    with asking_own(aggregate(""), host("h0", aggregates=[""]), host("pool", aggregates=[""])) as own:
+        (unnamed,) = own.get("/aggregates").json["aggregates"]
+        assert (unnamed["name"], unnamed["hosts"]) == ("", ["h0", "pool"])
+        named = made(own, "/aggregates", {"name": "a", "uuid": unnamed["uuid"].upper()})
+        assert named == {**unnamed, "name": "a"}
+        assert own.post("/aggregates", {"name": "b", "uuid": unnamed["uuid"]}).status == 409
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "field"),
+    [
+        ("/aggregates", {"name": ""}, 400, "$.name"),
+        ("/aggregates", {"name": "n" * 256}, 400, "$.name"),
+        ("/aggregates", {"name": "b", "uuid": "x"}, 400, None),
+        ("/aggregates", {"name": "b", "size": 1}, 400, "$"),
+        ("/aggregates", {"name": "b", "metadata": {"a": 1}}, 400, "$.metadata[...]"),
+        ("/aggregates", {"name": "b", "metadata": {"a": "x" * 256}}, 400, "$.metadata"),
+        ("/aggregates", {"name": "b", "metadata": {"": "x"}}, 400, "$.metadata"),
+        (
+            "/aggregates",
+            {"name": "b", "availability_zone": "e", "metadata": {"availability_zone": "w"}},
+            400,
+            "$.metadata.availability_zone",
+        ),
+        ("/aggregates", {"name": "a"}, 409, None),
+        ("/groups", {"name": "g", "policy": "apart"}, 400, "$.policy"),
+        ("/groups", {"policy": "affinity"}, 400, "$"),
+        ("/groups", {"name": "g", "policy": "affinity", "max_server_per_host": 2}, 400, "$.max_server_per_host"),
+        ("/groups", {"name": "g", "policy": "anti-affinity", "max_server_per_host": 0}, 400, "$.max_server_per_host"),
+        ("/groups", {"name": "g", "policy": "affinity", "uuid": "x"}, 400, None),
+    ],
+)
+def test_what_cannot_be_made_changes_nothing(own, path, body, status, field):
+    made(own, "/aggregates", {"name": "a"})
+    answered = own.post(path, body)
+    assert (answered.status, answered.json.get("field")) == (status, field), answered.json
+    assert [each["name"] for each in own.get("/aggregates").json["aggregates"]] == ["a"]
+    assert own.get("/groups").json["groups"] == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/aggregates", None, 200),
+        ("GET", "/zones", None, 200),
+        ("GET", "/hosts/host-0", None, 200),
+        ("GET", "/services", None, 200),
+        ("GET", "/groups", None, 200),
+        ("POST", "/aggregates", {"name": "a"}, 403),
+        ("POST", "/groups", {"name": "a", "policy": "affinity"}, 403),
+        ("PATCH", "/services/host-0", {"disabled": True}, 403),
+        ("PUT", f"/aggregates/{NOBODY}/hosts/host-0", None, 403),
+    ],
+)
+def test_readers_read_and_change_nothing(own, method, path, body, status):
+    answered = own.ask(method, path, body, headers={"x-auth-token": "joe", "x-roles": "reader"})
+    assert answered.status == status, answered.json
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", f"/aggregates/{NOBODY}"),
+        ("DELETE", f"/aggregates/{NOBODY}"),
+        ("PUT", f"/aggregates/{NOBODY}/hosts/host-0"),
+        ("GET", "/aggregates/x"),
+        ("GET", "/hosts/none"),
+        ("GET", f"/groups/{NOBODY}"),
+        ("GET", "/groups/x"),
+    ],
+)
+def test_what_is_not_there_is_not_found(own, method, path):
+    assert own.ask(method, path).status == 404
+
+
+def test_a_host_says_what_it_has_and_what_is_used(own):
+    made(own, "/decisions", {**SMALL, "force_hosts": ["host-1"]})
+    shown = own.get("/hosts/host-1").json
+    assert (shown["host"], shown["node"], shown["zones"], shown["instances"]) == ("host-1", "host-1", ["nova"], 1)
+    assert shown["resources"] == {
+        "MEMORY_MB": {"total": 4096, "reserved": 0, "used": 16}, "VCPU": {"total": 4, "reserved": 0, "used": 2},
+    }  # fmt: skip
+    facts = shown.pop("facts")
+    assert shown == own.get("/hosts").json["hosts"][1]
+    assert (shown["up"], shown["disabled"], facts) == (True, False, {})
+
+
+def test_a_service_is_disabled_forced_down_and_enabled(own):
+    told = patch(own, "/services/host-0", {"disabled": True, "disabled_reason": "disk"}).json
+    assert (told["disabled"], told["disabled_reason"], told["up"]) == (True, "disk", True)
+    assert own.get("/services").json["services"][0] == told
+    assert made(own, "/decisions", {**SMALL})["picks"][0]["host"] == "host-1"
+    assert made(own, "/decisions", {**SMALL, "count": 4})["found"] == 3
+    told = patch(own, "/services/host-2", {"forced_down": True}).json
+    assert (told["forced_down"], told["up"]) == (True, False)
+    assert (hosts_of(own, "?disabled=true"), hosts_of(own, "?up=false")) == (["host-0"], ["host-2"])
+    assert hosts_of(own, "?disabled=false&up=true") == ["host-1"]
+    told = patch(own, "/services/HOST-0", {"disabled": False}).json
+    assert (told["host"], told["disabled"], told["disabled_reason"]) == ("host-0", False, "")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "field"),
+    [
+        ("/services/host-0", {}, 400, "$"),
+        ("/services/host-0", {"disabled_reason": "disk"}, 400, "$.disabled_reason"),
+        ("/services/host-0", {"disabled": False, "disabled_reason": "disk"}, 400, "$.disabled_reason"),
+        ("/services/host-0", {"disabled": True, "disabled_reason": "x" * 256}, 400, "$.disabled_reason"),
+        ("/services/host-0", {"disabled": "yes"}, 400, "$.disabled"),
+        ("/services/none", {"disabled": True}, 404, None),
+    ],
+)
+def test_what_cannot_be_said_of_a_service_changes_nothing(own, path, body, status, field):
+    answered = patch(own, path, body)
+    assert (answered.status, answered.json.get("field")) == (status, field), answered.json
+    assert hosts_of(own, "?disabled=true") == []
+
+
+def test_a_host_is_down_when_its_last_report_is_too_old():
+    old = joined(host("old", facts=HostFacts(reported_at_s=1.0)), host("never"))
+    with asking_own(old) as own:
+        assert (hosts_of(own, "?up=true"), hosts_of(own, "?up=false")) == (["never"], ["old"])
+    patient = Settings(tables={"DEFAULT": {"service_down_time": 10**11}})
+    with asking_own(old, settings=patient) as own:
+        assert hosts_of(own, "?up=true") == ["old", "never"]
+
+
+def test_a_group_shows_its_members(own):
+    apart = made(own, "/groups", {"name": "apart", "policy": "anti-affinity"})
+    assert (apart["max_server_per_host"], apart["member_count"]) == (1, 0)
+    decision = made(own, "/decisions", {**SMALL, "count": 2, "group": "apart"})
+    told = own.get(f"/groups/{apart['uuid']}").json
+    assert told["members"] == [
+        {"instance_uuid": pick["instance_uuid"], "host": pick["host"], "node": pick["node"]}
+        for pick in decision["picks"]
+    ]
+    assert own.get("/groups?name=apart&policy=anti-affinity").json["groups"] == [{**apart, "member_count": 2}]
+    assert own.get("/groups?policy=affinity").json["groups"] == []
+    assert own.post("/groups", {"name": "b", "policy": "affinity", "uuid": apart["uuid"]}).status == 409
+    assert own.delete(f"/groups/{apart['uuid']}").status == 405
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("/groups", {"name": "g", "policy": "affinity"}), ("/aggregates", {"name": "a"})]
+)
+def test_the_same_key_makes_one(own, path, body):
+    key = {"idempotency-key": "once"}
+    first, again = (own.post(path, body, headers=key) for _ in range(2))
+    assert (first.json, again.headers["idempotency-replayed"]) == (again.json, "true")
+    assert own.post(path, {**body, "name": "z"}, headers=key).status == 422
+
+
+def test_pages_of_every_list_hold_everything_once():
+    groups = joined(*(group(f"g{number}", "affinity") for number in range(5)))
+    with asking_own(fleet(5, vcpus=4), groups) as own:
+        for number in range(5):
+            made(own, "/aggregates", {"name": f"a{number}"})
+        for path, name in (("aggregates", "name"), ("groups", "name"), ("hosts", "host"), ("services", "host")):
+            seen, cursor = [], ""
+            while cursor is not None:
+                page = own.get(f"/{path}?limit=2{cursor and f'&cursor={cursor}'}").json
+                assert len(page[path]) <= 2
+                seen += [each[name] for each in page[path]]
+                cursor = page["next"]
+            assert (len(seen), seen) == (5, sorted(seen))
+
+
+def test_a_flavor_is_stored_replaced_named_and_deleted(own):
+    stored = own.put("/flavors/small", {"vcpus": 2, "extra_specs": {"hw:cpu_policy": "shared"}})
+    assert (stored.status, stored.json) == (200, own.get("/flavors/small").json)
+    assert own.put("/flavors/small", {"name": "small", "vcpus": 3}).json["extra_specs"] == {}
+    assert [each["vcpus"] for each in own.get("/flavors").json["flavors"]] == [3]
+    assert made(own, "/decisions", {"flavor": "small"})["outcome"] == "granted"
+    assert own.get("/hosts/host-0").json["resources"]["VCPU"]["used"] == 3
+    made(own, "/decisions", {"flavor": {"name": "small", "vcpus": 1}})
+    assert own.get("/capacity?flavor=small").json["count"] == 2
+    assert [own.delete("/flavors/small").status for _ in range(2)] == [204, 404]
+    assert (own.get("/flavors/small").status, own.get("/flavors").json) == (404, {"flavors": []})
+    assert own.put("/flavors/small", {"vcpus": 1}).json["vcpus"] == 1
+
+
+def test_an_image_is_stored_named_and_deleted(own):
+    own.put("/images/arm", {"properties": {"hw_architecture": "aarch64"}})
+    (shown,) = own.get("/images").json["images"]
+    assert shown == own.get("/images/arm").json
+    assert (shown["name"], shown["properties"]) == ("arm", {"hw_architecture": "aarch64"})
+    decision = made(own, "/decisions", {**SMALL, "image": "arm"})
+    told = own.get(f"/decisions/{decision['uuid']}/why").json["request"]
+    assert told["image"]["properties"] == {"hw_architecture": "aarch64"}
+    assert own.delete("/images/arm").status == 204
+    refused = own.post("/decisions", {**SMALL, "image": "arm"})
+    assert (refused.status, refused.json["field"]) == (400, "$.image")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/flavors/a", {"vcpus": -1}, "$.vcpus"),
+        ("/flavors/a", {"cpus": 1}, "$"),
+        ("/flavors/a", {"name": "b"}, "$.name"),
+        ("/flavors/a", {"extra_specs": {"hw:cpu_policy": "some"}}, "$.extra_specs"),
+        ("/flavors/a", {"extra_specs": {"hw:none": "1"}}, "$.extra_specs"),
+        (f"/flavors/{'a' * 256}", {"vcpus": 1}, None),
+        ("/images/a", {"properties": {"a": 1}}, "$.properties[...]"),
+    ],
+)
+def test_what_cannot_be_stored_changes_nothing(own, path, body, field):
+    answered = own.put(path, body)
+    assert (answered.status, answered.json.get("field")) == (400, field), answered.json
+    assert (own.get("/flavors").json["flavors"], own.get("/images").json["images"]) == ([], [])
+
+
+def test_what_is_stored_under_one_name_at_once_ends_alike_everywhere(postgres_url):
+    with asking_own(url=postgres_url) as one, asking_own(url=postgres_url) as other:
+        ready = threading.Barrier(6)
+
+        def store(at):
+            ready.wait()
+            return (one, other)[at % 2].put("/flavors/a", {"vcpus": at}).status
+
+        with ThreadPoolExecutor(6) as pool:
+            assert list(pool.map(store, range(6))) == [200] * 6
+        assert one.get("/flavors/a").json == other.get("/flavors/a").json
+
+
+def test_what_is_changed_lasts(url):
+    with asking_own(fleet(2, vcpus=4), url=url) as own:
+        path = f"/aggregates/{made(own, '/aggregates', {'name': 'a', 'metadata': {'ssd': 'true'}})['uuid']}"
+        own.put(f"{path}/hosts/host-1")
+        patch(own, "/services/host-0", {"disabled": True, "disabled_reason": "disk"})
+        made(own, "/groups", {"name": "g", "policy": "soft-affinity"})
+        for vcpus in (1, 2):
+            own.put("/flavors/small", {"vcpus": vcpus})
+        own.put("/images/debian", {"disk_format": "qcow2"})
+        paths = (path, "/hosts", "/services", "/groups", "/zones", "/flavors", "/images")
+        told = [own.get(each).json for each in paths]
+    with asking_own(url=url) as own:
+        assert [own.get(each).json for each in paths] == told
+
+
+def test_two_processes_lose_nothing_of_what_they_change_at_once(postgres_url):
+    with asking_own(fleet(1, vcpus=4), url=postgres_url) as one, asking_own(url=postgres_url) as other:
+        uuids = [made(one, "/aggregates", {"name": f"a{number}"})["uuid"] for number in range(8)]
+        ready = threading.Barrier(len(uuids))
+
+        def join(at):
+            ready.wait()
+            return (one, other)[at % 2].put(f"/aggregates/{uuids[at]}/hosts/host-0").status
+
+        with ThreadPoolExecutor(len(uuids)) as pool:
+            assert list(pool.map(join, range(len(uuids)))) == [204] * len(uuids)
+        for own in (one, other):
+            assert [each["hosts"] for each in own.get("/aggregates").json["aggregates"]] == [["host-0"]] * len(uuids)
+
+
+def test_of_two_who_make_one_name_at_once_one_is_told(postgres_url):
+    with asking_own(url=postgres_url) as one, asking_own(url=postgres_url) as other:
+        ready = threading.Barrier(4)
+
+        def make(at):
+            ready.wait()
+            return (one, other)[at % 2].post("/aggregates", {"name": "a"}).status
+
+        with ThreadPoolExecutor(4) as pool:
+            assert sorted(pool.map(make, range(4))) == [201, 409, 409, 409]
