@@ -1,11 +1,13 @@
 """The whole product served on one port."""
 
+import os
 from collections.abc import Callable
 from socket import socket
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from roost.app.following import Following, following
 from roost.app.placement import Served, placement_policy
 from roost.app.serving import answer, serving_on, store_served
 from roost.machine import SystemClock
@@ -48,26 +50,35 @@ def serve_product(
     identify, authenticate = access_of(settings)
     allows = placement_policy(settings).allows
     placement = PlacementApplication(identify=identify, allows=allows, options=options_of(settings))
-    roost, serving = open_product(served.url, served.settings)
+    remote = following(served.settings, os.environ) if settings.remote_url else None
+    roost, serving = open_product(served.url, served.settings, remote=remote)
     own = v1.Application(roost, identify=identify)
 
     def sites(serving: Serving, health: "Health") -> "Sites":
+        apis = ((PLACEMENT, placement), (v1.PREFIX, own)) if remote is None else ((v1.PREFIX, own),)
         below = {
             prefix: AsgiApplication(
                 api, serving, settings=msgspec.structs.replace(settings, prefix=prefix), authenticate=authenticate
             )
-            for prefix, api in ((PLACEMENT, placement), (v1.PREFIX, own))
+            for prefix, api in apis
         }
         return [(Front(below, otherwise=Observing(health, others=tuple(below))), listener)]
 
-    answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready)
+    if remote is not None:
+        remote.start(serving)
+    try:
+        answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready)
+    finally:
+        if remote is not None:
+            remote.stop()
 
 
-def open_product(url: str, settings: Settings) -> tuple[Roost, Serving]:
+def open_product(url: str, settings: Settings, *, remote: Following | None = None) -> tuple[Roost, Serving]:
     """Open a database for the whole product, and the thread that serves it.
 
     Args:
         url: of PostgreSQL, the path of a SQLite file, or ``sqlite://`` for a database in memory.
+        remote: keeps the amounts, and tells which hosts there are; None: the database does.
 
     Returns:
         The product, which from now on nobody else touches, and the thread that does.
@@ -78,6 +89,8 @@ def open_product(url: str, settings: Settings) -> tuple[Roost, Serving]:
     """
     with store_served(url, settings) as store:
         current = Current(store, clock=SystemClock())
-        roost = Roost(store, settings, current=current)
+        if remote is not None:
+            remote.follow(current)
+        roost = Roost(store, settings, current=current, remote=None if remote is None else remote.placement)
         # The thread tidies up after its groups, so ``Roost.outcomes``, which would do so in the middle, is passed by.
         return roost, serving_on(current, settings, decide=roost.scheduler.work)
