@@ -57,6 +57,7 @@ class Rival:
         return getattr(self._remote, name)
 
     def claim(self, consumer_uuid, allocations, **owner):
+        """Let somebody else act, then claim."""
         self._before(allocations)
         return self._remote.claim(consumer_uuid, allocations, **owner)
 
@@ -69,7 +70,7 @@ def test_an_instance_is_placed_where_the_weighers_want_it_and_claimed_there(api,
     assert remote.held(pick["instance_uuid"]) == pick["allocations"]
     assert api.get(f"/decisions/{answer.json['uuid']}").json == answer.json
     assert answer.json["stages"][0]["rule"] == "search"
-    assert answer.json["best"][0]["host"] == "host-2"
+    assert answer.json["scores"][0]["host"] == "host-2"
     assert api.get(f"/instances/{pick['instance_uuid']}").json["host"] == "host-2"
 
 
@@ -79,7 +80,7 @@ def test_what_is_used_there_counts_for_filters_and_weighers(api, remote):
     assert api.post("/decisions", SMALL).json["picks"][0]["host"] == "host-0"
 
 
-def test_a_request_that_nobody_can_hold_is_refused_with_its_reason(api, remote):
+def test_a_request_that_nobody_can_hold_is_refused_with_its_reason(api):
     refused = api.post("/decisions", {"flavor": {"name": "large", "vcpus": 5, "memory_mb": 512}}).json
     assert (refused["outcome"], refused["picks"]) == ("refused", [])
     assert "are no candidates of Placement" in refused["reason"]
@@ -160,6 +161,37 @@ def test_members_of_a_group_keep_apart_and_a_refused_claim_gives_the_place_back(
         assert api.post("/decisions", asked).json["outcome"] == "refused"
 
 
+class Slow:
+    """A remote Placement that answers, and before that is heard something happens."""
+
+    def __init__(self, remote):
+        self._remote, self.meanwhile = remote, []
+
+    def __getattr__(self, name):
+        return getattr(self._remote, name)
+
+    def candidates(self, query):
+        """Ask, then let time pass."""
+        answer = self._remote.candidates(query)
+        if self.meanwhile:
+            self.meanwhile.pop()()
+        return answer
+
+
+def test_two_processes_that_take_the_same_place_of_a_group_never_both_have_it(remote, postgres_url):
+    asked = SMALL | {"group": APART.uuid}
+    with (
+        claiming(remote.address, Fleet(groups=[APART]), url=postgres_url) as one,
+        claiming(remote.address, url=postgres_url, wrapped=Slow) as other,
+    ):
+        first = []
+        other.remote.placement.meanwhile.append(lambda: first.append(one.post("/decisions", asked).json))
+        second = other.post("/decisions", asked).json
+        assert (first[0]["picks"][0]["host"], second["picks"][0]["host"]) == ("host-2", "host-1")
+        assert second["conflicts"] == ["host-2"]
+        assert [remote.used(number)["VCPU"] for number in range(3)] == [0, 2, 2]
+
+
 def test_several_instances_are_placed_all_or_none(api, remote):
     made = api.post("/decisions", SMALL | {"count": 6}).json
     assert sorted(pick["host"] for pick in made["picks"]) == sorted(["host-0", "host-1", "host-2"] * 2)
@@ -233,10 +265,20 @@ def test_a_placement_that_goes_away_is_said_so_and_comes_back(tmp_path):
 
 def test_a_claim_without_an_answer_is_taken_back_when_the_placement_is_there_again(remote):
     class Mute(Rival):
+        is_away = False
+
         def claim(self, consumer_uuid, allocations, **owner):
             assert self._remote.claim(consumer_uuid, allocations, **owner)
-            self.claim = self._remote.claim
-            raise PlacementGone("it was not heard")
+            if self.is_away is False:
+                self.is_away = True
+                raise PlacementGone("it was not heard")
+            return True
+
+        def release(self, consumer_uuid):
+            if self.is_away is True:
+                self.is_away = None
+                raise PlacementGone("it was not heard")
+            self._remote.release(consumer_uuid)
 
     with claiming(remote.address, wrapped=lambda each: Mute(each, None)) as api:
         assert api.post("/decisions", SMALL).status == 503
@@ -247,7 +289,7 @@ def test_a_claim_without_an_answer_is_taken_back_when_the_placement_is_there_aga
 
 
 def test_the_command_claims_at_another_server_and_remembers_over_a_restart(tmp_path, monkeypatch):
-    monkeypatch.setattr("tests.servers.environ", lambda: _with_token())
+    monkeypatch.setattr("tests.servers.environ", _with_token)
     far, near = tmp_path / "far", tmp_path / "near"
     far.mkdir()
     near.mkdir()
@@ -287,9 +329,9 @@ def test_a_placement_that_cannot_be_used_is_said_in_a_sentence(tmp_path, url, co
 
 
 def test_a_server_that_is_no_placement_is_said_so(tmp_path):
-    with serve("--metrics-listen", "127.0.0.1:0", folder=tmp_path) as server:
-        with (
-            pytest.raises(BadSettings, match="is no Placement API"),
-            claiming(f"http://127.0.0.1:{server.metrics_port}"),
-        ):
-            pass
+    with (
+        serve("--metrics-listen", "127.0.0.1:0", folder=tmp_path) as server,
+        pytest.raises(BadSettings, match="is no Placement API"),
+        claiming(f"http://127.0.0.1:{server.metrics_port}"),
+    ):
+        pass

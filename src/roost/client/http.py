@@ -67,7 +67,11 @@ class Connection:
         self._headers = {"accept": "application/json"}
         if token:
             self._headers["x-auth-token"] = token
-        self.minor = self._newest()
+        try:
+            self.minor = self._newest()
+        except BaseException:
+            self.close()
+            raise
         self._headers["openstack-api-version"] = f"placement 1.{self.minor}"
 
     def _newest(self) -> int:

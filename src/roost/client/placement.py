@@ -11,10 +11,11 @@ from roost.model.names import uuid_form
 from roost.model.placement_settings import NOBODY
 from roost.model.remote import Amounts, RemoteAnswer, RemoteHost
 from roost.model.request import CandidateQuery
-from roost.scheduler.query_string import query_string
+from roost.scheduler.query_string import needs_any, query_string
 
 _TYPES = 38  # the microversion from which on consumers have types
 _TYPE = "INSTANCE"
+_ANY = 39  # the one from which on any of several traits can be asked for
 
 
 class RemotePlacement:
@@ -39,6 +40,9 @@ class RemotePlacement:
         Raises:
             PlacementGone: it does not answer.
         """
+        minor = self._connection.minor
+        if minor < _ANY and needs_any(query):
+            return RemoteAnswer(problem=f"any one of several traits needs microversion 1.{_ANY}, and it has 1.{minor}")
         answer = self._connection.ask("GET", f"/allocation_candidates?{query_string(query)}")
         if answer.status == 400:
             return RemoteAnswer(problem=answer.problem)
