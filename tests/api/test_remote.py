@@ -301,6 +301,7 @@ def test_the_command_claims_at_another_server_and_remembers_over_a_restart(tmp_p
             made = own.ask("POST", "/v1/decisions", SMALL, headers=admin)[2]
             assert own.ask("GET", "/placement/resource_providers", headers=admin)[0] == 404
             assert own.stop() == 0
+        assert roost("audit", "--data", near, cwd=near).returncode == 0
         with serve("--placement", server.address, noun="up", folder=near) as own:
             (instance,) = own.ask("GET", "/v1/instances", headers=admin)[2]["instances"]
             assert instance["uuid"] == made["picks"][0]["instance_uuid"]
