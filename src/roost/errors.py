@@ -15,7 +15,8 @@
     │   ├── StoreBusy     another process serves this database
     │   ├── StoreGone     the database server does not answer
     │   ├── StoreOutdated run the command that the message names
-    │   └── StoreBroken   the database is corrupt, read-only, full or gone
+    │   ├── StoreBroken   the database is corrupt, read-only, full or gone
+    │   └── PlacementGone the remote Placement does not answer, or not as one does
     └── AuditFailed       do not trust the database until it is known why
 """
 
@@ -139,6 +140,13 @@ class StoreOutdated(Unavailable):
 
 class StoreBroken(Unavailable):
     """The database is corrupt, read-only, full or gone."""
+
+
+class PlacementGone(Unavailable):
+    """The remote Placement does not answer, or not as one does."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"the remote Placement cannot be used: {problem}")
 
 
 class AuditFailed(RoostError):

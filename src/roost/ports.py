@@ -9,6 +9,8 @@ import msgspec
 from roost.engine.state import State
 from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, Claim, EvidenceRow, Item, Refusal, Release, Write
+from roost.model.remote import Amounts, RemoteAnswer
+from roost.model.request import CandidateQuery
 
 IdKind = Literal["symbol", "provider", "aggregate", "host", "group", "document", "consumer", "decision"]
 
@@ -215,6 +217,29 @@ class Placement(Protocol):
 
     def drop(self) -> None:
         """Forget what is staged."""
+
+
+class RemotePlacement(Protocol):
+    """A Placement of another server: what is free there, and claims there."""
+
+    def dry(self) -> "RemotePlacement":
+        """Return the same for dry runs: it asks, and writes nothing."""
+
+    def candidates(self, query: CandidateQuery) -> RemoteAnswer:
+        """Ask which hosts could hold a query.
+
+        Raises:
+            PlacementGone: it does not answer; so for all of these.
+        """
+
+    def claim(self, consumer_uuid: str, allocations: Amounts, *, project_id: str, user_id: str) -> bool:
+        """Let a new consumer take amounts; say whether it did, or somebody was faster."""
+
+    def replace(self, consumer_uuid: str, allocations: Amounts, *, project_id: str, user_id: str) -> bool:
+        """Let a consumer take amounts in place of all that it holds, both or neither; say whether it did."""
+
+    def release(self, consumer_uuid: str) -> None:
+        """Let a consumer give back all it holds, if it holds anything."""
 
 
 class Documents(Protocol):

@@ -32,12 +32,13 @@ from roost.placement.current import Current
 from roost.placement.past import rebuilt
 from roost.placement.service import Placement
 from roost.placement.tidying import PRUNE_EVERY, prune
-from roost.ports import Clock, IdKind, Random, Store
+from roost.ports import Clock, IdKind, Random, RemotePlacement, Store
 from roost.scheduler import plugins, replaying
 from roost.scheduler.counting import BY, By, Counter, Progress
 from roost.scheduler.explain import Explainer
 from roost.scheduler.fixed import FixedClock, FixedRandom
 from roost.scheduler.pci.requests import PciAliases
+from roost.scheduler.remote import Asking, RemoteScheduler
 from roost.scheduler.rules import Rules
 from roost.scheduler.select import Scheduler
 from roost.scheduler.summary import summarise
@@ -58,7 +59,7 @@ class Roost:
 
     def __init__(
         self, store: Store, settings: Settings, *, clock: Clock | None = None, random: Random | None = None,
-        current: Current | None = None, rules: Rules | None = None,
+        current: Current | None = None, rules: Rules | None = None, remote: RemotePlacement | None = None,
     ) -> None:  # fmt: skip
         """Serve a store.
 
@@ -68,7 +69,9 @@ class Roost:
             clock, random: the machine's, if none are given.
             current: what is known of the store already; None: it is loaded.
             rules: those of the settings, where they are made already.
+            remote: keeps the amounts, and is asked and claimed at; None: they are in the store.
         """
+        self.remote = remote
         self._clock = clock or SystemClock()
         self._random = random or SystemRandom()
         self._store = store
@@ -107,7 +110,8 @@ class Roost:
             BadSettings: a rule is unknown, or cannot be made.
         """
         rules = rules or plugins.build(settings, adapt=adapt)
-        scheduler = Scheduler(
+        kind = Scheduler if self.remote is None else RemoteScheduler
+        scheduler = kind(
             placement=self.placement,
             documents=self.fleet,
             rules=rules,
@@ -120,6 +124,7 @@ class Roost:
             group_max=settings.store.group_max,
             clock=self._clock,
             random=self._random,
+            ask=None if self.remote is None else Asking(self.placement, self.remote),
         )
         explainer = Explainer(placement=self.placement, scheduler=scheduler)
         self._settings, self.rules, self.scheduler, self.explainer = settings, rules, scheduler, explainer
@@ -197,6 +202,7 @@ class Roost:
         return Roost(
             current.store, settings or self._settings, clock=clock or self._clock, random=random or self._random,
             current=current, rules=self.rules if settings is None else None,
+            remote=None if self.remote is None else self.remote.dry(),
         )  # fmt: skip
 
     def explain(self, request: Request) -> Explanation:
@@ -308,6 +314,8 @@ class Roost:
         """Say the same of several requests, each as if it were the only one; ``progress`` starts anew for each."""
         if not 1 <= limit <= LIMIT:
             raise BadRequest(f"the limit must be 1..{LIMIT:,} instances, got {limit}")
+        if self.remote is not None:
+            raise BadRequest("what a remote Placement has room for cannot be counted without claiming it")
         fork = self.fork()
         counter = Counter(
             placement=fork.placement,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from roost.app.following import Following, following
 from roost.app.placement import Served, placement_policy
 from roost.app.reloading import Reloader
 from roost.app.serving import Site, answer, serving_on, store_served
@@ -82,20 +83,28 @@ def _serve(
     allows = placement_policy(settings).allows
     placement = PlacementApplication(identify=identify, allows=allows, options=options_of(settings))
     tls = tls_of(settings)
-    roost, serving = open_product(served.url, served.settings, events=events)
+    remote = following(served.settings, os.environ) if settings.remote_url else None
+    roost, serving = open_product(served.url, served.settings, events=events, remote=remote)
     own = v1.Application(roost, identify=identify, events=events)
 
     def sites(serving: Serving, health: "Health") -> list[Site]:
+        apis = ((PLACEMENT, placement), (v1.PREFIX, own)) if remote is None else ((v1.PREFIX, own),)
         below = {
             prefix: AsgiApplication(
                 api, serving, settings=msgspec.structs.replace(settings, prefix=prefix), authenticate=authenticate
             )
-            for prefix, api in ((PLACEMENT, placement), (v1.PREFIX, own))
+            for prefix, api in apis
         }
         return [Site(Front(below, otherwise=Observing(health, others=tuple(below))), listener, tls)]
 
     look = _reloading(roost, serving, served=served, tls=tls)
-    answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready, look=look, on_stop=events.close)
+    if remote is not None:
+        remote.start(serving)
+    try:
+        answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready, look=look, on_stop=events.close)
+    finally:
+        if remote is not None:
+            remote.stop()
 
 
 def _reloading(roost: Roost, serving: Serving, *, served: Served, tls: ssl.SSLContext | None) -> Callable[[], None]:
@@ -118,12 +127,15 @@ def _reloading(roost: Roost, serving: Serving, *, served: Served, tls: ssl.SSLCo
     return look
 
 
-def open_product(url: str, settings: Settings, *, events: Events | None = None) -> tuple[Roost, Serving]:
+def open_product(
+    url: str, settings: Settings, *, events: Events | None = None, remote: Following | None = None
+) -> tuple[Roost, Serving]:  # fmt: skip
     """Open a database for the whole product, and the thread that serves it.
 
     Args:
         url: of PostgreSQL, the path of a SQLite file, or ``sqlite://`` for a database in memory.
         events: where decisions are told; None: nowhere.
+        remote: keeps the amounts, and tells which hosts there are; None: the database does.
 
     Returns:
         The product, which from now on nobody else touches, and the thread that does.
@@ -134,7 +146,9 @@ def open_product(url: str, settings: Settings, *, events: Events | None = None) 
     """
     with store_served(url, settings) as store:
         current = Current(store, clock=SystemClock())
-        roost = Roost(store, settings, current=current)
+        if remote is not None:
+            remote.follow(current)
+        roost = Roost(store, settings, current=current, remote=None if remote is None else remote.placement)
         # The thread tidies up after its groups, so ``Roost.outcomes``, which would do so in the middle, is passed by.
 
         def decide(deeds: Sequence[Deed]) -> Sequence[Result]:

@@ -5,7 +5,7 @@ not need it: where every resource group has classes of its own, counting is exac
 cannot decide is searched. ``roost.engine.query_checks`` makes the checks of a query.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -177,8 +177,8 @@ class Feasibility:
     """
 
     __slots__ = (
-        "checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "is_searched", "lender_hosts", "reasons",
-        "rules", "shares", "undecided", "ways",
+        "answered", "checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "is_searched", "lender_hosts",
+        "reasons", "rules", "shares", "undecided", "ways",
     )  # fmt: skip
 
     def __init__(
@@ -202,6 +202,8 @@ class Feasibility:
         self.flat_resources: dict[str, int] = {}
         # The ways to hold the request, each by itself, the first that a host passes being taken there.
         self.ways: tuple[Feasibility, ...] = (self,)
+        # Where somebody else was asked: what an instance takes on each host, by host row and then as it is told.
+        self.answered: Mapping[int, dict[str, dict[str, int]]] | None = None
         self.is_searched = True  # False: no provider is known, and the checks are of aggregates alone
 
     def __len__(self) -> int:

@@ -66,6 +66,19 @@ def refused(state: State, *, rule: str, reason: str) -> Feasibility:
     return fit
 
 
+def answered(state: State, held: Mapping[int, dict[str, dict[str, int]]]) -> Feasibility:
+    """Return what somebody else says who knows the providers: which hosts can hold a query.
+
+    Args:
+        held: what an instance would take on each: host row -> provider uuid -> class -> amount.
+    """
+    able: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+    able[list(held)] = True
+    fit = Feasibility(state, checks=[Label(about="group", reason="are no candidates of Placement", mask=able)])
+    fit.answered = held
+    return fit
+
+
 def unsearched(
     state: State, group: ResourceGroup, amounts: Mapping[str, int], *, origins: Origins = _NOBODY
 ) -> Feasibility:

@@ -81,6 +81,9 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     seen: str = ""
 
 
+# In place of the changes that a decision saw, where what it saw was answered by a Placement of another server.
+REMOTE = "remote"
+
 _encoder = msgspec.msgpack.Encoder()
 _record = msgspec.msgpack.Decoder(Record)
 _checks = msgspec.msgpack.Decoder(Checks)
@@ -190,7 +193,7 @@ def moment_of(row: EvidenceRow) -> Moment:
 def blinded(body: bytes) -> bytes:
     """Return the body of a row that no longer tells which changes the decision saw: it can be read, not replayed."""
     record = _record.decode(body)
-    return _encoder.encode(msgspec.structs.replace(record, seen="")) if record.seen else body
+    return _encoder.encode(msgspec.structs.replace(record, seen="")) if record.seen not in {"", REMOTE} else body
 
 
 def _pick(chosen: Chosen, amounts: list[dict[str, int]]) -> Pick:

@@ -26,6 +26,8 @@ _AT_LEAST = {
     "connections_max": 1,
     "requests_max": 1,
     "queue_max": 1,
+    "remote_timeout_s": 0.001,
+    "remote_sync_s": 0.001,
     "request_timeout_s": 0.001,
     "header_timeout_s": 0.001,
     "body_timeout_s": 0.001,
@@ -42,6 +44,12 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         str, Meta(description="Address and port of /healthz and /metrics, which anybody may read; empty: nowhere.")
     ] = ""
     prefix: Annotated[str, Meta(description="Path below which the API is found, such as /placement; empty: /.")] = ""
+    remote_url: Annotated[
+        str,
+        Meta(description="Address of the Placement API that `roost up` claims at in place of its own; empty: its own."),
+    ] = ""
+    remote_timeout_s: Annotated[float, Meta(description="Seconds for which one answer of that is waited for.")] = 10.0
+    remote_sync_s: Annotated[float, Meta(description="Seconds from one look at the hosts it has to the next.")] = 60.0
     workers: Annotated[int, Meta(description="Processes that answer; more than one only on PostgreSQL.")] = 1
     sync_on_startup: Annotated[
         bool, Meta(description="Whether a database with an older schema is brought to that of this program at start.")

@@ -6,7 +6,7 @@ from roost.engine.apply import apply, settle
 from roost.engine.state import State
 from roost.errors import StateLost
 from roost.model.decision import Decision
-from roost.model.evidence import UNKNOWN, Moment
+from roost.model.evidence import REMOTE, UNKNOWN, Moment
 from roost.model.journal import Claim, Release, Write
 from roost.model.names import uuid_bytes
 from roost.placement.current import is_rising
@@ -21,6 +21,8 @@ def rebuilt(store: Store, decision: Decision, moment: Moment) -> State:
     """
     if moment.ahead == UNKNOWN:
         raise StateLost(decision.uuid, "it was stored by an older version, which did not note what it saw")
+    if moment.seen == REMOTE:
+        raise StateLost(decision.uuid, "it was decided by what a remote Placement answered, which is not kept")
     state = State()
     try:
         past = store.past(moment.position, moment.seen)

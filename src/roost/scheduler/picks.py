@@ -18,6 +18,9 @@ Allocations = dict[str, dict[str, int]]  # provider uuid -> resource class -> am
 
 def takes_on(state: State, shape: Shape, row: int) -> tuple[Takes, Allocations] | None:
     """Return what an instance of this shape takes on a host: its first candidate there; None if it has none."""
+    if shape.fit.answered is not None:  # Somebody else keeps the amounts.
+        told = shape.fit.answered.get(row)
+        return None if told is None else ([], told)
     root = state.hosts.provider_row.each[row]
     providers = state.providers
     flat = None if shape.choosing else shape.fit.flat_amounts

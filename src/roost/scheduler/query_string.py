@@ -1,4 +1,4 @@
-"""A candidate query as the Placement API reads it, at microversion 1.36."""
+"""A candidate query as the Placement API reads it, at microversion 1.36, or at 1.39 where it must."""
 
 from urllib.parse import urlencode
 
@@ -7,10 +7,13 @@ from roost.model.request import CandidateQuery, ResourceGroup
 MICROVERSION = "1.36"
 
 
+def needs_any(query: CandidateQuery) -> bool:
+    """Say whether a query wants any one of several traits, which can be told from microversion 1.39 on."""
+    return any(len(traits) > 1 for group in query.groups for traits in group.required)
+
+
 def query_string(query: CandidateQuery) -> str:
     """Return a query as the query string of ``GET /allocation_candidates``, its parameters in alphabetical order.
-
-    Traits of which any one would do cannot be told at this microversion, and a set of them must hold one.
 
     Source:
         nova/scheduler/utils.py, ResourceRequest.to_querystring.
@@ -34,10 +37,11 @@ def _of_group(group: ResourceGroup) -> list[tuple[str, str]]:
     if group.resources:
         asked = (f"{name}:{amount}" for name, amount in sorted(group.resources.items()))
         pairs.append((f"resources{suffix}", ",".join(asked)))
-    if group.required or group.forbidden:
-        assert all(len(traits) == 1 for traits in group.required), "a trait at a time"
-        required = frozenset(trait for traits in group.required for trait in traits)
+    required = frozenset(trait for traits in group.required if len(traits) == 1 for trait in traits)
+    if required or group.forbidden:
         pairs.append((f"required{suffix}", _traits(required, group.forbidden)))
+    several = (traits for traits in group.required if len(traits) > 1)
+    pairs.extend((f"required{suffix}", f"in:{','.join(sorted(traits))}") for traits in several)
     pairs.extend((f"member_of{suffix}", f"in:{','.join(sorted(uuids))}") for uuids in group.member_of)
     if group.forbidden_aggregates:
         pairs.append((f"member_of{suffix}", f"!in:{','.join(sorted(group.forbidden_aggregates))}"))

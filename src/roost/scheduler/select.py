@@ -24,7 +24,7 @@ from roost.engine.state import State
 from roost.engine.types import Mask
 from roost.errors import BadRequest, Conflict, NotFound, RoostError
 from roost.model.decision import Decision, HostScore, Pick, Scale, Stage
-from roost.model.evidence import pack, pack_checks
+from roost.model.evidence import REMOTE, pack, pack_checks
 from roost.model.fleet import Departure, NamedRequest
 from roost.model.journal import Claim, ConsumerRow, EvidenceRow, Item, Write
 from roost.model.names import uuid_bytes, uuid_text
@@ -49,7 +49,7 @@ from roost.scheduler.picks import (
 from roost.scheduler.pipeline import TABLE, Ranked, Shape
 from roost.scheduler.replaying import standings
 from roost.scheduler.rules import Rules
-from roost.scheduler.shapes import Shapes
+from roost.scheduler.shapes import Ask, Shapes
 
 # So many instances at least are chosen as a series, where that is possible.
 _SERIES_MIN = 4
@@ -58,7 +58,7 @@ _LOSSES_IN_ROUND = 32
 
 
 @dataclass(slots=True, kw_only=True)
-class _Wish:
+class Wish:
     """A request on its way to a decision."""
 
     at: int  # its place among the acts
@@ -84,14 +84,17 @@ class Scheduler:
         group_max: items in one commit.
         has_fallback: whether VCPU may be asked for in place of PCPU.
         aliases: by which flavors name PCI devices.
+        ask: who knows which hosts can hold a query; None: the columns.
     """
 
     def __init__(
         self, *, placement: Placement, documents: Documents, rules: Rules, settings: SchedulerSettings,
         filter_settings: FilterScheduler, default_zone: str, settings_body: bytes, group_max: int,
         clock: Clock, random: Random, has_fallback: bool = True, aliases: PciAliases | None = None,
+        ask: Ask | None = None,
     ) -> None:  # fmt: skip
         self._placement = placement
+        self._ask = ask
         self._documents = documents
         self._settings = settings
         self._drawing = Drawing(settings, filter_settings)
@@ -101,7 +104,7 @@ class Scheduler:
         self._random = random
         self._shapes = Shapes(
             rules, default_zone=default_zone, settings=settings, has_fallback=has_fallback, aliases=aliases,
-            is_pci_placed=filter_settings.pci_in_placement,
+            is_pci_placed=filter_settings.pci_in_placement, ask=ask,
         )  # fmt: skip
         self._depth = max(TABLE, settings.max_attempts, filter_settings.host_subset_size)
         self._is_fresh = False  # nothing was claimed or given back here since the last refresh
@@ -121,7 +124,7 @@ class Scheduler:
         results: list[Decision | RoostError | None] = [None] * len(acts)
         self._look(acts)
         try:
-            waiting: list[_Wish] = []
+            waiting: list[Wish] = []
             arriving: set[str] = set()  # instances that callers named, whose claims may still lose a race
             for at, act in enumerate(acts):
                 if isinstance(act, Departure):
@@ -131,7 +134,7 @@ class Scheduler:
                     self._is_fresh = False
                     self._attempt(results, at, partial(self._placement.release, act.instance_uuids))
                 else:
-                    wish = _wish(at, act)
+                    wish = wish_of(at, act)
                     move = wish.request.move
                     if move is not None and move.instance_uuid in arriving:
                         self._settle(results, waiting)
@@ -204,7 +207,7 @@ class Scheduler:
         """Say of every host how it stands for the first instance of a request, as things are now."""
         return standings(self.shape(request), self._placement.state)
 
-    def _settle(self, results: list[Decision | RoostError | None], waiting: list[_Wish]) -> None:
+    def _settle(self, results: list[Decision | RoostError | None], waiting: list[Wish]) -> None:
         """Commit what is staged, and choose again for requests that lost a race, until none has.
 
         A refusal that rests on claims of our own is only sure when these are durable and nobody else wrote
@@ -250,7 +253,7 @@ class Scheduler:
         self._looked_s = self._clock.elapsed_s()
         return self._placement.refresh()
 
-    def _choose(self, wish: _Wish) -> None:
+    def _choose(self, wish: Wish) -> None:
         """Choose hosts for a request as things are now, and stage the claim, or the refusal."""
         request, state = wish.request, self._placement.state
         started_s = self._clock.elapsed_s()
@@ -291,7 +294,7 @@ class Scheduler:
         shape.checks_id = store("checks", pack_checks(shape.checks))
         shape.settings_id = store("settings", self._settings_body)
 
-    def _uuids(self, wish: _Wish, state: State) -> tuple[bytes, list[bytes]]:
+    def _uuids(self, wish: Wish, state: State) -> tuple[bytes, list[bytes]]:
         """Return the uuid of the decision, and those of the instances, as named or made up."""
         request = wish.request
         if not request.instance_uuids:
@@ -307,9 +310,9 @@ class Scheduler:
             found.append(body)
         return wish.uuid or self._random.uuids(1)[0], found
 
-    def _pick_all(self, shape: Shape, request: Request, uuids: list[bytes], *, seed: int) -> "_Choice":
+    def _pick_all(self, shape: Shape, request: Request, uuids: list[bytes], *, seed: int) -> "Choice":
         """Pick a host for each instance in turn; all or nothing."""
-        choice = _Choice()
+        choice = Choice()
         try:
             self._pick_each(shape, request, choice, uuids=uuids, seed=seed)
         except RoostError:
@@ -321,7 +324,7 @@ class Scheduler:
         return choice
 
     def _pick_each(
-        self, shape: Shape, request: Request, choice: "_Choice", *, uuids: list[bytes], seed: int
+        self, shape: Shape, request: Request, choice: "Choice", *, uuids: list[bytes], seed: int
     ) -> None:  # fmt: skip
         """Let each instance occupy a host, as long as there is one, and keep the evidence."""
         ranked = shape.rank(self._depth, is_series=request.count >= _SERIES_MIN)
@@ -350,7 +353,7 @@ class Scheduler:
             ranked = shape.rank(self._depth + len(set(choice.rows)))
             choice.alternates = self._alternates(shape, ranked, choice.rows, seed=seed)
 
-    def _take(self, shape: Shape, request: Request, choice: "_Choice", *, rows: list[int], uuids: list[bytes]) -> None:
+    def _take(self, shape: Shape, request: Request, choice: "Choice", *, rows: list[int], uuids: list[bytes]) -> None:
         """Let the next instances occupy hosts, one a row."""
         state, new_id = self._placement.state, self._placement.new_id
         held: dict[int, tuple[Takes, Allocations]] = {}
@@ -411,7 +414,7 @@ class Scheduler:
         return False
 
     def _decision(
-        self, wish: _Wish, shape: Shape, choice: "_Choice", *, uuid: str, now_s: float, seed: int, search_s: float,
+        self, wish: Wish, shape: Shape, choice: "Choice", *, uuid: str, now_s: float, seed: int, search_s: float,
         rank_s: float,
     ) -> Decision:  # fmt: skip
         is_granted = not choice.is_refused
@@ -445,19 +448,23 @@ class Scheduler:
         return EvidenceRow(
             self._placement.new_id("decision"), uuid, decision.decided_at_s, decision.outcome, project_id,
             decision.settings_id, hosts[:255], decision.reason,
-            pack(decision, checks_id=checks_id, ahead=self._placement.ahead, seen=self._placement.seen),
+            pack(decision, checks_id=checks_id, ahead=self._placement.ahead, seen=self._seen()),
         )  # fmt: skip
 
+    def _seen(self) -> str:
+        return self._placement.seen if self._ask is None else REMOTE
 
-def _wish(at: int, act: Request | NamedRequest) -> _Wish:
+
+def wish_of(at: int, act: Request | NamedRequest) -> Wish:
+    """Return an act as what is on its way to a decision."""
     if isinstance(act, Request):
-        return _Wish(at=at, request=act)
+        return Wish(at=at, request=act)
     uuid = uuid_bytes(act.decision_uuid)
     assert uuid is not None, act.decision_uuid
-    return _Wish(at=at, request=act.request, uuid=uuid)
+    return Wish(at=at, request=act.request, uuid=uuid)
 
 
-class _Choice:
+class Choice:
     """What came of picking: hosts and claims, and the evidence of the ranking that tells the story."""
 
     __slots__ = ("alternates", "best", "claims", "faults", "is_refused", "left", "picks", "rows", "scales", "stages")

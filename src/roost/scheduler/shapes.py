@@ -10,7 +10,7 @@ import numpy as np
 
 from roost.engine.feasible import Feasibility, either
 from roost.engine.query import UnknownName, compile_query
-from roost.engine.query_checks import Origins, feasibility, hopeless, refused, unsearched
+from roost.engine.query_checks import Origins, answered, feasibility, hopeless, refused, unsearched
 from roost.engine.state import State
 from roost.engine.types import Mask
 from roost.errors import BadRequest, NotFound
@@ -35,6 +35,8 @@ from roost.scheduler.translate import Refusal, translate, translate_aggregates
 from roost.scheduler.ways import Agreement
 from roost.scheduler.weighing import Weighing
 
+# Says which hosts can hold a query, and what it would take there, by host row; or why it cannot be answered.
+Ask = Callable[[CandidateQuery], tuple[dict[int, dict[str, dict[str, int]]], str]]
 # Shapes kept at once; the one not used for longest goes first. One takes about 40 bytes a host.
 _KEPT = 256
 # The commit guards the rule of a server group whatever the settings enable, and for forced hosts too, so no
@@ -58,9 +60,10 @@ class Shapes:
 
     def __init__(
         self, rules: Rules, *, default_zone: str, settings: SchedulerSettings, has_fallback: bool = True,
-        aliases: PciAliases | None = None, is_pci_placed: bool = False,
+        aliases: PciAliases | None = None, is_pci_placed: bool = False, ask: Ask | None = None,
     ) -> None:  # fmt: skip
         self._rules = rules
+        self._ask = ask  # who knows which hosts can hold a query; None: it is searched here
         self._settings = settings
         self._has_fallback = has_fallback  # whether VCPU may be asked for in place of PCPU
         self._aliases = aliases or PciAliases(Pci())
@@ -183,6 +186,8 @@ class Shapes:
             )  # fmt: skip
             if made.refusal is not None:
                 return made.query, self._refused(made.refusal), made.warnings, made.refusal.reason
+            if self._ask is not None:
+                return made.query, self._told(self._ask, made.query, made.fallback), made.warnings, ""
             origins = _origins(made.effects)
             fit = self._fit(made.query, origins)
             if made.fallback is not None:
@@ -201,6 +206,15 @@ class Shapes:
         amounts = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": disk_gb(request)}
         taken = {name: amount for name, amount in amounts.items() if amount}
         return None, unsearched(state, told.group, taken, origins=_origins(told.effects)), told.warnings, ""
+
+    def _told(self, ask: Ask, query: CandidateQuery, fallback: CandidateQuery | None) -> Feasibility:
+        """Return what is answered to a query, or where it finds nothing to what would do as well."""
+        held, problem = ask(query)
+        if not held and fallback is not None:
+            held, problem = ask(fallback)
+        if problem:
+            return self._refused(Refusal(rule="search", reason=f"Placement refuses the question: {problem}"))
+        return answered(self._state, held)
 
     def _refused(self, refusal: Refusal) -> Feasibility:
         return refused(self._state, rule=refusal.rule, reason=refusal.reason)

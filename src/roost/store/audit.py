@@ -78,8 +78,11 @@ _CHECKS = (
         "there is no inventory of class {2} on provider {1}",
     ),
     Check(
+        # Where a remote Placement keeps the amounts, there are no allocations, and instances all the same.
         "empty consumer",
-        "SELECT c.id FROM consumer c WHERE NOT EXISTS (SELECT 1 FROM allocation a WHERE a.consumer_id = c.id)",
+        """SELECT c.id FROM consumer c WHERE NOT EXISTS (SELECT 1 FROM allocation a WHERE a.consumer_id = c.id)
+           AND (EXISTS (SELECT 1 FROM allocation)
+                OR NOT EXISTS (SELECT 1 FROM instance i WHERE i.consumer_id = c.id))""",
         "consumer {0}",
         "holds nothing",
     ),

@@ -12,6 +12,7 @@ from roost.model.fleet import Departure, NamedRequest
 from roost.model.replayed import Replayed
 from roost.model.request import Request
 from roost.model.settings import Settings
+from roost.ports import RemotePlacement
 from roost.scheduler.counting import By
 
 
@@ -21,6 +22,10 @@ class Product(Protocol):
     @property
     def settings(self) -> Settings:
         """The settings in force."""
+
+    @property
+    def remote(self) -> RemotePlacement | None:
+        """What keeps the amounts; None: the columns."""
 
     def work(
         self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False

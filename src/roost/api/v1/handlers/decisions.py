@@ -21,6 +21,7 @@ from roost.api.v1.decision_schemas import (
 from roost.api.v1.handlers.named import image_named
 from roost.api.v1.names import StateNames, flavor_named
 from roost.conductor.alternates import next_alternate
+from roost.conductor.remote_alternates import go_on
 from roost.errors import BadSettings, NotFound
 from roost.model.decision import Decision
 from roost.model.evidence import DecisionQuery
@@ -97,11 +98,15 @@ def replay(call: Call) -> Response:
     return shown(replay_shown(call.product.replayed(call.name, settings)))
 
 
-def advance(call: Call) -> Plan[Response]:
+def advance(call: Call) -> Response | Plan[Response]:
     """Let an instance leave its host and claim its next alternate."""
     body = call.body
     assert isinstance(body, NextBody)
     decision = call.product.decision(call.name)
+    remote = call.product.remote
+    if remote is not None:
+        pick, left = go_on(call.current, remote, decision, instance_uuid=body.instance_uuid, from_host=body.from_host)
+        return shown(NextStep(pick=pick_shown(pick), left=left))
     step = next_alternate(call.current, decision, body.instance_uuid, from_host=body.from_host)
     answer = shown(NextStep(pick=pick_shown(step.pick), left=step.left))
     return Plan(answer=answer, writes=(step.release, step.claim))

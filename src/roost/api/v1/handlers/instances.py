@@ -8,10 +8,11 @@ from roost.api.v1.call import Call, shown
 from roost.api.v1.instance_schemas import InstancesPage, InstancesQuery, ShownInstance
 from roost.engine.state import Holder, State
 from roost.errors import NotFound
+from roost.model.fleet import Departure
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_bytes, uuid_text
 from roost.placement.claims import release_of
-from roost.placement.plans import Plan
+from roost.placement.plans import Act, Plan, Result
 
 
 def list_instances(call: Call) -> Response:
@@ -30,9 +31,18 @@ def show(call: Call) -> Response:
     return shown(_shown(call.current.state, _instance(call)))
 
 
-def delete(call: Call) -> Plan[Response]:
+def delete(call: Call) -> Plan[Response] | Act[Response]:
     """Let an instance give back what it holds."""
-    return Plan(answer=Response(status=204), writes=(release_of(call.current.state, [_instance(call)]),))
+    holder = _instance(call)
+    if call.product.remote is not None:
+        return Act(deed=Departure(instance_uuids=(uuid_text(holder.uuid),)), answer=_gone)
+    return Plan(answer=Response(status=204), writes=(release_of(call.current.state, [holder]),))
+
+
+def _gone(result: Result) -> Response:
+    if isinstance(result, Exception):
+        raise result
+    return Response(status=204)
 
 
 def _instance(call: Call) -> Holder:

@@ -1,0 +1,1 @@
+"""HTTP out: a Placement API that another server answers."""

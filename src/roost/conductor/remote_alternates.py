@@ -1,0 +1,84 @@
+"""Where building failed, and a remote Placement keeps the amounts: the next alternate is claimed there."""
+
+import msgspec
+
+from roost.conductor.alternates import Step, next_alternate
+from roost.errors import Conflict, PlacementGone
+from roost.model.decision import Decision, Pick
+from roost.model.journal import Claim, Item, Release
+from roost.model.names import uuid_bytes
+from roost.placement.claims import claim_of, release_of
+from roost.placement.current import Current
+from roost.ports import RemotePlacement
+
+
+def go_on(
+    current: Current, remote: RemotePlacement, decision: Decision, *, instance_uuid: str | None,
+    from_host: str | None = None,
+) -> tuple[Pick, int]:  # fmt: skip
+    """Let an instance go on to the next alternate that takes it, here and at the remote Placement.
+
+    Args:
+        decision, instance_uuid, from_host: as for ``next_alternate``.
+
+    Returns:
+        Where it is now, and how many alternates are left after that.
+
+    Raises:
+        BadRequest, NotFound, Conflict: as ``next_alternate`` does; the instance is where it was.
+        PlacementGone: the remote Placement does not answer; the instance is where it was here, and there it may have
+            gone on.
+    """
+    while True:
+        step = next_alternate(current, decision, instance_uuid, from_host=from_host)
+        if _is_taken(current, remote, step):
+            return step.pick, step.left
+        decision = _without(decision, step.pick)
+
+
+def _is_taken(current: Current, remote: RemotePlacement, step: Step) -> bool:
+    """Let the instance have its place here, then its amounts there; where it loses a race, it goes back."""
+    pick = step.pick
+    before = current.state.holders[uuid_bytes(pick.instance_uuid) or b""]
+    places = step.release.places
+    if current.commit([Item(writes=(step.release, msgspec.structs.replace(step.claim, takes=[])))])[0] is not None:
+        current.refresh()
+        return False
+    try:
+        is_taken = remote.replace(
+            pick.instance_uuid, pick.allocations, project_id=before.project_id, user_id=before.user_id
+        )
+    except PlacementGone:
+        _go_back(current, pick, claim_of(before, places))
+        raise
+    if not is_taken:
+        _go_back(current, pick, claim_of(before, places))
+    return is_taken
+
+
+def _go_back(current: Current, pick: Pick, held: Claim) -> None:
+    """Let an instance have the place that it left.
+
+    Raises:
+        Conflict: somebody else took it; the instance keeps the one it has.
+    """
+    number = current.new_id("consumer")
+    here = current.state.holders[uuid_bytes(pick.instance_uuid) or b""]
+    (consumer,), (instance,) = held.consumers, held.instances
+    claim = msgspec.structs.replace(
+        held,
+        consumers=[msgspec.structs.replace(consumer, id=number, generation=here.generation + 1)],
+        instances=[msgspec.structs.replace(instance, consumer_id=number)],
+    )
+    left: Release = release_of(current.state, [here])
+    if current.commit([Item(writes=(left, claim))])[0] is not None:
+        raise Conflict(f"the place that instance {pick.instance_uuid} left was taken while {pick.host} was tried")
+
+
+def _without(decision: Decision, pick: Pick) -> Decision:
+    """Return a decision that does not name an alternate, which is not to be tried again."""
+    alternates = {
+        cell: [each for each in picks if (each.host, each.node) != (pick.host, pick.node)]
+        for cell, picks in decision.alternates.items()
+    }
+    return msgspec.structs.replace(decision, alternates=alternates)

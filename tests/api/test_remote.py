@@ -1,0 +1,338 @@
+"""Decisions that are claimed at a Placement of another server: one of our own, and the reference where it is there."""
+
+import pytest
+
+from roost.errors import BadSettings, PlacementGone
+from roost.model.fleet import Fleet
+from roost.model.group import ServerGroup
+from roost.simulator.identities import uuid_of
+from tests.differential import reference
+from tests.products import roost
+from tests.remotes import Remote, claiming, host
+from tests.servers import serve
+
+SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 512}}
+APART = ServerGroup(uuid=uuid_of("group", "apart"), name="apart", policy="anti-affinity")
+
+
+@pytest.fixture(scope="module")
+def upstream():
+    if reference.python() is None:
+        pytest.skip(reference.HOW_TO_INSTALL)
+    with reference.Reference() as found:
+        yield found
+
+
+@pytest.fixture(params=["ours", "reference"])
+def remote(request, tmp_path):
+    """Give a Placement with host-0, host-1 and host-2, of 4 VCPU each."""
+    if request.param == "ours":
+        folder = tmp_path / "remote"
+        folder.mkdir()
+        with serve(folder=folder) as server:
+            found = Remote(server.address)
+            found.stock(3)
+            yield found
+    else:
+        server = request.getfixturevalue("upstream")
+        server.empty()
+        found = Remote(server.address)
+        found.stock(3)
+        yield found
+
+
+@pytest.fixture
+def api(remote):
+    with claiming(remote.address, Fleet(groups=[APART])) as found:
+        yield found
+
+
+class Rival:
+    """A remote Placement on which somebody else is faster, once a host."""
+
+    def __init__(self, remote, before):
+        self._remote, self._before = remote, before
+
+    def __getattr__(self, name):
+        return getattr(self._remote, name)
+
+    def claim(self, consumer_uuid, allocations, **owner):
+        """Let somebody else act, then claim."""
+        self._before(allocations)
+        return self._remote.claim(consumer_uuid, allocations, **owner)
+
+
+def test_an_instance_is_placed_where_the_weighers_want_it_and_claimed_there(api, remote):
+    answer = api.post("/decisions", SMALL)
+    assert (answer.status, answer.json["outcome"]) == (201, "granted")
+    (pick,) = answer.json["picks"]
+    assert (pick["host"], pick["allocations"]) == ("host-2", {host(2): {"VCPU": 2, "MEMORY_MB": 512}})
+    assert remote.held(pick["instance_uuid"]) == pick["allocations"]
+    assert api.get(f"/decisions/{answer.json['uuid']}").json == answer.json
+    assert answer.json["stages"][0]["rule"] == "search"
+    assert answer.json["scores"][0]["host"] == "host-2"
+    assert api.get(f"/instances/{pick['instance_uuid']}").json["host"] == "host-2"
+
+
+def test_what_is_used_there_counts_for_filters_and_weighers(api, remote):
+    remote.take(2, MEMORY_MB=12288 - 1024)
+    remote.take(1, VCPU=3)
+    assert api.post("/decisions", SMALL).json["picks"][0]["host"] == "host-0"
+
+
+def test_a_request_that_nobody_can_hold_is_refused_with_its_reason(api):
+    refused = api.post("/decisions", {"flavor": {"name": "large", "vcpus": 5, "memory_mb": 512}}).json
+    assert (refused["outcome"], refused["picks"]) == ("refused", [])
+    assert "are no candidates of Placement" in refused["reason"]
+    unknown = api.post("/decisions", {"flavor": {"vcpus": 1, "extra_specs": {"trait:CUSTOM_NOBODY": "required"}}}).json
+    assert unknown["outcome"] == "refused"
+    assert "CUSTOM_NOBODY" in unknown["reason"]
+
+
+def test_an_instance_goes_on_to_its_alternates_and_no_further(api, remote):
+    made = api.post("/decisions", SMALL).json
+    (pick,) = made["picks"]
+    for number, left in ((1, 1), (0, 0)):
+        step = api.post(f"/decisions/{made['uuid']}/next", {}).json
+        assert (step["pick"]["host"], step["left"]) == (f"host-{number}", left)
+        assert remote.held(pick["instance_uuid"]) == step["pick"]["allocations"]
+        assert list(step["pick"]["allocations"]) == [host(number)]
+        assert api.get(f"/instances/{pick['instance_uuid']}").json["host"] == f"host-{number}"
+    assert api.post(f"/decisions/{made['uuid']}/next", {}).status == 409
+    assert list(remote.held(pick["instance_uuid"])) == [host(0)]
+
+
+def test_an_alternate_that_filled_up_is_passed_over(api, remote):
+    made = api.post("/decisions", SMALL).json
+    remote.take(1, VCPU=3)
+    step = api.post(f"/decisions/{made['uuid']}/next", {}).json
+    assert (step["pick"]["host"], step["left"]) == ("host-0", 0)
+    remote.take(2, VCPU=3)
+    assert api.get("/instances").json["instances"][0]["host"] == "host-0"
+
+
+def test_an_instance_stays_where_no_alternate_takes_it(api, remote):
+    made = api.post("/decisions", SMALL).json
+    for number in (0, 1):
+        remote.take(number, VCPU=3)
+    assert api.post(f"/decisions/{made['uuid']}/next", {}).status == 409
+    (instance,) = api.get("/instances").json["instances"]
+    assert instance["host"] == "host-2"
+    assert list(remote.held(instance["uuid"])) == [host(2)]
+
+
+def test_a_released_instance_holds_nothing_anywhere(api, remote):
+    uuid = api.post("/decisions", SMALL).json["picks"][0]["instance_uuid"]
+    assert api.delete(f"/instances/{uuid}").status == 204
+    assert remote.held(uuid) == {}
+    assert api.get("/instances").json["instances"] == []
+    assert api.delete(f"/instances/{uuid}").status == 404
+
+
+def test_a_host_that_fills_up_before_the_claim_is_passed_over(remote):
+    taken = []
+
+    def before(allocations):
+        if host(2) in allocations and not taken:
+            taken.append(2)
+            remote.take(2, VCPU=3)
+
+    with claiming(remote.address, wrapped=lambda each: Rival(each, before)) as api:
+        made = api.post("/decisions", SMALL).json
+        assert (made["picks"][0]["host"], made["conflicts"]) == ("host-1", ["host-2"])
+        assert [each["host"] for each in api.get("/instances").json["instances"]] == ["host-1"]
+        assert remote.used(2)["VCPU"] == 3
+
+
+def test_members_of_a_group_keep_apart_and_a_refused_claim_gives_the_place_back(remote):
+    lost = []
+
+    def before(allocations):
+        if host(2) in allocations and not lost:
+            lost.append(2)
+            remote.take(2, VCPU=3)
+
+    asked = SMALL | {"group": APART.uuid}
+    with claiming(remote.address, Fleet(groups=[APART]), wrapped=lambda each: Rival(each, before)) as api:
+        hosts = [api.post("/decisions", asked).json["picks"][0]["host"] for _ in range(2)]
+        assert hosts == ["host-1", "host-0"]
+        assert remote.ask("DELETE", f"/allocations/{uuid_of('somebody', '2')}")[0] == 204
+        assert api.post("/decisions", asked).json["picks"][0]["host"] == "host-2"
+        assert api.post("/decisions", asked).json["outcome"] == "refused"
+
+
+class Slow:
+    """A remote Placement that answers, and before that is heard something happens."""
+
+    def __init__(self, remote):
+        self._remote, self.meanwhile = remote, []
+
+    def __getattr__(self, name):
+        return getattr(self._remote, name)
+
+    def candidates(self, query):
+        """Ask, then let time pass."""
+        answer = self._remote.candidates(query)
+        if self.meanwhile:
+            self.meanwhile.pop()()
+        return answer
+
+
+def test_two_processes_that_take_the_same_place_of_a_group_never_both_have_it(remote, postgres_url):
+    asked = SMALL | {"group": APART.uuid}
+    with (
+        claiming(remote.address, Fleet(groups=[APART]), url=postgres_url) as one,
+        claiming(remote.address, url=postgres_url, wrapped=Slow) as other,
+    ):
+        first = []
+        other.remote.placement.meanwhile.append(lambda: first.append(one.post("/decisions", asked).json))
+        second = other.post("/decisions", asked).json
+        assert (first[0]["picks"][0]["host"], second["picks"][0]["host"]) == ("host-2", "host-1")
+        assert second["conflicts"] == ["host-2"]
+        assert [remote.used(number)["VCPU"] for number in range(3)] == [0, 2, 2]
+
+
+def test_several_instances_are_placed_all_or_none(api, remote):
+    made = api.post("/decisions", SMALL | {"count": 6}).json
+    assert sorted(pick["host"] for pick in made["picks"]) == sorted(["host-0", "host-1", "host-2"] * 2)
+    for pick in made["picks"]:
+        assert api.delete(f"/instances/{pick['instance_uuid']}").status == 204
+    refused = api.post("/decisions", SMALL | {"count": 7}).json
+    assert (refused["outcome"], refused["found"]) == ("refused", 6)
+    assert [remote.used(number)["VCPU"] for number in range(3)] == [0, 0, 0]
+    assert api.get("/instances").json["instances"] == []
+
+
+def test_a_dry_run_says_the_same_and_leaves_nothing(api, remote):
+    dry = api.post("/decisions", SMALL | {"dry_run": True}).json
+    assert remote.used(2)["VCPU"] == 0
+    assert api.get("/instances").json["instances"] == []
+    real = api.post("/decisions", SMALL).json
+    assert [pick["host"] for pick in dry["picks"]] == [pick["host"] for pick in real["picks"]]
+    assert dry["stages"] == real["stages"]
+
+
+def test_a_request_with_a_key_is_claimed_once(api, remote):
+    first, second = (api.post("/decisions", SMALL, headers={"idempotency-key": "one"}) for _ in range(2))
+    assert first.json == second.json
+    assert remote.used(2)["VCPU"] == 2
+
+
+def test_what_needs_the_amounts_here_says_so(api):
+    made = api.post("/decisions", SMALL).json
+    assert "remote Placement" in api.get(f"/decisions/{made['uuid']}/why").json["note"]
+    assert api.post(f"/decisions/{made['uuid']}/replay", {}).status == 404
+    assert "cannot be counted" in api.get("/capacity?flavor=small").json["detail"]
+
+
+def test_hosts_that_come_later_are_found_and_trees_are_one_host(api, remote):
+    root, child = uuid_of("late", "root"), uuid_of("late", "child")
+    remote.add("late", root, MEMORY_MB=65536)
+    remote.add("late_numa", child, parent=root, VCPU=64)
+    assert api.post("/decisions", SMALL).json["picks"][0]["host"] == "host-2"
+    api.look()
+    pick = api.post("/decisions", SMALL).json["picks"][0]
+    assert (pick["host"], pick["allocations"]) == ("late", {root: {"MEMORY_MB": 512}, child: {"VCPU": 2}})
+
+
+def test_aggregates_of_the_remote_placement_are_those_of_hosts(api, remote):
+    aggregate = uuid_of("aggregate", "one")
+    generation = remote.ask("GET", f"/resource_providers/{host(0)}")[1]["generation"]
+    body = {"aggregates": [aggregate], "resource_provider_generation": generation}
+    assert remote.ask("PUT", f"/resource_providers/{host(0)}/aggregates", body)[0] == 200
+    api.look()
+    asked = SMALL | {"destination": {"aggregates": [[aggregate]]}}
+    assert api.post("/decisions", asked).json["picks"][0]["host"] == "host-0"
+
+
+def test_a_placement_that_goes_away_is_said_so_and_comes_back(tmp_path):
+    with serve(folder=tmp_path) as server:
+        port = server.port
+        Remote(server.address).stock(2)
+        with claiming(server.address) as api:
+            kept = api.post("/decisions", SMALL).json["picks"][0]["instance_uuid"]
+            server.stop()
+            gone = api.post("/decisions", SMALL)
+            assert (gone.status, "remote Placement" in gone.json["detail"]) == (503, True)
+            assert api.delete(f"/instances/{kept}").status == 503
+            assert len(api.get("/instances").json["instances"]) == 1
+            with pytest.raises(PlacementGone):
+                api.look()
+            with serve(folder=tmp_path, listen=f"127.0.0.1:{port}"):
+                assert api.post("/decisions", SMALL).json["outcome"] == "granted"
+                assert api.delete(f"/instances/{kept}").status == 204
+
+
+def test_a_claim_without_an_answer_is_taken_back_when_the_placement_is_there_again(remote):
+    class Mute(Rival):
+        is_away = False
+
+        def claim(self, consumer_uuid, allocations, **owner):
+            assert self._remote.claim(consumer_uuid, allocations, **owner)
+            if self.is_away is False:
+                self.is_away = True
+                raise PlacementGone("it was not heard")
+            return True
+
+        def release(self, consumer_uuid):
+            if self.is_away is True:
+                self.is_away = None
+                raise PlacementGone("it was not heard")
+            self._remote.release(consumer_uuid)
+
+    with claiming(remote.address, wrapped=lambda each: Mute(each, None)) as api:
+        assert api.post("/decisions", SMALL).status == 503
+        assert remote.used(2)["VCPU"] == 2
+        assert api.get("/instances").json["instances"] == []
+        assert api.post("/decisions", SMALL).json["outcome"] == "granted"
+        assert remote.used(2)["VCPU"] == 2
+
+
+def test_the_command_claims_at_another_server_and_remembers_over_a_restart(tmp_path, monkeypatch):
+    monkeypatch.setattr("tests.servers.environ", _with_token)
+    far, near = tmp_path / "far", tmp_path / "near"
+    far.mkdir()
+    near.mkdir()
+    admin = {"x-auth-token": "admin"}
+    with serve(folder=far) as server:
+        remote = Remote(server.address)
+        remote.stock(2)
+        with serve("--placement", server.address, noun="up", folder=near) as own:
+            made = own.ask("POST", "/v1/decisions", SMALL, headers=admin)[2]
+            assert own.ask("GET", "/placement/resource_providers", headers=admin)[0] == 404
+            assert own.stop() == 0
+        assert roost("audit", "--data", near, cwd=near).returncode == 0
+        with serve("--placement", server.address, noun="up", folder=near) as own:
+            (instance,) = own.ask("GET", "/v1/instances", headers=admin)[2]["instances"]
+            assert instance["uuid"] == made["picks"][0]["instance_uuid"]
+            assert own.ask("DELETE", f"/v1/instances/{instance['uuid']}", headers=admin)[0] == 204
+            assert remote.held(instance["uuid"]) == {}
+
+
+def _with_token():
+    from tests.products import environ
+
+    return environ(ROOST_PLACEMENT_TOKEN="admin")
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "sentence"),
+    [
+        ("http://127.0.0.1:9", 7, "the remote Placement cannot be used"),
+        ("here", 3, "placement.remote_url: must be http://HOST:PORT/PATH"),
+        ("http://me:secret@127.0.0.1", 3, "without name and password"),
+    ],
+)
+def test_a_placement_that_cannot_be_used_is_said_in_a_sentence(tmp_path, url, code, sentence):
+    ran = roost("up", "--listen", "127.0.0.1:0", "--data", tmp_path, "--placement", url, cwd=tmp_path)
+    assert (ran.returncode, ran.stderr.count("\n"), sentence in ran.stderr) == (code, 1, True), ran.stderr
+    assert "secret" not in ran.stderr
+
+
+def test_a_server_that_is_no_placement_is_said_so(tmp_path):
+    with (
+        serve("--metrics-listen", "127.0.0.1:0", folder=tmp_path) as server,
+        pytest.raises(BadSettings, match="is no Placement API"),
+        claiming(f"http://127.0.0.1:{server.metrics_port}"),
+    ):
+        pass

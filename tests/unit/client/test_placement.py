@@ -1,0 +1,86 @@
+import pytest
+
+from roost.client.http import Answer
+from roost.client.placement import RemotePlacement
+from roost.errors import PlacementGone
+from roost.model.request import CandidateQuery, ResourceGroup
+
+ONE = CandidateQuery(groups=(ResourceGroup(resources={"VCPU": 1}),))
+
+
+class Told:
+    """A connection that answers one thing."""
+
+    def __init__(self, body, *, minor=39, status=200):
+        self.minor, self._answer = minor, Answer(status, body, is_repeated=False)
+        self.asked = []
+
+    def ask(self, _method, path, _body=None):
+        """Answer it."""
+        self.asked.append(path)
+        return self._answer
+
+
+def summary(root, **used):
+    resources = {name: {"capacity": 100, "used": amount} for name, amount in used.items()}
+    return {"root_provider_uuid": root, "resources": resources}
+
+
+def test_a_tree_holds_a_request_in_the_first_way_that_is_told():
+    requests = [
+        {"allocations": {"child": {"resources": {"VCPU": 1}}, "root": {"resources": {"MEMORY_MB": 2}}}},
+        {"allocations": {"other": {"resources": {"VCPU": 1}}, "root": {"resources": {"MEMORY_MB": 2}}}},
+    ]
+    summaries = {
+        "root": summary("root", MEMORY_MB=5), "child": summary("root", VCPU=3), "other": summary("root", VCPU=4),
+    }  # fmt: skip
+    told = Told({"allocation_requests": requests, "provider_summaries": summaries})
+    (host,) = RemotePlacement(told).candidates(ONE).hosts.values()
+    assert host.allocations == {"child": {"VCPU": 1}, "root": {"MEMORY_MB": 2}}
+    assert host.used == {"MEMORY_MB": 5, "VCPU": 7}
+
+
+def test_what_is_lent_by_another_tree_is_held_by_both():
+    requests = [{"allocations": {"host": {"resources": {"VCPU": 1}}, "disk": {"resources": {"DISK_GB": 2}}}}]
+    summaries = {"host": summary("host", VCPU=0), "disk": summary("disk", DISK_GB=9)}
+    told = Told({"allocation_requests": requests, "provider_summaries": summaries})
+    hosts = RemotePlacement(told).candidates(ONE).hosts
+    assert set(hosts) == {"host", "disk"}
+    assert hosts["host"].allocations == {"host": {"VCPU": 1}, "disk": {"DISK_GB": 2}}
+    assert hosts["host"].used == {"VCPU": 0}
+
+
+@pytest.mark.parametrize("minor", [38, 39])
+def test_any_of_several_traits_is_asked_where_it_can_be(minor):
+    wanted = (frozenset({"CUSTOM_A", "CUSTOM_B"}), frozenset({"CUSTOM_C"}))
+    query = CandidateQuery(groups=(ResourceGroup(resources={"VCPU": 1}, required=wanted),))
+    told = Told({"allocation_requests": [], "provider_summaries": {}}, minor=minor)
+    answer = RemotePlacement(told).candidates(query)
+    if minor == 39:
+        assert told.asked == ["/allocation_candidates?required=CUSTOM_C&required=in:CUSTOM_A,CUSTOM_B&resources=VCPU:1"]
+        assert not answer.problem
+    else:
+        assert not told.asked
+        assert answer.problem == "any one of several traits needs microversion 1.39, and it has 1.38"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"allocation_requests": [{}], "provider_summaries": {}},
+        {"allocation_requests": [], "provider_summaries": {"a": {}}},
+        {
+            "allocation_requests": [{"allocations": {"a": {"resources": {"VCPU": "much"}}}}],
+            "provider_summaries": {"a": summary("a")},
+        },
+    ],
+)
+def test_candidates_that_make_no_sense_are_not_guessed_at(body):
+    with pytest.raises(PlacementGone):
+        RemotePlacement(Told(body)).candidates(ONE)
+
+
+def test_a_question_that_is_refused_says_why():
+    told = Told({"errors": [{"detail": "No such trait(s): CUSTOM_A."}]}, status=400)
+    assert RemotePlacement(told).candidates(ONE).problem == "No such trait(s): CUSTOM_A."
