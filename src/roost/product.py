@@ -6,9 +6,9 @@ from types import TracebackType
 from typing import Any, Self
 
 import msgspec
-import numpy as np
 
 from roost.compat.adapter import adapt
+from roost.engine import tallies
 from roost.engine.emptied import emptied
 from roost.engine.state import State
 from roost.engine.types import Amounts
@@ -42,13 +42,11 @@ from roost.scheduler.remote import Asking, RemoteScheduler
 from roost.scheduler.rules import Rules
 from roost.scheduler.select import Scheduler
 from roost.scheduler.summary import summarise
-from roost.settings import settings_from
+from roost.settings import settings_changed
 from roost.store.dry import DryStore
 
 # Refusals that are summed up at once: some seconds' work.
 _SUMMED_UP_MAX = 200_000
-# Settings that name code.
-_CODE = ("available_filters", "weight_classes")
 
 
 class Roost:
@@ -142,14 +140,7 @@ class Roost:
         Raises:
             BadSettings: something is unknown or wrong, or one of these two is named.
         """
-        for name in _CODE:
-            if name in document.get("filter_scheduler", {}):
-                raise BadSettings(f"filter_scheduler.{name}", "says which code is run, and stays as it is")
-        known = msgspec.to_builtins(self._settings)
-        tables = known.pop("tables")
-        sections = {name: {**known.get(name, {}), **tables.get(name, {})} for name in {*known, *tables}}
-        given = {name: {**sections.get(name, {}), **table} for name, table in document.items()}
-        return settings_from({**sections, **given}, adapt=adapt)
+        return settings_changed(self._settings, document, adapt=adapt)
 
     @property
     def state(self) -> State:
@@ -492,13 +483,7 @@ class Roost:
 
     def utilisation(self) -> dict[str, tuple[int, int]]:
         """Return used amount and capacity of each resource class over the fleet, by name."""
-        state = self.state
-        found = {}
-        for class_id, columns in state.classes.items():
-            if columns.holders:
-                used, capacity = int(columns.used.view.sum()), int(columns.capacity.view.sum())
-                found[state.class_ids.name_of(class_id)] = (used, capacity)
-        return dict(sorted(found.items()))
+        return tallies.utilisation(self.state)
 
     def free_by_provider(self, resource_class: str) -> Amounts:
         """Return what is free of a class.
@@ -510,9 +495,4 @@ class Roost:
         Raises:
             BadRequest: nobody offers the class.
         """
-        class_id = self.state.class_ids.id_of(resource_class)
-        columns = None if class_id is None else self.state.classes.get(class_id)
-        if columns is None:
-            raise BadRequest(f"no provider offers {resource_class!r}")
-        free: Amounts = columns.free.view[np.array(sorted(columns.holders), dtype=np.intp)]
-        return free
+        return tallies.free_by_provider(self.state, resource_class)

@@ -27,6 +27,8 @@ Struct = TypeVar("Struct", bound=msgspec.Struct)
 _TOML_SECTION = re.compile(r"\s*\[\s*([\w-]+)\s*\]")
 _TOML_KEY = re.compile(r"\s*([\w-]+)\s*=")
 
+# Settings that name code.
+_CODE = ("available_filters", "weight_classes")
 _OWN: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
     {
         "DEFAULT": Default,
@@ -158,6 +160,22 @@ def settings_from(document: Mapping[str, Any], *, adapt: Adapt | None = None) ->
         BadSettings: something in them is unknown or wrong.
     """
     return _Reading("", adapt=adapt).make(document)
+
+
+def settings_changed(settings: Settings, document: Mapping[str, Any], *, adapt: Adapt | None = None) -> Settings:
+    """Return settings that are like others but for what sections of a settings file say.
+
+    Raises:
+        BadSettings: something is unknown or wrong, or says which code is run: that stays as it is.
+    """
+    for name in _CODE:
+        if name in document.get("filter_scheduler", {}):
+            raise BadSettings(f"filter_scheduler.{name}", "says which code is run, and stays as it is")
+    known = msgspec.to_builtins(settings)
+    tables = known.pop("tables")
+    sections = {name: {**known.get(name, {}), **tables.get(name, {})} for name in {*known, *tables}}
+    given = {name: {**sections.get(name, {}), **table} for name, table in document.items()}
+    return settings_from({**sections, **given}, adapt=adapt)
 
 
 def _text(path: Path) -> str:
