@@ -12,6 +12,7 @@ from bench.peers.__main__ import to_text
 from bench.peers.rows import Line
 from roost.model.flavor import Flavor
 from roost.model.request import Request
+from roost.model.settings import Scheduler
 from roost.scheduler.plugins import options_of
 from roost.scheduler.rules import Rules
 from roost.scheduler.shapes import Shapes
@@ -56,7 +57,7 @@ def ours_ms(pair: dict[str, Any], filters: list[str], weighers: list[str], *, re
     columns.state.hosts.are_told = True  # What hosts have is what the pair says; no provider is searched.
     made = [[kinds[name](options_of(kinds[name], {})) for name in names]
             for kinds, names in ((FILTERS, filters), (WEIGHERS, weighers))]  # fmt: skip
-    shapes = Shapes(Rules(filters=tuple(made[0]), weighers=tuple(made[1])), default_zone="nova")
+    shapes = Shapes(Rules(filters=tuple(made[0]), weighers=tuple(made[1])), default_zone="nova", settings=Scheduler())
     told, times = columns.spec.request, []
     for at in range(repeats):
         # Another size each time, and another wish, so that nothing of the shape is known.
