@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -83,7 +84,10 @@ def answers(shown: list[tuple[str, str]], server: str) -> list[str]:
     script = [f"at={server}", _PRELUDE]
     # A byte that no answer has divides what the commands say.
     script += [f"{command}\nprintf '\\037'" for command, _ in shown]
-    run = subprocess.run(["bash", "-eu"], input="\n".join(script), capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory() as folder:
+        run = subprocess.run(
+            ["bash", "-eu"], input="\n".join(script), cwd=folder, capture_output=True, text=True, check=False
+        )
     said = run.stdout.split("\037")[:-1]
     assert (run.returncode, run.stderr, len(said)) == (0, "", len(shown))
     return said
