@@ -12,3 +12,12 @@ def create(folder: Path, requirements: Sequence[str]) -> None:
     pip = (folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--quiet")
     subprocess.run([*pip, "install", *requirements], check=True)
     print(f"{folder} has {' '.join(requirements)}")
+
+
+def python_with(module: str, environment: Path, *, named: str | None) -> Path | None:
+    """Return a Python that can import a module: the one named, else that of an environment; None where it cannot."""
+    path = Path(named) if named else environment / "bin" / "python"
+    if not path.exists():
+        return None
+    asked = subprocess.run([path, "-c", f"import {module}"], capture_output=True, check=False)
+    return path if asked.returncode == 0 else None

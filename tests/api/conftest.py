@@ -1,7 +1,8 @@
 import pytest
 
-from tests.asking import Asking, asking
+from tests.asking import Asking, asking, asking_own
 from tests.contract.stores import PostgresWorld, SqliteWorld
+from tests.products import fleet
 
 
 @pytest.fixture
@@ -21,3 +22,18 @@ def lasting(request, tmp_path):
         world = PostgresWorld(request.getfixturevalue("postgres_url"))
     yield lambda: asking(world.open())
     world.close()
+
+
+@pytest.fixture
+def own():
+    """Give Roost's own API over three hosts of 4 VCPU."""
+    with asking_own(fleet(3, vcpus=4)) as found:
+        yield found
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    """Give a database that lasts."""
+    if request.param == "sqlite":
+        return tmp_path / "roost.db"
+    return request.getfixturevalue("postgres_url")

@@ -13,21 +13,6 @@ SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
 
-@pytest.fixture
-def own():
-    """Give the API over three hosts of 4 VCPU."""
-    with asking_own(fleet(3, vcpus=4)) as found:
-        yield found
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request, tmp_path):
-    """Give a database that lasts."""
-    if request.param == "sqlite":
-        return tmp_path / "roost.db"
-    return request.getfixturevalue("postgres_url")
-
-
 def made(own, body=SMALL, **more):
     """Give a decision that was just made."""
     answered = own.post("/decisions", {**SMALL, **body}, **more)

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Self
 
-from tests.environments import create
+from tests.environments import create, python_with
 from tests.products import ROOT
 
 ENVIRONMENT = ROOT / ".cache" / "reference-placement"
@@ -27,12 +27,7 @@ sqlite_synchronous = False
 
 def python() -> Path | None:
     """Return the Python that has the reference; None where there is none."""
-    named = os.environ.get(VARIABLE)
-    path = Path(named) if named else ENVIRONMENT / "bin" / "python"
-    if not path.exists():
-        return None
-    asked = subprocess.run([path, "-c", "import placement"], capture_output=True, check=False)
-    return path if asked.returncode == 0 else None
+    return python_with("placement", ENVIRONMENT, named=os.environ.get(VARIABLE))
 
 
 class Reference:

@@ -3,6 +3,7 @@
 Placement's inventories say the same today. Nova removed these filters in 20.0.0, and those of aggregates in 22.0.0.
 """
 
+from abc import ABC, abstractmethod
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -43,7 +44,7 @@ class DiskOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = 1.0
 
 
-class Overcommitted:
+class Overcommitted(ABC):
     """Keep hosts with room left; an instance never overcommits against itself."""
 
     noun: ClassVar[str]  # what it is about, in reasons, with its unit
@@ -64,17 +65,17 @@ class Overcommitted:
         """Return the overcommit of all hosts, or of each: float64, shape (hosts,)."""
         return self.ratio
 
+    @abstractmethod
     def total(self, hosts: HostView) -> Scores:
         """Return what each host has: float64, shape (hosts,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def used(self, hosts: HostView) -> Scores:
         """Return what of it is in use: float64, shape (hosts,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wanted(self, flavor: Flavor) -> int:
         """Return what an instance takes, in the same unit."""
-        raise NotImplementedError
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts that have as much at all, and as much left of their limit."""

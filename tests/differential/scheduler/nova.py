@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.differential.scheduler.hosts import ATTRIBUTES
-from tests.environments import create
+from tests.environments import create, python_with
 from tests.products import ROOT
 
 ENVIRONMENT = ROOT / ".cache" / "reference-nova"
@@ -46,12 +46,7 @@ Json = dict[str, Any]
 
 def python() -> Path | None:
     """Return the Python that has the reference; None where there is none."""
-    named = os.environ.get(VARIABLE)
-    path = Path(named) if named else ENVIRONMENT / "bin" / "python"
-    if not path.exists():
-        return None
-    asked = subprocess.run([path, "-c", "import nova.version"], capture_output=True, check=False)
-    return path if asked.returncode == 0 else None
+    return python_with("nova.version", ENVIRONMENT, named=os.environ.get(VARIABLE))
 
 
 class Nova:
