@@ -1,8 +1,11 @@
 """Hosts as columns: one row a node, under the names that Nova's HostState gives them."""
 
+from typing import Any
+
 import numpy as np
 
 from roost.engine.columns import Column
+from roost.engine.kinds import KindColumn
 from roost.engine.types import AnyArray, Rows, Scores
 from roost.model.host import HostFacts
 
@@ -23,8 +26,8 @@ class Hosts:
     """
 
     __slots__ = (
-        "alive", "are_told", "cell", "cells", "columns", "derived", "facts", "facts_version", "ids", "names", "nodes",
-        "provider_row", "rack", "racks", "row_of_id", "row_of_root", "rows_of_name", "versions",
+        "alive", "are_told", "cell", "cells", "columns", "derived", "facts", "facts_version", "ids", "kinds", "names",
+        "nodes", "provider_row", "rack", "racks", "row_of_id", "row_of_root", "rows_of_name", "versions",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -46,6 +49,7 @@ class Hosts:
         self.are_told = False  # no provider is known: what hosts have is what they say, and nothing is searched
         self.facts_version = 0
         self.derived: dict[object, AnyArray] = {}  # what follows from facts, until facts change
+        self.kinds: dict[object, KindColumn[Any]] = {}  # what hosts say, told apart, by what is looked at
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -80,6 +84,8 @@ class Hosts:
         self.versions[row] = version
         self.cell.each[row] = self.cells.setdefault(facts.cell, len(self.cells))
         self.rack.each[row] = self.racks.setdefault(facts.rack, len(self.racks))
+        for each in self.kinds.values():
+            each.put(row, facts)
         return row
 
     def rows_named(self, names: tuple[str, ...]) -> Rows:
@@ -123,6 +129,7 @@ class Hosts:
         for name in ("provider_row", "alive", "cell", "rack"):
             setattr(copy, name, getattr(self, name).fork())
         copy.columns = {name: column.fork() for name, column in self.columns.items()}
+        copy.kinds = {key: each.fork() for key, each in self.kinds.items()}
         copy.facts_version = self.facts_version
         copy.are_told = self.are_told
         return copy

@@ -27,7 +27,7 @@ from roost.scheduler import scopes
 from roost.scheduler.hosts import HostView
 from roost.scheduler.picks import claim_on, takes_on
 from roost.scheduler.pipeline import Shape
-from roost.scheduler.rules import Counted, Filter
+from roost.scheduler.rules import Counted, Filter, adds
 from roost.scheduler.select import Scheduler
 
 By = Literal["zone", "aggregate", "host"]
@@ -121,7 +121,7 @@ class Counter:
         last = refused.copy()
         bounds = [] if shape.fit.shares else list(enumerate(rooms(state, shape.fit)))
         everyone = HostView(state)
-        bounds += [(at, rule.room(everyone, shape.spec)) for at, rule in shape.asked_later if isinstance(rule, Counted)]
+        bounds += [(at, rule.room(everyone, shape.spec)) for at, rule in shape.asked_later if adds(rule, Counted)]
         for at, room in bounds:
             # Of two that are used up at once the first in order refuses.
             tighter = room < most
@@ -195,12 +195,12 @@ class Counter:
 
 def _leaves_others(rule: Filter, shape: Shape) -> bool:
     # A filter judges each host on its own; only through the server group can it see what is on others.
-    return rule.leaves_others(shape.spec) if isinstance(rule, Counted) else shape.spec.group is None
+    return rule.leaves_others(shape.spec) if adds(rule, Counted) else shape.spec.group is None
 
 
 def _one_by_one(shape: Shape, takers: Mask) -> Mask:
     """Return the hosts whose room only placing tells: bool, shape (hosts,)."""
-    if shape.fit.shares or not all(isinstance(rule, Counted) for _, rule in shape.asked_later):
+    if shape.fit.shares or not all(adds(rule, Counted) for _, rule in shape.asked_later):
         return takers
     return takers & shape.fit.undecided
 

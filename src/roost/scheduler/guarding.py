@@ -18,7 +18,7 @@ import numpy as np
 from roost.engine.types import Mask, Scores
 from roost.errors import BadRequest
 from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import Choosy, Fault, Filter, NoOptions, Reads, Weigher
+from roost.scheduler.rules import Choosy, Fault, Filter, NoOptions, Reads, Weigher, adds
 from roost.scheduler.spec import Spec
 
 Result = TypeVar("Result")
@@ -237,7 +237,7 @@ class GuardedWeigher(_Guarded):
         float(self.rule.multiplier)  # What has no weight in the sum has none.
         found = np.asarray(self.rule.raw(hosts, spec))
         is_told = found.shape == (len(hosts),) and found.dtype == np.float64
-        if not is_told or np.isinf(found).any() or (np.isnan(found).any() and not isinstance(self, Choosy)):
+        if not is_told or np.isinf(found).any() or (np.isnan(found).any() and not adds(self, Choosy)):
             raise _Failed(f"returned {_described(found)} in place of one finite number a host")
         return found
 

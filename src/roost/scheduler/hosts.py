@@ -6,6 +6,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 from roost.engine.candidates import RowCandidate
+from roost.engine.kinds import KindColumn, Kinds
 from roost.engine.query import Compiled
 from roost.engine.search import search, to_candidate
 from roost.engine.state import Group, State
@@ -17,10 +18,13 @@ from roost.scheduler.image_texts import spelled
 
 # Arrays kept at once; each takes some bytes a host.
 _REMEMBERED = 256
+# Columns of kinds kept at once; each is kept right whenever facts change.
+_KINDS = 64
 # Ways to hold a request that are looked at on one host, for one query.
 _WAYS_MAX = 1_000
 
 _Array = TypeVar("_Array", bound=AnyArray)
+_Said = TypeVar("_Said")
 
 
 class HostView:
@@ -137,6 +141,22 @@ class HostView:
             made.flags.writeable = False
         whole = cast("_Array", derived[key])
         return whole if self._rows is None else cast("_Array", whole[self._rows])
+
+    def kinds(self, key: object, tell: Callable[[HostFacts], _Said]) -> Kinds[_Said]:
+        """Return what hosts say of themselves, told apart, so that each kind of host is judged once.
+
+        Args:
+            key: stands for it; hashable.
+            tell: gives what one host says, of its facts alone.
+        """
+        known = self._state.hosts.kinds
+        column: KindColumn[_Said] | None = known.get(key)
+        if column is None or column.is_worn:
+            if len(known) >= _KINDS:
+                known.clear()
+            column = known[key] = KindColumn(tell, self._state.hosts.facts)
+        values, codes = column.kinds
+        return Kinds(values, codes if self._rows is None else codes[self._rows])
 
     def has_ways(self, queries: Sequence[Compiled]) -> bool:
         """Say whether ``mappings`` knows by which providers these hosts would hold a request."""

@@ -21,7 +21,7 @@ from roost.model.evidence import Checks
 from roost.model.request import CandidateQuery
 from roost.scheduler.hosts import HostView
 from roost.scheduler.reasons import refusal_text
-from roost.scheduler.rules import Choosing, Fallible, Fault, Filter, Limiting, Telling
+from roost.scheduler.rules import Choosing, Fallible, Fault, Filter, Limiting, Telling, adds
 from roost.scheduler.spec import Spec
 from roost.scheduler.weighing import Shares, Weighing
 
@@ -109,10 +109,10 @@ class Shape:
         nobody = "search" if fit.is_searched else "requested_aggregates"  # no rule in particular
         checks = [(rule or nobody, reason) for rule, reason in zip(fit.rules, fit.reasons, strict=True)] + head
         self._checks = checks + [(rule.name, rule.reason(spec)) for rule, _ in filters]
-        self._watched = {rule.name: rule for rule, _ in filters if isinstance(rule, Fallible)}
-        self._limiting = [rule for rule, _ in filters if isinstance(rule, Limiting)]
+        self._watched = {rule.name: rule for rule, _ in filters if adds(rule, Fallible)}
+        self._limiting = [rule for rule, _ in filters if adds(rule, Limiting)]
         # The filters by which a host's candidate is chosen; none where any candidate will do.
-        self.choosing = [rule for rule, _ in filters if isinstance(rule, Choosing)] if spec.ways else []
+        self.choosing = [rule for rule, _ in filters if adds(rule, Choosing)] if spec.ways else []
         self._weighing = weighing
         self._is_local = weighing.is_local and all(mask is not None for _, mask in self._later)
         # Of a host that passed everything only amounts can say otherwise, until what is static changes.
@@ -246,7 +246,7 @@ class Shape:
             rows: intp, shape (refused,).
         """
         rule = self._later[at - len(self.fit)][0] if at >= len(self.fit) else None
-        return rule.tell(HostView(self._state, rows), self.spec) if isinstance(rule, Telling) else [""] * len(rows)
+        return rule.tell(HostView(self._state, rows), self.spec) if adds(rule, Telling) else [""] * len(rows)
 
     def limits(self, row: int) -> Limits:
         """Return what a host that was chosen is told it may have in use; nothing where no filter says anything."""

@@ -2,7 +2,8 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from inspect import get_annotations
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -13,9 +14,29 @@ from roost.model.decision import Limits
 from roost.scheduler.hosts import HostView
 from roost.scheduler.spec import Spec
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 # When a verdict has to be made again: "facts" only when facts, inventories, labels or metadata of
 # aggregates change; "use" also when a claim or a release touches the host.
 Reads = Literal["facts", "use"]
+_Added = TypeVar("_Added")
+_MEMBERS: dict[object, tuple[str, ...]] = {}  # what the protocols below add
+
+
+def adds(rule: object, what: type[_Added]) -> "TypeIs[_Added]":
+    """Say whether a rule has what one of the protocols below adds to every rule.
+
+    Source:
+        ``isinstance`` with a protocol says the same, in a hundred times the time on Python 3.11.
+    """
+    members = _MEMBERS.get(what)
+    if members is None:
+        names = (*vars(what), *get_annotations(what))
+        members = _MEMBERS[what] = tuple(name for name in names if not name.startswith("_"))
+    for name in members:  # noqa: SIM110  # a loop takes half the time of a generator
+        if not hasattr(rule, name):
+            return False
+    return True
 
 
 class NoOptions(msgspec.Struct, frozen=True):
@@ -48,7 +69,6 @@ class Filter(Protocol):
         """Say what the hosts it refuses lack, without a subject: "are disabled or down"."""
 
 
-@runtime_checkable
 class Timed(Protocol):
     """What a filter adds whose verdicts change by the mere passing of time."""
 
@@ -56,7 +76,6 @@ class Timed(Protocol):
         """Return the last moment, in the time of ``spec.now_s``, at which its verdicts of now still hold."""
 
 
-@runtime_checkable
 class Shared(Protocol):
     """What a filter adds whose "facts" verdicts depend on a part of the request only."""
 
@@ -64,7 +83,6 @@ class Shared(Protocol):
         """Return that part: requests equal in it share a verdict while no facts change."""
 
 
-@runtime_checkable
 class Counted(Protocol):
     """What a filter adds whose "use" verdicts can be told ahead, for counting how many more instances fit."""
 
@@ -75,7 +93,6 @@ class Counted(Protocol):
         """Say whether an instance on one host changes its verdicts on no other."""
 
 
-@runtime_checkable
 class Telling(Protocol):
     """What a filter adds that can say of each host why it refuses it."""
 
@@ -83,7 +100,6 @@ class Telling(Protocol):
         """Say of hosts that it refuses what each is or has, without a subject; empty where it cannot."""
 
 
-@runtime_checkable
 class Warned(Protocol):
     """What a rule adds that passes over what it cannot read."""
 
@@ -91,7 +107,6 @@ class Warned(Protocol):
         """Say what was passed over, a sentence each."""
 
 
-@runtime_checkable
 class Checked(Protocol):
     """What a filter adds that not every request makes sense to."""
 
@@ -103,7 +118,6 @@ class Checked(Protocol):
         """
 
 
-@runtime_checkable
 class Limiting(Protocol):
     """What a filter adds that lets a chosen host know how much it may have in use, so that it can check that itself.
 
@@ -123,7 +137,6 @@ class Fault:
     text: str  # the rule and what it did: "acme raised ValueError: no number"
 
 
-@runtime_checkable
 class Fallible(Protocol):
     """What a filter adds that may fail."""
 
@@ -132,7 +145,6 @@ class Fallible(Protocol):
         """What went wrong when it was last asked; None: nothing."""
 
 
-@runtime_checkable
 class Choosing(Protocol):
     """What a filter adds that judges by which providers a host would hold the request, too.
 
@@ -175,14 +187,12 @@ class Weigher(Protocol):
         """Return the raw weights: float64, shape (len(hosts),), in the unit of what is weighed."""
 
 
-@runtime_checkable
 class OfFacts(Protocol):
     """What a weigher adds whose raw weights follow from facts of hosts and from aggregates, whatever is asked."""
 
     is_of_facts: ClassVar[Literal[True]]
 
 
-@runtime_checkable
 class Choosy(Protocol):
     """What a weigher adds that cannot weigh every host: there its raw weight is NaN."""
 

@@ -29,7 +29,7 @@ from roost.scheduler.hosts import HostView
 from roost.scheduler.pci.requests import PciAliases
 from roost.scheduler.pipeline import Scratch, Shape
 from roost.scheduler.prefiltering import Effect
-from roost.scheduler.rules import Checked, Choosing, Fallible, Filter, NoOptions, Rules, Shared, Timed, Warned
+from roost.scheduler.rules import Checked, Choosing, Fallible, Filter, NoOptions, Rules, Shared, Timed, Warned, adds
 from roost.scheduler.spec import Spec
 from roost.scheduler.translate import Refusal, translate, translate_aggregates
 from roost.scheduler.ways import Agreement
@@ -150,15 +150,15 @@ class Shapes:
             if not is_forced and (rule.run_on_rebuild or not spec.is_rebuild) and rule.concerns(spec)
         ]
         filters += self._guards(spec, {rule.name for rule in filters})
-        agreement = Agreement([rule for rule in filters if isinstance(rule, Choosing)])
+        agreement = Agreement([rule for rule in filters if adds(rule, Choosing)])
         filters += [agreement] if agreement.concerns(spec) else []
         for rule in filters:
-            if isinstance(rule, Checked):
+            if adds(rule, Checked):
                 rule.check(spec)
         verdicts = [self._verdict(rule, spec) for rule in filters]
         everyone = HostView(state)
         for judge in (*filters, *self._rules.weighers):
-            if isinstance(judge, Warned):
+            if adds(judge, Warned):
                 warnings += tuple(judge.warnings(everyone, spec))
         weighing = self._weighing(spec)
         shape = Shape(
@@ -229,14 +229,14 @@ class Shapes:
         """Return what a filter says of all hosts, if that holds for longer than one decision."""
         if rule.reads(spec) != "facts":
             return _LATER
-        key = (rule.name, rule.looks_at(spec)) if isinstance(rule, Shared) else None
+        key = (rule.name, rule.looks_at(spec)) if adds(rule, Shared) else None
         known = None if key is None else self._verdicts.get(key)
         if known is not None and spec.now_s <= known.holds_until_s:
             return known
         everyone = HostView(self._state)
-        holds_until_s = rule.holds_until_s(everyone, spec) if isinstance(rule, Timed) else math.inf
+        holds_until_s = rule.holds_until_s(everyone, spec) if adds(rule, Timed) else math.inf
         verdict = _Verdict(mask=rule.keep(everyone, spec), holds_until_s=holds_until_s)
-        if isinstance(rule, Fallible) and rule.fault is not None:
+        if adds(rule, Fallible) and rule.fault is not None:
             return _LATER  # What went wrong may go well the next time.
         if key is not None:
             if len(self._verdicts) >= _KEPT:

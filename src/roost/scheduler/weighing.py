@@ -13,7 +13,7 @@ from roost.model.decision import HostScore, Scale
 from roost.scheduler.aggregates import least, unread
 from roost.scheduler.hosts import HostView
 from roost.scheduler.ratios import finite
-from roost.scheduler.rules import Choosy, OfFacts, Weigher
+from roost.scheduler.rules import Choosy, OfFacts, Weigher, adds
 from roost.scheduler.spec import Spec
 
 
@@ -74,15 +74,15 @@ class Weighing:
     def _place(self, weigher: Weigher, spec: Spec) -> None:
         override = self._override(weigher)
         is_off = weigher.multiplier == 0.0 and override is None
-        if is_off and not isinstance(weigher, Choosy):
+        if is_off and not adds(weigher, Choosy):
             return
         raw = weigher.raw(self._everyone, spec)
-        is_whole = not (isinstance(weigher, Choosy) and np.isnan(raw[self._state.hosts.alive.view]).any())
+        is_whole = not (adds(weigher, Choosy) and np.isnan(raw[self._state.hosts.alive.view]).any())
         if is_off and is_whole:
             return
         columns = self._state.hosts.columns
         name = next((name for name, column in columns.items() if column.view is raw), None)
-        is_of_facts = isinstance(weigher, OfFacts)
+        is_of_facts = adds(weigher, OfFacts)
         if (is_of_facts or name in FIXED) and len(raw):
             value = float(raw[0])
             low = value if weigher.minval is None else weigher.minval
@@ -94,7 +94,7 @@ class Weighing:
         self._overrides.append(override)
         self._columns.append(name)
         self._lasting.append(raw if name is not None or is_of_facts else None)
-        self._is_choosy |= isinstance(weigher, Choosy) and not (is_of_facts and is_whole)
+        self._is_choosy |= adds(weigher, Choosy) and not (is_of_facts and is_whole)
 
     def _override(self, weigher: Weigher) -> Scores | None:
         """Return the multiplier of every host if any aggregate sets one: the least of its aggregates'."""
@@ -234,7 +234,7 @@ def check_weighable(weigher: Weigher, raw: Scores, *, hosts: HostView, spec: Spe
     Raises:
         RoostError: it cannot weigh one of them, as it says of the first.
     """
-    if isinstance(weigher, Choosy):
+    if adds(weigher, Choosy):
         lacking = np.flatnonzero(np.isnan(raw))
         if len(lacking):
             raise weigher.unweighable(hosts.part(lacking[:1]), spec)

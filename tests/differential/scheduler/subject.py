@@ -28,7 +28,7 @@ from roost.model.settings import Pci
 from roost.scheduler.hosts import HostView
 from roost.scheduler.pci.requests import PciAliases
 from roost.scheduler.plugins import RuleClass, builtin_filters, builtin_weighers, options_of
-from roost.scheduler.rules import Choosing
+from roost.scheduler.rules import Choosing, adds
 from roost.scheduler.spec import Spec
 from roost.scheduler.weighing import Weighing
 from tests.differential.scheduler.hosts import ATTRIBUTES
@@ -67,7 +67,7 @@ class Columns:
         if (self.spec.is_rebuild and not rule.run_on_rebuild) or not rule.concerns(self.spec):
             return [True] * len(self.view)
         verdicts: list[bool] = rule.keep(self.view, self.spec).tolist()
-        if isinstance(rule, Choosing):
+        if adds(rule, Choosing):
             for at, ways in enumerate(self._ways):
                 accepted = (rule.accepts(self.view, self.spec, at=at, mappings=mappings) for mappings in ways)
                 verdicts[at] = any(accepted) if ways else verdicts[at]

@@ -13,7 +13,7 @@ from roost.errors import BadRequest
 from roost.model.decision import Stage
 from roost.model.settings import FilterScheduler, Scheduler, Settings
 from roost.scheduler.guarding import guarded_filter, guarded_weigher
-from roost.scheduler.rules import Checked, Counted, Fallible, Limiting, NoOptions, OfFacts, Shared, Telling
+from roost.scheduler.rules import Checked, Counted, Fallible, Limiting, NoOptions, OfFacts, Shared, Telling, adds
 from tests.fleets import hosts, spec
 from tests.products import fleet, request
 from tests.worlds import roost_on
@@ -168,8 +168,8 @@ def test_a_guarded_filter_can_do_what_the_filter_can():
             return [{"x": 1.0}] * len(hosts)
 
     rule = guarded_filter(Able(), limit_s=0.0, refuses="host")
-    assert isinstance(rule, Fallible)
-    assert [isinstance(rule, each) for each in (Shared, Telling, Checked, Limiting, Counted)] == [True] * 4 + [False]
+    assert adds(rule, Fallible)
+    assert [adds(rule, each) for each in (Shared, Telling, Checked, Limiting, Counted)] == [True] * 4 + [False]
     assert rule.looks_at(spec()) != rule.looks_at(spec())
     assert rule.tell(hosts(**THREE), spec()) == ["", "", ""]
     assert rule.limits(hosts(**THREE), spec()) == [{"x": 1.0}] * 3
@@ -198,7 +198,7 @@ def test_a_weigher_without_a_multiplier_counts_for_nothing():
     broken = type("Broken", (OddWeigher,), {"multiplier": property(lambda _self: 1 / 0), "is_of_facts": True})
     weigher, weighable = guarded_weigher(broken(act=lambda rows: rows * 1.0), limit_s=0.0, refuses="host")
     assert weigher.multiplier == 0.0
-    assert isinstance(weigher, OfFacts)
+    assert adds(weigher, OfFacts)
     assert (weighable.keep(hosts(**THREE), spec()).any(), weighable.reads(spec())) == (False, "facts")
 
 
@@ -266,7 +266,7 @@ def test_several_hosts_that_a_rule_fails_for_are_counted(monkeypatch):
 
 def test_rules_of_roost_are_not_guarded():
     product = roost_on()
-    assert [rule for rule in (*product.rules.filters, *product.rules.weighers) if isinstance(rule, Fallible)] == []
+    assert [rule for rule in (*product.rules.filters, *product.rules.weighers) if adds(rule, Fallible)] == []
 
 
 def test_a_verdict_that_went_well_is_kept(monkeypatch):

@@ -10,6 +10,7 @@ import numpy as np
 from roost.compat.numa import topology_from
 from roost.compat.objects import InstanceGroup, RequestSpec
 from roost.compat.scheduler.host_state import HostState
+from roost.engine.kinds import KindColumn, Kinds
 from roost.engine.query import Compiled
 from roost.engine.state import Group, State
 from roost.engine.types import Amounts, AnyArray, Mask, Rows, Scores
@@ -27,6 +28,7 @@ _COLUMNS: Mapping[str, Callable[[HostState], float]] = {
     "hypervisor_version": lambda host: host.hypervisor_version or 0,
 }
 _Array = TypeVar("_Array", bound=AnyArray)
+_Said = TypeVar("_Said")
 _RATIOS = {"VCPU": "cpu_allocation_ratio", "MEMORY_MB": "ram_allocation_ratio", "DISK_GB": "disk_allocation_ratio"}
 
 
@@ -123,6 +125,10 @@ class HostList(HostView):
     def remembered(self, key: object, make: Callable[[HostView], _Array]) -> _Array:
         """Return what is made of these hosts; nothing is remembered, since anybody may change them."""
         return make(self)
+
+    def kinds(self, key: object, tell: Callable[[HostFacts], _Said]) -> Kinds[_Said]:
+        """Return what these hosts say of themselves, told apart; nothing is remembered."""
+        return KindColumn(tell, self.all_facts()).kinds
 
     def has_ways(self, queries: Sequence[Compiled]) -> bool:
         """Say whether any host state has allocation candidates."""

@@ -1,8 +1,8 @@
 """compute_capabilities: hosts whose facts are what the flavor's extra specs want."""
 
 import json
-from collections.abc import Callable, Hashable, Iterator
-from typing import ClassVar, TypeVar
+from collections.abc import Hashable, Iterator
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from roost.scheduler.spec import Spec
 
 _ADDRESS_BITS = "hw:maxphysaddr_bits"
 _GROUP_POLICY = "group_policy"  # Placement's; no host has anything of that name.
-_Known = TypeVar("_Known")
 
 
 class ComputeCapabilities:
@@ -105,7 +104,7 @@ def _judge(hosts: HostView, path: list[str], *, wanted: str, is_scoped: bool) ->
                 # A number has nothing below it.
                 return np.zeros(len(hosts), dtype=np.bool_)
             return match_numbers(table[name](hosts), wanted, are_whole=are_whole)
-    # Facts are judged host by host, which is too slow to be done again at each claim.
+    # Hosts may all say something else, which is too slow to be judged again at each claim.
     key = (ComputeCapabilities.name, *path, wanted, is_scoped)
     return hosts.remembered(key, lambda everyone: _told_match(everyone, path, wanted=wanted, is_scoped=is_scoped))
 
@@ -125,28 +124,19 @@ def _values(hosts: HostView, path: list[str]) -> list[object]:
 def _told_match(hosts: HostView, path: list[str], *, wanted: str, is_scoped: bool) -> Mask:
     name = path[0]
     if name in NAMES:
-        return _each(NAMES[name](hosts), lambda value: _below(value, path[1:]), wanted)
-    kept = _each(hosts.all_facts(), lambda facts: _below(_told(facts, name), path[1:]), wanted)
-    if not is_scoped and not is_attribute(name):
-        kept |= np.array([name not in facts.stats for facts in hosts.all_facts()], dtype=np.bool_)
+        return np.array([_is_wanted(_below(each, path[1:]), wanted) for each in NAMES[name](hosts)], dtype=np.bool_)
+    told, codes = hosts.kinds((ComputeCapabilities.name, name), lambda facts: (_told(facts, name), name in facts.stats))
+    may_lack = not is_scoped and not is_attribute(name)
+    verdicts = [(may_lack and not knows) or _is_wanted(_below(value, path[1:]), wanted) for value, knows in told]
+    kept: Mask = np.array(verdicts, dtype=np.bool_)[codes]
     return kept
 
 
-def _each(known: list[_Known], find: Callable[[_Known], object], wanted: str) -> Mask:
-    verdicts: dict[str, bool] = {}
-    kept: list[bool] = []
-    for one in known:
-        value = find(one)
-        if value is None:
-            kept.append(False)
-            continue
-        # Facts that are a whole table are text in Nova, as JSON; anything deeper is what the text says.
-        text = json.dumps(value) if isinstance(value, dict) else str(value)
-        verdict = verdicts.get(text)
-        if verdict is None:
-            verdict = verdicts[text] = matches(text, wanted)
-        kept.append(verdict)
-    return np.array(kept, dtype=np.bool_)
+def _is_wanted(value: object, wanted: str) -> bool:
+    if value is None:
+        return False
+    # Facts that are a whole table are text in Nova, as JSON; anything deeper is what the text says.
+    return matches(json.dumps(value) if isinstance(value, dict) else str(value), wanted)
 
 
 def _told(facts: HostFacts, name: str) -> object:

@@ -1,7 +1,7 @@
 """image_properties: hosts that can run what the image is made for."""
 
 from collections.abc import Hashable
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -28,6 +28,14 @@ class _Wanted(msgspec.Struct, frozen=True):
     instance: tuple[str, ...]  # architecture, hypervisor type, vm mode, those that are set
     version: str | None
     address_bits: int | None
+
+
+class _Platform(NamedTuple):
+    """What a host runs."""
+
+    instances: tuple[tuple[str, str, str], ...]  # architecture, hypervisor type, vm mode of each
+    version: int  # of the hypervisor; 0: it is not known
+    address_bits: int | None  # None: it is not known
 
 
 class ImageProperties:
@@ -64,17 +72,10 @@ class ImageProperties:
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts that support what is wanted."""
         wanted = self._wanted(spec)
-        # A fleet has few kinds of hosts, so each kind is judged once.
-        verdicts: dict[tuple[object, ...], bool] = {}
-        kept: list[bool] = []
-        for facts in hosts.all_facts():
-            bits = _address_bits(facts) if wanted.address_bits is not None else None
-            kind = (facts.supported_instances, facts.hypervisor_version, bits)
-            verdict = verdicts.get(kind)
-            if verdict is None:
-                verdict = verdicts[kind] = _supports(facts, bits, wanted)
-            kept.append(verdict)
-        return np.array(kept, dtype=np.bool_)
+        told, codes = hosts.kinds(ImageProperties.name, _platform)
+        verdicts = [_supports(platform, wanted) for platform in told]
+        kept: Mask = np.array(verdicts, dtype=np.bool_)[codes]
+        return kept
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""
@@ -99,18 +100,18 @@ class ImageProperties:
         )
 
 
-def _supports(facts: HostFacts, bits: int | None, wanted: _Wanted) -> bool:
-    if wanted.version is not None and facts.hypervisor_version:
-        number = facts.hypervisor_version
+def _platform(facts: HostFacts) -> _Platform:
+    entry = facts.cpu_info.get("maxphysaddr")
+    bits = entry.get("bits") if isinstance(entry, dict) else None
+    return _Platform(facts.supported_instances, facts.hypervisor_version, bits if isinstance(bits, int) else None)
+
+
+def _supports(platform: _Platform, wanted: _Wanted) -> bool:
+    number, bits = platform.version, platform.address_bits
+    if wanted.version is not None and number:
         version = (number // 1_000_000, number // 1_000 % 1_000, number % 1_000)
         if not is_version_wanted(version, wanted.version):
             return False
     if wanted.address_bits is not None and bits is not None and bits < wanted.address_bits:
         return False
-    return any(all(name in offered for name in wanted.instance) for offered in facts.supported_instances)
-
-
-def _address_bits(facts: HostFacts) -> int | None:
-    entry = facts.cpu_info.get("maxphysaddr")
-    bits = entry.get("bits") if isinstance(entry, dict) else None
-    return bits if isinstance(bits, int) else None
+    return any(all(name in offered for name in wanted.instance) for offered in platform.instances)

@@ -16,7 +16,7 @@ from roost.scheduler.hosts import HostView
 from roost.scheduler.limits import BelowLimit
 from roost.scheduler.overcommit import Overcommitted
 from roost.scheduler.plugins import RuleClass, builtin_filters
-from roost.scheduler.rules import Checked, Choosing, Limiting, Warned
+from roost.scheduler.rules import Checked, Choosing, Limiting, Warned, adds
 from roost.scheduler.spec import Spec
 
 _log = logging.getLogger(__name__)
@@ -74,21 +74,21 @@ class RuleFilter(BaseHostFilter):
         rule = self._rule_for(states, wanted)
         if not states or not rule.concerns(spec):
             return states
-        if isinstance(rule, Checked):
+        if adds(rule, Checked):
             rule.check(spec)
         hosts = HostList(states)
-        if isinstance(rule, Warned):
+        if adds(rule, Warned):
             for warning in rule.warnings(hosts, spec):
                 _log.warning("%s", warning)
         verdicts = rule.keep(hosts, spec).tolist()
-        if isinstance(rule, Choosing):
+        if adds(rule, Choosing):
             for at in np.flatnonzero(verdicts).tolist():
                 states[at].allocation_candidates = [
                     each
                     for each in states[at].allocation_candidates
                     if rule.accepts(hosts, spec, at=at, mappings=mappings_of(each))
                 ]
-        if isinstance(rule, Limiting):
+        if adds(rule, Limiting):
             for host, limits, passes in zip(states, rule.limits(hosts, spec), verdicts, strict=True):
                 host.limits.update(limits if passes else {})
         return [host for host, passes in zip(states, verdicts, strict=True) if passes]
