@@ -17,8 +17,8 @@ def told(column):
 def test_each_host_says_what_it_said_last(changes):
     said = []
     column = KindColumn(lambda facts: (facts.hypervisor_type,), ())
-    for row, name in changes:
-        row = min(row, len(said))
+    for at, name in changes:
+        row = min(at, len(said))
         said[row : row + 1] = [(name,)]
         column.put(row, HostFacts(hypervisor_type=name))
     assert told(column) == said
