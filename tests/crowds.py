@@ -15,7 +15,8 @@ from roost.model.host import HostFacts
 from roost.model.journal import CLASS_BITS
 from roost.model.request import Request
 from roost.model.settings import Scheduler as SchedulerSettings
-from roost.scheduler.pipeline import Ranked, Shape
+from roost.scheduler.pipeline import Shape
+from roost.scheduler.ranked import Ranked
 from roost.scheduler.rules import Rules
 from roost.scheduler.shapes import Shapes
 

@@ -16,7 +16,8 @@ from roost.offline.loading import World
 from roost.offline.refusals import stages_of
 from roost.scheduler.fixed import FixedClock, FixedRandom
 from roost.scheduler.hosts import HostView
-from roost.scheduler.pipeline import Ranked, Shape
+from roost.scheduler.pipeline import Shape
+from roost.scheduler.ranked import Ranked
 
 _SEARCHED = (
     "Candidates were searched on the providers of the fleet; filters and weighers judged the hosts that have one."

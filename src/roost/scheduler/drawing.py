@@ -5,7 +5,8 @@ import numpy as np
 from roost.engine import ranking
 from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
-from roost.scheduler.pipeline import Ranked, Shape
+from roost.scheduler.pipeline import Shape
+from roost.scheduler.ranked import Ranked
 
 
 class Drawing:

@@ -15,11 +15,12 @@ from roost.engine import ranking
 from roost.engine.feasible import Feasibility, Label
 from roost.engine.pool import SIZE, SIZE_MAX, Pool
 from roost.engine.state import State
-from roost.engine.types import Amounts, Mask, Rows
+from roost.engine.types import Amounts, Mask, Rows, Scores
 from roost.model.decision import HostScore, Limits, Scale, Stage
 from roost.model.evidence import Checks
 from roost.model.request import CandidateQuery
 from roost.scheduler.hosts import HostView
+from roost.scheduler.ranked import Ranked
 from roost.scheduler.reasons import refusal_text
 from roost.scheduler.rules import Choosing, Fallible, Fault, Filter, Limiting, Telling, adds
 from roost.scheduler.spec import Spec
@@ -31,21 +32,12 @@ _TOUCHED_MIN, _HOSTS_PER_TOUCH = 24, 400
 _POOL_PER_TOUCH = 12
 # A longer list of touches is not even sorted out: everything is judged again.
 _TOUCHES_MAX = 512
+# Of more hosts than so many, most of which are nobody's concern, the scores are made for them alone.
+_BOARD_MAX = 128
 TABLE = 5  # hosts in the score table
 # What of a request a check judges: "hosts" those it names, "search" its groups together, "rule" what a filter reads,
 # "refusal" all of it, before any host is looked at.
 Subject = Literal["trait", "aggregate", "tree", "group", "class", "refusal", "amount", "search", "hosts", "rule"]
-
-
-class Ranked(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """The outcome for one instance: hosts best first, and the evidence."""
-
-    rows: list[int]  # as many as were wanted, fewer if fewer are left
-    left: int  # how many hosts passed everything
-    rejects: list[int]  # hosts refused by each stage, in order
-    raws: list[list[float]]  # per row, one raw weight an active weigher
-    totals: list[float]  # per row
-    scales: list[Scale]  # of the active weighers
 
 
 class Scratch:
@@ -468,6 +460,13 @@ class Shape:
         return self._idle
 
     def _weigh(self, passing: Mask, *, left: int, wanted: int, pool_size: int) -> Ranked:
+        board = None if pool_size or wanted > _BOARD_MAX else self._weighing.board()
+        if board is not None and board.holds_for(passing):
+            totals = board.totals if left == len(passing) else np.where(passing, board.totals, -np.inf)
+            best = ranking.best(totals, min(wanted, left))
+            return self._ranked(
+                best, left=left, raws=self._weighing.raws_of_rows(best), totals=totals[best], scales=list(board.scales)
+            )
         rows = None if left == len(passing) else np.flatnonzero(passing)
         weighed = self._weighing.weigh(rows, self.spec)
         best = ranking.best(weighed.totals, wanted)
@@ -476,13 +475,22 @@ class Shape:
                 rows=np.arange(left) if rows is None else rows, raws=weighed.raws, scores=weighed.totals,
                 scales=weighed.scales, floating=self._weighing.floating, size=pool_size,
             )  # fmt: skip
-        columns = [raw[best].tolist() for raw in weighed.raws]
+        return self._ranked(
+            best if rows is None else rows[best],
+            left=left,
+            raws=np.array([raw[best] for raw in weighed.raws]),
+            totals=weighed.totals[best],
+            scales=weighed.scales,
+        )
+
+    def _ranked(self, rows: Rows, *, left: int, raws: Scores, totals: Scores, scales: list[Scale]) -> Ranked:
+        """Return what was found, raws of shape (active weighers, rows)."""
         return Ranked(
-            rows=(best if rows is None else rows[best]).tolist(),
+            rows=rows.tolist(),
             left=left,
             rejects=list(self._rejects),
-            raws=[list(raws) for raws in zip(*columns, strict=True)] if columns else [[]] * len(best),
+            raws=raws.T.tolist() if len(raws) else [[]] * len(rows),
             # Adding 0 makes -0.0, which negative multipliers bring, the same zero everywhere.
-            totals=(weighed.totals[best] + 0.0).tolist(),
-            scales=weighed.scales,
+            totals=(totals + 0.0).tolist(),
+            scales=scales,
         )

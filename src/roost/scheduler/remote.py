@@ -26,7 +26,8 @@ from roost.model.remote import RemoteHost
 from roost.model.request import CandidateQuery, Request
 from roost.ports import Placement, RemotePlacement
 from roost.scheduler.picks import allocations_on, claim_on, pick_on
-from roost.scheduler.pipeline import Ranked, Shape
+from roost.scheduler.pipeline import Shape
+from roost.scheduler.ranked import Ranked
 from roost.scheduler.select import Choice, Scheduler, Wish, wish_of
 
 

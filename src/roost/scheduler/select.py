@@ -46,7 +46,8 @@ from roost.scheduler.picks import (
     pick_on,
     takes_on,
 )
-from roost.scheduler.pipeline import TABLE, Ranked, Shape
+from roost.scheduler.pipeline import TABLE, Shape
+from roost.scheduler.ranked import Ranked
 from roost.scheduler.replaying import standings
 from roost.scheduler.rules import Rules
 from roost.scheduler.shapes import Ask, Shapes

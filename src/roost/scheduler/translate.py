@@ -158,17 +158,24 @@ def _prefiltered(
     if request.hints.get("_nova_check_type") in ("rebuild", ["rebuild"]):
         return ()
     name_of = state.aggregates.name_of
-    owner, alive = state.trait_ids.id_of("OWNER_NOVA"), state.hosts.alive.view
-    roots = state.hosts.provider_row.view[alive]
     asked = Asked(
         request=request,
         required=draft.required_traits(),
         aggregates={name_of(aggregate): metadata for aggregate, metadata in state.metadata.items()},
-        are_hosts_owned=owner is not None and len(roots) > 0 and bool(state.traits.wearing(owner)[roots].all()),
+        are_hosts_owned=_are_hosts_owned(state),
         default_zone=default_zone,
         settings=settings,
     )
     return tuple(effects(PREFILTERS, asked))
+
+
+def _are_hosts_owned(state: State) -> bool:
+    """Say whether there are hosts, and each says by a trait that it belongs to Nova."""
+    owner = state.trait_ids.id_of("OWNER_NOVA")
+    if owner is None:
+        return False
+    roots = state.hosts.provider_row.view[state.hosts.alive.view]
+    return len(roots) > 0 and bool(state.traits.wearing(owner)[roots].all())
 
 
 def _finish(

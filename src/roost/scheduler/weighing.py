@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from roost.engine import ranking
+from roost.engine.board import Board
 from roost.engine.hosts import FIXED
 from roost.engine.state import State
 from roost.engine.types import Cells, Rows, Scores
@@ -68,6 +69,7 @@ class Weighing:
             for at, weigher in enumerate(self._active)
             if weigher.minval is not None or weigher.maxval is not None
         ]
+        self._board: Board | None = None
         self.names = [weigher.name for weigher in self._active] + [scale.weigher for scale in self._flat_scales]
         self.floating = [(weigher.minval is None, weigher.maxval is None) for weigher in self._active]
 
@@ -135,6 +137,22 @@ class Weighing:
             raws.append(raw)
             scales.append(scale)
         return Weighed(raws=raws, scales=scales, totals=ranking.total(parts, count))
+
+    def board(self) -> Board | None:
+        """Return the scores of all hosts as they are now; None where they do not follow from hosts alone."""
+        if not self.is_local or not self._active:
+            return None
+        if self._board is None:
+            self._board = Board(
+                alive=self._state.hosts.alive.view,
+                columns=[raw for raw in self._lasting if raw is not None],
+                scales=[Scale(weigher.name, 0.0, 0.0, weigher.multiplier) for weigher in self._active],
+                bounds=[(weigher.minval, weigher.maxval) for weigher in self._active],
+                raws_of=self.raws_of,
+                log=self._state.changes.hosts,
+            )
+        self._board.catch_up()
+        return self._board
 
     def shares(self, rows: Rows, spec: Spec) -> Shares:
         """Weigh the hosts that passed, and keep every weigher's part: intp, shape (survivors,), two at least."""

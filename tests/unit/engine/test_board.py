@@ -1,0 +1,102 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.engine.board import Board
+from roost.engine.changes import Log
+from roost.engine.ranking import clamp, contributions, scale_of, total
+from roost.model.decision import Scale
+
+NUMBERS = st.sampled_from([0.0, 1.0, 2.0, 7.0, 0.1, -3.0, 1e9])
+BOUNDS = st.sampled_from([(None, None), (0.0, None), (None, 5.0), (0.0, 5.0)])
+
+
+class Fleet:
+    """Hosts whose raw weights somebody changes, and the board over them."""
+
+    def __init__(self, columns, *, alive, bounds, multipliers):
+        self.columns = columns
+        self.alive = alive
+        self.bounds = bounds
+        self.multipliers = multipliers
+        self.log = Log()
+        self.board = Board(
+            alive=alive,
+            columns=columns,
+            scales=[Scale(str(at), 0.0, 0.0, each) for at, each in enumerate(multipliers)],
+            bounds=bounds,
+            raws_of=lambda row: [float(clamped[row]) for clamped in self.raws()],
+            log=self.log,
+        )
+
+    def raws(self):
+        """Give the raw weights of all hosts within their bounds, one array a weigher."""
+        return [
+            clamp(each, minval=low, maxval=high) for each, (low, high) in zip(self.columns, self.bounds, strict=True)
+        ]
+
+    def weighed(self, passing):
+        """Give scales and sums of some hosts, made anew."""
+        raws = [raw[passing] for raw in self.raws()]
+        scales = [
+            scale_of(raw, weigher=str(at), minval=low, maxval=high, multiplier=multiplier)
+            for at, (raw, (low, high), multiplier) in enumerate(zip(raws, self.bounds, self.multipliers, strict=True))
+        ]
+        parts = [contributions(raw, scale) for raw, scale in zip(raws, scales, strict=True)]
+        return scales, total([part for part in parts if part is not None], int(passing.sum())) + 0.0
+
+
+@st.composite
+def fleets(draw):
+    hosts, weighers = draw(st.integers(2, 12)), draw(st.integers(1, 3))
+    columns = [np.array(draw(st.lists(NUMBERS, min_size=hosts, max_size=hosts))) for _ in range(weighers)]
+    alive = np.array(draw(st.lists(st.booleans(), min_size=hosts, max_size=hosts)))
+    alive[draw(st.integers(0, hosts - 1))] = True
+    return Fleet(
+        columns,
+        alive=alive,
+        bounds=[draw(BOUNDS) for _ in range(weighers)],
+        multipliers=[draw(st.sampled_from([1.0, -1.0, 0.0, 1000.0, 0.3])) for _ in range(weighers)],
+    )
+
+
+@given(fleets(), st.data())
+def test_a_board_gives_what_weighing_anew_gives_to_the_last_bit(fleet, data):
+    hosts = len(fleet.alive)
+    rows = [row for row in range(hosts) if fleet.alive[row]]
+    for _ in range(data.draw(st.integers(0, 6))):
+        for row in data.draw(st.lists(st.sampled_from(rows), max_size=3)):
+            for column in fleet.columns:
+                column[row] = data.draw(NUMBERS)
+            fleet.log.add(row)
+        fleet.board.catch_up()
+        passing = fleet.alive & np.array(data.draw(st.lists(st.booleans(), min_size=hosts, max_size=hosts)))
+        for these in (fleet.alive, passing):
+            if these.any() and fleet.board.holds_for(these):
+                scales, totals = fleet.weighed(these)
+                assert fleet.board.scales == scales
+                assert (fleet.board.totals[these] + 0.0).tobytes() == totals.tobytes()
+        assert fleet.board.holds_for(fleet.alive)
+
+
+def made(hosts):
+    """Give hosts of which each weighs something else."""
+    everyone = np.ones(hosts, dtype=np.bool_)
+    return Fleet([np.arange(float(hosts))], alive=everyone, bounds=[(None, None)], multipliers=[1.0])
+
+
+def test_it_holds_only_where_the_hosts_at_the_ends_pass():
+    fleet = made(4)
+    assert fleet.board.holds_for(np.array([True, False, True, True]))
+    assert not fleet.board.holds_for(np.array([False, True, True, True]))
+    assert not fleet.board.holds_for(np.array([True, True, True, False]))
+
+
+def test_after_more_than_the_log_remembers_everything_is_weighed_anew():
+    fleet = made(500)
+    for _ in range(20_000):
+        fleet.log.add(3)
+    fleet.columns[0][3] = 499.0
+    fleet.columns[0][7] = 499.0  # Which nobody noted: only weighing anew can know.
+    fleet.board.catch_up()
+    assert fleet.board.totals[[3, 7]].tolist() == [1.0, 1.0]
