@@ -116,15 +116,13 @@ def cells(scales: Sequence[Scale], score: HostScore) -> list[Contribution]:
     """Return the score table of one host: one cell a weigher, in the order of ``scales``."""
     raws = score.raw + [scale.low for scale in scales[len(score.raw) :]]
     multipliers = score.multipliers or [scale.multiplier for scale in scales]
-    return [_cell(*each) for each in zip(scales, raws, multipliers, strict=True)]
-
-
-def _cell(scale: Scale, raw: float, multiplier: float) -> Contribution:
-    normalised = scale.normalised(raw)
-    return Contribution(
-        weigher=scale.weigher,
-        raw=raw,
-        normalised=normalised,
-        multiplier=multiplier,
-        contribution=normalised * multiplier + 0.0,  # no negative zero
-    )
+    found = []
+    for scale, raw, multiplier in zip(scales, raws, multipliers, strict=True):
+        normalised = scale.normalised(raw)
+        found.append(
+            Contribution(
+                weigher=scale.weigher, raw=raw, normalised=normalised, multiplier=multiplier,
+                contribution=normalised * multiplier + 0.0,  # no negative zero
+            )
+        )  # fmt: skip
+    return found

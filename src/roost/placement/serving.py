@@ -5,6 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from roost.errors import Conflict, RoostError, Unavailable
@@ -237,15 +238,19 @@ class Serving:
             results = [error] * len(jobs)
         else:
             self._tell(None)
-        for job, result in zip(jobs, results, strict=True):
-            assert job.act is not None
-            self._accepted += not isinstance(result, Exception)
-            try:
-                answer = job.act.answer(result)
-            except Exception as error:  # noqa: BLE001  # as above
-                _fail([job], error)
-            else:
-                _answer(job, answer)
+        # Whoever is told wakes up, and wants the processor: all are told at the end.
+        for tell in [self._told_of(job, result) for job, result in zip(jobs, results, strict=True)]:
+            tell()
+
+    def _told_of(self, job: _Job[Answer], result: Result) -> Callable[[], None]:
+        """Return what tells of an act that was done, or could not be."""
+        assert job.act is not None
+        self._accepted += not isinstance(result, Exception)
+        try:
+            answer = job.act.answer(result)
+        except Exception as error:  # noqa: BLE001  # as above
+            return partial(_fail, [job], error)
+        return partial(_answer, job, answer)
 
     def _commit(self, jobs: list[_Job[Any]]) -> list[_Job[Any]]:
         """Commit plans together; return those that lost a race and may try again."""

@@ -1,6 +1,6 @@
 """From a request to an answer: who asks, in which version, for what, and whether they may."""
 
-import uuid
+import random
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
@@ -129,7 +129,9 @@ class Application:
 
 def new_request_id() -> str:
     """Return what names a request in logs and answers."""
-    return f"req-{uuid.uuid4()}"
+    bits = random.getrandbits(128)  # it is to be told from others, not hard to guess
+    text = f"{bits:032x}"
+    return f"req-{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[bits & 3]}{text[17:20]}-{text[20:]}"
 
 
 def _version(request: Request) -> Version:
