@@ -290,6 +290,7 @@ def test_chance_runs_each_instance_on_any_host_that_is_up():
     _, _, message = world.sent[0]
     assert message["node"] is None
     assert "instance_uuids" not in message["request_spec"]
+    assert message["filter_properties"]["request_spec"] is message["request_spec"]
     assert events(world)[0] == START
     assert events(world)[-1] == END
 

@@ -58,7 +58,8 @@ class ChanceScheduler(Scheduler):
         def run(instance_uuid: str, told: dict[str, Any]) -> None:
             host = self._schedule(context, "compute", filter_properties)
             self._send_run_instance(
-                context, instance_uuid, host=host, node=None, request_spec=told, filter_properties=filter_properties,
+                context, instance_uuid, host=host, node=None, request_spec=told,
+                filter_properties={**filter_properties, "request_spec": told},
                 requested_networks=requested_networks, injected_files=injected_files, admin_password=admin_password,
                 is_first_time=is_first_time, legacy_bdm_in_spec=legacy_bdm_in_spec,
             )  # fmt: skip

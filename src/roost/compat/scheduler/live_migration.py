@@ -56,7 +56,9 @@ def _check_destination(context: object, driver: Scheduler, instance: Mapping[str
         raise UnableToMigrateToSelf(instance_id=instance["uuid"], host=dest)
     _check_is_up(context, driver, dest)
     states = driver.host_manager.get_all_host_states(context)
-    free_mib = max((state.free_ram_mb for state in states if state.host == dest), default=0)
+    free_mib = max((state.free_ram_mb for state in states if state.host == dest), default=None)
+    if free_mib is None:
+        raise MigrationPreCheckError(reason=f"nothing is known of the memory of {dest}")
     wanted_mib = instance["instance_type"].get("memory_mb", 0)
     if free_mib < wanted_mib:
         reason = f"{dest} has {free_mib} MiB of memory free, and instance {instance['uuid']} needs {wanted_mib} MiB"
