@@ -86,6 +86,7 @@ def test_what_fails_ends_too(folder):
     assert event["payload"]["reason"]
 
 
+@pytest.mark.shows("S198")
 def test_the_older_names_are_told_where_that_is_said(folder):
     with up(folder, "run_instance = true") as server, following(server) as follower:
         decide(server)

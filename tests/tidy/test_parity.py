@@ -10,11 +10,6 @@ MISSING: frozenset[str] = frozenset(
         "S175",
         "S176",
         "S180",
-        "S182",
-        "S193",
-        "S198",
-        "S199",
-        "S213",
     }
 )
 

@@ -10,7 +10,10 @@ from types import ModuleType
 
 _OURS = "roost.compat"
 # Names that say nothing here; what Nova has under them is called by what it is.
-_CALLED = {"api.validation.extra_specs.base": "api.validation.extra_specs.extra_spec"}
+_CALLED = {
+    "api.validation.extra_specs.base": "api.validation.extra_specs.extra_spec",
+    "scheduler.manager": "scheduler.scheduler_manager",
+}
 
 
 def lend_names() -> None:

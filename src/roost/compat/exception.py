@@ -26,3 +26,27 @@ class UnsupportedPolicyException(errors.BadRequest):
 
 class ValidationError(errors.BadRequest):
     """An extra spec does not exist, or cannot have its value."""
+
+
+class ComputeServiceUnavailable(errors.Unavailable):
+    """The compute service of a host does not answer."""
+
+    def __init__(self, *, host: str) -> None:
+        self.host = host
+        super().__init__(f"Compute service of {host} is unavailable at this time.")
+
+
+class UnableToMigrateToSelf(errors.BadRequest):
+    """An instance is to go to the host it is on."""
+
+    def __init__(self, *, instance_id: str, host: str) -> None:
+        self.instance_id, self.host = instance_id, host
+        super().__init__(f"Unable to migrate instance ({instance_id}) to current host ({host}).")
+
+
+class MigrationPreCheckError(errors.BadRequest):
+    """A host cannot take a running instance."""
+
+    def __init__(self, *, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"Migration pre-check error: {reason}")

@@ -167,6 +167,8 @@ def test_an_external_package_that_imports_nova_works_without_nova(tmp_path):
 
 
 WHERE = {
+    "nova.scheduler.manager": "SchedulerManager",
+    "nova.scheduler.driver": "Scheduler",
     "nova.scheduler.chance": "ChanceScheduler",
     "nova.scheduler.filter_scheduler": "FilterScheduler",
     "nova.scheduler.caching_scheduler": "CachingScheduler",

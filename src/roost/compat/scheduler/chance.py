@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.compat.exception import NoValidHost
-from roost.compat.scheduler.driver import Scheduler, ServiceGroup, instance_count
+from roost.compat.scheduler.deployment import Deployment
+from roost.compat.scheduler.driver import Scheduler, ServiceGroup, instance_count, to_run
 from roost.compat.scheduler.host_manager import HostManager
 
 
@@ -13,13 +14,10 @@ class ChanceScheduler(Scheduler):
     """Takes a random host whose service is up and that is not to be ignored."""
 
     def __init__(
-        self,
-        host_manager: HostManager,
-        servicegroup_api: ServiceGroup | None = None,
-        *,
-        chance: random.Random | None = None,
-    ) -> None:
-        super().__init__(host_manager, servicegroup_api)
+        self, host_manager: HostManager, servicegroup_api: ServiceGroup | None = None, *,
+        chance: random.Random | None = None, deployment: Deployment | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(host_manager, servicegroup_api, deployment=deployment)
         self._chance = chance or random.Random()
 
     def _filter_hosts(self, hosts: list[str], filter_properties: Mapping[str, Any]) -> list[str]:
@@ -43,3 +41,28 @@ class ChanceScheduler(Scheduler):
             {"host": self._schedule(context, "compute", filter_properties), "nodename": None, "limits": None}
             for _ in range(instance_count(request_spec))
         ]
+
+    def schedule_run_instance(
+        self, context: object, request_spec: dict[str, Any], admin_password: object, injected_files: object,
+        requested_networks: object, is_first_time: object, filter_properties: dict[str, Any],
+        legacy_bdm_in_spec: object = None,
+    ) -> None:  # fmt: skip
+        """Have each instance built on a random host; an instance that finds none is in error.
+
+        Raises:
+            BadRequest: the request names no instances.
+        """
+        payload = to_run(request_spec)
+        self.deployment.tell(context, "scheduler.run_instance.start", payload)
+
+        def run(instance_uuid: str, told: dict[str, Any]) -> None:
+            host = self._schedule(context, "compute", filter_properties)
+            self._send_run_instance(
+                context, instance_uuid, host=host, node=None, request_spec=told,
+                filter_properties={**filter_properties, "request_spec": told},
+                requested_networks=requested_networks, injected_files=injected_files, admin_password=admin_password,
+                is_first_time=is_first_time, legacy_bdm_in_spec=legacy_bdm_in_spec,
+            )  # fmt: skip
+
+        self._run_each(context, request_spec, run)
+        self.deployment.tell(context, "scheduler.run_instance.end", payload)

@@ -1,9 +1,14 @@
 """What Nova had in ``nova.scheduler.driver``: the base of schedulers."""
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
+from roost.compat.scheduler.deployment import Deployment
 from roost.compat.scheduler.host_manager import HostManager
+from roost.errors import BadRequest, NotFound
+
+_log = logging.getLogger(__name__)
 
 
 class ServiceGroup(Protocol):
@@ -17,11 +22,26 @@ class ServiceGroup(Protocol):
 
 
 class Scheduler:
-    """Base of all schedulers."""
+    """Base of all schedulers.
 
-    def __init__(self, host_manager: HostManager, servicegroup_api: ServiceGroup | None = None) -> None:
+    Args:
+        servicegroup_api: only for ``hosts_up``, and what needs it.
+        deployment: only to send messages to compute services.
+    """
+
+    def __init__(
+        self, host_manager: HostManager, servicegroup_api: ServiceGroup | None = None, *,
+        deployment: Deployment | None = None,
+    ) -> None:  # fmt: skip
         self.host_manager = host_manager
         self.servicegroup_api = servicegroup_api
+        self._deployment = deployment
+
+    @property
+    def deployment(self) -> Deployment:
+        """What is around the scheduler."""
+        assert self._deployment is not None, "a scheduler that sends messages is made with a deployment"
+        return self._deployment
 
     def run_periodic_tasks(self, context: object) -> None:
         """Do what a scheduler does from time to time: nothing, unless it is overridden."""
@@ -33,8 +53,8 @@ class Scheduler:
         return [each["host"] for each in services.get_all_by_topic(context, topic) if services.service_is_up(each)]
 
     def schedule_run_instance(
-        self, context: object, request_spec: Mapping[str, Any], admin_password: object, injected_files: object,
-        requested_networks: object, is_first_time: object, filter_properties: Mapping[str, Any],
+        self, context: object, request_spec: dict[str, Any], admin_password: object, injected_files: object,
+        requested_networks: object, is_first_time: object, filter_properties: dict[str, Any],
         legacy_bdm_in_spec: object = None,
     ) -> None:  # fmt: skip
         """Choose a host for each instance and have it built there; override this."""
@@ -46,7 +66,75 @@ class Scheduler:
         """Choose a host for each instance: tables with host, nodename and limits; override this."""
         raise NotImplementedError("Driver must implement select_destinations")
 
+    def _run_each(
+        self, context: object, request_spec: dict[str, Any], run: Callable[[str, dict[str, Any]], None]
+    ) -> None:
+        """Run instance after instance; what fails for one is noted there and leaves the others alone.
+
+        Args:
+            request_spec: loses its ``instance_uuids``.
+            run: is handed an instance, and the request as its host is told it, with its ``launch_index``.
+        """
+        for number, instance_uuid in enumerate(request_spec.pop("instance_uuids")):
+            # A table of its own for each message, which may still be read when the next one is made.
+            properties = {**(request_spec.get("instance_properties") or {}), "launch_index": number}
+            told = {**request_spec, "instance_properties": properties}
+            try:
+                run(instance_uuid, told)
+            except Exception as error:  # noqa: BLE001  # whatever it is, the other instances do not depend on it
+                handle_schedule_error(context, error, instance_uuid, told, deployment=self.deployment)
+
+    def _send_run_instance(
+        self, context: object, instance_uuid: str, *, host: str, node: str | None, request_spec: Mapping[str, Any],
+        filter_properties: Mapping[str, Any], requested_networks: object, injected_files: object,
+        admin_password: object, is_first_time: object, legacy_bdm_in_spec: object,
+    ) -> None:  # fmt: skip
+        """Have an instance built on a host, unless the instance is gone meanwhile."""
+        try:
+            instance = self.deployment.instances.set_scheduled(context, instance_uuid)
+        except NotFound:
+            _log.warning("Instance %s disappeared while it was scheduled.", instance_uuid)
+            return
+        self.deployment.compute_rpcapi.run_instance(
+            context, instance, host, node=node, request_spec=request_spec, filter_properties=filter_properties,
+            requested_networks=requested_networks, injected_files=injected_files, admin_password=admin_password,
+            is_first_time=is_first_time, legacy_bdm_in_spec=legacy_bdm_in_spec,
+        )  # fmt: skip
+
+
+def handle_schedule_error(
+    context: object, ex: Exception, instance_uuid: str, request_spec: Mapping[str, Any], *, deployment: Deployment
+) -> None:
+    """Note that an instance could not be run: it is in error, has a fault, and those who listen are told."""
+    deployment.fail(context, ex, instance_uuid, request_spec=request_spec, method="run_instance", vm_state="error")
+
 
 def instance_count(request_spec: Mapping[str, Any]) -> int:
     """Return how many instances are asked for."""
     return len(request_spec.get("instance_uuids") or ()) or int(request_spec.get("num_instances", 1))
+
+
+def to_run(request_spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what those who listen are told of a request to run instances.
+
+    Raises:
+        BadRequest: it does not say which.
+    """
+    if not request_spec.get("instance_uuids"):
+        raise BadRequest("request_spec does not say which instances to run: instance_uuids is missing or empty")
+    return {"request_spec": dict(request_spec)}
+
+
+def populate_filter_properties(
+    filter_properties: dict[str, Any], *, host: str, node: str | None, limits: Mapping[str, Any] | None
+) -> None:
+    """Let a host know, beside what was asked for, that it is tried now and what its limits are.
+
+    A forced host is never tried again, so it is not noted as tried; hosts forced by name have no limits.
+    """
+    is_host_forced = bool(filter_properties.get("force_hosts"))
+    retry = filter_properties.get("retry")
+    if retry and not (is_host_forced or filter_properties.get("force_nodes")):
+        filter_properties["retry"] = {**retry, "hosts": [*(retry.get("hosts") or ()), [host, node]]}
+    if not is_host_forced:
+        filter_properties["limits"] = dict(limits or {})

@@ -6,7 +6,14 @@ from typing import Any
 
 from roost.compat.exception import NoValidHost
 from roost.compat.objects import RequestSpec
-from roost.compat.scheduler.driver import Scheduler, ServiceGroup, instance_count
+from roost.compat.scheduler.deployment import Deployment
+from roost.compat.scheduler.driver import (
+    Scheduler,
+    ServiceGroup,
+    instance_count,
+    populate_filter_properties,
+    to_run,
+)
 from roost.compat.scheduler.host_manager import HostManager
 from roost.compat.scheduler.host_state import HostState
 from roost.compat.scheduler.weights import WeighedHost
@@ -20,17 +27,19 @@ class FilterScheduler(Scheduler):
 
     Args:
         host_manager: the hosts, filters and weighers.
-        servicegroup_api: only for ``hosts_up``.
+        servicegroup_api: only for ``hosts_up``, and what needs it.
         host_subset_size: one of so many best hosts is taken at random; brought within 1 and all.
         max_attempts: how often an instance may be tried, >= 1.
         chance: where randomness comes from.
+        deployment: only to send messages to compute services.
     """
 
     def __init__(
         self, host_manager: HostManager, servicegroup_api: ServiceGroup | None = None, *,
         host_subset_size: int = 1, max_attempts: int = 3, chance: random.Random | None = None,
+        deployment: Deployment | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(host_manager, servicegroup_api)
+        super().__init__(host_manager, servicegroup_api, deployment=deployment)
         self.host_subset_size = host_subset_size
         self.max_attempts = max_attempts
         self._chance = chance or random.Random()
@@ -50,6 +59,56 @@ class FilterScheduler(Scheduler):
         return [
             {"host": each.obj.host, "nodename": each.obj.nodename, "limits": dict(each.obj.limits)} for each in selected
         ]
+
+    def schedule_run_instance(
+        self, context: object, request_spec: dict[str, Any], admin_password: object, injected_files: object,
+        requested_networks: object, is_first_time: object, filter_properties: dict[str, Any],
+        legacy_bdm_in_spec: object = None,
+    ) -> None:  # fmt: skip
+        """Choose all hosts, then have each instance built on its own; an instance without a host is in error.
+
+        ``request_spec`` loses its ``instance_uuids``, and ``filter_properties`` the hosts tried so far.
+
+        Raises:
+            BadRequest: the request names no instances; nothing has changed.
+            NoValidHost: it was tried too often; no instance has changed.
+        """
+        payload = to_run(request_spec)
+        self.deployment.tell(context, "scheduler.run_instance.start", payload)
+        weighed_hosts = self._schedule(context, request_spec, filter_properties)
+        # It stays here: a message cannot hold it.
+        filter_properties.pop("context", None)
+
+        def run(instance_uuid: str, told: dict[str, Any]) -> None:
+            try:
+                if not weighed_hosts:
+                    raise NoValidHost("")
+                self._provision_resource(
+                    context, weighed_hosts.pop(0), told, {**filter_properties, "request_spec": told},
+                    requested_networks, injected_files, admin_password, is_first_time, instance_uuid,
+                    legacy_bdm_in_spec,
+                )  # fmt: skip
+            finally:
+                # What was tried before concerns the first instance alone.
+                if filter_properties.get("retry"):
+                    filter_properties["retry"]["hosts"] = []
+
+        self._run_each(context, request_spec, run)
+        self.deployment.tell(context, "scheduler.run_instance.end", payload)
+
+    def _provision_resource(
+        self, context: object, weighed_host: WeighedHost, request_spec: dict[str, Any],
+        filter_properties: dict[str, Any], requested_networks: object, injected_files: object, admin_password: object,
+        is_first_time: object, instance_uuid: str, legacy_bdm_in_spec: object = None,
+    ) -> None:  # fmt: skip
+        """Have an instance built on its host, whose use counts it since the host was chosen."""
+        host = weighed_host.obj
+        populate_filter_properties(filter_properties, host=host.host, node=host.nodename, limits=host.limits)
+        self._send_run_instance(
+            context, instance_uuid, host=host.host, node=host.nodename, request_spec=request_spec,
+            filter_properties=filter_properties, requested_networks=requested_networks, injected_files=injected_files,
+            admin_password=admin_password, is_first_time=is_first_time, legacy_bdm_in_spec=legacy_bdm_in_spec,
+        )  # fmt: skip
 
     def _get_all_host_states(self, context: object) -> Iterable[HostState]:
         return self.host_manager.get_all_host_states(context)

@@ -1,13 +1,16 @@
 """What Nova has in ``nova.scheduler.manager``: the service around a scheduler."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from roost.compat.scheduler.driver import Scheduler
+from roost.compat.exception import NoValidHost
+from roost.compat.scheduler.driver import Scheduler, populate_filter_properties
+from roost.compat.scheduler.live_migration import live_migrate
+from roost.errors import RoostError
 
 
 class SchedulerManager:
-    """Passes what is asked on to its scheduler."""
+    """Takes the messages of a scheduler, and passes what is asked on to it or to the compute service of a host."""
 
     def __init__(self, driver: Scheduler) -> None:
         self.driver = driver
@@ -23,6 +26,88 @@ class SchedulerManager:
     ) -> list[str]:
         """Choose a host for each instance; return the names."""
         return [each["host"] for each in self.select_destinations(context, request_spec, filter_properties)]
+
+    def run_instance(
+        self, context: object, request_spec: dict[str, Any], admin_password: object, injected_files: object,
+        requested_networks: object, is_first_time: object, filter_properties: dict[str, Any],
+        legacy_bdm_in_spec: object = True,  # noqa: FBT002  # Nova's
+    ) -> None:  # fmt: skip
+        """Have the scheduler choose a host for each instance, and have it built there.
+
+        What keeps all of them from a host puts all of them in error. It is raised too, unless it is NoValidHost.
+        """
+        instance_uuids = list(request_spec.get("instance_uuids") or ())
+        try:
+            self.driver.schedule_run_instance(
+                context, request_spec, admin_password, injected_files, requested_networks, is_first_time,
+                filter_properties, legacy_bdm_in_spec,
+            )  # fmt: skip
+        except Exception as error:
+            self._fail(context, error, instance_uuids, request_spec, method="run_instance", vm_state="error")
+            if not isinstance(error, NoValidHost):
+                raise
+
+    def prep_resize(
+        self, context: object, image: object, request_spec: Mapping[str, Any], filter_properties: Mapping[str, Any],
+        instance: Mapping[str, Any], instance_type: Mapping[str, Any], reservations: object,
+    ) -> None:  # fmt: skip
+        """Choose a host for an instance that is to have another size, and have that host get ready for it.
+
+        Without a valid host the instance stays in the state it is in; any other failure puts it in error and is
+        raised. Either way what is reserved of quotas is given back.
+        """
+        deployment = self.driver.deployment
+        # The scheduler counts the attempt in here, unless what is asked is never tried again.
+        retry = filter_properties.get("retry") or {"num_attempts": 0, "hosts": []}
+        properties = {**filter_properties, "instance_type": instance_type, "retry": retry}
+        try:
+            chosen = self.driver.select_destinations(context, request_spec, properties)[0]
+            if not retry["num_attempts"]:
+                del properties["retry"]
+            populate_filter_properties(
+                properties, host=chosen["host"], node=chosen["nodename"], limits=chosen["limits"]
+            )
+            deployment.compute_rpcapi.prep_resize(
+                context, image, instance, instance_type, chosen["host"], reservations, request_spec=request_spec,
+                filter_properties=properties, node=chosen["nodename"],
+            )  # fmt: skip
+        except Exception as error:
+            is_refused = isinstance(error, NoValidHost)
+            vm_state = instance.get("vm_state", "active") if is_refused else "error"
+            self._fail(context, error, [instance["uuid"]], request_spec, method="prep_resize", vm_state=vm_state)
+            deployment.rollback(context, reservations)
+            if not is_refused:
+                raise
+
+    def live_migration(
+        self, context: object, instance: Mapping[str, Any], dest: str | None, block_migration: object,
+        disk_over_commit: object,
+    ) -> None:  # fmt: skip
+        """Have the host of a running instance hand it over to another one, a chosen one if none is named.
+
+        Raises:
+            RoostError: of ``live_migrate``; the instance runs on, in the state it is in.
+            Exception: anything else; the instance is in error.
+        """
+        try:
+            live_migrate(
+                context, self.driver, instance, dest, block_migration=block_migration,
+                disk_over_commit=disk_over_commit,
+            )  # fmt: skip
+        except Exception as error:
+            vm_state = instance.get("vm_state", "active") if isinstance(error, RoostError) else "error"
+            request_spec = {"instance_properties": {"uuid": instance["uuid"]}}
+            self._fail(context, error, [instance["uuid"]], request_spec, method="live_migration", vm_state=vm_state)
+            raise
+
+    def _fail(
+        self, context: object, error: Exception, instance_uuids: Iterable[str], request_spec: Mapping[str, Any], *,
+        method: str, vm_state: str,
+    ) -> None:  # fmt: skip
+        for instance_uuid in instance_uuids:
+            self.driver.deployment.fail(
+                context, error, instance_uuid, request_spec=request_spec, method=method, vm_state=vm_state
+            )
 
     def _run_periodic_tasks(self, context: object) -> None:
         """Let the scheduler do what it does from time to time."""

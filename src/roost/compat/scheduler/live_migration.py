@@ -1,0 +1,92 @@
+"""Handing a running instance over to another host."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from roost.compat.exception import (
+    ComputeServiceUnavailable,
+    MigrationPreCheckError,
+    NoValidHost,
+    UnableToMigrateToSelf,
+)
+from roost.compat.scheduler.driver import Scheduler
+from roost.errors import BadRequest
+
+
+def live_migrate(
+    context: object, driver: Scheduler, instance: Mapping[str, Any], dest: str | None, *, block_migration: object,
+    disk_over_commit: object,
+) -> None:  # fmt: skip
+    """Tell the host of an instance to hand it over, to a host that is named or to one that the driver chooses.
+
+    Args:
+        instance: its record; ``instance_type`` says its size, and ``image`` what it was made of, if anything.
+        dest: None or empty: hosts are chosen until one says that it can take the instance.
+
+    Raises:
+        BadRequest: the record says no host or no size.
+        ComputeServiceUnavailable: the host of the instance, or the one that is named, is not up.
+        UnableToMigrateToSelf: it is on the host that is named.
+        MigrationPreCheckError: the host that is named has not enough memory, or says that it cannot take it.
+        NoValidHost: no host can take it. No message to move it was sent in any of these cases.
+    """
+    for name in ("host", "instance_type"):
+        if not instance.get(name):
+            raise BadRequest(f"the record of instance {instance['uuid']} has no {name}")
+    source: str = instance["host"]
+    _check_is_up(context, driver, source)
+    computes = driver.deployment.compute_rpcapi
+    if dest:
+        _check_destination(context, driver, instance, dest)
+        data = computes.check_can_live_migrate_destination(context, instance, dest, block_migration, disk_over_commit)
+    else:
+        dest, data = _find_destination(
+            context, driver, instance, block_migration=block_migration, disk_over_commit=disk_over_commit
+        )
+    computes.live_migration(context, instance, dest, block_migration, source, migrate_data=data)
+
+
+def _check_is_up(context: object, driver: Scheduler, host: str) -> None:
+    if host not in driver.hosts_up(context, "compute"):
+        raise ComputeServiceUnavailable(host=host)
+
+
+def _check_destination(context: object, driver: Scheduler, instance: Mapping[str, Any], dest: str) -> None:
+    if dest == instance["host"]:
+        raise UnableToMigrateToSelf(instance_id=instance["uuid"], host=dest)
+    _check_is_up(context, driver, dest)
+    states = driver.host_manager.get_all_host_states(context)
+    free_mib = max((state.free_ram_mb for state in states if state.host == dest), default=None)
+    if free_mib is None:
+        raise MigrationPreCheckError(reason=f"nothing is known of the memory of {dest}")
+    wanted_mib = instance["instance_type"].get("memory_mb", 0)
+    if free_mib < wanted_mib:
+        reason = f"{dest} has {free_mib} MiB of memory free, and instance {instance['uuid']} needs {wanted_mib} MiB"
+        raise MigrationPreCheckError(reason=reason)
+
+
+def _find_destination(
+    context: object, driver: Scheduler, instance: Mapping[str, Any], *, block_migration: object,
+    disk_over_commit: object,
+) -> tuple[str, object]:  # fmt: skip
+    """Return the first host chosen that can take an instance, and what it says for the present one."""
+    request_spec = {
+        "instance_properties": instance,
+        "instance_type": instance["instance_type"],
+        "instance_uuids": [instance["uuid"]],
+        "image": instance.get("image"),
+    }
+    computes = driver.deployment.compute_rpcapi
+    ignored = [instance["host"]]
+    while True:
+        chosen = driver.select_destinations(context, request_spec, {"ignore_hosts": [*ignored]})
+        host: str = chosen[0]["host"]
+        if host in ignored:
+            # A driver that does not ignore hosts would go on for ever.
+            raise NoValidHost(f"The scheduler chose {host}, which is to be ignored")
+        try:
+            return host, computes.check_can_live_migrate_destination(
+                context, instance, host, block_migration, disk_over_commit
+            )
+        except (ComputeServiceUnavailable, MigrationPreCheckError):
+            ignored.append(host)

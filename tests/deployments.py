@@ -1,0 +1,101 @@
+"""What is around a scheduler of Nova's classes that sends messages, in memory."""
+
+from copy import deepcopy
+
+from roost.compat.exception import MigrationPreCheckError
+from roost.compat.scheduler.deployment import Deployment
+from roost.compat.scheduler.filter_scheduler import FilterScheduler
+from roost.compat.scheduler.host_manager import HostManager, HostState
+from roost.compat.scheduler.weights import RAMWeigher
+from roost.errors import NotFound, Unavailable
+
+TYPE = {"name": "small", "vcpus": 1, "memory_mb": 100, "root_gb": 1}
+
+
+class World:
+    """Everything around a scheduler, in memory: what is sent, noted and told is listed in its order."""
+
+    def __init__(self, *, up="ab", broken=(), gone=(), cannot=()):
+        self.up, self.broken, self.gone, self.cannot = up, broken, gone, cannot
+        self.sent, self.states, self.faults, self.told = [], {}, {}, []
+        self.scheduled, self.given_back, self.seen = [], [], []
+        self.watched = []
+
+    def run_instance(self, _context, instance, host, **message):
+        """Take the message; a broken host cannot."""
+        self.watched.append([(state.host, state.num_instances, state.free_ram_mb) for state in self.seen])
+        if host in self.broken:
+            raise Unavailable(f"{host} does not answer")
+        self.sent.append((instance["uuid"], host, message))
+
+    def prep_resize(self, _context, image, instance, instance_type, host, reservations, **message):
+        """Take the message; a broken host cannot."""
+        if host in self.broken:
+            raise RuntimeError("broken")
+        self.sent.append((instance["uuid"], host, image, instance_type["name"], reservations, message))
+
+    def check_can_live_migrate_destination(self, _context, instance, destination, block_migration, disk_over_commit):
+        """Say whether a host can."""
+        if destination in self.cannot:
+            raise MigrationPreCheckError(reason=f"{destination} cannot")
+        return {"checked": destination, "block": block_migration, "over_commit": disk_over_commit}
+
+    def live_migration(self, _context, instance, dest, _block_migration, host, *, migrate_data):
+        """Take the message; a broken host cannot."""
+        if host in self.broken:
+            raise RuntimeError("broken")
+        self.sent.append((instance["uuid"], host, dest, migrate_data))
+
+    def set_scheduled(self, _context, instance_uuid):
+        """Note it."""
+        self._find(instance_uuid)
+        self.scheduled.append(instance_uuid)
+        return {"uuid": instance_uuid}
+
+    def set_state(self, _context, instance_uuid, *, vm_state, task_state):
+        """Note it."""
+        self._find(instance_uuid)
+        self.states[instance_uuid] = (vm_state, task_state)
+
+    def add_fault(self, _context, instance_uuid, error):
+        """Note it."""
+        self.faults[instance_uuid] = str(error)
+
+    def info(self, _context, event_type, payload):
+        """Hear of something."""
+        self.told.append((event_type, deepcopy(payload)))
+
+    error = info
+
+    def rollback(self, _context, reservations):
+        """Note it."""
+        self.given_back.append(reservations)
+
+    def get_all_by_topic(self, _context, topic):
+        """Give the services that are up, all of them."""
+        return [{"host": host, "topic": topic} for host in self.up]
+
+    def service_is_up(self, _service):
+        """Say so."""
+        return True
+
+    def _find(self, instance_uuid):
+        if instance_uuid in self.gone:
+            raise NotFound("instance", instance_uuid)
+
+
+def filtering(world, kind=FilterScheduler, *, filters=None, **free_ram_mb):
+    """Return a scheduler over hosts with so much free memory, MiB, each."""
+    world.seen = [HostState(host, f"{host}-node", free_ram_mb=free) for host, free in free_ram_mb.items()]
+    hosts = HostManager(lambda: world.seen, filters=filters, weighers=[RAMWeigher])
+    return kind(hosts, world, deployment=around(world))
+
+
+def around(world):
+    """Return a world as a scheduler is handed it."""
+    return Deployment(world, world, notifier=world, quotas=world)
+
+
+def events(world):
+    """Return the types of the events that were told."""
+    return [event for event, _ in world.told]

@@ -1,0 +1,44 @@
+"""Instances that are to run reach the hosts that a plain rule says, whatever becomes of their neighbours."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.compat.scheduler.caching_scheduler import CachingScheduler
+from roost.compat.scheduler.filter_scheduler import FilterScheduler
+from roost.compat.scheduler.filters import BaseHostFilter
+from roost.compat.scheduler.scheduler_manager import SchedulerManager
+from tests.deployments import TYPE, World, filtering
+from tests.reference.running import outcomes
+
+
+class Roomy(BaseHostFilter):
+    """Keeps hosts with the memory that is wanted."""
+
+    def host_passes(self, host_state, spec_obj):
+        """Compare them."""
+        return host_state.free_ram_mb >= spec_obj.memory_mb
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcde"), st.integers(0, 450)),
+    st.integers(1, 6),
+    st.sets(st.sampled_from("abcde")),
+    st.sampled_from([FilterScheduler, CachingScheduler]),
+)
+def test_each_instance_reaches_its_host_or_is_in_error_and_none_is_forgotten(free_mib, count, broken, kind):
+    world = World(broken=broken)
+    uuids = [f"i{number}" for number in range(count)]
+    request_spec = {"instance_uuids": [*uuids], "instance_type": TYPE}
+    SchedulerManager(filtering(world, kind, filters=[Roomy], **free_mib)).run_instance(
+        "context", request_spec, None, [], [], True, {}
+    )
+    wanted = dict(zip(uuids, outcomes(free_mib, count=count, wanted_mib=100, broken=broken), strict=True))
+    sent = {uuid: host for uuid, host, _ in world.sent}
+    assert sent == {uuid: chosen[0] for uuid, chosen in wanted.items() if chosen is not None and chosen[1]}
+    assert len(world.sent) == len(sent)
+    assert {*world.states} == {*world.faults} == {*uuids} - {*sent}
+    used = [chosen[0] for chosen in wanted.values() if chosen is not None]
+    assert [state.num_instances for state in world.seen] == [used.count(host) for host in free_mib]
+    for uuid, host, message in world.sent:
+        assert message["request_spec"]["instance_properties"]["launch_index"] == uuids.index(uuid)
+        assert message["filter_properties"]["retry"] == {"num_attempts": 1, "hosts": [[host, f"{host}-node"]]}

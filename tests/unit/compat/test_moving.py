@@ -1,0 +1,127 @@
+"""Messages of a scheduler about instances that are there already."""
+
+import pytest
+
+from roost.compat.exception import (
+    ComputeServiceUnavailable,
+    MigrationPreCheckError,
+    NoValidHost,
+    UnableToMigrateToSelf,
+)
+from roost.compat.scheduler.filter_scheduler import FilterScheduler
+from roost.compat.scheduler.scheduler_manager import SchedulerManager
+from roost.errors import BadRequest
+from tests.deployments import TYPE, World, events, filtering
+
+
+def resize(driver, instance=None, **properties):
+    SchedulerManager(driver).prep_resize(
+        "context", {"id": "image"}, {"instance_uuids": ["i0"], "instance_properties": {}},
+        properties, instance or {"uuid": "i0", "vm_state": "stopped"}, TYPE, ["reserved"],
+    )  # fmt: skip
+
+
+@pytest.mark.shows("S182")
+def test_a_resize_is_sent_to_the_host_chosen_for_the_new_size():
+    world = World()
+    resize(filtering(world, a=250, b=300))
+    ((uuid, host, image, name, reservations, message),) = world.sent
+    assert (uuid, host, image, name, reservations) == ("i0", "b", {"id": "image"}, "small", ["reserved"])
+    assert message["node"] == "b-node"
+    assert message["filter_properties"]["retry"] == {"num_attempts": 1, "hosts": [["b", "b-node"]]}
+    assert world.seen[1].free_ram_mb == 200
+    assert world.states == {}
+    assert world.given_back == []
+
+
+def test_a_resize_that_is_never_tried_again_says_so():
+    world = World()
+    resize(filtering(world, a=250), force_hosts=["a"])
+    assert "retry" not in world.sent[0][-1]["filter_properties"]
+
+
+@pytest.mark.shows("S182")
+def test_a_resize_without_a_host_leaves_the_instance_as_it_is_and_gives_its_quota_back():
+    world = World()
+    resize(filtering(world))
+    assert world.states == {"i0": ("stopped", None)}
+    assert world.faults == {"i0": "No valid host was found."}
+    assert events(world) == ["scheduler.prep_resize"]
+    assert world.given_back == [["reserved"]]
+
+
+def test_a_resize_that_fails_puts_the_instance_in_error():
+    world = World(broken="a")
+    with pytest.raises(RuntimeError, match="broken"):
+        resize(filtering(world, a=250))
+    assert world.states == {"i0": ("error", None)}
+    assert world.given_back == [["reserved"]]
+
+
+RUNNING = {"uuid": "i0", "host": "a", "vm_state": "active", "instance_type": TYPE}
+
+
+def migrate(driver, dest=None, instance=RUNNING):
+    SchedulerManager(driver).live_migration("context", instance, dest, True, False)
+
+
+@pytest.mark.shows("S182")
+def test_a_live_migration_is_sent_to_the_host_of_the_instance_with_what_the_destination_said():
+    world = World()
+    migrate(filtering(world, a=900, b=300), "b")
+    assert world.sent == [("i0", "a", "b", {"checked": "b", "block": True, "over_commit": False})]
+    assert world.states == {}
+
+
+@pytest.mark.shows("S182")
+def test_a_live_migration_without_a_destination_tries_hosts_until_one_can_take_it():
+    world = World(up="abcd", cannot="bc")
+    migrate(filtering(world, a=900, b=800, c=700, d=600))
+    assert [sent[:3] for sent in world.sent] == [("i0", "a", "d")]
+    world = World(up="abcd", cannot="bcd")
+    with pytest.raises(NoValidHost):
+        migrate(filtering(world, a=900, b=800, c=700, d=600))
+    assert world.sent == []
+    assert world.states == {"i0": ("active", None)}
+
+
+@pytest.mark.parametrize(
+    ("dest", "up", "error", "text"),
+    [
+        ("a", "ab", UnableToMigrateToSelf, r"Unable to migrate instance \(i0\) to current host \(a\)"),
+        ("b", "a", ComputeServiceUnavailable, "Compute service of b is unavailable"),
+        ("b", "b", ComputeServiceUnavailable, "Compute service of a is unavailable"),
+        ("c", "abc", MigrationPreCheckError, "c has 99 MiB of memory free, and instance i0 needs 100 MiB"),
+        ("d", "abd", MigrationPreCheckError, "d cannot"),
+        ("e", "abe", MigrationPreCheckError, "nothing is known of the memory of e"),
+    ],
+)
+def test_a_live_migration_that_cannot_be_leaves_the_instance_running(dest, up, error, text):
+    world = World(up=up, cannot="d")
+    with pytest.raises(error, match=text):
+        migrate(filtering(world, a=900, b=300, c=99, d=300), dest)
+    assert world.sent == []
+    assert world.states == {"i0": ("active", None)}
+    assert events(world) == ["scheduler.live_migration"]
+
+
+def test_a_live_migration_that_breaks_puts_the_instance_in_error():
+    world = World(broken="a")
+    with pytest.raises(RuntimeError, match="broken"):
+        migrate(filtering(world, a=900, b=300), "b")
+    assert world.states == {"i0": ("error", None)}
+
+
+def test_a_live_migration_needs_to_know_where_the_instance_is_and_how_large():
+    for missing in ("host", "instance_type"):
+        with pytest.raises(BadRequest, match=f"the record of instance i0 has no {missing}"):
+            migrate(filtering(World(), a=900), "b", {name: RUNNING[name] for name in RUNNING if name != missing})
+
+
+def test_a_driver_that_ignores_nobody_does_not_make_a_live_migration_endless():
+    class Stubborn(FilterScheduler):
+        def select_destinations(self, *_):
+            return [{"host": "b", "nodename": "b", "limits": {}}]
+
+    with pytest.raises(NoValidHost, match="The scheduler chose b, which is to be ignored"):
+        migrate(filtering(World(cannot="b"), Stubborn, a=900))

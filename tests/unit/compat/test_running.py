@@ -1,0 +1,328 @@
+"""Messages of a scheduler to run instances, and what becomes of them."""
+
+import logging
+import random
+
+import pytest
+
+from roost.compat.exception import NoValidHost
+from roost.compat.objects import InstanceGroup
+from roost.compat.scheduler.caching_scheduler import CachingScheduler
+from roost.compat.scheduler.chance import ChanceScheduler
+from roost.compat.scheduler.deployment import Deployment
+from roost.compat.scheduler.driver import Scheduler, handle_schedule_error
+from roost.compat.scheduler.filter_scheduler import FilterScheduler
+from roost.compat.scheduler.filters import BaseHostFilter
+from roost.compat.scheduler.host_manager import HostManager, HostState
+from roost.compat.scheduler.scheduler_manager import SchedulerManager
+from roost.errors import BadRequest, Unavailable
+from tests.deployments import TYPE, World, around, events, filtering
+
+START, END, FAILED = "scheduler.run_instance.start", "scheduler.run_instance.end", "scheduler.run_instance"
+
+
+def run(driver, count=1, **properties):
+    """Have instances run; return the two tables as they are afterwards."""
+    request_spec = {
+        "instance_uuids": [f"i{number}" for number in range(count)],
+        "instance_properties": {"project_id": "p"},
+        "instance_type": TYPE,
+    }
+    filter_properties = {"instance_type": TYPE, **properties}
+    SchedulerManager(driver).run_instance(
+        "context", request_spec, "password", ["file"], ["network"], True, filter_properties
+    )
+    return request_spec, filter_properties
+
+
+def placed(world):
+    return [(uuid, host) for uuid, host, *_ in world.sent]
+
+
+class Once(BaseHostFilter):
+    """Takes a host for one instance."""
+
+    def host_passes(self, host_state, _spec_obj):
+        """Say whether it is empty."""
+        return host_state.num_instances == 0
+
+
+@pytest.mark.shows("S193")
+def test_a_message_goes_from_the_manager_by_driver_and_host_manager_to_the_records_and_the_hosts():
+    steps = []
+
+    class Tracing(HostManager):
+        def get_all_host_states(self, *args):
+            steps.append("get_all_host_states")
+            return super().get_all_host_states(*args)
+
+        def get_filtered_hosts(self, *args, **kwargs):
+            steps.append("get_filtered_hosts")
+            return super().get_filtered_hosts(*args, **kwargs)
+
+        def get_weighed_hosts(self, *args):
+            steps.append("get_weighed_hosts")
+            return super().get_weighed_hosts(*args)
+
+    class Traced(FilterScheduler):
+        def schedule_run_instance(self, *args):
+            steps.append("schedule_run_instance")
+            super().schedule_run_instance(*args)
+
+        def _schedule(self, *args):
+            steps.append("_schedule")
+            return super()._schedule(*args)
+
+        def _provision_resource(self, *args):
+            steps.append("_provision_resource")
+            super()._provision_resource(*args)
+
+    class Noting(World):
+        def set_scheduled(self, *args):
+            steps.append("record")
+            return super().set_scheduled(*args)
+
+        def run_instance(self, *args, **message):
+            steps.append("message")
+            super().run_instance(*args, **message)
+
+    world = Noting()
+    states = [HostState("a", "a", free_ram_mb=900)]
+    run(Traced(Tracing(lambda: states), deployment=around(world)), count=2)
+    assert steps == [
+        "schedule_run_instance", "_schedule", "get_all_host_states",
+        *["get_filtered_hosts", "get_weighed_hosts"] * 2,
+        *["_provision_resource", "record", "message"] * 2,
+    ]  # fmt: skip
+
+
+@pytest.mark.shows("S182", "S193")
+def test_the_message_to_run_instances_reaches_the_host_chosen_for_each():
+    world = World()
+    run(filtering(world, a=250, b=300), count=2)
+    assert placed(world) == [("i0", "b"), ("i1", "a")]
+    assert world.scheduled == ["i0", "i1"]
+    messages = [message for *_, message in world.sent]
+    assert [message["node"] for message in messages] == ["b-node", "a-node"]
+    for message in messages:
+        handed_on = {name: message[name] for name in ("admin_password", "injected_files", "requested_networks")}
+        assert handed_on == {
+            "admin_password": "password", "injected_files": ["file"], "requested_networks": ["network"],
+        }  # fmt: skip
+        assert (message["is_first_time"], message["legacy_bdm_in_spec"]) == (True, True)
+    assert world.states == {}
+
+
+@pytest.mark.shows("S198")
+def test_start_and_end_are_told_with_what_was_asked_for_and_no_password():
+    world = World()
+    run(filtering(world, a=900), count=2)
+    assert events(world) == [START, END]
+    for _, payload in world.told:
+        assert payload["request_spec"]["instance_uuids"] == ["i0", "i1"]
+        assert "password" not in str(payload)
+
+
+@pytest.mark.shows("S198")
+def test_each_message_has_its_launch_index_and_neither_other_instances_nor_the_context():
+    world = World()
+    request_spec, properties = run(filtering(world, a=900), count=3)
+    specs = [message["request_spec"] for *_, message in world.sent]
+    assert [spec["instance_properties"] for spec in specs] == [
+        {"project_id": "p", "launch_index": number} for number in range(3)
+    ]
+    for *_, message in world.sent:
+        assert "instance_uuids" not in message["request_spec"]
+        assert "context" not in message["filter_properties"]
+        assert message["filter_properties"]["request_spec"] is message["request_spec"]
+    assert "instance_uuids" not in request_spec
+    assert "context" not in properties
+
+
+@pytest.mark.shows("S198")
+def test_each_message_names_its_own_host_as_tried_and_those_tried_before_concern_the_first_alone():
+    world = World()
+    retry = {"num_attempts": 1, "hosts": [["z", "z-node"]]}
+    _, properties = run(filtering(world, a=250, b=300), count=2, retry=retry)
+    assert [message["filter_properties"]["retry"] for *_, message in world.sent] == [
+        {"num_attempts": 2, "hosts": [["z", "z-node"], ["b", "b-node"]]},
+        {"num_attempts": 2, "hosts": [["a", "a-node"]]},
+    ]
+    assert properties["retry"] == {"num_attempts": 2, "hosts": []}
+
+
+def test_a_forced_host_is_not_noted_as_tried_and_has_no_limits():
+    world = World()
+    run(filtering(world, a=250), force_hosts=["a"])
+    assert {"retry", "limits"} & {*world.sent[0][-1]["filter_properties"]} == set()
+    world = World()
+    run(filtering(world, a=250), force_nodes=["a-node"], retry={"num_attempts": 1, "hosts": []})
+    told = world.sent[0][-1]["filter_properties"]
+    assert (told["retry"]["hosts"], told["limits"]) == ([], {})
+
+
+@pytest.mark.shows("S198", "S213")
+def test_an_instance_without_a_host_is_in_error_and_the_others_run():
+    world = World()
+    run(filtering(world, filters=[Once], a=250, b=300), count=3)
+    assert placed(world) == [("i0", "b"), ("i1", "a")]
+    assert world.states == {"i2": ("error", None)}
+    assert world.faults == {"i2": "No valid host was found."}
+    assert events(world) == [START, FAILED, END]
+
+
+@pytest.mark.shows("S213")
+def test_the_error_of_one_instance_does_not_stop_the_others_and_is_told():
+    world = World(broken="b")
+    run(filtering(world, filters=[Once], a=250, b=300), count=2)
+    assert placed(world) == [("i1", "a")]
+    assert world.states == {"i0": ("error", None)}
+    assert world.faults == {"i0": "b does not answer"}
+    assert events(world) == [START, FAILED, END]
+    _, payload = world.told[1]
+    request_spec = payload.pop("request_spec")
+    assert payload == {
+        "instance_properties": {"project_id": "p", "launch_index": 0}, "instance_id": "i0", "state": "error",
+        "method": "run_instance", "reason": "b does not answer",
+    }  # fmt: skip
+    assert request_spec["instance_type"] == TYPE
+
+
+@pytest.mark.shows("S213")
+def test_an_error_is_noted_even_where_nobody_listens():
+    world = World()
+    deployment = Deployment(world, world)
+    handle_schedule_error("context", NoValidHost("none"), "i0", {}, deployment=deployment)
+    assert (world.states, world.faults) == ({"i0": ("error", None)}, {"i0": "No valid host was found. none"})
+    assert world.told == []
+
+
+@pytest.mark.shows("S199")
+def test_the_use_of_a_host_counts_its_instance_once_and_before_the_message():
+    world = World()
+    run(filtering(world, a=250), count=2)
+    assert world.watched == [[("a", 2, 50)], [("a", 2, 50)]]
+    assert [state.num_instances for state in world.seen] == [2]
+
+
+@pytest.mark.shows("S199")
+def test_the_message_has_the_limits_that_filters_set():
+    class Limiting(BaseHostFilter):
+        def host_passes(self, host_state, _spec_obj):
+            host_state.limits["memory_mb"] = 512
+            return True
+
+    world = World()
+    run(filtering(world, filters=[Limiting], a=250))
+    assert world.sent[0][-1]["filter_properties"]["limits"] == {"memory_mb": 512}
+
+
+def test_an_instance_that_is_gone_is_not_built_and_stops_nobody(caplog):
+    world = World(gone=["i0"])
+    with caplog.at_level(logging.INFO):
+        run(filtering(world, a=900), count=2)
+        handle_schedule_error("context", NoValidHost(""), "i0", {}, deployment=around(world))
+    assert placed(world) == [("i1", "a")]
+    assert world.states == world.faults == {}
+    assert "Instance i0 disappeared while it was scheduled." in caplog.text
+    assert "Instance i0 is gone, and its failure with it." in caplog.text
+
+
+def test_who_listens_or_keeps_records_cannot_stop_the_others(caplog):
+    class Failing(World):
+        def info(self, *_):
+            raise RuntimeError("no broker")
+
+        error = info
+
+        def set_state(self, *_, **_states):
+            raise Unavailable("no database")
+
+    world = Failing(broken="b")
+    run(filtering(world, filters=[Once], a=250, b=300), count=2)
+    assert placed(world) == [("i1", "a")]
+    assert "Nobody is told of scheduler.run_instance.start." in caplog.text
+    assert "The failure of instance i0 is noted nowhere." in caplog.text
+
+
+@pytest.mark.shows("S182")
+def test_what_keeps_all_instances_from_a_host_puts_them_all_in_error():
+    world = World()
+    driver = filtering(world, a=900)
+    run(driver, count=2, retry={"num_attempts": 3, "hosts": []})
+    assert world.states == {"i0": ("error", None), "i1": ("error", None)}
+    assert events(world) == [START, FAILED, FAILED]
+    assert "Exceeded max scheduling attempts 3" in world.faults["i1"]
+
+    class Broken(FilterScheduler):
+        def _get_all_host_states(self, _context):
+            raise RuntimeError("no database")
+
+    world = World()
+    with pytest.raises(RuntimeError, match="no database"):
+        run(filtering(world, Broken), count=2)
+    assert world.faults == {"i0": "no database", "i1": "no database"}
+
+
+@pytest.mark.parametrize("kind", [FilterScheduler, ChanceScheduler])
+def test_a_request_that_names_no_instances_changes_nothing(kind):
+    world = World()
+    for request_spec in ({}, {"instance_uuids": []}):
+        with pytest.raises(BadRequest, match="does not say which instances to run"):
+            SchedulerManager(filtering(world, kind, a=900)).run_instance(None, request_spec, None, [], [], True, {})
+    assert (world.told, world.sent, world.states) == ([], [], {})
+
+
+def test_a_scheduler_without_a_deployment_sends_nothing():
+    with pytest.raises(AssertionError, match="is made with a deployment"):
+        Scheduler(HostManager(list)).deployment  # noqa: B018  # reading it is the test
+
+
+@pytest.mark.shows("S195", "S198", "S213")
+def test_chance_runs_each_instance_on_any_host_that_is_up():
+    world = World(up="abc", broken="b")
+    driver = ChanceScheduler(HostManager(list), world, chance=random.Random(3), deployment=around(world))
+    run(driver, count=20, ignore_hosts=["c"])
+    assert {host for _, host in placed(world)} == {"a"}
+    assert all(fault == "b does not answer" for fault in world.faults.values())
+    assert sorted([*world.faults, *(uuid for uuid, _ in placed(world))]) == sorted(f"i{number}" for number in range(20))
+    assert len(world.faults) in range(1, 20)
+    _, _, message = world.sent[0]
+    assert message["node"] is None
+    assert "instance_uuids" not in message["request_spec"]
+    assert message["filter_properties"]["request_spec"] is message["request_spec"]
+    assert events(world)[0] == START
+    assert events(world)[-1] == END
+
+
+def test_chance_without_a_host_puts_each_instance_in_error():
+    world = World(up="")
+    driver = ChanceScheduler(HostManager(list), world, deployment=around(world))
+    run(driver, count=2)
+    assert {*world.faults.values()} == {"No valid host was found. Is the appropriate service running?"}
+    assert [*world.faults] == ["i0", "i1"]
+
+
+@pytest.mark.shows("S197")
+def test_what_runs_counts_in_the_cache_until_the_next_refresh():
+    world = World()
+    driver = filtering(world, CachingScheduler, a=250, b=300)
+    for _ in range(2):
+        run(driver)
+        world.seen = [HostState(host, host, free_ram_mb=free) for host, free in (("a", 250), ("b", 300))]
+    assert placed(world) == [("i0", "b"), ("i0", "a")]
+    driver.run_periodic_tasks(None)
+    run(driver)
+    assert placed(world)[-1] == ("i0", "b")
+
+
+def test_members_of_a_group_run_apart():
+    world = World()
+    group = InstanceGroup(policy="anti-affinity")
+    driver = FilterScheduler(
+        HostManager(lambda: [HostState("a", "a", free_ram_mb=900), HostState("b", "b", free_ram_mb=100)]),
+        deployment=around(world),
+    )
+    run(driver, count=3, instance_group=group)
+    assert placed(world) == [("i0", "a"), ("i1", "b")]
+    assert [*world.states] == ["i2"]
