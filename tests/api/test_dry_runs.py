@@ -1,9 +1,20 @@
 """A dry run says what reality then is, bit for bit, and a stored decision replays to itself."""
 
+from collections import Counter
+from functools import partial
+
+import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
+from roost.app import open_roost
+from roost.model.fleet import Departure
+from roost.simulator.traces.generated import Recipe, generate
+from roost.simulator.world import Options
 from tests.asking import asking_own
+from tests.servers import serve
 from tests.worlds import aggregate, group, host, joined
 
 FLEET = joined(
@@ -49,3 +60,52 @@ def told(decision):
     """Give what a decision says but for what every one has of its own."""
     picks = [{**pick, "instance_uuid": None} for pick in decision["picks"]]
     return {**decision, **OWN, "picks": picks}
+
+
+def body_of(request):
+    """Give the document of a generated request."""
+    return {
+        "flavor": asdict(request.flavor), "count": request.count, "instance_uuids": request.instance_uuids,
+        "project_id": request.project_id, "availability_zone": request.availability_zone, "group": request.group,
+        "resource_groups": [{name: value for name, value in asdict(each).items() if value} for each in request.groups],
+    }  # fmt: skip
+
+
+def serve_generated(seed, *, requests, folder):
+    """Ask a real server everything dry and then in earnest; count what was decided."""
+    workload = generate(Recipe(hosts=40, requests=requests, seed=seed), Options(has_departures=seed % 2 == 0))
+    counts = Counter()
+    with open_roost(None, folder) as product:
+        product.install(workload.fleet)
+    with serve(noun="up", folder=folder) as server:
+        ask = partial(server.ask, headers={"x-auth-token": "admin"})
+        for event in workload.events:
+            if isinstance(event.act, Departure):
+                for uuid in event.act.instance_uuids:
+                    counts["departed"] += ask("DELETE", f"/v1/instances/{uuid}")[0] == 204
+                continue
+            body = msgspec.to_builtins(body_of(event.act))
+            dry, real = (ask("POST", "/v1/decisions", {**body, "dry_run": is_dry})[2] for is_dry in (True, False))
+            assert told(dry) == told(real)
+            counts[real["outcome"]] += 1
+            if counts.total() % 10 == 0:
+                assert ask("POST", f"/v1/decisions/{real['uuid']}/replay", {})[2]["is_same"]
+                counts["replayed"] += 1
+        assert server.stop() == 0
+    return counts
+
+
+def test_a_real_server_tells_beforehand_what_it_will_do(tmp_path):
+    counts = serve_generated(2, requests=60, folder=tmp_path)
+    assert counts["granted"]
+    assert counts["replayed"]
+
+
+@pytest.mark.soak
+def test_a_real_server_tells_beforehand_what_it_will_do_ten_thousand_times(tmp_path_factory, capsys):
+    counts = Counter()
+    for seed in range(10):
+        counts += serve_generated(seed, requests=1_000, folder=tmp_path_factory.mktemp("served"))
+    with capsys.disabled():
+        print(f"\n{dict(counts)}")
+    assert counts["granted"] + counts["refused"] == 10_000
