@@ -1,6 +1,7 @@
 """Filter and weigh the same hosts with Nova's rules and with Roost's, in one run: ``python -m bench.peers.rules``."""
 
 import argparse
+import json
 import random
 import statistics
 import time
@@ -12,7 +13,8 @@ from bench.peers.__main__ import to_text
 from bench.peers.rows import Line
 from roost.model.flavor import Flavor
 from roost.model.request import Request
-from roost.model.settings import Scheduler
+from roost.model.settings import Pci, Scheduler
+from roost.scheduler.pci.requests import PciAliases
 from roost.scheduler.plugins import options_of
 from roost.scheduler.rules import Rules
 from roost.scheduler.shapes import Shapes
@@ -25,12 +27,14 @@ DEFAULTS = (
     "ComputeFilter", "ComputeCapabilitiesFilter", "ImagePropertiesFilter", "ServerGroupAntiAffinityFilter",
     "ServerGroupAffinityFilter",
 )  # fmt: skip
+GPU = {"name": "gpu", "vendor_id": "10de", "product_id": "1db6", "device_type": "type-PCI"}
+WISHES = {"hw:numa_nodes": "2", "hw:cpu_policy": "dedicated", "pci_passthrough:alias": "gpu:1"}
 # How many times as fast Roost is to be, by hosts: with the rules of a new installation, and with all that both have.
 WANTED = {1_000: (500, 100), 10_000: (5_000, 200)}
 
 
-def world(hosts: int) -> dict[str, Any]:
-    """Make hosts that pass most rules, and differ in what is free."""
+def world(hosts: int, *, has_devices: bool) -> dict[str, Any]:
+    """Make hosts that pass most rules, and differ in what is free; with memory nodes and devices if so wanted."""
     chance = random.Random(1)
     made = [
         {
@@ -42,13 +46,43 @@ def world(hosts: int) -> dict[str, Any]:
             "cpu_info": {"arch": "x86_64", "features": ["aes", "avx2"]},
             "supported_instances": [["x86_64", "kvm", "hvm"]],
             "instances": [uuid_of("instance", 100 * number)],
-            "aggregates": ["all"],
+            "aggregates": ["all"], **(devices(chance) if has_devices else {}),
         }
         for number in range(hosts)
     ]  # fmt: skip
-    flavor = {"memory_mb": 4096, "extra_specs": {"capabilities:hypervisor_type": "QEMU"}}
+    extra_specs = {"capabilities:hypervisor_type": "QEMU", **(WISHES if has_devices else {})}
+    flavor = {"vcpus": 4, "memory_mb": 4096, "extra_specs": extra_specs}
     image = {"id": uuid_of("image", 1), "properties": {"hw_architecture": "x86_64"}}
-    return whole({"aggregates": {"all": {}}, "hosts": made, "request": {"flavor": flavor, "image": image}})
+    request, options = {"flavor": flavor, "image": image}, {"pci": {"alias": [json.dumps(GPU)]}}
+    return whole({"aggregates": {"all": {}}, "hosts": made, "request": request, "options": options})
+
+
+def devices(chance: random.Random) -> dict[str, Any]:
+    """Give a host two memory nodes of 16 cores, some threads taken anywhere, and up to three devices near each."""
+    cells = []
+    for number in range(2):
+        siblings = [[32 * number + core, 32 * number + 16 + core] for core in range(16)]
+        everyone = [cpu for core in siblings for cpu in core]
+        tenants = chance.randrange(9)  # of 4 processors and 4 GiB each
+        pages = [
+            {"size_kb": 4, "total": 2**25, "used": 0},
+            {"size_kb": 2048, "total": 1024, "used": 64 * tenants},
+        ]
+        cells.append(
+            {
+                "id": number, "socket": number, "cpuset": everyone, "pcpuset": everyone, "siblings": siblings,
+                "pinned_cpus": chance.sample(everyone, 4 * tenants), "memory": 2**17, "memory_usage": 4096 * tenants,
+                "mempages": pages,
+            }
+        )  # fmt: skip
+    pools = [
+        {
+            "vendor_id": GPU["vendor_id"], "product_id": GPU["product_id"], "numa_node": number,
+            "count": chance.randrange(4), "tags": {"dev_type": GPU["device_type"]},
+        }
+        for number in range(2)
+    ]  # fmt: skip
+    return {"numa_cells": cells, "pci_pools": pools}
 
 
 def ours_ms(pair: dict[str, Any], filters: list[str], weighers: list[str], *, repeats: int) -> list[float]:
@@ -57,29 +91,37 @@ def ours_ms(pair: dict[str, Any], filters: list[str], weighers: list[str], *, re
     columns.state.hosts.are_told = True  # What hosts have is what the pair says; no provider is searched.
     made = [[kinds[name](options_of(kinds[name], {})) for name in names]
             for kinds, names in ((FILTERS, filters), (WEIGHERS, weighers))]  # fmt: skip
-    shapes = Shapes(Rules(filters=tuple(made[0]), weighers=tuple(made[1])), default_zone="nova", settings=Scheduler())
+    shapes = Shapes(
+        Rules(filters=tuple(made[0]), weighers=tuple(made[1])), default_zone="nova", settings=Scheduler(),
+        aliases=PciAliases(Pci(alias=tuple(pair["options"]["pci"]["alias"]))),
+    )  # fmt: skip
     told, times = columns.spec.request, []
     for at in range(repeats):
         # Another size each time, and another wish, so that nothing of the shape is known.
         specs = {**told.flavor.extra_specs, "capabilities:hypervisor_version": f">= {at}"}
-        flavor: Flavor = msgspec.structs.replace(told.flavor, memory_mb=told.flavor.memory_mb + at, extra_specs=specs)
+        flavor: Flavor = msgspec.structs.replace(
+            told.flavor, memory_mb=told.flavor.memory_mb + 2 * at, extra_specs=specs
+        )
         request: Request = msgspec.structs.replace(told, flavor=flavor)
         begun = time.perf_counter()
-        shapes.of(request, state=columns.state, now_s=NOW_S).rank(3)
+        ranked = shapes.of(request, state=columns.state, now_s=NOW_S).rank(3)
         times.append((time.perf_counter() - begun) * 1000)
+        assert ranked.left > len(columns.view) // 2, "most hosts are to pass"
     return times
 
 
 def lines(hosts: int, wanted: tuple[float, float], *, repeats: int) -> list[Line]:
     """Measure the default rules and all rules over so many hosts."""
-    found, pair = [], world(hosts)
+    found = []
     with nova.Nova() as reference:
         everything = sorted(reference.filters.keys() & FILTERS.keys())
         weighers = sorted(reference.weighers.keys() & WEIGHERS.keys() - {"ImagePropertiesWeigher"})
         for name, filters, ratio in (("default", list(DEFAULTS), wanted[0]), ("all", everything, wanted[1])):
+            pair = world(hosts, has_devices=name == "all")
             theirs = reference.time_ms({**pair, "enabled": filters}, weighers=weighers, repeats=repeats)
             ours = ours_ms(pair, filters, weighers, repeats=9 * repeats)
-            row = f"{name} filters ({len(filters)}) and weighers ({len(weighers)}), {hosts:,} hosts, new shape"
+            kind = ", NUMA and PCI" if name == "all" else ""
+            row = f"{name} filters ({len(filters)}), weighers ({len(weighers)}){kind}, {hosts:,} hosts, new shape"
             theirs_ms, mine_ms = statistics.median(theirs), statistics.median(ours)
             found.append(Line(row=row, theirs_ms=theirs_ms, ours_ms=mine_ms, wanted=ratio))
     return found
