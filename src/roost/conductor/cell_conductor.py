@@ -11,13 +11,14 @@
 
 from collections import deque
 from contextlib import suppress
+from functools import partial
 
 from roost.conductor.alternates import where
 from roost.conductor.claiming import claim, give_back
 from roost.conductor.failures import count
 from roost.conductor.faults import buried, reported, told
 from roost.conductor.product import Product
-from roost.conductor.retries import check_retry, exhausted, first_attempt
+from roost.conductor.retries import check_attempt, exhausted, first_attempt
 from roost.errors import BuildFailed, Conflict, Unavailable
 from roost.model.building import Attempt, BuildOrder, Instance, Outcome
 from roost.model.decision import Pick
@@ -62,9 +63,13 @@ class CellConductor:
         Raises:
             Exception: whatever ends it in ERROR.
         """
-        settings = self._product.settings.scheduler
+        settings, request = self._product.settings.scheduler, order.request
+        check = partial(
+            check_attempt, request, instance_uuid=order.instance_uuid, attempts_max=settings.max_attempts
+        )  # fmt: skip
         pick, *alternates = order.picks
-        left, attempt = deque(alternates), first_attempt(order.request)
+        left, attempt = deque(alternates), first_attempt(request)
+        check(attempt=attempt, error=None)
         while True:
             error = self._failure(order, pick)
             attempts.append(_attempt(pick, problem="" if error is None else told(error)))
@@ -74,11 +79,8 @@ class CellConductor:
                 return pick
             if not isinstance(error, BuildFailed):
                 raise error
-            check_retry(
-                order.request, instance_uuid=order.instance_uuid, attempt=attempt, attempts_max=settings.max_attempts,
-                error=error,
-            )  # fmt: skip
             attempt += 1
+            check(attempt=attempt, error=error)
             pick = self._claimed(order, left, attempts)
 
     def _failure(self, order: BuildOrder, pick: Pick) -> Exception | None:

@@ -9,22 +9,25 @@ def first_attempt(request: Request) -> int:
     return 1 if request.retry is None else max(1, request.retry.attempts)
 
 
-def check_retry(request: Request, *, instance_uuid: str, attempt: int, attempts_max: int, error: BuildFailed) -> None:
-    """Refuse another attempt where none is allowed.
+def check_attempt(
+    request: Request, *, instance_uuid: str, attempt: int, attempts_max: int, error: BuildFailed | None
+) -> None:
+    """Refuse an attempt that is not allowed.
 
     Args:
         request: that asked for the instance; exactly one forced host, or node, allows one attempt.
-        attempt: the number of the one that failed, >= 1.
+        attempt: its number, >= 1.
         attempts_max: as the settings say, >= 1; 1: never try again.
-        error: by which it failed.
+        error: by which the one before it failed; None: there was none for this request.
 
     Raises:
         BuildFailed: the same error, where nothing is to be tried again at all.
         MaxRetriesExceeded: all attempts are used up.
     """
     if attempts_max == 1 or len(request.force_hosts) == 1 or len(request.force_nodes) == 1:
-        raise error
-    if attempt + 1 > attempts_max:
+        if error is not None:
+            raise error
+    elif attempt > attempts_max:
         raise MaxRetriesExceeded(
             f"Exceeded max scheduling attempts {attempts_max} for instance {instance_uuid}. Last exception: {error}"
         )

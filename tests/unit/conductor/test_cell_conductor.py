@@ -151,6 +151,13 @@ def test_attempts_that_earlier_requests_made_count():
     assert "Exceeded max scheduling attempts 3" in outcome.fault
 
 
+def test_where_earlier_requests_used_up_all_attempts_nothing_is_built():
+    roost = roost_with(ladder(3))
+    builder, outcome = built(roost, {}, one(retry=Retry(attempts=4)))
+    assert outcome.fault.endswith(f"Exceeded max scheduling attempts 3 for instance {ONE}. Last exception: None")
+    assert (builder.tried, outcome.attempts, held(roost.state, ONE)) == ([], [], None)
+
+
 @pytest.mark.parametrize(
     ("error", "fault"),
     [
