@@ -51,7 +51,7 @@ class MoodyBuilder(ScriptedBuilder):
         super().build(instance, host=host, node=node, limits=limits)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(HOSTS, REQUESTS, st.integers(1, 4), st.integers(0, 2**32))
 def test_every_instance_ends_active_with_one_claim_or_in_error_with_none(described, requests, attempts, seed):
     store = MemoryStore()
