@@ -11,6 +11,9 @@
     │   └── ComputeHostMetricNotFound   let the host report the metric, or do not require it
     ├── Conflict          read again and retry
     ├── NoValidHost       nothing fits now
+    │   └── MaxRetriesExceeded   every attempt to build that was allowed has failed
+    ├── BuildFailed       build the instance on another host
+    ├── BuildAborted      do not build the instance: it would fail on any host
     ├── Unavailable       retry later, or mend what the message names
     │   ├── StoreBusy     another process serves this database
     │   ├── StoreGone     the database server does not answer
@@ -118,6 +121,22 @@ class NoValidHost(RoostError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"No valid host was found. {reason}".rstrip())
+
+
+class MaxRetriesExceeded(NoValidHost):
+    """Every attempt to build an instance that was allowed has failed."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.args = (f"Exceeded maximum number of retries. {reason}",)
+
+
+class BuildFailed(RoostError):
+    """An instance could not be built on a host, and may be on another; nothing of it is left there."""
+
+
+class BuildAborted(RoostError):
+    """An instance could not be built on a host, and would not be on any other; nothing of it is left there."""
 
 
 class Unavailable(RoostError):

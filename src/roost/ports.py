@@ -7,6 +7,8 @@ from typing import Literal, Protocol
 import msgspec
 
 from roost.engine.state import State
+from roost.model.building import Instance
+from roost.model.decision import Limits
 from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, Claim, EvidenceRow, Item, Refusal, Release, Write
 from roost.model.remote import Amounts, RemoteAnswer
@@ -217,6 +219,40 @@ class Placement(Protocol):
 
     def drop(self) -> None:
         """Forget what is staged."""
+
+
+class Commits(Protocol):
+    """What moving an instance from host to host needs: the columns, and commits that change them at once."""
+
+    @property
+    def state(self) -> State:
+        """The columns."""
+
+    def refresh(self) -> bool:
+        """Apply what others committed; say whether there was anything."""
+
+    def new_id(self, kind: IdKind) -> int:
+        """Return an identity that nobody else will ever get."""
+
+    def commit(self, items: Sequence[Item]) -> list[Refusal | None]:
+        """Make items durable, then visible; return one verdict an item."""
+
+
+class Builder(Protocol):
+    """Builds instances on hosts."""
+
+    def build(self, instance: Instance, *, host: str, node: str, limits: Limits) -> None:
+        """Build an instance; when this returns, it runs.
+
+        Args:
+            instance: what is built, and what it holds on the host.
+            host, node: the service and its node.
+            limits: what the host may have in use with it; empty where it was forced.
+
+        Raises:
+            BuildFailed: another host may do; nothing of it is left on this one, so for all of these.
+            BuildAborted: no other host would do.
+        """
 
 
 class RemotePlacement(Protocol):

@@ -2,12 +2,13 @@
 
 import pytest
 
-from roost.errors import BadSettings, PlacementGone
+from roost.errors import BadSettings, BuildFailed, PlacementGone
 from roost.model.fleet import Fleet
 from roost.model.group import ServerGroup
 from roost.simulator.identities import uuid_of
+from tests.building import ScriptedBuilder, conductor, tries
 from tests.differential import reference
-from tests.products import roost
+from tests.products import request, roost
 from tests.remotes import Remote, claiming, host
 from tests.servers import serve
 
@@ -336,3 +337,31 @@ def test_a_server_that_is_no_placement_is_said_so(tmp_path):
         claiming(f"http://127.0.0.1:{server.metrics_port}"),
     ):
         pass
+
+
+def build(api, builder, wanted):
+    """Let conductors build over the remote Placement, in the thread that owns the product."""
+    return api.in_thread(lambda roost: conductor(roost, builder).build(wanted))
+
+
+def test_an_instance_is_built_over_an_alternate_that_is_claimed_there(api, remote):
+    builder, claims = ScriptedBuilder({"host-2": [BuildFailed("no network")]}), []
+    builder.meanwhile = lambda uuid, name: claims.append((name, list(remote.held(uuid))))
+    (outcome,) = build(api, builder, request(2))
+    assert (outcome.status, outcome.host) == ("ACTIVE", "host-1")
+    assert claims == [("host-2", [host(2)]), ("host-1", [host(1)])]
+    assert api.get(f"/instances/{outcome.instance_uuid}").json["host"] == "host-1"
+
+
+def test_an_instance_that_cannot_be_built_holds_nothing_there(api, remote):
+    script = {f"host-{number}": [BuildFailed("no network")] for number in range(3)}
+    builder = ScriptedBuilder(script)
+    builder.meanwhile = lambda _, name: remote.take(1, VCPU=3) if name == "host-2" else None
+    (outcome,) = build(api, builder, request(2))
+    assert tries(outcome) == [
+        ("host-2", "claimed", "no network"), ("host-1", "refused", "somebody was faster on host-1"),
+        ("host-0", "claimed", "no network"),
+    ]  # fmt: skip
+    assert "Exhausted all hosts" in outcome.fault
+    assert (outcome.unreleased, remote.held(outcome.instance_uuid)) == ("", {})
+    assert api.get("/instances").json["instances"] == []

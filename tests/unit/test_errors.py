@@ -2,7 +2,7 @@ import pickle
 
 import pytest
 
-from roost.errors import BadFile, BadRequest, BadSettings, NotFound, NoValidHost, StoreBusy
+from roost.errors import BadFile, BadRequest, BadSettings, MaxRetriesExceeded, NotFound, NoValidHost, StoreBusy
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,7 @@ from roost.errors import BadFile, BadRequest, BadSettings, NotFound, NoValidHost
         BadSettings("roost.toml", "is no TOML"),
         NotFound("host", "a"),
         NoValidHost("all are full"),
+        MaxRetriesExceeded("nothing is left"),
         StoreBusy("another process serves it"),
     ],
     ids=lambda error: type(error).__name__,

@@ -1,5 +1,6 @@
 """The composition root: what picks implementations, by settings and by where things lie; the library's entrance."""
 
+from roost.app.conducting import conductor_of
 from roost.app.databases import (
     audit_database,
     audit_path,
@@ -37,6 +38,7 @@ __all__ = [
     "audit_path",
     "backup",
     "check_settings",
+    "conductor_of",
     "database_of",
     "database_with",
     "exists",

@@ -4,10 +4,7 @@ from roost import errors
 
 NoValidHost = errors.NoValidHost
 ComputeHostMetricNotFound = errors.ComputeHostMetricNotFound
-
-
-class MaxRetriesExceeded(NoValidHost):
-    """Every attempt that was allowed has failed."""
+MaxRetriesExceeded = errors.MaxRetriesExceeded
 
 
 class SchedulerHostFilterNotFound(errors.BadSettings):

@@ -14,8 +14,14 @@ from roost.model.group import GUARDED_POLICIES
 from roost.model.journal import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow, InstanceRow, Place, Release
 from roost.model.names import uuid_bytes, uuid_form
 from roost.placement.claims import release_of
-from roost.placement.current import Current
+from roost.ports import Commits
 from roost.scheduler.places import place_of
+
+_TOO_LITTLE = {
+    "missing": "offers no {name}",
+    "units": "does not give {amount:,} {name} at once",
+    "capacity": "has less than {amount:,} {name} left",
+}
 
 
 class Step(NamedTuple):
@@ -28,7 +34,7 @@ class Step(NamedTuple):
 
 
 def next_alternate(
-    current: Current, decision: Decision, instance_uuid: str | None, *, from_host: str | None = None
+    current: Commits, decision: Decision, instance_uuid: str | None, *, from_host: str | None = None
 ) -> Step:
     """Plan that an instance goes on to the next alternate that can still take it.
 
@@ -46,24 +52,54 @@ def next_alternate(
     """
     state = current.state
     chosen = _pick_of(decision, instance_uuid)
-    body = uuid_bytes(chosen.instance_uuid)
-    holder = None if body is None else state.holders.get(body)
-    if holder is None or holder.instance is None:
-        raise Conflict(f"the instance {chosen.instance_uuid} is not there any more")
+    here = where(state, chosen.instance_uuid)
     tries = [chosen, *decision.alternates.get(chosen.cell, [])]
-    row = state.hosts.row_of_id[holder.instance.host_id]
-    here = state.hosts.names[row], state.hosts.nodes[row]
     if from_host not in {None, here[0]}:
         raise Conflict(f"the instance {chosen.instance_uuid} is on {here[0]}, not on {from_host!r}")
     at = next((at for at, pick in enumerate(tries) if (pick.host, pick.node) == here), None)
     if at is None:
         raise Conflict(f"the instance {chosen.instance_uuid} is on {here[1]}, where its decision did not put it")
     for number, pick in enumerate(tries[at + 1 :], start=at + 2):
-        found = _move(current, holder, pick)
-        if found is not None:
-            taken = msgspec.structs.replace(pick, instance_uuid=chosen.instance_uuid)
-            return Step(release_of(state, [holder]), found, taken, len(tries) - number)
+        step = step_to(current, chosen.instance_uuid, pick, left=len(tries) - number)
+        if isinstance(step, Step):
+            return step
     raise Conflict(f"no alternate is left for the instance {chosen.instance_uuid}")
+
+
+def where(state: State, instance_uuid: str) -> tuple[str, str]:
+    """Return the service and the node that an instance is on.
+
+    Raises:
+        Conflict: it is not there any more.
+    """
+    _, instance = _held_by(state, instance_uuid)
+    row = state.hosts.row_of_id[instance.host_id]
+    return state.hosts.names[row], state.hosts.nodes[row]
+
+
+def step_to(current: Commits, instance_uuid: str, pick: Pick, *, left: int = 0) -> Step | str:
+    """Plan that an instance leaves its host for an alternate, or say why it cannot.
+
+    Args:
+        left: alternates after this one.
+
+    Raises:
+        Conflict: the instance is not there any more.
+    """
+    holder, _ = _held_by(current.state, instance_uuid)
+    found = _move(current, holder, pick)
+    if isinstance(found, str):
+        return found
+    taken = msgspec.structs.replace(pick, instance_uuid=instance_uuid)
+    return Step(release_of(current.state, [holder]), found, taken, left)
+
+
+def _held_by(state: State, instance_uuid: str) -> tuple[Holder, InstanceRow]:
+    body = uuid_bytes(instance_uuid)
+    holder = None if body is None else state.holders.get(body)
+    if holder is None or holder.instance is None:
+        raise Conflict(f"the instance {instance_uuid} is not there any more")
+    return holder, holder.instance
 
 
 def _pick_of(decision: Decision, instance_uuid: str | None) -> Pick:
@@ -80,19 +116,25 @@ def _pick_of(decision: Decision, instance_uuid: str | None) -> Pick:
     return found
 
 
-def _move(current: Current, holder: Holder, pick: Pick) -> Claim | None:
-    """Return the claim of an instance that goes to a host; None: it does not fit there now."""
+def _move(current: Commits, holder: Holder, pick: Pick) -> Claim | str:
+    """Return the claim of an instance that goes to a host, or why it does not fit there now."""
     state, instance = current.state, holder.instance
-    assert instance is not None
+    assert instance is not None, "only instances move"
     row = _row_of(state, pick)
-    takes = None if row is None else _takes(state, pick)
-    if row is None or takes is None or claimable(state, takes, frees=_held(state, holder)) is not None:
-        return None
+    if row is None:
+        return f"{pick.node} is not there any more"
+    takes = _takes(state, pick)
+    if takes is None:
+        return f"a provider or resource class of {pick.node} is not there any more"
+    refusal = claimable(state, takes, frees=_held(state, holder))
+    if refusal is not None:
+        text = _TOO_LITTLE[refusal.reason].format(name=state.class_ids.name_of(refusal.class_id), amount=refusal.amount)
+        return f"provider {state.providers.uuids[refusal.row]} {text}"
     number, host_id, ids = current.new_id("consumer"), state.hosts.ids[row], state.providers.ids
     place = _place(state, instance, host_id=host_id, rack=state.hosts.facts[row].rack)
     group = state.groups.get(instance.group_id)
     if place is not None and group is not None and not _is_free(group, place, instance):
-        return None
+        return f"the policy {group.policy} of its server group keeps it away from {pick.node}"
     consumer = ConsumerRow(
         number, holder.uuid, holder.project_id, holder.user_id, holder.type_id, holder.generation + 1
     )  # fmt: skip

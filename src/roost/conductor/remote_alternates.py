@@ -8,12 +8,11 @@ from roost.model.decision import Decision, Pick
 from roost.model.journal import Claim, Item, Release
 from roost.model.names import uuid_bytes
 from roost.placement.claims import claim_of, release_of
-from roost.placement.current import Current
-from roost.ports import RemotePlacement
+from roost.ports import Commits, RemotePlacement
 
 
 def go_on(
-    current: Current, remote: RemotePlacement, decision: Decision, *, instance_uuid: str | None,
+    current: Commits, remote: RemotePlacement, decision: Decision, *, instance_uuid: str | None,
     from_host: str | None = None,
 ) -> tuple[Pick, int]:  # fmt: skip
     """Let an instance go on to the next alternate that takes it, here and at the remote Placement.
@@ -31,12 +30,12 @@ def go_on(
     """
     while True:
         step = next_alternate(current, decision, instance_uuid, from_host=from_host)
-        if _is_taken(current, remote, step):
+        if is_taken(current, remote, step):
             return step.pick, step.left
         decision = _without(decision, step.pick)
 
 
-def _is_taken(current: Current, remote: RemotePlacement, step: Step) -> bool:
+def is_taken(current: Commits, remote: RemotePlacement, step: Step) -> bool:
     """Let the instance have its place here, then its amounts there; where it loses a race, it goes back."""
     pick = step.pick
     before = current.state.holders[uuid_bytes(pick.instance_uuid) or b""]
@@ -56,7 +55,7 @@ def _is_taken(current: Current, remote: RemotePlacement, step: Step) -> bool:
     return is_taken
 
 
-def _go_back(current: Current, pick: Pick, held: Claim) -> None:
+def _go_back(current: Commits, pick: Pick, held: Claim) -> None:
     """Let an instance have the place that it left.
 
     Raises:

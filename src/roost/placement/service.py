@@ -220,6 +220,10 @@ class Placement:
         """Make all that is staged durable; one verdict an item."""
         return self._current.flush()
 
+    def commit(self, items: Sequence[Item]) -> list[Refusal | None]:
+        """Make items durable, then visible; nothing is staged meanwhile. Return one verdict an item."""
+        return self._current.commit(items)
+
     def drop(self) -> None:
         """Forget what is staged after an error."""
         self._current.drop()

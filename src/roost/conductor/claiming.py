@@ -1,0 +1,39 @@
+"""Claims of instances that conductors build: moved on to an alternate, and given back."""
+
+from roost.conductor.alternates import step_to
+from roost.conductor.faults import reported
+from roost.conductor.product import Product
+from roost.conductor.remote_alternates import is_taken
+from roost.model.building import BuildOrder
+from roost.model.decision import Pick
+from roost.model.fleet import Departure
+from roost.model.journal import Item
+
+
+def claim(product: Product, order: BuildOrder, pick: Pick) -> str:
+    """Let an instance leave its host and claim an alternate, both in one commit; say why it cannot, else nothing.
+
+    Raises:
+        Conflict: the instance is not there any more.
+        Unavailable: the store or the remote Placement failed.
+    """
+    placement, remote = product.placement, product.remote
+    for _ in range(product.settings.scheduler.claim_rounds):
+        placement.refresh()
+        step = step_to(placement, order.instance_uuid, pick)
+        if isinstance(step, str):
+            return step
+        if remote is not None:
+            return "" if is_taken(placement, remote, step) else f"somebody was faster on {pick.node}"
+        if placement.commit([Item(writes=(step.release, step.claim))])[0] is None:
+            return ""
+    return f"others were faster on {pick.node}, again and again"
+
+
+def give_back(product: Product, instance_uuids: tuple[str, ...], *, decision_uuid: str) -> str:
+    """Let instances give back all they hold, if they hold anything; say why they cannot, else nothing."""
+    try:
+        product.work([Departure(instance_uuids=instance_uuids)])
+    except Exception as error:  # noqa: BLE001  # whatever it is, it becomes part of the story
+        return reported(error, decision_uuid=decision_uuid)
+    return ""

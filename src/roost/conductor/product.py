@@ -1,0 +1,40 @@
+"""What conductors need of the product behind them."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from roost.model.building import BuildOrder, Outcome
+from roost.model.decision import Decision
+from roost.model.fleet import Departure, NamedRequest
+from roost.model.request import Request
+from roost.model.settings import Settings
+from roost.ports import Commits, RemotePlacement
+
+
+class Product(Protocol):
+    """The scheduler, and what is claimed where: ``roost.product.Roost`` says what each does."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+
+    @property
+    def remote(self) -> RemotePlacement | None:
+        """What keeps the amounts; None: the columns."""
+
+    @property
+    def placement(self) -> Commits:
+        """The columns, and commits that change them."""
+
+    def work(self, acts: Sequence[Request | NamedRequest | Departure]) -> list[Decision | None]:
+        """Do acts in order."""
+
+    def decision(self, uuid: str) -> Decision:
+        """Return a stored decision."""
+
+
+class Cell(Protocol):
+    """The conductor of a cell."""
+
+    def build(self, order: BuildOrder) -> Outcome:
+        """Build an instance on the host that is claimed for it, or on an alternate."""

@@ -1,0 +1,121 @@
+"""The super conductor: from a request to instances that run, over the scheduler and the conductors of cells.
+
+.. code-block:: text
+
+    request ─▶ specification   instances and decision are named, so that whatever was claimed can be found
+            ─▶ scheduler       chooses and claims, with alternates
+            ─▶ cells           an order for each instance, to the conductor of the cell of its host
+            ◀─ outcomes        ACTIVE, or ERROR and why: nothing found, or anything that went wrong on the way
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from roost.conductor.claiming import give_back
+from roost.conductor.faults import buried, reported
+from roost.conductor.product import Cell, Product
+from roost.errors import BadRequest, NotFound, NoValidHost
+from roost.model.building import BuildOrder, Outcome
+from roost.model.decision import Decision
+from roost.model.fleet import NamedRequest
+from roost.model.names import uuid_text
+from roost.model.request import Request
+from roost.ports import Random
+
+
+def specification(request: Request, random: Random) -> NamedRequest:
+    """Return a request whose instances and whose decision have their uuids.
+
+    Raises:
+        BadRequest: it moves an instance, which is not built anew.
+    """
+    if request.move is not None:
+        raise BadRequest("an instance that moves is not built: ask for its move")
+    decision, *instances = random.uuids(1 + request.count)
+    uuids = request.instance_uuids or tuple(map(uuid_text, instances))
+    return NamedRequest(
+        request=msgspec.structs.replace(request, instance_uuids=uuids), decision_uuid=uuid_text(decision)
+    )
+
+
+def orders(request: Request, decision: Decision) -> list[BuildOrder]:
+    """Return what is told to the cells: for each instance its host and the alternates of the same cell."""
+    return [
+        BuildOrder(
+            instance_uuid=pick.instance_uuid,
+            request=request,
+            decision_uuid=decision.uuid,
+            picks=[pick, *decision.alternates.get(pick.cell, [])],
+        )
+        for pick in decision.picks
+    ]
+
+
+class SuperConductor:
+    """Lets the scheduler choose, and the cells build.
+
+    Args:
+        product: the scheduler, and where claims are kept.
+        cells: the conductors of cells, by the names of these; the empty name is that of hosts in no cell.
+        random: gives uuids.
+    """
+
+    def __init__(self, *, product: Product, cells: Mapping[str, Cell], random: Random) -> None:
+        self._product = product
+        self._cells = cells
+        self._random = random
+
+    def build(self, request: Request) -> list[Outcome]:
+        """Choose hosts for all instances of a request, or for none, and let their cells build them.
+
+        Returns:
+            One entry an instance, in the order of the request.
+
+        Raises:
+            BadRequest: the request moves an instance.
+        """
+        named = specification(request, self._random)
+        uuids = named.request.instance_uuids
+        try:
+            decision = self._product.work([named])[0]
+        except Exception as error:  # noqa: BLE001  # whatever goes wrong, instances have an end that says so
+            fault, unreleased = reported(error, decision_uuid=named.decision_uuid), self._take_back(named)
+            return [buried(uuid, named.decision_uuid, fault=fault, unreleased=unreleased) for uuid in uuids]
+        assert decision is not None, "a request leads to a decision"
+        if not decision.is_granted:
+            fault = str(NoValidHost(decision.reason))
+            return [buried(uuid, decision.uuid, fault=fault) for uuid in uuids]
+        return [self._sent(order) for order in orders(named.request, decision)]
+
+    def _sent(self, order: BuildOrder) -> Outcome:
+        """Send an order to the cell of its host."""
+        pick = order.picks[0]
+        cell = self._cells.get(pick.cell)
+        if cell is None:
+            where = f"in cell {pick.cell}" if pick.cell else "in no cell"
+            fault = f"{pick.node} is {where}, and no conductor builds there"
+        else:
+            try:
+                return cell.build(order)
+            except Exception as error:  # noqa: BLE001  # the other instances go on
+                fault = reported(error, decision_uuid=order.decision_uuid)
+        unreleased = give_back(self._product, (order.instance_uuid,), decision_uuid=order.decision_uuid)
+        return buried(order.instance_uuid, order.decision_uuid, fault=fault, unreleased=unreleased)
+
+    def _take_back(self, named: NamedRequest) -> str:
+        """Give back what was claimed by a decision that did not arrive; say why that is not known, else nothing.
+
+        A claim and its decision are in one commit. So instances that the request names and that were there before are
+        left alone.
+        """
+        uuid = named.decision_uuid
+        try:
+            decision = self._product.decision(uuid)
+        except NotFound:
+            return ""
+        except Exception as error:  # noqa: BLE001  # whatever it is, it becomes part of the story
+            return f"whether anything was claimed is not known: {reported(error, decision_uuid=uuid)}"
+        if not decision.is_granted:
+            return ""
+        return give_back(self._product, named.request.instance_uuids, decision_uuid=uuid)

@@ -1,0 +1,81 @@
+"""Conductors on databases that last: what they leave behind is in order, also when several share a database."""
+
+import random
+
+import pytest
+
+from roost.errors import BuildAborted, BuildFailed
+from roost.model.host import HostFacts
+from roost.product import Roost
+from roost.simulator.chance import SeededRandom
+from roost.store.audit import audit
+from tests.building import ScriptedBuilder, conductor, failed_builds, held, ladder, tries
+from tests.contract.stores import PostgresWorld
+from tests.worlds import FixedClock, group, host, joined, settings_of, uuid_named, wish
+
+FLEET = joined(
+    *(
+        host(f"h{number}", VCPU=4, MEMORY_MB=900 - number, facts=HostFacts(cell="cell"[: number % 2 * 4]))
+        for number in range(8)
+    ),
+    group("apart", "anti-affinity", 2),
+)
+
+
+def opened(world, seed):
+    """Open the product on a database once more."""
+    return Roost(world.open(), settings_of(), clock=FixedClock(), random=SeededRandom(seed))
+
+
+def address(world):
+    """Give what names the database."""
+    return world.url if isinstance(world, PostgresWorld) else str(world.path)
+
+
+class Shaky(ScriptedBuilder):
+    """A builder that fails every other time, by chance."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self._chance = random.Random(seed)
+
+    def build(self, instance, *, host, node, limits):
+        """See ``roost.ports.Builder``."""
+        ways = [[], [], [BuildFailed("no network")], [BuildFailed("no disk")], [BuildAborted("no image")]]
+        self._script[host] = list(self._chance.choice(ways))
+        super().build(instance, host=host, node=node, limits=limits)
+
+
+@pytest.mark.shows("S176")
+def test_what_was_built_over_an_alternate_is_there_after_a_restart(durable):
+    roost, uuid = opened(durable, 1), uuid_named("one")
+    roost.install(ladder(3))
+    builder = ScriptedBuilder({"h0": [BuildFailed("no network")]})
+    (outcome,) = conductor(roost, builder).build(wish(instance_uuids=(uuid,)))
+    assert tries(outcome) == [("h0", "claimed", "no network"), ("h1", "claimed", "")]
+    again = opened(durable, 2)
+    assert held(again.state, uuid)[0] == "h1"
+    assert failed_builds(again.state) == {"h0": 1, "h1": 0, "h2": 0}
+    assert again.utilisation()["VCPU"] == (1, 3)
+
+
+def test_conductors_that_take_turns_on_one_database_leave_it_in_order(durable):
+    roost = opened(durable, 1)
+    roost.install(FLEET)
+    is_shared = isinstance(durable, PostgresWorld)
+    products = [roost, opened(durable, 2)] if is_shared else [roost, roost]
+    builders = [Shaky(1), Shaky(2)]
+    pair = [conductor(*each, seed=20 + at) for at, each in enumerate(zip(products, builders, strict=True))]
+    outcomes = []
+    # While one builds, the other takes what its alternates have left.
+    builders[0].meanwhile = lambda *_: outcomes.extend(pair[1].build(wish(vcpus=2)))
+    for number in range(12):
+        outcomes += pair[0].build(wish(vcpus=2, count=1 + number % 2, in_group="apart" if number % 3 else None))
+    state = opened(durable, 3).state
+    for outcome in outcomes:
+        holds = held(state, outcome.instance_uuid)
+        assert (outcome.status, holds and holds[0]) in {("ACTIVE", outcome.node), ("ERROR", None)}
+        assert outcome.unreleased == ""
+    assert {outcome.status for outcome in outcomes} == {"ACTIVE", "ERROR"}
+    assert len(state.holders) == sum(outcome.status == "ACTIVE" for outcome in outcomes)
+    assert audit(address(durable)) == []

@@ -1,0 +1,69 @@
+"""The way of a request through the product is the one that the document tells."""
+
+import importlib
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.building import ScriptedBuilder, conductor, ladder
+from tests.worlds import roost_with, wish
+
+PAGE = Path(__file__).parents[3] / "docs" / "conductor.md"
+EVENTS = {"is called": "call", "returns": "return"}
+STEPS = [
+    ("build-spec", "conductor"), ("send-spec", "conductor"), ("send-reqs", "scheduler"), ("query", "placement"),
+    ("return-rps", "placement"), ("create", "scheduler"), ("filter", "scheduler"), ("claim", "placement"),
+    ("return-hosts", "scheduler"), ("send-hosts", "conductor"),
+]  # fmt: skip
+
+
+class Step(NamedTuple):
+    """A row of the table."""
+
+    name: str
+    lane: str
+    function: str
+    event: str  # as ``sys.setprofile`` names it
+
+
+def told():
+    """Give the steps that the document tells, in its order."""
+    rows = re.findall(r"^\| ([\w-]+) \| (\w+) \| `([\w.]+)` \| ([\w ]+) \|$", PAGE.read_text(), re.MULTILINE)
+    return [Step(name, lane, function, EVENTS[moment]) for name, lane, function, moment in rows]
+
+
+def code_of(function):
+    """Give the code of a function by its full name."""
+    parts = function.split(".")
+    at = next(at for at, part in enumerate(parts) if part[0].isupper() or at == len(parts) - 1)
+    found = importlib.import_module(".".join(parts[:at]))
+    for part in parts[at:]:
+        found = getattr(found, part)
+    return found.__code__
+
+
+@pytest.mark.shows("S163", "S180")
+def test_a_request_takes_the_ten_steps_in_their_order():
+    steps = told()
+    assert [(step.name, step.lane) for step in steps] == STEPS
+    roost = roost_with(ladder(3))
+    conductors = conductor(roost, ScriptedBuilder())
+    steps_of = {(code_of(step.function), step.event): step.name for step in steps}
+    taken = {}  # each step when it is taken first
+
+    def follow(frame, event, _):
+        name = steps_of.get((frame.f_code, event))
+        if name is not None:
+            taken.setdefault(name)
+
+    before = sys.getprofile()
+    sys.setprofile(follow)
+    try:
+        (outcome,) = conductors.build(wish())
+    finally:
+        sys.setprofile(before)
+    assert outcome.status == "ACTIVE"
+    assert list(taken) == [step.name for step in steps]

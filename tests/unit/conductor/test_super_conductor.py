@@ -1,0 +1,195 @@
+"""From a request to the conductors of the cells, and what becomes of instances for which nothing is found."""
+
+import pytest
+
+from roost.conductor.super_conductor import SuperConductor, orders, specification
+from roost.errors import BadRequest, StoreBroken
+from roost.model.building import BuildOrder, Outcome
+from roost.model.host import HostFacts
+from roost.model.request import Move
+from roost.simulator.chance import SeededRandom
+from tests.building import ScriptedBuilder, conductor, held, ladder
+from tests.racing import BreakableStore
+from tests.worlds import host, joined, roost_with, uuid_named, wish
+
+
+def cells(*names):
+    """Give two hosts in each cell, those of the first cell best; of one VCPU each."""
+    return joined(
+        *(
+            host(f"{cell}{number}", VCPU=1, MEMORY_MB=1000 - 10 * at - number, facts=HostFacts(cell=cell))
+            for at, cell in enumerate(names)
+            for number in range(2)
+        )
+    )
+
+
+class Told:
+    """The conductor of a cell that only notes what it is told."""
+
+    def __init__(self) -> None:
+        self.orders: list[BuildOrder] = []
+
+    def build(self, order: BuildOrder) -> Outcome:
+        """See ``roost.conductor.product.Cell``."""
+        self.orders.append(order)
+        pick = order.picks[0]
+        return Outcome(
+            instance_uuid=order.instance_uuid, status="ACTIVE", decision_uuid=order.decision_uuid, host=pick.host
+        )
+
+
+class Broken:
+    """The conductor of a cell that fails."""
+
+    def build(self, order: BuildOrder) -> Outcome:
+        """See ``roost.conductor.product.Cell``."""
+        raise OSError("the queue is gone")
+
+
+@pytest.mark.shows("S163", "S175")
+def test_each_instance_goes_to_the_conductor_of_the_cell_of_its_host():
+    roost, east, west = roost_with(cells("east", "west")), Told(), Told()
+    made = SuperConductor(product=roost, cells={"east": east, "west": west}, random=SeededRandom(7))
+    outcomes = made.build(wish(count=3, project_id="p"))
+    assert [each.host for each in outcomes] == ["east0", "east1", "west0"]
+    assert [[pick.host for pick in order.picks] for order in east.orders] == [["east0"], ["east1"]]
+    (order,) = west.orders
+    assert (order.instance_uuid, order.decision_uuid) == (outcomes[2].instance_uuid, roost.decisions()[0].uuid)
+    assert order.request.project_id == "p"
+
+
+@pytest.mark.shows("S175")
+def test_a_cell_is_told_the_hosts_and_their_allocation_requests():
+    roost, cell = roost_with(ladder(3, cell="c")), Told()
+    SuperConductor(product=roost, cells={"c": cell}, random=SeededRandom(7)).build(wish(memory_mb=3))
+    (order,) = cell.orders
+    assert [(pick.host, pick.cell, pick.allocations) for pick in order.picks] == [
+        (name, "c", {uuid_named(name): {"VCPU": 1, "MEMORY_MB": 3}}) for name in ("h0", "h1", "h2")
+    ]
+    assert held(roost.state, order.instance_uuid)[0] == "h0"
+
+
+@pytest.mark.shows("S163")
+def test_alternates_never_leave_the_cell():
+    roost = roost_with(cells("east", "west"))
+    decision = roost.decide(wish())
+    (order,) = orders(wish(), decision)
+    assert [pick.host for pick in order.picks] == ["east0", "east1"]
+
+
+def test_hosts_in_no_cell_have_a_conductor_like_any_cell():
+    roost = roost_with(host("lone"), cells("east"))
+    outcomes = conductor(roost, ScriptedBuilder()).build(wish(count=3))
+    assert {(each.status, each.cell) for each in outcomes} == {("ACTIVE", ""), ("ACTIVE", "east")}
+
+
+def test_where_no_host_is_found_every_instance_is_buried_with_the_whole_reason():
+    roost, builder = roost_with(ladder(2)), ScriptedBuilder()
+    outcomes = conductor(roost, builder).build(wish(count=3))
+    assert [each.status for each in outcomes] == ["ERROR"] * 3
+    (decision,) = roost.decisions()
+    assert {each.fault for each in outcomes} == {f"No valid host was found. {decision.reason}"}
+    assert {each.decision_uuid for each in outcomes} == {decision.uuid}
+    assert len({each.instance_uuid for each in outcomes}) == 3
+    assert (builder.tried, roost.utilisation()["VCPU"]) == ([], (0, 2))
+
+
+def test_a_request_that_cannot_be_meant_buries_its_instances():
+    roost = roost_with(ladder(1))
+    (outcome,) = conductor(roost, ScriptedBuilder()).build(wish(in_group="nowhere"))
+    assert (outcome.status, outcome.fault) == ("ERROR", f"no such server group: {uuid_named('nowhere')}")
+
+
+def test_an_instance_that_exists_keeps_what_it_holds():
+    roost, uuid = roost_with(ladder(2)), uuid_named("mine")
+    roost.decide(wish(instance_uuids=(uuid,)))
+    (outcome,) = conductor(roost, ScriptedBuilder()).build(wish(instance_uuids=(uuid,)))
+    assert (outcome.status, outcome.fault) == ("ERROR", f"the instance {uuid} exists already")
+    assert held(roost.state, uuid)[0] == "h0"
+
+
+def test_a_host_in_a_cell_without_a_conductor_is_given_back():
+    roost, builder = roost_with(cells("east", "west")), ScriptedBuilder()
+    outcomes = conductor(roost, builder, cells=["west"]).build(wish(count=4))
+    assert [(each.status, each.host) for each in outcomes] == [
+        ("ERROR", ""), ("ERROR", ""), ("ACTIVE", "west0"), ("ACTIVE", "west1"),
+    ]  # fmt: skip
+    assert outcomes[0].fault == "east0 is in cell east, and no conductor builds there"
+    assert roost.utilisation()["VCPU"] == (2, 4)
+
+
+def test_hosts_in_no_cell_without_a_conductor_are_named():
+    (outcome,) = conductor(roost_with(ladder(1)), ScriptedBuilder(), cells=[]).build(wish())
+    assert outcome.fault == "h0 is in no cell, and no conductor builds there"
+
+
+def test_a_conductor_that_fails_leaves_no_claim_and_the_other_instances_alone():
+    roost = roost_with(cells("east", "west"))
+    made = SuperConductor(product=roost, cells={"east": Broken(), "west": Told()}, random=SeededRandom(7))
+    outcomes = made.build(wish(count=3))
+    assert [each.status for each in outcomes] == ["ERROR", "ERROR", "ACTIVE"]
+    assert outcomes[0].fault == "OSError: the queue is gone"
+    assert roost.utilisation()["VCPU"] == (1, 4)
+
+
+def test_where_the_store_fails_instances_are_buried_and_hold_nothing():
+    store = BreakableStore()
+    roost = roost_with(ladder(2), store=store)
+    store.is_broken = True
+    (outcome,) = conductor(roost, ScriptedBuilder()).build(wish())
+    assert (outcome.status, outcome.fault, outcome.unreleased) == ("ERROR", "the disk is full", "")
+    store.is_broken = False
+    roost.work([])
+    assert roost.utilisation()["VCPU"] == (0, 2)
+
+
+class LateStore(BreakableStore):
+    """A store that commits claims and fails to say so; decisions cannot be read while ``is_unreadable``."""
+
+    is_unreadable = False
+
+    def commit(self, items):
+        """See ``Store.commit``."""
+        is_broken, self.is_broken = self.is_broken, False
+        committed = super().commit(items)
+        if is_broken:
+            raise StoreBroken("the connection is gone")
+        return committed
+
+    def evidence(self, *, uuid=None, newest=20):
+        """See ``Store.evidence``."""
+        if self.is_unreadable:
+            raise StoreBroken("the disk is gone")
+        return super().evidence(uuid=uuid, newest=newest)
+
+
+def test_a_claim_whose_answer_did_not_arrive_is_given_back():
+    store = LateStore()
+    roost = roost_with(ladder(2), store=store)
+    roost.decide(wish())  # Its documents are in a commit of their own.
+    store.is_broken = True
+    (outcome,) = conductor(roost, ScriptedBuilder()).build(wish())
+    assert (outcome.status, outcome.fault, outcome.unreleased) == ("ERROR", "the connection is gone", "")
+    assert roost.decision(outcome.decision_uuid).is_granted
+    assert roost.utilisation()["VCPU"] == (1, 2)
+
+
+def test_a_claim_that_nobody_can_look_for_is_told():
+    store = LateStore()
+    roost = roost_with(ladder(2), store=store)
+    store.is_broken = store.is_unreadable = True
+    (outcome,) = conductor(roost, ScriptedBuilder()).build(wish())
+    assert outcome.unreleased == "whether anything was claimed is not known: the disk is gone"
+
+
+def test_a_move_is_not_built():
+    with pytest.raises(BadRequest, match="an instance that moves is not built"):
+        specification(wish(move=Move(instance_uuid=uuid_named("mine"))), SeededRandom())
+
+
+def test_instances_that_are_named_keep_their_names():
+    uuids = (uuid_named("a"), uuid_named("b"))
+    assert specification(wish(count=2, instance_uuids=uuids), SeededRandom()).request.instance_uuids == uuids
+    made = specification(wish(count=2), SeededRandom())
+    assert len({made.decision_uuid, *made.request.instance_uuids}) == 3
