@@ -13,19 +13,22 @@ from typing import Any, TypeVar
 import msgspec
 
 from roost.compat.nova_conf import NovaConf, read_nova_conf
-from roost.errors import BadSettings
+from roost.errors import BadSettings, quoted
 from roost.model.notification_settings import Notifications
 from roost.model.pci import read_alias
 from roost.model.placement_settings import Placement
 from roost.model.settings import Default, FilterScheduler, Pci, Scheduler, Settings, Store, Workarounds
 from roost.scheduler import plugins
 from roost.scheduler.plugins import Adapt, RuleClass
+from roost.scheduler.rules import Dropping, adds
 
 Part = TypeVar("Part")
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 _TOML_SECTION = re.compile(r"\s*\[\s*([\w-]+)\s*\]")
 _TOML_KEY = re.compile(r"\s*([\w-]+)\s*=")
+_EXPECTED = re.compile(r"Expected `(\w+)[^`]*`((?: [<>]=? \S+)?)")
+_ENTRY = re.compile(r"\[(\d+)\]")
 
 # Settings that name code.
 _CODE = ("available_filters", "weight_classes")
@@ -119,6 +122,7 @@ class Sourced(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     sources: dict[tuple[str, str], str]  # section and key -> file and line, of what a file says
     notes: tuple[str, ...]  # what a ``nova.conf`` says and has no effect, a sentence each
+    dropped: tuple[str, ...] = ()  # what any of the files says and rules pass over, a sentence each
     problems: tuple[BadSettings, ...] = ()  # only where these are gathered; wrong settings have their defaults then
 
 
@@ -223,6 +227,7 @@ class _Reading:
         self._adapt = adapt
         self._is_gathering = is_gathering
         self._problems: list[BadSettings] = []
+        self._dropped: list[str] = []
         self._document: Mapping[str, Any] = {}
         self._nova: NovaConf | None = None
 
@@ -235,6 +240,7 @@ class _Reading:
             settings=settings,
             sources=self._sources(text, known),
             notes=() if nova is None else tuple(nova.notes(of_nova)),
+            dropped=tuple(dict.fromkeys(self._dropped)),
             problems=tuple(self._problems),
         )
 
@@ -249,9 +255,7 @@ class _Reading:
         filter_scheduler = own["filter_scheduler"]
         assert isinstance(filter_scheduler, FilterScheduler)
         # Only now is known which rules there are, and so which settings.
-        found = self.attempt(lambda: self._rules(filter_scheduler), None)
-        if found is None:
-            found = plugins.catalogue(FilterScheduler())
+        found = self._rules(filter_scheduler)
         pci = own["pci"]
         assert isinstance(pci, Pci)
         self.attempt(partial(_check_pci, pci, is_placed=filter_scheduler.pci_in_placement), None)
@@ -261,6 +265,8 @@ class _Reading:
         tables: dict[str, dict[str, Any]] = {}
         for rule in found.known:
             options = self._part(rule.section, rule.options)
+            if adds(rule, Dropping):
+                self._dropped += [str(self._placed(each)) for each in rule.dropped(options)]
             if rule.options.__struct_fields__:
                 tables.setdefault(rule.section, {}).update(msgspec.structs.asdict(options))
         values: dict[str, Any] = {**own, "tables": tables}
@@ -286,8 +292,9 @@ class _Reading:
     def _placed(self, error: BadSettings) -> BadSettings:
         """Return an error with the file that it is about."""
         section, _, key = error.path.partition(".")
-        where = self._nova_source(section, key)
-        return BadSettings(self._named(error.path) if where is None else f"{where}: {error.path}", error.problem)
+        nova = None if section in _NOT_OF_NOVA else self._nova
+        where = None if nova is None else nova.named(section, key)
+        return BadSettings(where or self._named(error.path), error.problem)
 
     def _named(self, path: str) -> str:
         return f"{self._origin}: {path}" if self._origin else path
@@ -309,8 +316,17 @@ class _Reading:
         return document
 
     def _rules(self, settings: FilterScheduler) -> plugins.Catalogue:
-        found = plugins.catalogue(settings, adapt=self._adapt)
-        plugins.enabled_filters(found, settings)
+        """Return the rules there are; where one setting that names them is wrong, the others are looked at too."""
+        default, right = FilterScheduler(), {}
+        for name in _CODE:
+            alone = msgspec.structs.replace(default, **{name: getattr(settings, name)})
+            read = partial(plugins.catalogue, alone, adapt=self._adapt)
+            if getattr(settings, name) == getattr(default, name) or self.attempt(read, None) is not None:
+                right[name] = getattr(settings, name)
+        found = plugins.catalogue(msgspec.structs.replace(default, **right), adapt=self._adapt)
+        if "available_filters" in right:
+            nothing: tuple[RuleClass, ...] = ()
+            self.attempt(partial(plugins.enabled_filters, found, settings), nothing)
         return found
 
     def _part(self, section: str, kind: type[Struct]) -> Struct:
@@ -397,9 +413,23 @@ def converted_section(section: str, kind: type[Struct], table: Mapping[str, Any]
         key = (re.match(r"\w+", place) or re.match(r"\w+", problem) or [""])[0]
         if key not in kind.__struct_fields__:
             raise BadSettings(section, problem) from None
-        problem = problem.removeprefix(f"{key} ").replace("Expected ", "must be ").replace("`", "")
-        told = problem if ", got " in problem else f"{problem}, got {values[key]!r}"
-        raise BadSettings(f"{section}.{key}", told) from None
+        raise BadSettings(f"{section}.{key}", _problem(problem, key, place=place, value=values[key])) from None
+
+
+def _problem(problem: str, key: str, *, place: str, value: object) -> str:
+    """Return what is wrong with a value, with the value: "must be a whole number, got 'many'"."""
+    if not place:  # The type is right; whoever checked the value says so in words.
+        said = problem.removeprefix(f"{key} ")
+        return said if ", got " in said else f"{said}, got {quoted(value)}"
+    entry = _ENTRY.search(place)
+    subject = ""
+    if entry is not None and isinstance(value, (list, tuple)):
+        number = int(entry[1])
+        subject, value = f"entry {number + 1} ", value[number]
+    wanted = _EXPECTED.match(problem)
+    if wanted is None:
+        return f"{subject}is wrong, {problem[:1].lower()}{problem[1:]}, got {quoted(value)}"
+    return f"{subject}must be {_WANTED.get(wanted[1], wanted[1])}{wanted[2]}, got {quoted(value)}"
 
 
 def _known(rules: Iterable[RuleClass]) -> dict[str, set[str]]:
@@ -448,6 +478,10 @@ def _described(section: str, kind: type[msgspec.Struct], *, owners: tuple[str, .
     ]
 
 
+_WANTED = {
+    "int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false", "array": "a list",
+    "object": "a table",
+}  # fmt: skip
 _KINDS = {
     "integer": "whole number",
     "number": "number",

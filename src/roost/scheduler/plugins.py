@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
-from roost.errors import BadSettings
+from roost.errors import BadSettings, quoted
 from roost.model.settings import FilterScheduler, Settings
 from roost.scheduler import filters, weighers
 from roost.scheduler.guarding import guarded_filter, guarded_weigher
@@ -186,11 +186,11 @@ def _named(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None, *, setti
     # Nova's path to a rule that we have too means ours, whatever file it is in.
     last = path.rpartition(".")[2]
     if "." not in path or path.startswith(("nova.scheduler.", "roost.compat.scheduler.")):
-        found = [rule for rule in ours if last in (rule.name, rule.nova_name)]
+        found = [rule for rule in ours if last and last in (rule.name, rule.nova_name)]
         if found:
             return found
         if not path.startswith("roost."):
-            raise BadSettings(setting, f"there is no rule {path}")
+            raise BadSettings(setting, f"there is no rule {quoted(path)}")
     loaded = _load(path, setting)
     if inspect.isclass(loaded):
         return [_as_rule(loaded, path, adapt, setting=setting)]

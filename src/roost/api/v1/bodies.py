@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from roost.api.problems import Problem
+from roost.model.places import placed
 
 _PLACE = re.compile(r" - at `(\$[^`]*)`$")
 
@@ -26,7 +27,7 @@ def decoded(body: bytes, kind: type[Body]) -> Body:
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.ValidationError as error:
-        raise _told(error) from None
+        raise _told(placed(str(error), body, kind)) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise wrong("$", f"the body is no JSON: {error}") from None
 
@@ -45,13 +46,12 @@ def queried(pairs: list[tuple[str, str]], kind: type[Body]) -> Body:
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        problem = _told(error)
+        problem = _told(str(error))
         field = problem.more["field"].replace("$.", "?").replace("$", "?")
         raise wrong(field, problem.text.partition(": ")[2]) from None
 
 
-def _told(error: msgspec.ValidationError) -> Problem:
-    text = str(error)
+def _told(text: str) -> Problem:
     found = _PLACE.search(text)
     problem = text[: found.start()] if found else text
     return wrong(found[1] if found else "$", problem.replace("`", ""))
