@@ -1,7 +1,6 @@
 """Reading ``roost.toml`` and an existing ``nova.conf``: which files, what they may say, and where the data is."""
 
 import difflib
-import math
 import re
 import tomllib
 import types
@@ -13,12 +12,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from roost.compat.nova_conf import NovaConf, read_nova_conf
-from roost.errors import BadSettings, quoted
+from roost.errors import BadSettings
 from roost.model.notification_settings import Notifications
 from roost.model.pci import read_alias
 from roost.model.placement_settings import Placement
 from roost.model.settings import Default, FilterScheduler, Pci, Scheduler, Settings, Store, Workarounds
 from roost.scheduler import plugins
+from roost.scheduler.options import converted_section
 from roost.scheduler.plugins import Adapt, RuleClass
 from roost.scheduler.rules import Dropping, adds
 
@@ -27,8 +27,6 @@ Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 _TOML_SECTION = re.compile(r"\s*\[\s*([\w-]+)\s*\]")
 _TOML_KEY = re.compile(r"\s*([\w-]+)\s*=")
-_EXPECTED = re.compile(r"Expected `(\w+)[^`]*`((?: [<>]=? \S+)?)")
-_ENTRY = re.compile(r"\[(\d+)\]")
 
 # Settings that name code.
 _CODE = ("available_filters", "weight_classes")
@@ -326,7 +324,7 @@ class _Reading:
         found = plugins.catalogue(msgspec.structs.replace(default, **right), adapt=self._adapt)
         if "available_filters" in right:
             nothing: tuple[RuleClass, ...] = ()
-            self.attempt(partial(plugins.enabled_filters, found, settings), nothing)
+            self.attempt(partial(_enabled, found, settings), nothing)
         return found
 
     def _part(self, section: str, kind: type[Struct]) -> Struct:
@@ -358,6 +356,16 @@ class _Reading:
                 if source is not None:
                     found[section, key] = source
         return found
+
+
+def _enabled(found: plugins.Catalogue, settings: FilterScheduler) -> tuple[RuleClass, ...]:
+    try:
+        return plugins.enabled_filters(found, settings)
+    except BadSettings as error:
+        if settings.enabled_filters != FilterScheduler().enabled_filters:
+            raise
+        problem = f"lacks what enabled_filters has by default: {error.problem}"
+        raise BadSettings("filter_scheduler.available_filters", problem) from None
 
 
 def _refuse(error: BadSettings) -> None:
@@ -394,42 +402,6 @@ def _toml_lines(text: str) -> dict[tuple[str, str], int]:
         elif (setting := _TOML_KEY.match(line)) is not None:
             found.setdefault((section, setting[1]), number)
     return found
-
-
-def converted_section(section: str, kind: type[Struct], table: Mapping[str, Any]) -> Struct:
-    """Return the part of a section that one struct owns.
-
-    Raises:
-        BadSettings: a value is wrong.
-    """
-    values = {key: table[key] for key in kind.__struct_fields__ if key in table}
-    for key, value in values.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise BadSettings(f"{section}.{key}", f"must be a finite number, got {value}")
-    try:
-        return msgspec.convert(values, kind)
-    except msgspec.ValidationError as error:
-        problem, _, place = str(error).partition(" - at `$.")
-        key = (re.match(r"\w+", place) or re.match(r"\w+", problem) or [""])[0]
-        if key not in kind.__struct_fields__:
-            raise BadSettings(section, problem) from None
-        raise BadSettings(f"{section}.{key}", _problem(problem, key, place=place, value=values[key])) from None
-
-
-def _problem(problem: str, key: str, *, place: str, value: object) -> str:
-    """Return what is wrong with a value, with the value: "must be a whole number, got 'many'"."""
-    if not place:  # The type is right; whoever checked the value says so in words.
-        said = problem.removeprefix(f"{key} ")
-        return said if ", got " in said else f"{said}, got {quoted(value)}"
-    entry = _ENTRY.search(place)
-    subject = ""
-    if entry is not None and isinstance(value, (list, tuple)):
-        number = int(entry[1])
-        subject, value = f"entry {number + 1} ", value[number]
-    wanted = _EXPECTED.match(problem)
-    if wanted is None:
-        return f"{subject}is wrong, {problem[:1].lower()}{problem[1:]}, got {quoted(value)}"
-    return f"{subject}must be {_WANTED.get(wanted[1], wanted[1])}{wanted[2]}, got {quoted(value)}"
 
 
 def _known(rules: Iterable[RuleClass]) -> dict[str, set[str]]:
@@ -478,10 +450,6 @@ def _described(section: str, kind: type[msgspec.Struct], *, owners: tuple[str, .
     ]
 
 
-_WANTED = {
-    "int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false", "array": "a list",
-    "object": "a table",
-}  # fmt: skip
 _KINDS = {
     "integer": "whole number",
     "number": "number",

@@ -24,7 +24,8 @@ from roost.placement.current import Current
 from roost.placement.service import Placement
 from roost.placement.serving import Serving
 from roost.ports import Store
-from roost.settings import converted_section, data_folder
+from roost.scheduler.options import converted_section
+from roost.settings import data_folder
 from roost.store import opening
 from roost.store.memory import MemoryStore
 from roost.store.opening import exists, is_postgresql, open_store

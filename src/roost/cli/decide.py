@@ -57,8 +57,8 @@ def decide(
     for told in found.dropped:
         click.echo(f"roost: {shown_as_text(told)}", err=True)
     answer = decide_on(
-        read_document(fleet, FleetDocument), read_document(request, RequestDocument), found.settings, seed=seed, now_s=now_s,
-        fleet_name=shown(fleet), request_name=shown(request),
+        read_document(fleet, FleetDocument), read_document(request, RequestDocument), found.settings, seed=seed,
+        now_s=now_s, fleet_name=shown(fleet), request_name=shown(request),
     )  # fmt: skip
     click.echo(_indented(msgspec.json.encode(answer)) if form == "json" else to_text(answer).rstrip("\n"))
     if answer.outcome == "refused":

@@ -15,6 +15,7 @@ from roost.errors import BadSettings, quoted
 from roost.model.settings import FilterScheduler, Settings
 from roost.scheduler import filters, weighers
 from roost.scheduler.guarding import guarded_filter, guarded_weigher
+from roost.scheduler.options import converted_section
 from roost.scheduler.rules import Filter, Rules, Weigher
 
 _AVAILABLE = "filter_scheduler.available_filters"
@@ -132,12 +133,7 @@ def options_of(rule: RuleClass, tables: dict[str, dict[str, Any]]) -> msgspec.St
     Raises:
         BadSettings: an option has a wrong type or value.
     """
-    table = tables.get(rule.section, {})
-    values = {key: table[key] for key in rule.options.__struct_fields__ if key in table}
-    try:
-        return msgspec.convert(values, rule.options)
-    except msgspec.ValidationError as error:
-        raise BadSettings(rule.section, str(error)) from None
+    return converted_section(rule.section, rule.options, tables.get(rule.section, {}))
 
 
 def _scan(package: ModuleType) -> tuple[RuleClass, ...]:

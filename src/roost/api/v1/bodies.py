@@ -10,6 +10,9 @@ from roost.model.places import placed
 
 _PLACE = re.compile(r" - at `(\$[^`]*)`$")
 
+# In longer bodies the keys of objects are not looked for: it takes several readings.
+_PLACED_MAX = 2**20
+
 Body = TypeVar("Body")
 
 
@@ -27,7 +30,8 @@ def decoded(body: bytes, kind: type[Body]) -> Body:
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.ValidationError as error:
-        raise _told(placed(str(error), body, kind)) from None
+        is_short = len(body) <= _PLACED_MAX
+        raise _told(placed(str(error), body, kind) if is_short else str(error)) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise wrong("$", f"the body is no JSON: {error}") from None
 
