@@ -28,10 +28,22 @@ from contextlib import contextmanager
 
 import msgspec
 
+_QUOTED_MAX = 200  # characters of a value
+
 
 def first_line(error: BaseException) -> str:
     """Return the first line of what another program said."""
     return (str(error).splitlines() or ["no answer"])[0]
+
+
+def quoted(value: object) -> str:
+    """Return a value as a sentence quotes it, the beginning of a long one.
+
+    >>> quoted("many"), quoted(True), quoted(1.5)
+    ("'many'", 'true', '1.5')
+    """
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= _QUOTED_MAX else f"{text[:_QUOTED_MAX]}…"
 
 
 class RoostError(Exception):

@@ -2,12 +2,13 @@
 
 import gc
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 
-from roost.compat.adapter import adapt
+from roost.compat.adapter import adapt, extra_spec_problem
 from roost.engine import tallies
 from roost.engine.emptied import emptied
 from roost.engine.state import State
@@ -107,7 +108,7 @@ class Roost:
         Raises:
             BadSettings: a rule is unknown, or cannot be made.
         """
-        rules = rules or plugins.build(settings, adapt=adapt)
+        rules = replace(rules or plugins.build(settings, adapt=adapt), problem_of=extra_spec_problem)
         kind = Scheduler if self.remote is None else RemoteScheduler
         scheduler = kind(
             placement=self.placement,
@@ -337,14 +338,9 @@ class Roost:
         Raises:
             BadRequest: which one, and why.
         """
-        from roost.compat.api.validation.extra_specs.validators import validate
-        from roost.compat.exception import ValidationError
-
-        for name, value in extra_specs.items():
-            try:
-                validate(name, value)
-            except ValidationError as error:
-                raise BadRequest(str(error)) from None
+        problem = next(filter(None, (extra_spec_problem(name, value) for name, value in extra_specs.items())), "")
+        if problem:
+            raise BadRequest(problem)
 
     def decision(self, uuid: str) -> Decision:
         """Return a stored decision with its evidence.

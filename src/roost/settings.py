@@ -1,7 +1,6 @@
 """Reading ``roost.toml`` and an existing ``nova.conf``: which files, what they may say, and where the data is."""
 
 import difflib
-import math
 import re
 import tomllib
 import types
@@ -19,7 +18,9 @@ from roost.model.pci import read_alias
 from roost.model.placement_settings import Placement
 from roost.model.settings import Default, FilterScheduler, Pci, Scheduler, Settings, Store, Workarounds
 from roost.scheduler import plugins
+from roost.scheduler.options import converted_section
 from roost.scheduler.plugins import Adapt, RuleClass
+from roost.scheduler.rules import Dropping, adds
 
 Part = TypeVar("Part")
 Struct = TypeVar("Struct", bound=msgspec.Struct)
@@ -119,6 +120,7 @@ class Sourced(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     sources: dict[tuple[str, str], str]  # section and key -> file and line, of what a file says
     notes: tuple[str, ...]  # what a ``nova.conf`` says and has no effect, a sentence each
+    dropped: tuple[str, ...] = ()  # what any of the files says and rules pass over, a sentence each
     problems: tuple[BadSettings, ...] = ()  # only where these are gathered; wrong settings have their defaults then
 
 
@@ -223,6 +225,7 @@ class _Reading:
         self._adapt = adapt
         self._is_gathering = is_gathering
         self._problems: list[BadSettings] = []
+        self._dropped: list[str] = []
         self._document: Mapping[str, Any] = {}
         self._nova: NovaConf | None = None
 
@@ -235,6 +238,7 @@ class _Reading:
             settings=settings,
             sources=self._sources(text, known),
             notes=() if nova is None else tuple(nova.notes(of_nova)),
+            dropped=tuple(dict.fromkeys(self._dropped)),
             problems=tuple(self._problems),
         )
 
@@ -249,9 +253,7 @@ class _Reading:
         filter_scheduler = own["filter_scheduler"]
         assert isinstance(filter_scheduler, FilterScheduler)
         # Only now is known which rules there are, and so which settings.
-        found = self.attempt(lambda: self._rules(filter_scheduler), None)
-        if found is None:
-            found = plugins.catalogue(FilterScheduler())
+        found = self._rules(filter_scheduler)
         pci = own["pci"]
         assert isinstance(pci, Pci)
         self.attempt(partial(_check_pci, pci, is_placed=filter_scheduler.pci_in_placement), None)
@@ -261,6 +263,8 @@ class _Reading:
         tables: dict[str, dict[str, Any]] = {}
         for rule in found.known:
             options = self._part(rule.section, rule.options)
+            if adds(rule, Dropping):
+                self._dropped += [str(self._placed(each)) for each in rule.dropped(options)]
             if rule.options.__struct_fields__:
                 tables.setdefault(rule.section, {}).update(msgspec.structs.asdict(options))
         values: dict[str, Any] = {**own, "tables": tables}
@@ -286,8 +290,9 @@ class _Reading:
     def _placed(self, error: BadSettings) -> BadSettings:
         """Return an error with the file that it is about."""
         section, _, key = error.path.partition(".")
-        where = self._nova_source(section, key)
-        return BadSettings(self._named(error.path) if where is None else f"{where}: {error.path}", error.problem)
+        nova = None if section in _NOT_OF_NOVA else self._nova
+        where = None if nova is None else nova.named(section, key)
+        return BadSettings(where or self._named(error.path), error.problem)
 
     def _named(self, path: str) -> str:
         return f"{self._origin}: {path}" if self._origin else path
@@ -309,8 +314,17 @@ class _Reading:
         return document
 
     def _rules(self, settings: FilterScheduler) -> plugins.Catalogue:
-        found = plugins.catalogue(settings, adapt=self._adapt)
-        plugins.enabled_filters(found, settings)
+        """Return the rules there are; where one setting that names them is wrong, the others are looked at too."""
+        default, right = FilterScheduler(), {}
+        for name in _CODE:
+            alone = msgspec.structs.replace(default, **{name: getattr(settings, name)})
+            read = partial(plugins.catalogue, alone, adapt=self._adapt)
+            if getattr(settings, name) == getattr(default, name) or self.attempt(read, None) is not None:
+                right[name] = getattr(settings, name)
+        found = plugins.catalogue(msgspec.structs.replace(default, **right), adapt=self._adapt)
+        if "available_filters" in right:
+            nothing: tuple[RuleClass, ...] = ()
+            self.attempt(partial(_enabled, found, settings), nothing)
         return found
 
     def _part(self, section: str, kind: type[Struct]) -> Struct:
@@ -342,6 +356,16 @@ class _Reading:
                 if source is not None:
                     found[section, key] = source
         return found
+
+
+def _enabled(found: plugins.Catalogue, settings: FilterScheduler) -> tuple[RuleClass, ...]:
+    try:
+        return plugins.enabled_filters(found, settings)
+    except BadSettings as error:
+        if settings.enabled_filters != FilterScheduler().enabled_filters:
+            raise
+        problem = f"lacks what enabled_filters has by default: {error.problem}"
+        raise BadSettings("filter_scheduler.available_filters", problem) from None
 
 
 def _refuse(error: BadSettings) -> None:
@@ -378,28 +402,6 @@ def _toml_lines(text: str) -> dict[tuple[str, str], int]:
         elif (setting := _TOML_KEY.match(line)) is not None:
             found.setdefault((section, setting[1]), number)
     return found
-
-
-def converted_section(section: str, kind: type[Struct], table: Mapping[str, Any]) -> Struct:
-    """Return the part of a section that one struct owns.
-
-    Raises:
-        BadSettings: a value is wrong.
-    """
-    values = {key: table[key] for key in kind.__struct_fields__ if key in table}
-    for key, value in values.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise BadSettings(f"{section}.{key}", f"must be a finite number, got {value}")
-    try:
-        return msgspec.convert(values, kind)
-    except msgspec.ValidationError as error:
-        problem, _, place = str(error).partition(" - at `$.")
-        key = (re.match(r"\w+", place) or re.match(r"\w+", problem) or [""])[0]
-        if key not in kind.__struct_fields__:
-            raise BadSettings(section, problem) from None
-        problem = problem.removeprefix(f"{key} ").replace("Expected ", "must be ").replace("`", "")
-        told = problem if ", got " in problem else f"{problem}, got {values[key]!r}"
-        raise BadSettings(f"{section}.{key}", told) from None
 
 
 def _known(rules: Iterable[RuleClass]) -> dict[str, set[str]]:

@@ -140,7 +140,6 @@ def test_readers_are_bounded_and_places_come_back(folder):
             assert follower.status == 200
 
 
-@pytest.mark.soak  # The system takes some hundred megabytes before it lets a writer wait.
 def test_who_does_not_read_is_dropped_and_holds_nobody_up(folder):
     settings = "buffer_max_bytes = 200000\nstall_s = 0.3\nheartbeat_s = 0.2"
     with up(folder, settings) as server, server.connect() as lazy:

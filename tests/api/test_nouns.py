@@ -115,7 +115,7 @@ def test_an_aggregate_that_placement_knows_gets_its_name():
         ("/aggregates", {"name": "n" * 256}, 400, "$.name"),
         ("/aggregates", {"name": "b", "uuid": "x"}, 400, None),
         ("/aggregates", {"name": "b", "size": 1}, 400, "$"),
-        ("/aggregates", {"name": "b", "metadata": {"a": 1}}, 400, "$.metadata[...]"),
+        ("/aggregates", {"name": "b", "metadata": {"a": 1}}, 400, "$.metadata['a']"),
         ("/aggregates", {"name": "b", "metadata": {"a": "x" * 256}}, 400, "$.metadata"),
         ("/aggregates", {"name": "b", "metadata": {"": "x"}}, 400, "$.metadata"),
         (
@@ -303,7 +303,7 @@ def test_an_image_is_stored_named_and_deleted(own):
         ("/flavors/a", {"extra_specs": {"hw:cpu_policy": "some"}}, "$.extra_specs"),
         ("/flavors/a", {"extra_specs": {"hw:none": "1"}}, "$.extra_specs"),
         (f"/flavors/{'a' * 256}", {"vcpus": 1}, None),
-        ("/images/a", {"properties": {"a": 1}}, "$.properties[...]"),
+        ("/images/a", {"properties": {"a": 1}}, "$.properties['a']"),
     ],
 )
 def test_what_cannot_be_stored_changes_nothing(own, path, body, field):

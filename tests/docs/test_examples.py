@@ -1,4 +1,4 @@
-"""The examples of a document give what it shows, and every filter has one."""
+"""The examples of a document give what it shows, and every filter and weigher has one."""
 
 import re
 import shlex
@@ -34,3 +34,13 @@ def test_a_filter_has_an_example(rule):
     assert section is not None
     (example,) = blocks(section[1], "console example")
     assert example[1].startswith("$ roost decide ")
+
+
+@pytest.mark.parametrize("rule", repository.rules("weighers"))
+def test_a_weigher_has_an_example(rule):
+    text = (ROOT / "docs" / "weighers.md").read_text(encoding="utf-8")
+    section = re.search(rf"^## {rule}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    assert section is not None
+    (example,) = [*blocks(section[1], "console example"), *blocks(section[1], "console checked")]
+    assert example[1].startswith("$ roost decide ")
+    assert re.search(rf"^  host .* {rule}$", example[1], re.MULTILINE)

@@ -229,7 +229,8 @@ def least(state, row, key, default, cast):
         numbers = [cast(metadata[key]) for metadata in of_aggregates(state, row) if key in metadata]
     except ValueError:
         return default
-    return min(numbers, default=default)
+    # What is not equal to itself is "nan": no number.
+    return min(numbers, default=default) if all(each == each for each in numbers) else default  # noqa: PLR0124
 
 
 def _parts(value):

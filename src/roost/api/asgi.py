@@ -17,7 +17,8 @@ from roost.observe import log, metrics
 from roost.placement.serving import Serving, Task
 
 Scope = MutableMapping[str, Any]
-# The extension of a scope that ends its connection at once, whatever waits to be sent on it.
+# The extension of a scope that ends its connection at once ("abort"), whatever waits to be sent on it, and that lets
+# only little wait on it ("narrow").
 ABORT = "roost.abort"
 
 
@@ -155,7 +156,9 @@ class AsgiApplication:
             self._observe(request, response, time.perf_counter() - begun_s)
             try:
                 await send(start)
-                await response.stream.run(receive, send, abort=scope["extensions"][ABORT]["abort"])
+                connection = scope["extensions"][ABORT]
+                connection["narrow"]()
+                await response.stream.run(receive, send, abort=connection["abort"])
             finally:
                 response.stream.close()
             return

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -22,6 +23,8 @@ from roost.observe import metrics
 # How long a client may go on sending what nobody reads before its connection is closed; else it would be reset
 # before it has read why.
 _LINGER_S = 2.0
+# Of a stream, so much is written ahead of its reader; else the system takes megabytes.
+_WAITING_BYTES = 2**16
 
 
 class _Refused(Exception):
@@ -85,7 +88,7 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin to read a request."""
         super().on_message_begin()
-        self.scope["extensions"] = {ABORT: {"abort": self.transport.abort}}
+        self.scope["extensions"] = {ABORT: {"abort": self.transport.abort, "narrow": self._narrow}}
         self._is_in_head = True
         self._head_size = 0
 
@@ -142,6 +145,11 @@ class Connection(HttpToolsProtocol):
         """Say what is wrong with what cannot be read, and close."""
         context = _cause()
         self._end(context.problem if isinstance(context, _Refused) else Problem(400, "This is no HTTP request."))
+
+    def _narrow(self) -> None:
+        """Let little wait to be read, here and in the system, so that a client that reads nothing is noticed soon."""
+        self.transport.set_write_buffer_limits(high=_WAITING_BYTES)
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _WAITING_BYTES)
 
     def _head_is_large(self) -> Problem:
         limit = self.limits.head_max_bytes

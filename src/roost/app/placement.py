@@ -13,7 +13,7 @@ from roost.api.placement.auth import believe
 from roost.api.placement.in_process import InProcess
 from roost.api.placement.options import options_of
 from roost.api.placement.policy import Policy, read_policy
-from roost.app.databases import FILE, settings_of
+from roost.app.databases import FILE, settings_of, sourced_settings
 from roost.app.serving import Site, answer, serving_on, store_served
 from roost.compat.placement_conf import PlacementConf, read_placement_conf
 from roost.errors import BadSettings
@@ -24,7 +24,8 @@ from roost.placement.current import Current
 from roost.placement.service import Placement
 from roost.placement.serving import Serving
 from roost.ports import Store
-from roost.settings import converted_section, data_folder
+from roost.scheduler.options import converted_section
+from roost.settings import data_folder
 from roost.store import opening
 from roost.store.memory import MemoryStore
 from roost.store.opening import exists, is_postgresql, open_store
@@ -64,8 +65,9 @@ def placement_served(
         BadSettings: a setting is unknown or wrong, or cannot be honoured.
         BadFile: ``placement.conf`` cannot be understood.
     """
-    settings = settings_of(config, environ)
-    url, notes = database or settings.store.url, list[str]()
+    sourced = sourced_settings(config, environ)
+    settings, notes = sourced.settings, list(sourced.dropped)
+    url = database or settings.store.url
     found = None if conf is None else read_placement_conf(conf)
     if found is not None:
         notes += found.notes

@@ -81,6 +81,7 @@ class Reloader:
             "settings_unchanged" if wanted == before else "settings_loaded",
             fingerprint=wanted.fingerprint().hex(),
             needs_restart=", ".join(kept) or None,
+            passed_over="; ".join(found.dropped) or None,
         )
         return wanted != before
 

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from roost.cli import options
-from roost.cli.plain import paragraph
+from roost.cli.plain import paragraph, shown
 from roost.cli.tables import aligned
 from roost.errors import BadSettings
 
@@ -66,6 +66,8 @@ def check(*, config: Path | None, is_json: bool) -> None:
         click.echo(msgspec.json.encode([str(problem) for problem in found.problems]).decode())
     else:
         click.echo(paragraph(map(str, found.problems)), nl=False)
+    for told in found.dropped:
+        click.echo(f"roost: {shown(told)}", err=True)
     if found.problems:
         count = len(found.problems)
         raise BadSettings("settings", "1 problem" if count == 1 else f"{count} problems")

@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from roost.cli import options
+from roost.cli.plain import shown as shown_as_text
 from roost.errors import BadRequest, NoValidHost
 
 _SEED_MAX = 2**62 - 1
@@ -45,17 +46,19 @@ def decide(
         raise click.UsageError("only one of --fleet and --request can be standard input")
     if now_s is not None and not abs(now_s) < _SEED_MAX:
         raise BadRequest(f"--now must be a number of seconds, got {now_s}")
-    from roost.app import settings_of
+    from roost.app import sourced_settings
     from roost.cli.decide_text import to_text
     from roost.model.fleet_document import FleetDocument
     from roost.model.request_document import RequestDocument
     from roost.offline.deciding import decide as decide_on
     from roost.offline.reading import read_document, shown
 
-    settings = settings_of(config, os.environ)
+    found = sourced_settings(config, os.environ)
+    for told in found.dropped:
+        click.echo(f"roost: {shown_as_text(told)}", err=True)
     answer = decide_on(
-        read_document(fleet, FleetDocument), read_document(request, RequestDocument), settings, seed=seed, now_s=now_s,
-        fleet_name=shown(fleet), request_name=shown(request),
+        read_document(fleet, FleetDocument), read_document(request, RequestDocument), found.settings, seed=seed,
+        now_s=now_s, fleet_name=shown(fleet), request_name=shown(request),
     )  # fmt: skip
     click.echo(_indented(msgspec.json.encode(answer)) if form == "json" else to_text(answer).rstrip("\n"))
     if answer.outcome == "refused":

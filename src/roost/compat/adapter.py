@@ -193,3 +193,11 @@ def _request_spec(hosts: HostView, spec: Spec) -> RequestSpec:
             rules={"max_server_per_host": spec.group.limit},
         )
     return wanted
+
+
+def extra_spec_problem(name: str, value: str) -> str:
+    """Return what is wrong with an extra spec, by the validators there are; nothing where it is right."""
+    # Most processes meet no extra spec, and need not load what is known of them.
+    from roost.compat.api.validation.extra_specs.validators import problem_of
+
+    return problem_of(name, value)

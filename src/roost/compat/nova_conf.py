@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from roost.compat.ini import Ini, listed, read_ini
-from roost.errors import BadFile, BadSettings
+from roost.errors import BadFile, BadSettings, quoted
 
 # Where an option was before it came to where it is now; "scheduler_driver" and its like are those of Icehouse.
 _RENAMED: Mapping[tuple[str, str], tuple[str, str]] = {
@@ -66,6 +66,11 @@ class NovaConf:
             if place is not None:
                 found[key] = self._value(section, key, kind, place)
         return found
+
+    def named(self, section: str, key: str) -> str | None:
+        """Return the same with the section and the option as the file has them."""
+        place = self._place(section, key)
+        return None if place is None else self._named(place)
 
     def source(self, section: str, key: str) -> str | None:
         """Return the file and the line that a setting comes from; None: the file does not say it."""
@@ -132,8 +137,11 @@ class NovaConf:
         return _DRIVERS[text]
 
     def _bad(self, place: tuple[str, str], problem: str, text: str) -> BadSettings:
-        section, option = place
-        return BadSettings(self._where(place), f"[{section}] {option} {problem}, got {text!r}")
+        return BadSettings(self._named(place), f"{problem}, got {quoted(text)}")
+
+    def _named(self, place: tuple[str, str]) -> str:
+        """Return file, line, section and option."""
+        return f"{self._where(place)}: {'.'.join(place)}"
 
 
 def read_nova_conf(path: Path) -> NovaConf:

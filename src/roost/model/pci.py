@@ -13,6 +13,13 @@ PciNumaPolicy = Literal["required", "legacy", "preferred", "socket"]
 PciTraits = dict[str, str | tuple[str, ...] | None]
 
 _Hex = Annotated[str, Meta(pattern="^[0-9a-fA-F]{4}$")]
+# What a key must be, where its type says it to programs alone.
+_MEANT = {
+    **dict.fromkeys(("vendor_id", "product_id"), "four hexadecimal digits"),
+    "device_type": "type-PCI, type-PF or type-VF",
+    "numa_policy": "required, legacy, preferred or socket",
+    "capability_type": "pci",
+}
 _Name = Annotated[str, Meta(min_length=1, max_length=256)]
 _SWITCHES = {
     **dict.fromkeys(("1", "t", "true", "on", "y", "yes"), "true"),
@@ -72,9 +79,12 @@ def read_alias(text: str) -> PciAlias:
     """
     try:
         return msgspec.json.decode(text, type=PciAlias)
-    except msgspec.DecodeError as error:
-        problem = str(error).replace("`$.", "`").replace("`", "")
-        raise ValueError(f"alias entry is none: {problem}, got {text!r}") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        problem, _, key = str(error).replace("`", "").partition(" - at $.")
+        if key in _MEANT:
+            problem = f"must be {_MEANT[key]}"
+        told = f"{key} {problem}" if key else problem
+        raise ValueError(f"alias entry is none: {told}, got {text!r}") from None
 
 
 def check_aliases(texts: tuple[str, ...]) -> None:

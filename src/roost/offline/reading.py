@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from roost.errors import BadFile
+from roost.model.places import placed
 
 # A fleet of 100,000 hosts with their providers is about a tenth of it.
 BYTES_MAX = 2**30
@@ -70,7 +71,7 @@ def parse_document(body: bytes, kind: type[_Document], *, name: str) -> _Documen
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        raise BadFile(name, _told(str(error), kind)) from None
+        raise BadFile(name, _told(placed(str(error), body, kind), kind)) from None
     except msgspec.DecodeError as error:
         problem, at = str(error).removeprefix("JSON is malformed: "), len(body)
         found = _BYTE.search(problem)

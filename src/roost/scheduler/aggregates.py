@@ -4,12 +4,16 @@ Source:
     nova/scheduler/filters/utils.py.
 """
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from roost.engine.types import Mask, Scores
+from roost.errors import quoted
 from roost.scheduler.hosts import HostView
+
+_NAMED_MAX = 5  # aggregates in one sentence
 
 
 def values_of(hosts: HostView, key: str) -> Iterator[tuple[str, Mask]]:
@@ -70,12 +74,26 @@ def least(hosts: HostView, key: str, *, default: float, cast: Callable[[str], fl
 
 def unread(hosts: HostView, key: str, *, cast: Callable[[str], float]) -> list[str]:
     """Say which values of a key are no numbers, a sentence each."""
-    values = sorted({value for value, _ in values_of(hosts, key) if _read(value, cast) is None})
-    return [f"aggregate metadata {key}={value!r} is no number; the default holds for its hosts" for value in values]
+    names: dict[str, list[str]] = {}
+    for name, metadata in hosts.aggregate_metadata():
+        value = metadata.get(key)
+        if value is not None and _read(value, cast) is None:
+            names.setdefault(value, []).append(name)
+    return [
+        f"aggregate metadata {key}={quoted(value)} of {_some(those)} is no number; the default holds for its hosts"
+        for value, those in sorted(names.items())
+    ]
+
+
+def _some(names: list[str]) -> str:
+    """Name some aggregates, and say how many more there are."""
+    shown, more = sorted(names)[:_NAMED_MAX], len(names) - _NAMED_MAX
+    return f"{', '.join(shown)} and {more} more" if more > 0 else ", ".join(shown)
 
 
 def _read(value: str, cast: Callable[[str], float]) -> float | None:
     try:
-        return float(cast(value))
+        number = float(cast(value))
     except (ValueError, OverflowError):
         return None
+    return None if math.isnan(number) else number

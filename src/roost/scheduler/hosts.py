@@ -262,6 +262,12 @@ class HostView:
             if metadata
         ]
 
+    def aggregate_metadata(self) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """Yield the name of each aggregate, its uuid where it has none, with its metadata."""
+        state = self._state
+        for number, metadata in state.metadata.items():
+            yield state.aggregate_names[number] or state.aggregates.name_of(number), metadata
+
     def aggregate_values(self, key: str) -> Mapping[int, list[str]]:
         """Return, for each host in an aggregate that has ``key``, the values: position in this view -> values."""
         state = self._state

@@ -50,6 +50,11 @@ _OFF = dict.fromkeys(_SWITCHES, "False") | dict.fromkeys(_NUMBERS, "0")
 _ON = frozenset({"1", "t", "true", "on", "y", "yes"})
 
 
+def is_image_property(name: str) -> bool:
+    """Say whether Nova defines an image property of this name."""
+    return name in _KNOWN
+
+
 def image_text(image: Image | None, name: str) -> str | None:
     """Return a property of an image as aggregates name its value.
 
@@ -62,7 +67,7 @@ def image_text(image: Image | None, name: str) -> str | None:
     True
     """
     value = image_property(image, name)
-    if not value or name not in _KNOWN:
+    if not value or not is_image_property(name):
         return None
     text = spelled(name, value)
     return None if text == _OFF.get(name) else text

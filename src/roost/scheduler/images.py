@@ -13,6 +13,13 @@ _ARCHITECTURES = {
     "x86_32": "i686",
     "x86_32p": "i686",
 }
+# All that images and hosts can say, in the one spelling.
+_KNOWN_ARCHITECTURES = frozenset({
+    "aarch64", "alpha", "armv6", "armv7b", "armv7l", "cris", "i686", "ia64", "lm32", "m68k", "microblaze",
+    "microblazeel", "mips", "mips64", "mips64el", "mipsel", "openrisc", "parisc", "parisc64", "ppc", "ppc64", "ppc64le",
+    "ppcemb", "ppcle", "s390", "s390x", "sh4", "sh4eb", "sparc", "sparc64", "unicore32", "x86_64", "xtensa",
+    "xtensaeb",
+})  # fmt: skip
 _HYPERVISORS = {"xapi": "xen", "powervm": "phyp"}
 _VM_MODES = {"pv": "xen", "hv": "hvm", "baremetal": "hvm"}
 _PREDICATE = re.compile(r"\s*(<=|>=|==|!=|<|>)\s*([0-9]+(?:\.[0-9]+)*)\s*")
@@ -34,6 +41,15 @@ def architecture(name: str | None) -> str | None:
     ('x86_64', 'i686', 'aarch64')
     """
     return _spelled(name, _ARCHITECTURES)
+
+
+def is_architecture(name: str) -> bool:
+    """Say whether there is such a processor architecture, in any spelling.
+
+    >>> is_architecture("AMD64"), is_architecture("pdp11")
+    (True, False)
+    """
+    return architecture(name) in _KNOWN_ARCHITECTURES
 
 
 def hypervisor(name: str | None) -> str | None:

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from roost.engine.types import Scores
+from roost.errors import BadSettings
 from roost.scheduler.hosts import HostView
 from roost.scheduler.ratios import parse_ratios
 
@@ -21,7 +22,7 @@ _SETTING = "metrics.weight_setting"
 WeightSetting = Annotated[tuple[str, ...], msgspec.Meta(description="The metrics that count, each name=ratio.")]
 
 
-def parse_setting(pairs: Iterable[str]) -> tuple[dict[str, float], list[str]]:
+def parse_setting(pairs: Iterable[str]) -> tuple[dict[str, float], list[BadSettings]]:
     """Return the ratio of each metric that ``[metrics] weight_setting`` names, and what was dropped of it.
 
     >>> parse_setting(["cpu.percent=-1.0", "cpu.frequency"])[0]

@@ -1,5 +1,6 @@
 """The little language in which flavors and aggregates state what they want of a value."""
 
+import math
 import operator
 from collections.abc import Callable
 
@@ -71,6 +72,23 @@ def matches(value: str | None, wanted: str) -> bool:
         return match(value, wanted)
     except ValueError:
         return False
+
+
+def unmatchable(wanted: str) -> str:
+    """Say why a requirement holds for nothing, whatever the value; nothing where it may hold.
+
+    >>> unmatchable(">= many"), unmatchable("s=="), unmatchable("<or> a"), unmatchable("many")
+    ("'many' is no number", 's== stands alone', '', '')
+    """
+    name, *operands = wanted.split() or [""]
+    if name not in _NUMERIC and name not in _TEXTUAL and name not in ("<or>", "<all-in>"):
+        return ""
+    if not operands:
+        return f"{name} stands alone"
+    try:
+        return "" if name not in _NUMERIC or not math.isnan(float(operands[0])) else f"{operands[0]!r} is no number"
+    except ValueError:
+        return f"{operands[0]!r} is no number"
 
 
 def match_numbers(values: Scores, wanted: str, *, are_whole: bool = True) -> Mask:

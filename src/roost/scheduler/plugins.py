@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
-from roost.errors import BadSettings
+from roost.errors import BadSettings, quoted
 from roost.model.settings import FilterScheduler, Settings
 from roost.scheduler import filters, weighers
 from roost.scheduler.guarding import guarded_filter, guarded_weigher
+from roost.scheduler.options import converted_section
 from roost.scheduler.rules import Filter, Rules, Weigher
 
 _AVAILABLE = "filter_scheduler.available_filters"
@@ -132,12 +133,7 @@ def options_of(rule: RuleClass, tables: dict[str, dict[str, Any]]) -> msgspec.St
     Raises:
         BadSettings: an option has a wrong type or value.
     """
-    table = tables.get(rule.section, {})
-    values = {key: table[key] for key in rule.options.__struct_fields__ if key in table}
-    try:
-        return msgspec.convert(values, rule.options)
-    except msgspec.ValidationError as error:
-        raise BadSettings(rule.section, str(error)) from None
+    return converted_section(rule.section, rule.options, tables.get(rule.section, {}))
 
 
 def _scan(package: ModuleType) -> tuple[RuleClass, ...]:
@@ -186,11 +182,11 @@ def _named(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None, *, setti
     # Nova's path to a rule that we have too means ours, whatever file it is in.
     last = path.rpartition(".")[2]
     if "." not in path or path.startswith(("nova.scheduler.", "roost.compat.scheduler.")):
-        found = [rule for rule in ours if last in (rule.name, rule.nova_name)]
+        found = [rule for rule in ours if last and last in (rule.name, rule.nova_name)]
         if found:
             return found
         if not path.startswith("roost."):
-            raise BadSettings(setting, f"there is no rule {path}")
+            raise BadSettings(setting, f"there is no rule {quoted(path)}")
     loaded = _load(path, setting)
     if inspect.isclass(loaded):
         return [_as_rule(loaded, path, adapt, setting=setting)]

@@ -98,7 +98,7 @@ def _known(value: str | None, values: tuple[_Value, ...], name: str) -> _Value |
     for each in values:
         if each == value:
             return each
-    raise BadRequest(f"{value!r} is no value of {name}: {', '.join(values)}")
+    raise BadRequest(f"{value!r} is no value of extra spec hw:{name} or image property hw_{name}: {', '.join(values)}")
 
 
 def dedicated_cpus(request: Request) -> frozenset[int]:

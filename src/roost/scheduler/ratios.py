@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterable
 
+from roost.errors import BadSettings, quoted
+
 
 def finite(text: str) -> float:
     """Read a finite number.
@@ -16,19 +18,20 @@ def finite(text: str) -> float:
     return number
 
 
-def parse_ratios(pairs: Iterable[str], *, setting: str) -> tuple[dict[str, float], list[str]]:
-    """Return the number of each name; what is no pair is dropped, and said in a sentence each.
+def parse_ratios(pairs: Iterable[str], *, setting: str) -> tuple[dict[str, float], list[BadSettings]]:
+    """Return the number of each name; what is no pair is dropped, and told.
 
     The numbers of a name that is there twice are added up.
 
     Args:
-        setting: names the list in the sentences, with its section.
+        setting: names the list in what is told, with its section.
 
-    >>> parse_ratios(["a=1", "b = -0.5", "c"], setting="metrics.weight_setting")
-    ({'a': 1.0, 'b': -0.5}, ["metrics.weight_setting: 'c' is dropped, since it is not name=number"])
+    >>> found, dropped = parse_ratios(["a=1", "b = -0.5", "c"], setting="metrics.weight_setting")
+    >>> found, str(dropped[0])
+    ({'a': 1.0, 'b': -0.5}, "metrics.weight_setting: 'c' is dropped, since it is not name=number")
     """
     found: dict[str, float] = {}
-    warnings = []
+    dropped = []
     for pair in pairs:
         name, _, number = (part.strip() for part in pair.partition("="))
         try:
@@ -36,7 +39,7 @@ def parse_ratios(pairs: Iterable[str], *, setting: str) -> tuple[dict[str, float
         except ValueError:
             ratio = None
         if ratio is None or not name:
-            warnings.append(f"{setting}: {pair!r} is dropped, since it is not name=number")
+            dropped.append(BadSettings(setting, f"{quoted(pair)} is dropped, since it is not name=number"))
         else:
             found[name] = found.get(name, 0.0) + ratio
-    return found, warnings
+    return found, dropped

@@ -1,14 +1,14 @@
 """What a rule is: the contract between the pipeline and every filter and weigher."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from inspect import get_annotations
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
 import msgspec
 
 from roost.engine.types import Amounts, Mask, Scores
-from roost.errors import RoostError
+from roost.errors import BadSettings, RoostError
 from roost.model.allocation import Mappings
 from roost.model.decision import Limits
 from roost.scheduler.hosts import HostView
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # When a verdict has to be made again: "facts" only when facts, inventories, labels or metadata of
 # aggregates change; "use" also when a claim or a release touches the host.
 Reads = Literal["facts", "use"]
+# What is wrong with the name or the value of an extra spec, in a sentence; nothing where they are right.
+ProblemOf = Callable[[str, str], str]
 _Added = TypeVar("_Added")
 _MEMBERS: dict[object, tuple[str, ...]] = {}  # what the protocols below add
 
@@ -105,6 +107,14 @@ class Warned(Protocol):
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say what was passed over, a sentence each."""
+
+
+class Dropping(Protocol):
+    """What the class of a rule adds whose options may hold what it passes over."""
+
+    @staticmethod
+    def dropped(options: Any) -> list[BadSettings]:
+        """Say what of its options is passed over, and why; nothing is raised."""
 
 
 class Checked(Protocol):
@@ -206,3 +216,4 @@ class Rules:
 
     filters: tuple[Filter, ...]
     weighers: tuple[Weigher, ...]
+    problem_of: ProblemOf | None = None  # says what is wrong with an extra spec; None: nobody looks

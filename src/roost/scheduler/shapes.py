@@ -157,6 +157,7 @@ class Shapes:
                 rule.check(spec)
         verdicts = [self._verdict(rule, spec) for rule in filters]
         everyone = HostView(state)
+        warnings += self._wrong_extra_specs(request)
         for judge in (*filters, *self._rules.weighers):
             if adds(judge, Warned):
                 warnings += tuple(judge.warnings(everyone, spec))
@@ -174,6 +175,13 @@ class Shapes:
             stopped=stopped,
         )
         return shape, min((verdict.holds_until_s for verdict in verdicts), default=math.inf)
+
+    def _wrong_extra_specs(self, request: Request) -> tuple[str, ...]:
+        """Say which extra specs of the flavor nobody could have stored in one, a sentence each."""
+        problem_of = self._rules.problem_of
+        if problem_of is None:
+            return ()
+        return tuple(filter(None, (problem_of(*each) for each in request.flavor.extra_specs.items())))
 
     def _asked(
         self, request: Request, placed: tuple[PciRequest, ...]

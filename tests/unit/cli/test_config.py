@@ -78,7 +78,7 @@ def test_check_makes_the_rules(run, tmp_path):
     ("text", "told"),
     [
         (None, "roost: --nova-conf: there is no file nova.conf\n"),
-        ("[metrics]\nrequired = x\n", "roost: nova.conf:2: [metrics] required must be true or false, got 'x'\n"),
+        ("[metrics]\nrequired = x\n", "roost: nova.conf:2: metrics.required: must be true or false, got 'x'\n"),
     ],
 )
 def test_a_nova_conf_that_cannot_be_meant_ends_any_command_with_the_code_of_settings(run, tmp_path, text, told):

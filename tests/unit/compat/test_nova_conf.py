@@ -151,11 +151,11 @@ resource_provider_association_refresh = 0
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[DEFAULT]\nscheduler_max_attempts = x", "[DEFAULT] scheduler_max_attempts must be a whole number, got 'x'"),
-        ("[metrics]\nrequired = maybe", "[metrics] required must be true or false, got 'maybe'"),
-        ("[metrics]\nweight_multiplier =", "[metrics] weight_multiplier must be a number, got ''"),
+        ("[DEFAULT]\nscheduler_max_attempts = x", "DEFAULT.scheduler_max_attempts: must be a whole number, got 'x'"),
+        ("[metrics]\nrequired = maybe", "metrics.required: must be true or false, got 'maybe'"),
+        ("[metrics]\nweight_multiplier =", "metrics.weight_multiplier: must be a number, got ''"),
         ("[scheduler]\nmax_attempts = 0", "scheduler.max_attempts: must be 1 or more, got 0"),
-        ("[scheduler]\ndriver = fake_scheduler", "[scheduler] driver must be one of nova.scheduler.filter_scheduler"),
+        ("[scheduler]\ndriver = fake_scheduler", "scheduler.driver: must be one of nova.scheduler.filter_scheduler"),
         ("[DEFAULT]\nscheduler_driver = $kind", "[DEFAULT] scheduler_driver names $kind, which is not there"),
         ("[filter_scheduler]\nram_weight_multiplier = nan", "filter_scheduler.ram_weight_multiplier: must be a finite"),
         ("[filter_scheduler]\nenabled_filters = A, B", "filter_scheduler.enabled_filters: Scheduler Host Filter A, B"),

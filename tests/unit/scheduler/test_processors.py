@@ -61,7 +61,7 @@ def test_the_policy_says_which_processors_are_asked(extra_specs, image, found):
 @pytest.mark.parametrize(
     ("extra_specs", "image", "problem"),
     [
-        ({"hw:cpu_policy": "bogus"}, {}, "'bogus' is no value of cpu_policy"),
+        ({"hw:cpu_policy": "bogus"}, {}, "'bogus' is no value of extra spec hw:cpu_policy"),
         ({"hw:cpu_policy": "shared"}, {"hw_cpu_policy": "dedicated"}, "contradicts"),
         (MIXED, {"hw_cpu_policy": "dedicated"}, "contradicts"),
         (DEDICATED | {"hw:emulator_threads_policy": "bogus"}, {}, "emulator_threads_policy"),

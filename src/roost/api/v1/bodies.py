@@ -6,8 +6,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from roost.api.problems import Problem
+from roost.model.places import placed
 
 _PLACE = re.compile(r" - at `(\$[^`]*)`$")
+
+# In longer bodies the keys of objects are not looked for: it takes several readings.
+_PLACED_MAX = 2**20
 
 Body = TypeVar("Body")
 
@@ -26,7 +30,8 @@ def decoded(body: bytes, kind: type[Body]) -> Body:
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.ValidationError as error:
-        raise _told(error) from None
+        is_short = len(body) <= _PLACED_MAX
+        raise _told(placed(str(error), body, kind) if is_short else str(error)) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise wrong("$", f"the body is no JSON: {error}") from None
 
@@ -45,13 +50,12 @@ def queried(pairs: list[tuple[str, str]], kind: type[Body]) -> Body:
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        problem = _told(error)
+        problem = _told(str(error))
         field = problem.more["field"].replace("$.", "?").replace("$", "?")
         raise wrong(field, problem.text.partition(": ")[2]) from None
 
 
-def _told(error: msgspec.ValidationError) -> Problem:
-    text = str(error)
+def _told(text: str) -> Problem:
     found = _PLACE.search(text)
     problem = text[: found.start()] if found else text
     return wrong(found[1] if found else "$", problem.replace("`", ""))

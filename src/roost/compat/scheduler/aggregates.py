@@ -1,6 +1,7 @@
 """What the aggregates of a host say."""
 
 import logging
+import math
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -42,6 +43,8 @@ def validate_num_values(
     numbers = [cast_to(value) for value in vals]
     if not numbers:
         return default
+    if any(math.isnan(number) for number in numbers):
+        raise ValueError("a value is no number")
     if len(numbers) > 1:
         _log.info("%d values are set, one of them is taken", len(numbers))
     return based_on(numbers)

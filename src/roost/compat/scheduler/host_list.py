@@ -149,6 +149,12 @@ class HostList(HostView):
                     inside[position] = True
         return list(found.values())
 
+    def aggregate_metadata(self) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """Yield the name of each aggregate, its uuid where it has none, with its metadata."""
+        found = {id(each): each for host in self._states for each in host.aggregates}
+        for each in found.values():
+            yield str(getattr(each, "name", "") or getattr(each, "uuid", "")), each.metadata
+
     def aggregate_values(self, key: str) -> Mapping[int, list[str]]:
         """Return, for each host in an aggregate that has ``key``, the values."""
         found: dict[int, list[str]] = {}

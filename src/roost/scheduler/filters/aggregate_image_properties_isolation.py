@@ -9,7 +9,7 @@ import numpy as np
 from roost.engine.types import Mask
 from roost.scheduler.aggregates import wearing_any
 from roost.scheduler.hosts import HostView
-from roost.scheduler.image_texts import image_text
+from roost.scheduler.image_texts import image_text, is_image_property
 from roost.scheduler.rules import Reads
 from roost.scheduler.spec import Spec
 
@@ -66,6 +66,17 @@ class AggregateImagePropertiesIsolation:
                 known, good = wearing_any(hosts, key, value.__eq__)
                 kept &= good | ~known
         return kept
+
+    def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
+        """Say which keys of a namespace that is for image properties are none."""
+        if not self._options.aggregate_image_properties_isolation_namespace:
+            return []  # Every other key that aggregates have would be named.
+        keys = {key for _, metadata in hosts.aggregate_metadata() for key in metadata if self._is_read(key)}
+        return [
+            f"aggregate metadata {key} is passed over, since no image property has this name"
+            for key in sorted(keys)
+            if not is_image_property(key)
+        ]
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts are."""

@@ -11,7 +11,7 @@ from roost.engine.types import Mask
 from roost.model.flavor import Flavor
 from roost.scheduler.aggregates import wearing_any
 from roost.scheduler.hosts import HostView
-from roost.scheduler.operators import matches
+from roost.scheduler.operators import matches, unmatchable
 from roost.scheduler.rules import NoOptions, Reads
 from roost.scheduler.spec import Spec
 
@@ -58,6 +58,12 @@ class AggregateInstanceExtraSpecs:
             kept &= good
         return kept
 
+    def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
+        """Say which wishes no aggregate can match, since they cannot be read."""
+        read = {key: wanted for key, wanted in spec.flavor.extra_specs.items() if _is_read(key)}
+        told = [(key, wanted, unmatchable(wanted)) for key, wanted in read.items()]
+        return [f"extra spec {key}={wanted!r} refuses all hosts: {why}" for key, wanted, why in told if why]
+
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""
         wishes = "; ".join(f"{key} {wanted}" for key, wanted in _wishes(spec.flavor))
@@ -66,11 +72,13 @@ class AggregateInstanceExtraSpecs:
 
 def _wishes(flavor: Flavor) -> Iterator[tuple[str, str]]:
     for key, wanted in flavor.extra_specs.items():
-        scope, colon, name = key.partition(":")
-        if not colon:
-            yield key, wanted
-        elif scope == _SCOPE:
-            yield name, wanted
+        if _is_read(key):
+            yield key.removeprefix(f"{_SCOPE}:"), wanted
+
+
+def _is_read(key: str) -> bool:
+    scope, colon, _ = key.partition(":")
+    return not colon or scope == _SCOPE
 
 
 def _matches(value: str, *, wanted: str) -> bool:

@@ -11,7 +11,7 @@ from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.scheduler.attributes import NAMES, RATIOS, TOLD, USED, WHOLE, is_attribute
 from roost.scheduler.hosts import HostView
-from roost.scheduler.operators import match_numbers, matches
+from roost.scheduler.operators import match_numbers, matches, unmatchable
 from roost.scheduler.rules import NoOptions, Reads
 from roost.scheduler.spec import Spec
 
@@ -72,6 +72,13 @@ class ComputeCapabilities:
                 found[at] = found[at] or f"has {has} for {':'.join(path)}, wanted is {wanted}"
         return found
 
+    def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
+        """Say which wishes no host can match, since they cannot be read."""
+        told = [(key, value, unmatchable(_wanted(key, value))) for key, value in _told_specs(spec.flavor)]
+        return [
+            f"extra spec {key}={value!r} refuses all hosts that it concerns: {why}" for key, value, why in told if why
+        ]
+
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""
         wishes = "; ".join(f"{':'.join(path)} {wanted}" for path, wanted, _ in _wishes(spec.flavor))
@@ -83,17 +90,26 @@ def _wishes(flavor: Flavor) -> Iterator[tuple[list[str], str, bool]]:
 
     An unscoped wish is one only for hosts that know of it, because other rules read unscoped extra specs too.
     """
-    for key, wanted in flavor.extra_specs.items():
-        if key == _GROUP_POLICY:
-            continue
+    for key, value in _told_specs(flavor):
+        scope, *path = key.split(":")
         if key == _ADDRESS_BITS:
-            yield ["cpu_info", "maxphysaddr", "bits"], f">= {wanted}", True
-            continue
-        path = key.split(":")
-        if len(path) == 1:
-            yield path, wanted, False
-        elif path[0] == "capabilities":
-            yield path[1:], wanted, True
+            yield ["cpu_info", "maxphysaddr", "bits"], _wanted(key, value), True
+        elif path:
+            yield path, value, True
+        else:
+            yield [scope], value, False
+
+
+def _told_specs(flavor: Flavor) -> Iterator[tuple[str, str]]:
+    """Yield the extra specs that are read here, as the flavor has them."""
+    for key, value in flavor.extra_specs.items():
+        scope, colon, _ = key.partition(":")
+        if key == _ADDRESS_BITS or (key != _GROUP_POLICY and (not colon or scope == "capabilities")):
+            yield key, value
+
+
+def _wanted(key: str, value: str) -> str:
+    return f">= {value}" if key == _ADDRESS_BITS else value
 
 
 def _judge(hosts: HostView, path: list[str], *, wanted: str, is_scoped: bool) -> Mask:

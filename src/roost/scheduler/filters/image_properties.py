@@ -9,7 +9,7 @@ import numpy as np
 from roost.engine.types import Mask
 from roost.model.host import HostFacts
 from roost.scheduler.hosts import HostView
-from roost.scheduler.images import architecture, hypervisor, image_property, is_version_wanted, vm_mode
+from roost.scheduler.images import architecture, hypervisor, image_property, is_architecture, is_version_wanted, vm_mode
 from roost.scheduler.rules import Reads
 from roost.scheduler.spec import Spec
 
@@ -20,6 +20,11 @@ class ImagePropertiesOptions(msgspec.Struct, frozen=True, kw_only=True):
     image_properties_default_architecture: Annotated[
         str, msgspec.Meta(description="Architecture of images that name none; empty: any.")
     ] = ""
+
+    def __post_init__(self) -> None:
+        name = self.image_properties_default_architecture
+        if name and not is_architecture(name):
+            raise ValueError("image_properties_default_architecture is no architecture, such as x86_64 or aarch64")
 
 
 class _Wanted(msgspec.Struct, frozen=True):

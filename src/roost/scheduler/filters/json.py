@@ -75,7 +75,10 @@ class Json:
         expression = _expression(spec)
         if expression is None or not (judge(hosts, expression)[1] & hosts.alive()).any():
             return []
-        return ["hosts are refused on which the hint query compares what has no order, such as a number with text"]
+        text = (spec.hint(_HINT) or "")[:_SHOWN]
+        return [
+            f"the hint query={text!r} compares what has no order, such as a number with text; such hosts are refused"
+        ]
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts are not."""

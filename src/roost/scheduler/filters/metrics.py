@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from roost.engine.types import Mask
+from roost.errors import BadSettings
 from roost.scheduler.hosts import HostView
 from roost.scheduler.metrics import WeightSetting, parse_setting
 from roost.scheduler.rules import Reads
@@ -34,7 +35,7 @@ class Metrics:
     run_on_rebuild: ClassVar = False
 
     def __init__(self, options: MetricsOptions) -> None:
-        self._ratios, self._unread = parse_setting(options.weight_setting)
+        self._ratios, self._dropped = parse_setting(options.weight_setting)
         self._wanted = frozenset(self._ratios)
 
     def reads(self, spec: Spec) -> Reads:
@@ -60,7 +61,12 @@ class Metrics:
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say what of the setting cannot be read."""
-        return self._unread
+        return [*map(str, self._dropped)]
+
+    @staticmethod
+    def dropped(options: MetricsOptions) -> list[BadSettings]:
+        """Say which elements of the setting are dropped."""
+        return parse_setting(options.weight_setting)[1]
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts do not do."""

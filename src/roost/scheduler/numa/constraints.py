@@ -132,7 +132,10 @@ def _read_page_size(text: str | None) -> PageSize | None:
         return text  # type: ignore[return-value]  # one of the three
     found = _SIZE.fullmatch(text) if len(text) <= 20 and text.isascii() else None
     if found is None or (found[3] is None and "." in text):
-        raise BadRequest(f"{text[:70]!r} is no size of memory pages: small, large, any, KiB, or such as 2MB and 1GiB")
+        raise BadRequest(
+            f"{text[:70]!r} is no size of memory pages for hw:mem_page_size: "
+            "small, large, any, KiB, or such as 2MB and 1GiB"
+        )
     if found[3] is None:
         size = int(text)
     else:

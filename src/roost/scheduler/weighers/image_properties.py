@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from roost.engine.types import Scores
+from roost.errors import BadSettings
 from roost.model.image import present_properties
 from roost.scheduler.hosts import HostView
 from roost.scheduler.image_texts import spelled
@@ -46,9 +47,7 @@ class ImageProperties:
 
     def __init__(self, options: ImagePropertiesWeights) -> None:
         self._options = options
-        self._weights, self._dropped = parse_ratios(
-            options.image_props_weight_setting, setting="filter_scheduler.image_props_weight_setting"
-        )
+        self._weights, self._dropped = _parsed(options)
 
     @property
     def multiplier(self) -> float:
@@ -68,7 +67,12 @@ class ImageProperties:
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say which elements of the setting are dropped."""
-        return self._dropped
+        return [*map(str, self._dropped)]
+
+    @staticmethod
+    def dropped(options: ImagePropertiesWeights) -> list[BadSettings]:
+        """Say which elements of the setting are dropped."""
+        return _parsed(options)[1]
 
     def _counting(self, spec: Spec) -> list[tuple[str, str, float]]:
         """Return name, text and weight of the properties of the request's image, in order of their names."""
@@ -77,3 +81,7 @@ class ImageProperties:
         properties = sorted(present_properties(spec.image.properties).items())
         weights = self._weights
         return [(name, spelled(name, text), weights.get(name, 0.0) if weights else 1.0) for name, text in properties]
+
+
+def _parsed(options: ImagePropertiesWeights) -> tuple[dict[str, float], list[BadSettings]]:
+    return parse_ratios(options.image_props_weight_setting, setting="filter_scheduler.image_props_weight_setting")

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from roost.engine.types import Mask, Scores
-from roost.errors import ComputeHostMetricNotFound
+from roost.errors import BadSettings, ComputeHostMetricNotFound
 from roost.scheduler.aggregates import least
 from roost.scheduler.hosts import HostView
 from roost.scheduler.metrics import WeightSetting, metric, parse_setting, unheard_of
@@ -69,7 +69,12 @@ class Metrics:
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say which elements of the setting are dropped, and which names nobody knows."""
-        return self._dropped + unheard_of(hosts, self._ratios)
+        return [*map(str, self._dropped), *unheard_of(hosts, self._ratios)]
+
+    @staticmethod
+    def dropped(options: MetricsOptions) -> list[BadSettings]:
+        """Say which elements of the setting are dropped."""
+        return parse_setting(options.weight_setting)[1]
 
     def _sums(self, hosts: HostView) -> Scores:
         options = self._options

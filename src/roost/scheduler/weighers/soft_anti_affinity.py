@@ -49,4 +49,5 @@ class SoftAntiAffinity:
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Return numbers of members, negated."""
         assert spec.group is not None
-        return -hosts.members(spec.group).astype(np.float64)
+        negated: Scores = 0.0 - hosts.members(spec.group).astype(np.float64)  # never -0
+        return negated

@@ -84,7 +84,7 @@ def test_the_least_overcommit_of_the_aggregates_holds_or_else_the_one_of_the_set
     assert rule.keep(view, WANTED).tolist() == [True, False, everywhere]
     assert rule.limits(view, WANTED)[0] == limit
     assert rule.warnings(view, WANTED) == [
-        f"aggregate metadata {key}='much' is no number; the default holds for its hosts"
+        f"aggregate metadata {key}='much' of aggregate-4 is no number; the default holds for its hosts"
     ]
     one = hosts_of(state, [1])
     assert rule.keep(one, WANTED).tolist() == [False]

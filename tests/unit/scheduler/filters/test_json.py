@@ -70,9 +70,8 @@ def test_free_memory_and_disk_of_a_host_are_read_as_its_attributes(state):
 def test_a_number_is_not_compared_with_text(state):
     wanted = spec(hints={"query": '["not", ["<", "$hypervisor_type", 3]]'})
     assert RULE.keep(hosts_of(state), wanted).tolist() == [False, False, True]
-    assert RULE.warnings(hosts_of(state), wanted) == [
-        "hosts are refused on which the hint query compares what has no order, such as a number with text"
-    ]
+    (warning,) = RULE.warnings(hosts_of(state), wanted)
+    assert '\'["not", ["<", "$hypervisor_type", 3]]\' compares what has no order' in warning
 
 
 def test_a_query_is_asked_again_at_each_claim_only_where_claims_change_what_it_reads():

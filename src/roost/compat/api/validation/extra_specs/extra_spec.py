@@ -48,7 +48,10 @@ class ExtraSpecValidator:
 
     def names(self, name: str) -> bool:
         """Say whether this is the validator of an extra spec."""
-        return name == self.name if self.name_regex is None else self.name_regex.fullmatch(name) is not None
+        if self.name_regex is None:
+            return name == self.name
+        # Most names do not even begin alike, which is told faster.
+        return name.startswith(self.name.partition("{")[0]) and self.name_regex.fullmatch(name) is not None
 
     def validate(self, name: str, value: str) -> None:
         """Look at a value.

@@ -46,6 +46,15 @@ def validate(name: str, value: str) -> None:
         raise ValidationError(f"there is no extra spec {name}")
 
 
+def problem_of(name: str, value: str) -> str:
+    """Return what is wrong with an extra spec, a sentence; nothing where it is right."""
+    try:
+        validate(name, value)
+    except ValidationError as error:
+        return str(error)
+    return ""
+
+
 @functools.cache
 def _known() -> dict[str, ExtraSpecValidator]:
     """Return all validators by name: the built-in ones, then those of entry points; what fails is logged and left."""

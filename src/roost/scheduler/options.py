@@ -1,0 +1,55 @@
+"""The values of one section as a struct; what is wrong with them is told in words, with key and value."""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from roost.errors import BadSettings, quoted
+
+Struct = TypeVar("Struct", bound=msgspec.Struct)
+
+_EXPECTED = re.compile(r"Expected `(\w+)[^`]*`((?: [<>]=? \S+)?)")
+_ENTRY = re.compile(r"\[(\d+)\]")
+_WANTED = {
+    "int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false", "array": "a list",
+    "object": "a table",
+}  # fmt: skip
+
+
+def converted_section(section: str, kind: type[Struct], table: Mapping[str, Any]) -> Struct:
+    """Return the part of a section that one struct owns.
+
+    Raises:
+        BadSettings: a value is wrong.
+    """
+    values = {key: table[key] for key in kind.__struct_fields__ if key in table}
+    for key, value in values.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise BadSettings(f"{section}.{key}", f"must be a finite number, got {value}")
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at `$.")
+        key = (re.match(r"\w+", place) or re.match(r"\w+", problem) or [""])[0]
+        if key not in kind.__struct_fields__:
+            raise BadSettings(section, problem) from None
+        raise BadSettings(f"{section}.{key}", _problem(problem, key, place=place, value=values[key])) from None
+
+
+def _problem(problem: str, key: str, *, place: str, value: object) -> str:
+    """Return what is wrong with a value, with the value: "must be a whole number, got 'many'"."""
+    if not place:  # The type is right; whoever checked the value says so in words.
+        said = problem.removeprefix(f"{key} ")
+        return said if ", got " in said else f"{said}, got {quoted(value)}"
+    entry = _ENTRY.search(place)
+    subject = ""
+    if entry is not None and isinstance(value, (list, tuple)):
+        number = int(entry[1])
+        subject, value = f"entry {number + 1} ", value[number]
+    wanted = _EXPECTED.match(problem)
+    if wanted is None:
+        return f"{subject}is wrong, {problem[:1].lower()}{problem[1:]}, got {quoted(value)}"
+    return f"{subject}must be {_WANTED.get(wanted[1], wanted[1])}{wanted[2]}, got {quoted(value)}"
