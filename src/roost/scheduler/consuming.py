@@ -93,6 +93,11 @@ class Consumption:
         self._is_followed |= shape is not self._shape
         self._shape = shape
 
+    def keep(self) -> None:
+        """Let all hosts stay as they are."""
+        self._state.hosts.keep()
+        self._state.changes.touch_all()
+
     def give_back(self) -> None:
         """Let all hosts be as they reported."""
         self._look_again(self._state.hosts.restore())

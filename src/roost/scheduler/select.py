@@ -113,6 +113,8 @@ class Scheduler:
         self._looked_s = -math.inf  # when that was, of a clock that never goes back
         # Is shown each shape whose ranking becomes evidence, while the columns are as that ranking saw them.
         self.witness: Callable[[Shape], None] | None = None
+        # Whether hosts stay as requests leave them, whatever they reported: in a fork that shows what is left.
+        self.keeps_consumed = False
 
     def work(self, acts: Sequence[Request | NamedRequest | Departure]) -> list[Decision | RoostError | None]:
         """Do acts in order, each seeing those before it; durable on return.
@@ -315,7 +317,8 @@ class Scheduler:
     def _pick_all(self, shape: Shape, request: Request, uuids: list[bytes], *, seed: int) -> Choice:
         """Pick a host for each instance in turn; all or nothing."""
         choice = Choice()
-        consumption = Consumption(self._placement.state, shape) if request.count > 1 else None
+        is_consuming = request.count > 1 or self.keeps_consumed
+        consumption = Consumption(self._placement.state, shape) if is_consuming else None
         try:
             self._pick_each(shape, request, choice, uuids=uuids, seed=seed, consumption=consumption)
         except RoostError:
@@ -323,7 +326,7 @@ class Scheduler:
             raise
         finally:
             if consumption is not None:
-                consumption.give_back()
+                (consumption.keep if self.keeps_consumed else consumption.give_back)()
         if len(choice.rows) < request.count:
             self._placement.withdraw(choice.claims)
             choice.claims = []
