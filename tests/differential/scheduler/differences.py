@@ -121,8 +121,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference(
         name="instances on cells without pages",
-        reason="counting the pages of an instance on a cell that tells none fails there, and the next instance finds all "
-        "that the first one took; here there are none to count, and the rest is counted",
+        reason="counting the pages of an instance on a cell that tells none fails there, and the next instance finds "
+        "all that the first one took; here there are none to count, and the rest is counted",
         rules=_CELLS, theirs=frozenset(), ours=bool, where=_tells_no_pages, what="consumed",
     ),
     Difference(
