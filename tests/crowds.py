@@ -84,8 +84,8 @@ class Tenancy:
 class Watched:
     """A shape, and how often it answered from its pool."""
 
-    def __init__(self, state: State, flavor: Flavor, rules: Rules) -> None:
-        self._state, self._request = state, Request(flavor=flavor)
+    def __init__(self, state: State, flavor: Flavor, rules: Rules, *, count: int = 1) -> None:
+        self._state, self._request = state, Request(flavor=flavor, count=count)
         self.flavor, self.rules = flavor, rules
         self.shape = self.fresh()
         self.looks = self.from_pool = 0

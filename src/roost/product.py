@@ -222,6 +222,7 @@ class Roost:
         crowded = self.fork(random=chance)
         if rehearsed.found:
             fewer = msgspec.structs.replace(one, count=rehearsed.found)
+            crowded.scheduler.keeps_consumed = True
             crowded.decide(fewer)
             text = f"{rehearsed.found:,} instances instead of {request.count:,}"
             hosts = self.explainer.explain(one).left

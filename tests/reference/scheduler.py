@@ -3,6 +3,7 @@
 Candidates come from the slow search; every host is looked at, in the order of registration, for every instance.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from tests.reference.candidates import Forest, Group, Query, Result, candidates_at, root
@@ -41,6 +42,7 @@ class World:
     aggregates: dict[str, dict[str, str]]
     groups: dict[str, ServerGroup]
     instances: dict[str, "Instance"] = field(default_factory=dict)
+    starting: Counter[str] = field(default_factory=Counter)  # instances of the request at hand, by host
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,7 @@ def raw_weights(world: World, wish: Wish, host: Host) -> dict[str, float]:
         "disk": (disk - disk_used) * 1024,
         "hypervisor_version": host.hypervisor_version,
         "image_properties": sum(each.distro == wish.distro != "" for each in here),
-        "io_ops": host.num_io_ops,
+        "io_ops": host.num_io_ops + world.starting[host.name],
         "num_instances": len(here),
         "pci": 100 - min(host.devices, 99),
         "ram": memory - memory_used,
@@ -300,6 +302,7 @@ def decide(world: World, wish: Wish, *, enabled: list[str], options: dict[str, f
     chosen, held, alternates_of = [], [], {}
     before = dict(world.forest)
     rankings = []
+    world.starting.clear()
     for number in range(wish.count):
         rankings.append(rank(world, wish, enabled, options))
         if not rankings[-1].hosts:
@@ -314,6 +317,7 @@ def decide(world: World, wish: Wish, *, enabled: list[str], options: dict[str, f
         held.append(amounts_held)
         if wish.count == 1:
             alternates_of = alternates(rankings[0], chosen, attempts - 1)
+        world.starting[host.name] += wish.count > 1
         take(world, f"new-{number}", Instance(host.name, amounts_held, wish.group, wish.domain, wish.distro))
     if wish.count > 1:
         alternates_of = alternates(rank(world, wish, enabled, options), chosen, attempts - 1)

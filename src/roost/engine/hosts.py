@@ -26,8 +26,9 @@ class Hosts:
     """
 
     __slots__ = (
-        "alive", "are_told", "cell", "cells", "columns", "derived", "facts", "facts_version", "ids", "kinds", "names",
-        "nodes", "provider_row", "rack", "racks", "row_of_id", "row_of_root", "rows_of_name", "versions",
+        "alive", "are_told", "cell", "cells", "columns", "consumed", "derived", "facts", "facts_version", "ids",
+        "kinds", "names", "nodes", "provider_row", "rack", "racks", "row_of_id", "row_of_root", "rows_of_name",
+        "starting", "versions",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -50,6 +51,9 @@ class Hosts:
         self.facts_version = 0
         self.derived: dict[object, AnyArray] = {}  # what follows from facts, until facts change
         self.kinds: dict[object, KindColumn[Any]] = {}  # what hosts say, told apart, by what is looked at
+        # Hosts that the request at hand consumes of, with what they reported: all of it, and I/O operations.
+        self.consumed: dict[int, HostFacts] = {}
+        self.starting: dict[int, float] = {}
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -80,12 +84,12 @@ class Hosts:
             return row
         self.facts_version += 1
         self.derived.clear()
-        self.facts[row] = facts
+        self.consumed.pop(row, None)  # What it reports now is what it is to be restored to.
+        self.starting.pop(row, None)
         self.versions[row] = version
         self.cell.each[row] = self.cells.setdefault(facts.cell, len(self.cells))
         self.rack.each[row] = self.racks.setdefault(facts.rack, len(self.racks))
-        for each in self.kinds.values():
-            each.put(row, facts)
+        self._say(row, facts)
         return row
 
     def rows_named(self, names: tuple[str, ...]) -> Rows:
@@ -117,8 +121,44 @@ class Hosts:
             get["vcpus_total"].each[row] * get["cpu_allocation_ratio"].each[row] - get["vcpus_used"].each[row]
         )
 
+    def consume(self, row: int, facts: HostFacts) -> None:
+        """Let a host be as with an instance more, until ``restore``: its facts, and an I/O operation in flight.
+
+        Args:
+            row: the host.
+            facts: what it would report; those that it has now where the instance changes nothing of them.
+        """
+        io_ops = self.columns["num_io_ops"].each
+        self.starting.setdefault(row, io_ops[row])
+        io_ops[row] += 1
+        if facts is not self.facts[row]:
+            self.consumed.setdefault(row, self.facts[row])
+            self._say(row, facts)
+
+    def restore(self) -> list[int]:
+        """Let hosts be as they reported again; return the rows of those that were not."""
+        rows = list(self.starting)
+        for row, io_ops in self.starting.items():
+            self.columns["num_io_ops"].each[row] = io_ops
+        for row, facts in self.consumed.items():
+            self._say(row, facts)
+        self.starting.clear()
+        self.consumed.clear()
+        return rows
+
+    def keep(self) -> None:
+        """Let what was consumed be as if hosts had reported it."""
+        self.starting.clear()
+        self.consumed.clear()
+        self.derived.clear()
+
+    def _say(self, row: int, facts: HostFacts) -> None:
+        self.facts[row] = facts
+        for each in self.kinds.values():
+            each.put(row, facts)
+
     def fork(self) -> "Hosts":
-        """Return an independent copy."""
+        """Return an independent copy; what a request consumes of it stays consumed there."""
         copy = Hosts()
         for name in ("ids", "names", "nodes", "facts", "versions"):
             setattr(copy, name, list(getattr(self, name)))

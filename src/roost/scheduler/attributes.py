@@ -6,20 +6,20 @@ from roost.engine.types import Scores
 from roost.model.host import HostFacts
 from roost.scheduler.hosts import HostView
 
-# Columns that change with each claim.
+# Columns that change with each claim, or with each instance of the request at hand.
 USED: dict[str, Callable[[HostView], Scores]] = {
     "vcpus_used": lambda hosts: hosts.column("vcpus_used"),
     "free_ram_mb": lambda hosts: hosts.column("free_ram_mb"),
     "free_disk_mb": lambda hosts: hosts.column("free_disk_mb"),
     "disk_mb_used": lambda hosts: hosts.column("used_disk_gb") * 1024,
     "num_instances": lambda hosts: hosts.column("num_instances"),
+    "num_io_ops": lambda hosts: hosts.column("num_io_ops"),
 }
 # Columns that change with facts and inventories only.
 WHOLE: dict[str, Callable[[HostView], Scores]] = {
     "vcpus_total": lambda hosts: hosts.column("vcpus_total"),
     "total_usable_ram_mb": lambda hosts: hosts.column("total_usable_ram_mb"),
     "total_usable_disk_gb": lambda hosts: hosts.column("total_usable_disk_gb"),
-    "num_io_ops": lambda hosts: hosts.column("num_io_ops"),
     "failed_builds": lambda hosts: hosts.column("failed_builds"),
 }
 RATIOS: dict[str, Callable[[HostView], Scores]] = {

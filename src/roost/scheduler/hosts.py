@@ -126,21 +126,31 @@ class HostView:
     def remembered(self, key: object, make: Callable[["HostView"], _Array]) -> _Array:
         """Return what follows from facts and names of hosts alone, made once until these change.
 
+        Of hosts that the request at hand consumes of it is made each time.
+
         Args:
             key: stands for it; hashable. With ``epoch`` in it, it may follow from aggregates too.
-            make: gives it for any view: an array, shape (hosts,).
+            make: gives it for any view, for each host whatever others are in the view: an array, shape (hosts,).
 
         Returns:
             The same for this view, read-only.
         """
-        derived = self._state.hosts.derived
+        derived, consumed = self._state.hosts.derived, self._state.hosts.consumed
         if key not in derived:
+            if consumed:
+                return make(self)
             if len(derived) >= _REMEMBERED:
                 derived.clear()
             made = derived[key] = make(HostView(self._state))
             made.flags.writeable = False
         whole = cast("_Array", derived[key])
-        return whole if self._rows is None else cast("_Array", whole[self._rows])
+        if not consumed:
+            return whole if self._rows is None else cast("_Array", whole[self._rows])
+        found = cast("_Array", whole[self.rows])
+        positions = np.flatnonzero(np.isin(self.rows, list(consumed)))
+        if len(positions):
+            found[positions] = make(self.part(positions))
+        return found
 
     def kinds(self, key: object, tell: Callable[[HostFacts], _Said]) -> Kinds[_Said]:
         """Return what hosts say of themselves, told apart, so that each kind of host is judged once.

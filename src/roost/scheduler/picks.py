@@ -1,13 +1,16 @@
 """From a chosen host to what the instance holds there."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from roost.engine.feasible import Feasibility
 from roost.engine.first_fit import Take, first_fit
-from roost.engine.search import search
+from roost.engine.search import search, to_candidate
 from roost.engine.state import State
+from roost.model.allocation import Mappings
 from roost.model.decision import Decision, Pick
 from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place, Refusal
+from roost.scheduler.pci.pools import UNMAPPED
 from roost.scheduler.pipeline import Shape
 from roost.scheduler.places import place_of
 from roost.scheduler.ways import first_way
@@ -16,22 +19,32 @@ Takes = list[tuple[int, int]]  # inventory id, amount
 Allocations = dict[str, dict[str, int]]  # provider uuid -> resource class -> amount
 
 
-def takes_on(state: State, shape: Shape, row: int) -> tuple[Takes, Allocations] | None:
+class Held(NamedTuple):
+    """What an instance takes on a host."""
+
+    takes: Takes
+    allocations: Allocations  # the same, by uuids and names
+    mappings: Mappings = UNMAPPED  # which providers serve it, where filters choose them
+
+
+def takes_on(state: State, shape: Shape, row: int) -> Held | None:
     """Return what an instance of this shape takes on a host: its first candidate there; None if it has none."""
     if shape.fit.answered is not None:  # Somebody else keeps the amounts.
         told = shape.fit.answered.get(row)
-        return None if told is None else ([], told)
+        return None if told is None else Held([], told)
     root = state.hosts.provider_row.each[row]
     providers = state.providers
     flat = None if shape.choosing else shape.fit.flat_amounts
     if flat is not None and root not in providers.tree:
         first = providers.ids[root] << CLASS_BITS
         takes = [(first | class_id, amount) for class_id, amount in flat]
-        return takes, {providers.uuids[root]: shape.fit.flat_resources}
+        return Held(takes, {providers.uuids[root]: shape.fit.flat_resources})
     held: Sequence[Take] | None
+    mappings = UNMAPPED
     if shape.choosing:
         candidate = first_way(state, shape.spec, row, choosing=shape.choosing)
         held = None if candidate is None else candidate.takes
+        mappings = UNMAPPED if candidate is None else to_candidate(state, candidate).mappings
     else:
         held = next(filter(None, (_held(state, way, row) for way in shape.fit.ways)), None)
     if held is None:
@@ -42,7 +55,7 @@ def takes_on(state: State, shape: Shape, row: int) -> tuple[Takes, Allocations] 
     for provider_row, class_id, amount in held:
         takes.append((ids[provider_row] << CLASS_BITS | class_id, amount))
         allocations.setdefault(uuids[provider_row], {})[name_of(class_id)] = amount
-    return takes, allocations
+    return Held(takes, allocations, mappings)
 
 
 def _held(state: State, way: Feasibility, row: int) -> list[Take] | None:
@@ -64,7 +77,7 @@ def allocations_on(state: State, shape: Shape, row: int) -> Allocations | None:
     if shape.fit.flat_amounts is not None and root not in state.providers.tree and not shape.choosing:
         return {state.providers.uuids[root]: shape.fit.flat_resources}
     held = takes_on(state, shape, row)
-    return None if held is None else held[1]
+    return None if held is None else held.allocations
 
 
 def pick_on(state: State, shape: Shape, row: int, *, instance_uuid: str, allocations: Allocations) -> Pick:

@@ -22,7 +22,8 @@ from roost.model.request import CandidateQuery
 from roost.scheduler.hosts import HostView
 from roost.scheduler.ranked import Ranked
 from roost.scheduler.reasons import refusal_text
-from roost.scheduler.rules import Choosing, Fallible, Fault, Filter, Limiting, Telling, adds
+from roost.scheduler.rules import Choosing, Fallible, Fault, Filter, Limiting, Telling, adds, is_consumed
+from roost.scheduler.scratch import Scratch
 from roost.scheduler.spec import Spec
 from roost.scheduler.weighing import Shares, Weighing
 
@@ -38,20 +39,6 @@ TABLE = 5  # hosts in the score table
 # What of a request a check judges: "hosts" those it names, "search" its groups together, "rule" what a filter reads,
 # "refusal" all of it, before any host is looked at.
 Subject = Literal["trait", "aggregate", "tree", "group", "class", "refusal", "amount", "search", "hosts", "rule"]
-
-
-class Scratch:
-    """Verdicts that all shapes write over each other, so that their memory stays in the cache of the processor."""
-
-    def __init__(self, hosts: int) -> None:
-        self._hosts = hosts
-        self._masks: list[Mask] = []
-
-    def masks(self, count: int) -> list[Mask]:
-        """Return at least ``count`` masks: bool, shape (hosts,), each."""
-        while len(self._masks) < count:
-            self._masks.append(np.empty(self._hosts, dtype=np.bool_))
-        return self._masks
 
 
 class Shape:
@@ -96,7 +83,14 @@ class Shape:
         # Numbers of the documents that decisions of this shape refer to, once they are stored.
         self.flavor_id = self.image_id = self.request_id = self.checks_id = self.settings_id = 0
         self._later: list[tuple[Filter | None, Mask | None]] = [] if named is None else [(None, named[1])]
-        self._later.extend(filters)
+        # Verdicts that the instances of one request change for those after them; of this shape alone.
+        self._consumed: list[tuple[Filter, Mask]] = []
+        for rule, verdict in filters:
+            own = verdict
+            if verdict is not None and is_consumed(rule, spec):
+                own = verdict.copy()
+                self._consumed.append((rule, own))
+            self._later.append((rule, own))
         head = [] if named is None else [("requested_hosts", named[0])]
         nobody = "search" if fit.is_searched else "requested_aggregates"  # no rule in particular
         checks = [(rule or nobody, reason) for rule, reason in zip(fit.rules, fit.reasons, strict=True)] + head
@@ -108,7 +102,7 @@ class Shape:
         self._weighing = weighing
         self._is_local = weighing.is_local and all(mask is not None for _, mask in self._later)
         # Of a host that passed everything only amounts can say otherwise, until what is static changes.
-        self._amounts = fit.amounts(state)
+        self._amounts = None if self._consumed else fit.amounts(state)
         self._passes = 0  # counted to one
         self._idle: set[int] | None = None  # of verdicts that last and refuse nobody; looked for at the second pass
         self._masks: list[Mask] = []
@@ -157,12 +151,18 @@ class Shape:
         if (
             pool is None
             or amounts is None
+            or self._consumed
             or not self.fit.is_searched
             or self._position != self._state.changes.hosts.position
         ):
             return []
         changes = self._weighing.changes(amounts)
         return [] if changes is None else pool.draw(count, changes=changes, room=self._room)
+
+    def look_again(self, rows: Rows) -> None:
+        """Make verdicts right for hosts of which an instance took more than amounts, or gave it back: intp."""
+        for rule, mask in self._consumed:
+            mask[rows] = rule.keep(HostView(self._state, rows), self.spec)
 
     def _room(self, row: int) -> int:
         """Return how many instances of this shape a host has room for, 0 where that cannot be counted."""
@@ -417,7 +417,7 @@ class Shape:
         self.faults, self._broken = [], ""
         for rule, mask in self._later:
             if mask is not None:
-                masks.append(mask)
+                masks.append(mask.copy() if self._consumed else mask)
                 continue
             assert rule is not None
             verdict = rule.keep(everyone, spec)

@@ -25,10 +25,13 @@ from roost.model.names import uuid_text
 from roost.model.remote import RemoteHost
 from roost.model.request import CandidateQuery, Request
 from roost.ports import Placement, RemotePlacement
+from roost.scheduler.choice import Choice
+from roost.scheduler.consuming import Consumption
+from roost.scheduler.pci.pools import UNMAPPED
 from roost.scheduler.picks import allocations_on, claim_on, pick_on
 from roost.scheduler.pipeline import Shape
 from roost.scheduler.ranked import Ranked
-from roost.scheduler.select import Choice, Scheduler, Wish, wish_of
+from roost.scheduler.select import Scheduler, Wish, wish_of
 
 
 class Asking:
@@ -143,16 +146,20 @@ class RemoteScheduler(Scheduler):
             raise BadRequest("an instance cannot be moved where a remote Placement keeps the amounts")
         number, uuids = self._uuids(wish, self._placement.state)
         seed, choice = self._random.seed(), Choice()
+        consumption = Consumption(self._placement.state, self.shape(request)) if request.count > 1 else None
         try:
-            shape, ranked = self._place(wish, choice, uuids[0], seed=seed)
+            shape, ranked = self._place(wish, choice, uuids[0], seed=seed, consumption=consumption)
             for at, body in enumerate(uuids[1:], start=1):
                 if not choice.is_refused:
-                    shape, ranked = self._place(wish, choice, body, seed=seed + at)
+                    shape, ranked = self._place(wish, choice, body, seed=seed + at, consumption=consumption)
             if not choice.is_refused:
                 choice.alternates = self._alternates(shape, ranked, choice.rows, seed=seed)
         except RoostError:
             self._give_back(choice)
             raise
+        finally:
+            if consumption is not None:
+                consumption.give_back()
         decision = self._decision(
             wish, shape, choice, uuid=uuid_text(number), now_s=self._clock.now_s(), seed=seed, search_s=0.0,
             rank_s=self._clock.elapsed_s() - started_s,
@@ -164,16 +171,21 @@ class RemoteScheduler(Scheduler):
         self._placement.flush()
         return decision
 
-    def _place(self, wish: Wish, choice: Choice, body: bytes, *, seed: int) -> tuple[Shape, Ranked]:
+    def _place(
+        self, wish: Wish, choice: Choice, body: bytes, *, seed: int, consumption: Consumption | None
+    ) -> tuple[Shape, Ranked]:  # fmt: skip
         """Let one instance have the best host that it can get, or refuse the request.
 
         Args:
             choice: becomes richer by a host, or refused.
             body: uuid of the instance.
+            consumption: of the instances before it; None: it is the only one.
         """
         names = self._placement.state.hosts.names
         for _ in range(self._settings.claim_rounds):
             shape = self.shape(wish.request)
+            if consumption is not None:
+                consumption.follow(shape)
             if not shape.flavor_id:
                 self._store_documents(shape, wish.request)
             ranked = shape.rank(self._depth)
@@ -185,6 +197,8 @@ class RemoteScheduler(Scheduler):
             drawn = self._drawing.host(shape, ranked, seed=seed)
             for row in dict.fromkeys([drawn, *ranked.rows]):
                 if self._claim(wish, shape, choice, row=row, body=body):
+                    if consumption is not None:
+                        consumption.take([(row, UNMAPPED, choice.picks[-1])])
                     return shape, ranked
                 wish.lost.append(names[row])
             self._refresh()

@@ -171,6 +171,18 @@ class Choosing(Protocol):
         """
 
 
+class Consumed(Protocol):
+    """What a rule adds that reads of hosts what they report, and what an instance takes of them all the same."""
+
+    def is_consumed(self, spec: Spec) -> bool:
+        """Say whether an instance of a request changes what the rule reads of its host, for those after it."""
+
+
+def is_consumed(rule: object, spec: Spec) -> bool:
+    """Say whether the verdicts of a rule, or its raw weights, change from one instance of a request to the next."""
+    return spec.is_of_many and adds(rule, Consumed) and rule.is_consumed(spec)
+
+
 class Weigher(Protocol):
     """A rule that orders hosts. Pure, like a filter."""
 

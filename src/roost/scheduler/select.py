@@ -23,22 +23,24 @@ import msgspec
 from roost.engine.state import State
 from roost.engine.types import Mask
 from roost.errors import BadRequest, Conflict, NotFound, RoostError
-from roost.model.decision import Decision, HostScore, Pick, Scale, Stage
+from roost.model.allocation import Mappings
+from roost.model.decision import Decision, Pick
 from roost.model.evidence import REMOTE, pack, pack_checks
 from roost.model.fleet import Departure, NamedRequest
-from roost.model.journal import Claim, ConsumerRow, EvidenceRow, Item, Write
+from roost.model.journal import ConsumerRow, EvidenceRow, Item, Write
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.replayed import Standing
 from roost.model.request import Request
 from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
-from roost.ports import Clock, Documents, Left, Placement, Random
+from roost.ports import Clock, Documents, Placement, Random
 from roost.scheduler import moving
+from roost.scheduler.choice import Choice
+from roost.scheduler.consuming import Consumption
 from roost.scheduler.drawing import Drawing
 from roost.scheduler.pci.requests import PciAliases
 from roost.scheduler.picks import (
-    Allocations,
-    Takes,
+    Held,
     allocations_on,
     claim_on,
     hosts_lost,
@@ -112,6 +114,8 @@ class Scheduler:
         self._looked_s = -math.inf  # when that was, of a clock that never goes back
         # Is shown each shape whose ranking becomes evidence, while the columns are as that ranking saw them.
         self.witness: Callable[[Shape], None] | None = None
+        # Whether hosts stay as requests leave them, whatever they reported: in a fork that shows what is left.
+        self.keeps_consumed = False
 
     def work(self, acts: Sequence[Request | NamedRequest | Departure]) -> list[Decision | RoostError | None]:
         """Do acts in order, each seeing those before it; durable on return.
@@ -311,21 +315,27 @@ class Scheduler:
             found.append(body)
         return wish.uuid or self._random.uuids(1)[0], found
 
-    def _pick_all(self, shape: Shape, request: Request, uuids: list[bytes], *, seed: int) -> "Choice":
+    def _pick_all(self, shape: Shape, request: Request, uuids: list[bytes], *, seed: int) -> Choice:
         """Pick a host for each instance in turn; all or nothing."""
         choice = Choice()
+        is_consuming = request.count > 1 or self.keeps_consumed
+        consumption = Consumption(self._placement.state, shape) if is_consuming else None
         try:
-            self._pick_each(shape, request, choice, uuids=uuids, seed=seed)
+            self._pick_each(shape, request, choice, uuids=uuids, seed=seed, consumption=consumption)
         except RoostError:
             self._placement.withdraw(choice.claims, choice.left)
             raise
+        finally:
+            if consumption is not None:
+                (consumption.keep if self.keeps_consumed else consumption.give_back)()
         if len(choice.rows) < request.count:
             self._placement.withdraw(choice.claims)
             choice.claims = []
         return choice
 
     def _pick_each(
-        self, shape: Shape, request: Request, choice: "Choice", *, uuids: list[bytes], seed: int
+        self, shape: Shape, request: Request, choice: Choice, *, uuids: list[bytes], seed: int,
+        consumption: Consumption | None,
     ) -> None:  # fmt: skip
         """Let each instance occupy a host, as long as there is one, and keep the evidence."""
         ranked = shape.rank(self._depth, is_series=request.count >= _SERIES_MIN)
@@ -343,7 +353,9 @@ class Scheduler:
                 rows = [self._drawing.host(shape, ranked, seed=seed + len(choice.rows))]
             if request.count == 1:
                 choice.alternates = self._alternates(shape, ranked, rows, seed=seed)
-            self._take(shape, request, choice, rows=rows, uuids=uuids)
+            taken = self._take(shape, request, choice, rows=rows, uuids=uuids)
+            if consumption is not None:
+                consumption.take(zip(rows, taken, choice.picks[-len(rows) :], strict=True))
             if len(choice.rows) < request.count:
                 ranked = shape.rank(self._depth if self._drawing.has_say else 1, is_series=left >= _SERIES_MIN)
         if len(choice.rows) < request.count:
@@ -354,10 +366,12 @@ class Scheduler:
             ranked = shape.rank(self._depth + len(set(choice.rows)))
             choice.alternates = self._alternates(shape, ranked, choice.rows, seed=seed)
 
-    def _take(self, shape: Shape, request: Request, choice: "Choice", *, rows: list[int], uuids: list[bytes]) -> None:
-        """Let the next instances occupy hosts, one a row."""
+    def _take(
+        self, shape: Shape, request: Request, choice: Choice, *, rows: list[int], uuids: list[bytes]
+    ) -> list[Mappings]:  # fmt: skip
+        """Let the next instances occupy hosts, one a row; return the providers that serve each, where rules care."""
         state, new_id = self._placement.state, self._placement.new_id
-        held: dict[int, tuple[Takes, Allocations]] = {}
+        held: dict[int, Held] = {}
         claims = []
         for row in rows:
             found = held.get(row)
@@ -371,12 +385,14 @@ class Scheduler:
                 choice.left = self._placement.leave(body)
                 consumer = moving.successor(choice.left, consumer.id)
                 claims += moving.kept_for(request.move, choice.left, new_id)
-            claims.append(claim_on(state, shape, row, consumer=consumer, takes=found[0]))
+            claims.append(claim_on(state, shape, row, consumer=consumer, takes=found.takes))
             choice.rows.append(row)
-            choice.picks.append(pick_on(state, shape, row, instance_uuid=uuid_text(body), allocations=found[1]))
+            instance_uuid = uuid_text(body)
+            choice.picks.append(pick_on(state, shape, row, instance_uuid=instance_uuid, allocations=found.allocations))
         claim = merged(claims)
         self._placement.occupy(claim)
         choice.claims.append(claim)
+        return [held[row].mappings for row in rows]
 
     def _alternates(self, shape: Shape, ranked: Ranked, rows: list[int], *, seed: int) -> dict[str, list[Pick]]:
         """Return, for each cell of a chosen host, the best hosts that were not chosen.
@@ -415,7 +431,7 @@ class Scheduler:
         return False
 
     def _decision(
-        self, wish: Wish, shape: Shape, choice: "Choice", *, uuid: str, now_s: float, seed: int, search_s: float,
+        self, wish: Wish, shape: Shape, choice: Choice, *, uuid: str, now_s: float, seed: int, search_s: float,
         rank_s: float,
     ) -> Decision:  # fmt: skip
         is_granted = not choice.is_refused
@@ -463,34 +479,3 @@ def wish_of(at: int, act: Request | NamedRequest) -> Wish:
     uuid = uuid_bytes(act.decision_uuid)
     assert uuid is not None, act.decision_uuid
     return Wish(at=at, request=act.request, uuid=uuid)
-
-
-class Choice:
-    """What came of picking: hosts and claims, and the evidence of the ranking that tells the story."""
-
-    __slots__ = ("alternates", "best", "claims", "faults", "is_refused", "left", "picks", "rows", "scales", "stages")
-
-    def __init__(self) -> None:
-        self.is_refused = False
-        self.rows: list[int] = []
-        self.picks: list[Pick] = []
-        self.claims: list[Claim] = []
-        self.left: Left | None = None  # who moves
-        self.alternates: dict[str, list[Pick]] = {}
-        self.stages: list[Stage] = []
-        self.scales: list[Scale] = []
-        self.best: list[HostScore] = []
-        self.faults: list[str] = []  # of rules that failed
-
-    def see(self, shape: Shape, ranked: Ranked) -> None:
-        """Keep the evidence of the first instance's ranking."""
-        self.faults = shape.faults
-        self.stages = shape.stages(ranked)
-        self.scales = shape.scales(ranked)
-        self.best = shape.table(ranked)
-
-    def refuse(self, shape: Shape, ranked: Ranked) -> None:
-        """Keep the evidence of the ranking that left no host."""
-        self.is_refused = True
-        self.faults = shape.faults
-        self.stages = shape.stages(ranked)

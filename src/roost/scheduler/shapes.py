@@ -21,15 +21,17 @@ from roost.model.pci import PciRequest
 from roost.model.request import CandidateQuery, Destination, Hints, Move, Network, Request, ResourceGroup, Retry
 from roost.model.settings import Pci
 from roost.model.settings import Scheduler as SchedulerSettings
+from roost.scheduler import rules
 from roost.scheduler.extra_specs import disk_gb
 from roost.scheduler.filters.fault_domain import FaultDomain
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinity
 from roost.scheduler.hosts import HostView
 from roost.scheduler.pci.requests import PciAliases
-from roost.scheduler.pipeline import Scratch, Shape
+from roost.scheduler.pipeline import Shape
 from roost.scheduler.prefiltering import Effect
 from roost.scheduler.rules import Checked, Choosing, Fallible, Filter, NoOptions, Rules, Shared, Timed, Warned, adds
+from roost.scheduler.scratch import Scratch
 from roost.scheduler.spec import Spec
 from roost.scheduler.translate import Refusal, translate, translate_aggregates
 from roost.scheduler.ways import Agreement
@@ -70,10 +72,10 @@ class Shapes:
         self._is_pci_placed = is_pci_placed  # whether Placement is asked for PCI devices
         self._default_zone = default_zone
         self._state = State()
-        self._shapes: OrderedDict[bytes, tuple[Shape, float]] = OrderedDict()
+        self._shapes: OrderedDict[tuple[bytes, bool], tuple[Shape, float]] = OrderedDict()  # by key; whether of many
         self._fits: dict[Hashable, Feasibility] = {}
         self._verdicts: dict[Hashable, _Verdict] = {}
-        self._weighings: dict[tuple[str, ...], Weighing] = {}
+        self._weighings: dict[tuple[tuple[str, bool], ...], Weighing] = {}
         self._scratch = Scratch(0)
         self._epoch = -1
 
@@ -93,12 +95,13 @@ class Shapes:
         key = _key(request)
         if request.move is not None:  # Whose own host is another each time.
             return self._make(_as_kept(request, key), now_s)[0]
-        known = self._shapes.get(key)
+        place = (key, request.count > 1)
+        known = self._shapes.get(place)
         if known is not None and now_s <= known[1]:
-            self._shapes.move_to_end(key)
+            self._shapes.move_to_end(place)
             return known[0]
         shape, holds_until_s = self._make(_as_kept(request, key), now_s)
-        self._shapes[key] = (shape, holds_until_s)
+        self._shapes[place] = (shape, holds_until_s)
         if len(self._shapes) > _KEPT:
             self._shapes.popitem(last=False)
         return shape
@@ -112,7 +115,7 @@ class Shapes:
         """
         self._see(state)
         key = _key(request)
-        known = self._shapes.get(key)
+        known = self._shapes.get((key, request.count > 1))
         if known is not None and among is None and now_s <= known[1]:
             return known[0]
         return self._make(_as_kept(request, key), now_s, among=among)[0]
@@ -255,7 +258,7 @@ class Shapes:
     def _weighing(self, spec: Spec) -> Weighing:
         """Return the weighers that concern a request; if raw weights follow from hosts alone, for all such."""
         weighers = [rule for rule in self._rules.weighers if rule.concerns(spec)]
-        key = tuple(rule.name for rule in weighers)
+        key = tuple((rule.name, rules.is_consumed(rule, spec)) for rule in weighers)
         known = self._weighings.get(key)
         if known is None:
             known = Weighing(self._state, spec, weighers)

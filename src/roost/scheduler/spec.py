@@ -29,6 +29,11 @@ class Spec:
         self.is_rebuild = self.hint_list("_nova_check_type") == ["rebuild"]
 
     @property
+    def is_of_many(self) -> bool:
+        """Whether it is for several instances, of which each finds its host as those before it leave it."""
+        return self.request.count > 1
+
+    @property
     def flavor(self) -> Flavor:
         """The flavor asked for."""
         return self.request.flavor

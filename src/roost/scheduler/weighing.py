@@ -14,7 +14,7 @@ from roost.model.decision import HostScore, Scale
 from roost.scheduler.aggregates import least, unread
 from roost.scheduler.hosts import HostView
 from roost.scheduler.ratios import finite
-from roost.scheduler.rules import Choosy, OfFacts, Weigher, adds
+from roost.scheduler.rules import Choosy, OfFacts, Weigher, adds, is_consumed
 from roost.scheduler.spec import Spec
 
 
@@ -48,6 +48,7 @@ class Weighing:
     def __init__(self, state: State, spec: Spec, weighers: Sequence[Weigher]) -> None:
         self._state = state
         self._everyone = HostView(state)
+        self._is_of_many = spec.is_of_many
         self._active: list[Weigher] = []
         self._overrides: list[Scores | None] = []  # float64, shape (hosts,): multipliers set by aggregates
         self._columns: list[str | None] = []  # the host column that is the raw weight, if it is one
@@ -84,8 +85,9 @@ class Weighing:
             return
         columns = self._state.hosts.columns
         name = next((name for name, column in columns.items() if column.view is raw), None)
-        is_of_facts = adds(weigher, OfFacts)
-        if (is_of_facts or name in FIXED) and len(raw):
+        is_fixed = not is_consumed(weigher, spec)
+        is_of_facts = is_fixed and adds(weigher, OfFacts)
+        if (is_of_facts or (is_fixed and name in FIXED)) and len(raw):
             value = float(raw[0])
             low = value if weigher.minval is None else weigher.minval
             if bool((raw == value).all()) and value == low:
@@ -199,7 +201,7 @@ class Weighing:
             return None
         columns = self._state.hosts.columns
         added = dict.fromkeys(columns, 0.0)
-        added["num_instances"] = 1.0
+        added["num_instances"], added["num_io_ops"] = 1.0, float(self._is_of_many)
         names = {id(column): name for name, column in columns.items()}
         for class_id, amount in amounts:
             counted = self._state.counted.get(class_id)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.differential.scheduler.differences import DIFFERENCES
-from tests.differential.scheduler.nova import TOPOLOGY_ERRORS, Nova
+from tests.differential.scheduler.nova import EXACT, TOPOLOGY_ERRORS, Nova
 from tests.differential.scheduler.pairs import pair, whole
 from tests.differential.scheduler.subject import FILTERS, WEIGHERS, Columns, HostStates
 
@@ -22,7 +22,7 @@ class Fault:
 
     rule: str  # class of the reference, or "chosen"
     way: str  # columns or host states
-    what: str  # passes, raw, normalised, totals, survivors, ranking
+    what: str  # passes, raw, normalised, totals, survivors, ranking, consumed
     at: int  # number of the host, -1: of none
     theirs: object
     ours: object
@@ -92,6 +92,7 @@ class Duel:
             errors = any("error" in each for each in theirs["weighers"].values())
             if not excused & {*named, *self.weighers} and not errors and "error" not in theirs["chosen"]:
                 found += _chosen(way, theirs["chosen"], ours.chosen(named, self.weighers))
+            found += _consumed(way, theirs["consumed"], ours, asked)
             for fault in found:
                 name = next((each.name for each in DIFFERENCES if each.excuses(fault, asked)), None)
                 if name is None:
@@ -164,6 +165,24 @@ def _chosen(way: str, theirs: Json, ours: Json) -> list[Fault]:
         for before, later in itertools.pairwise(ranked)
         if sums[later] > sums[before] and not is_near(sums[later], sums[before], size=size)
     ]
+    return faults
+
+
+def _consumed(way: str, theirs: list[Any], ours: Columns | HostStates, asked: Json) -> list[Fault]:
+    """Return the hosts of which instances of one request take something else."""
+    faults: list[Fault] = []
+    if "_nova_check_type" in asked["request"]["hints"]:
+        return faults  # What is there already takes nothing.
+    for at, their in enumerate(theirs):
+        if not (asked["hosts"][at]["numa_cells"] or asked["hosts"][at]["pci_pools"]):
+            continue
+        try:
+            our: Any = ours.consumed(list(EXACT), at)
+        except Exception as error:  # noqa: BLE001
+            our = [type(error).__name__]
+        if our != their:
+            rule = EXACT[0] if asked["hosts"][at]["numa_cells"] else EXACT[1]
+            faults.append(Fault(rule=rule, way=way, what="consumed", at=at, theirs=their, ours=our))
     return faults
 
 

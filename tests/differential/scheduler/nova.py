@@ -24,6 +24,8 @@ FILTERS = (
     "PciPassthroughFilter", "SameHostFilter", "ServerGroupAffinityFilter", "ServerGroupAntiAffinityFilter",
     "SimpleCIDRAffinityFilter",
 )  # fmt: skip
+# Those which instances of one request change for each other, beside amounts and operations in flight.
+EXACT = ("NUMATopologyFilter", "PciPassthroughFilter")
 WEIGHERS = (
     "BuildFailureWeigher", "CPUWeigher", "CrossCellWeigher", "DiskWeigher", "HypervisorVersionWeigher",
     "ImagePropertiesWeigher", "IoOpsWeigher", "MetricsWeigher", "NumInstancesWeigher", "PCIWeigher", "RAMWeigher",
@@ -84,6 +86,7 @@ class Nova:
         hosts = [{**host, "attributes": ATTRIBUTES} for host in pair["hosts"]]
         enabled = [name for name in pair["enabled"] if name in filters]
         asked = {"pair": {**pair, "hosts": hosts}, "filters": filters, "weighers": weighers, "enabled": enabled, **more}
+        asked["exact"] = [name for name in EXACT if name in filters]
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()

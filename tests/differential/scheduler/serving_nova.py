@@ -23,6 +23,7 @@ from nova import context, objects, weights  # noqa: E402
 from nova.pci import request as pci_request  # noqa: E402
 from nova.pci import stats as pci_stats  # noqa: E402
 from nova.scheduler import filters as nova_filters  # noqa: E402
+from nova.scheduler import host_manager  # noqa: E402
 from nova.scheduler import weights as nova_weights  # noqa: E402
 from nova.virt import hardware  # noqa: E402
 from oslo_utils import timeutils  # noqa: E402
@@ -30,6 +31,8 @@ from oslo_utils import timeutils  # noqa: E402
 CONF = nova.conf.CONF
 NOW = dt.datetime(2030, 1, 1, 12, 0, 0)  # noqa: DTZ001  (the reference knows no zones)
 Json = dict[str, Any]
+INSTANCES_MAX = 3
+DEVICE_KEYS = ("vendor_id", "product_id", "numa_node", "dev_type", "rp_uuid", "physical_network")
 
 
 class Processor(str):  # noqa: SLOT000
@@ -203,6 +206,52 @@ def chosen(question: Json, kinds: Json, weighers: list[type], hosts: list[Any], 
     return {"survivors": survivors, "totals": totals, "ranking": [survivors[at] for at in order]}
 
 
+def consumed(told: Json, aggregates: Json, asked: Json, kinds: list[type]) -> list[Json | str]:
+    """Let instances of one request consume a host while it passes some filters, three at most.
+
+    Returns:
+        What is in use of the host after each, or the error.
+    """
+    # The request is made anew: a host state writes into it on which memory nodes it goes.
+    spec = request_spec(asked)
+    state = host_manager.HostState(told["host"], told["nodename"], told["cell_uuid"])
+    vars(state).update(vars(host_state(told, aggregates)))
+    handler, found = nova_filters.HostFilterHandler(), []
+    while len(found) < INSTANCES_MAX:
+        candidates = list(state.allocation_candidates)
+        try:
+            if not handler.get_filtered_objects([kind() for kind in kinds], [state], spec):
+                break
+            spec.requested_resources = [
+                objects.RequestGroup(requester_id=suffix, provider_uuids=uuids)
+                for suffix, uuids in state.allocation_candidates[0].get("mappings", {}).items()
+            ]
+            state.allocation_candidates = candidates
+            state.consume_from_request(spec)
+        except Exception as error:  # noqa: BLE001
+            return [*found, type(error).__name__]
+        found.append(in_use(state))
+    return found
+
+
+def in_use(state: Any) -> Json:
+    """Tell what instances have taken of a host."""
+    cells = [] if state.numa_topology is None else state.numa_topology.cells
+    pools = [] if state.pci_stats is None else state.pci_stats.pools
+    return {
+        "num_io_ops": state.num_io_ops,
+        "num_instances": state.num_instances,
+        "cells": [
+            [cell.id, cell.cpu_usage, cell.memory_usage, sorted(cell.pinned_cpus),
+             [pages.used for pages in cell.mempages]]
+            for cell in cells
+        ],
+        "devices": sorted(
+            ([str(pool.get(name)) for name in DEVICE_KEYS], pool["count"]) for pool in pools if pool["count"]
+        ),
+    }  # fmt: skip
+
+
 @contextlib.contextmanager
 def options_of(pair: Json) -> Iterator[None]:
     """Let the options of a pair be in force."""
@@ -242,6 +291,10 @@ def answer(question: Json, filters: Json, weighers: Json) -> Json:
         "filters": {name: filtered(filters[name], hosts, spec) for name in question["filters"]},
         "weighers": {name: told_weights(weighers[name], hosts, spec) for name in question["weighers"]},
         "chosen": chosen(question, filters, kinds, hosts, spec),
+        "consumed": [
+            consumed(host, pair["aggregates"], pair["request"], [filters[name] for name in question["exact"]])
+            for host in pair["hosts"]
+        ],
     }
     return json.loads(json.dumps(found))
 

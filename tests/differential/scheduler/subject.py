@@ -10,6 +10,7 @@ import numpy as np
 
 from roost.compat.numa import topology_from
 from roost.compat.objects import InstanceGroup, RequestSpec
+from roost.compat.scheduler.facts import facts_of
 from roost.compat.scheduler.filters import HostFilterHandler, filter_for
 from roost.compat.scheduler.host_state import HostAggregate, HostState
 from roost.compat.scheduler.weights import HostWeightHandler, WeighedHost, weigher_for
@@ -20,21 +21,23 @@ from roost.engine.state import Group, State
 from roost.errors import BadRequest
 from roost.model import journal
 from roost.model.flavor import Flavor
-from roost.model.host import HostFacts
+from roost.model.host import HostFacts, PciPool
 from roost.model.image import Image
 from roost.model.pci import PciRequest
 from roost.model.request import Destination, Network, Request
 from roost.model.settings import Pci
+from roost.scheduler.consuming import Appetite
 from roost.scheduler.hosts import HostView
 from roost.scheduler.pci.requests import PciAliases
 from roost.scheduler.plugins import RuleClass, builtin_filters, builtin_weighers, options_of
-from roost.scheduler.rules import Choosing, adds
+from roost.scheduler.rules import Choosing, Limiting, adds
 from roost.scheduler.spec import Spec
 from roost.scheduler.weighing import Weighing
 from tests.differential.scheduler.hosts import ATTRIBUTES
 
 Json = dict[str, Any]
 NOW_S = 1_900_000_000.0
+INSTANCES_MAX = 3
 
 FILTERS: dict[str, RuleClass] = {rule.nova_name: rule for rule in builtin_filters() if rule.nova_name}
 WEIGHERS: dict[str, RuleClass] = {rule.nova_name: rule for rule in builtin_weighers() if rule.nova_name}
@@ -102,6 +105,31 @@ class Columns:
         totals = self._weighing(weighers).weigh(rows, self.spec).totals
         return {"survivors": rows.tolist(), "totals": totals.tolist()}
 
+    def consumed(self, names: list[str], at: int) -> list[Json]:
+        """Let instances of one request consume a host while it passes some filters; tell what is in use after each."""
+        hosts, found = self.state.hosts, []
+        alone = self.view.part(np.array([at], dtype=np.intp))
+        rules = [FILTERS[name](options_of(FILTERS[name], self._tables)) for name in names]
+        rules = [rule for rule in rules if rule.concerns(self.spec)]
+        appetite = Appetite(self.spec.request, self.spec.pci_requests)
+        instances = int(hosts.column("num_instances")[at])
+        while len(found) < INSTANCES_MAX and all(self.passing(name)[at] for name in names):
+            ways = [
+                mappings
+                for mappings in self._ways[at] or [{}]
+                if all(rule.accepts(alone, self.spec, at=0, mappings=mappings) for rule in rules)
+            ]
+            if not ways:
+                break
+            limits: Json = {}
+            for rule in rules:
+                limits.update(rule.limits(alone, self.spec)[0] if adds(rule, Limiting) else {})
+            hosts.consume(at, appetite.sated(hosts.facts[at], limits=limits, mappings=ways[0]))
+            operations = int(hosts.column("num_io_ops")[at])
+            found.append(_in_use(hosts.facts[at], operations=operations, instances=instances + len(found) + 1))
+        hosts.restore()
+        return found
+
     def _weighing(self, names: list[str]) -> Weighing:
         rules = [WEIGHERS[name](options_of(WEIGHERS[name], self._tables)) for name in names]
         return Weighing(self.state, self.spec, [rule for rule in rules if rule.concerns(self.spec)])
@@ -111,7 +139,7 @@ class HostStates:
     """A pair as host states, judged by the classes that stand in for those of the reference."""
 
     def __init__(self, pair: Json) -> None:
-        self._tables = pair["options"]
+        self._told, self._tables = pair, pair["options"]
         labels = {name: HostAggregate(name=name, metadata=dict(table)) for name, table in pair["aggregates"].items()}
         self._states = [_host_state(told, labels) for told in pair["hosts"]]
         self._spec = _request_spec(pair)
@@ -134,6 +162,20 @@ class HostStates:
         left = self._left(enabled)
         return {"survivors": [numbers[id(host)] for host in left], "totals": self._totals(weighers, left)}
 
+    def consumed(self, names: list[str], at: int) -> list[Json]:
+        """Let instances of one request consume a host while it passes some filters; tell what is in use after each."""
+        state = _host_state(self._told["hosts"][at], {})
+        spec, found = _request_spec(self._told), []
+        filters = [filter_for(FILTERS[name])(options_of(FILTERS[name], self._tables)) for name in names]
+        while len(found) < INSTANCES_MAX:
+            candidates = list(state.allocation_candidates)
+            if not HostFilterHandler().get_filtered_objects(filters, [state], spec):
+                break
+            state.consume_from_request(spec)
+            state.allocation_candidates = candidates
+            found.append(_in_use(facts_of(state), operations=state.num_io_ops, instances=state.num_instances))
+        return found
+
     def _left(self, names: list[str]) -> list[HostState]:
         filters = [filter_for(FILTERS[name])(options_of(FILTERS[name], self._tables)) for name in names]
         return HostFilterHandler().get_filtered_objects(filters, list(self._states), self._spec) or []
@@ -146,6 +188,27 @@ class HostStates:
         found = HostWeightHandler().get_weighed_objects(weighers, list(states), self._spec)
         weights = {id(each.obj): each.weight for each in found}
         return [weights[id(host)] for host in states]
+
+
+def _in_use(facts: HostFacts, *, operations: int, instances: int) -> Json:
+    """Tell what instances have taken of a host, as the reference does."""
+    cells = () if facts.numa is None else facts.numa.cells
+    return {
+        "num_io_ops": operations,
+        "num_instances": instances,
+        "cells": [
+            [cell.id, cell.cpu_usage, cell.memory_usage, list(cell.pinned_cpus),
+             [pages.used for pages in cell.mempages]]
+            for cell in cells
+        ],
+        "devices": sorted([_device_of(pool), pool.count] for pool in facts.pci_pools if pool.count),
+    }  # fmt: skip
+
+
+def _device_of(pool: PciPool) -> list[str]:
+    provider = pool.rp_uuids[0] if pool.rp_uuids else None
+    told = (pool.vendor_id, pool.product_id, pool.numa_node, pool.dev_type, provider, pool.tags.get("physical_network"))
+    return list(map(str, told))
 
 
 def _state(pair: Json) -> State:

@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from roost.errors import BadRequest
@@ -79,6 +80,18 @@ def test_several_devices_of_several_instances_are_each_of_a_provider():
         taken = [uuid for each in held(roost.decide(wish("nic:2", count=2))) for uuid in each]
         assert sorted(taken) == sorted(uuid_named(f"a {at}") for at in (0, 1, 3, 4))
         assert roost.decide(wish("nic:1")).outcome == "refused"
+
+
+def test_the_devices_of_the_providers_that_serve_an_instance_are_taken():
+    fleet = host("a", "type-VF", "type-VF")
+    (spec,) = fleet.hosts
+    # Of what more is said is not taken first, unless its provider is asked.
+    pools = (msgspec.structs.replace(spec.facts.pci_pools[0], tags={"kind": "x"}), spec.facts.pci_pools[1])
+    facts = msgspec.structs.replace(spec.facts, pci_pools=pools)
+    fleet = msgspec.structs.replace(fleet, hosts=[msgspec.structs.replace(spec, facts=facts)])
+    with roost_on(settings=settings("pci_passthrough")) as roost:
+        roost.install(fleet)
+        assert held(roost.decide(wish(count=2))) == [[uuid_named("a 0")], [uuid_named("a 1")]]
 
 
 def test_devices_belong_to_nova_where_every_host_does():

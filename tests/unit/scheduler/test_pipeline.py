@@ -215,8 +215,16 @@ def series_of(shape: Watched, tenancy: Tenancy, count: int) -> list[int]:
         if not ranked.rows:
             break
         rows.append(ranked.rows[0])
-        arrive(tenancy, ranked.rows[0], shape.flavor)
+        settle_in(tenancy, ranked.rows[0], shape)
     return rows
+
+
+def settle_in(tenancy: Tenancy, row: int, shape: Watched) -> None:
+    """Let an instance of a request arrive; of many, it is an operation in flight for those after it."""
+    arrive(tenancy, row, shape.flavor)
+    if shape.shape.spec.is_of_many:
+        hosts = tenancy.state.hosts
+        hosts.consume(row, hosts.facts[row])
 
 
 @settings(max_examples=40)
@@ -228,13 +236,15 @@ def test_a_series_is_what_picking_one_by_one_gives(seed, hosts):
     for _ in range(random.choice((0, hosts))):
         before.arrive(random.randrange(hosts), VCPU=1, MEMORY_MB=random.choice((1, 2)))
     flavor = Flavor(name="f", vcpus=random.choice((0, 1)), memory_mb=random.choice((1, 2, 5)))
-    shape = Watched(state, flavor, random_rules(random))
+    shape = Watched(state, flavor, random_rules(random), count=random.choice((1, 60)))
     fork = state.fork()
     shape.shape.rank(5, is_series=True)
     rows = shape.shape.series(60)
-    assert rows == series_of(Watched(fork, flavor, shape.rules), Tenancy(fork), len(rows))
+    assert rows == series_of(
+        Watched(fork, flavor, shape.rules, count=shape.shape.spec.request.count), Tenancy(fork), len(rows)
+    )
     for row in rows:
-        arrive(before, row, flavor)
+        settle_in(before, row, shape)
     compare(shape, 5)
 
 

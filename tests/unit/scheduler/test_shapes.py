@@ -37,8 +37,10 @@ def names(shape, state):
 
 def test_requests_that_look_alike_share_a_shape():
     state, known = offering(HostFacts()), shapes()
-    one = known.of(request(user_id="a", count=3), state=state, now_s=0.0)
+    one = known.of(request(user_id="a"), state=state, now_s=0.0)
     assert known.of(request(user_id="b", instance_uuids=("x",)), state=state, now_s=5.0) is one
+    many = known.of(request(count=3), state=state, now_s=0.0)
+    assert known.of(request(count=2), state=state, now_s=0.0) is many is not one
     assert known.of(request(hints={"b": "1", "a": "2"}), state=state, now_s=0.0) is known.of(
         request(hints={"a": "2", "b": "1"}), state=state, now_s=0.0
     )

@@ -4,18 +4,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-import msgspec
 import numpy as np
 
-from roost.compat.numa import topology_from
 from roost.compat.objects import InstanceGroup, RequestSpec
+from roost.compat.scheduler.facts import facts_of, mappings_of
 from roost.compat.scheduler.host_state import HostState
 from roost.engine.kinds import KindColumn, Kinds
 from roost.engine.query import Compiled
 from roost.engine.state import Group, State
 from roost.engine.types import Amounts, AnyArray, Mask, Rows, Scores
 from roost.model.allocation import Mappings
-from roost.model.host import HostFacts, PciPool
+from roost.model.host import HostFacts
 from roost.model.image import present_properties
 from roost.scheduler.hosts import HostView
 from roost.scheduler.image_texts import spelled
@@ -75,7 +74,7 @@ class HostList(HostView):
     def all_facts(self) -> list[HostFacts]:
         """Return the facts of every host."""
         if self._facts is None:
-            self._facts = [_facts_of(host) for host in self._states]
+            self._facts = [facts_of(host) for host in self._states]
         return self._facts
 
     def names(self) -> list[str]:
@@ -174,11 +173,6 @@ def spec_for(spec_obj: RequestSpec, states: Sequence[HostState]) -> Spec:
     )  # fmt: skip
 
 
-def mappings_of(candidate: Mapping[str, Any]) -> Mappings:
-    """Return which providers serve each resource group in an allocation candidate."""
-    return candidate.get("mappings") or {}
-
-
 def _group_over(told: InstanceGroup, states: Sequence[HostState]) -> Group:
     limit = told.rules.get("max_server_per_host", 1)
     group = Group(group_id=0, uuid=told.uuid, policy=told.policy, limit=limit)
@@ -191,41 +185,3 @@ def _group_over(told: InstanceGroup, states: Sequence[HostState]) -> Group:
     counts = {row: len(members & host.instances.keys()) for row, host in enumerate(states)}
     group.members = {row: count for row, count in counts.items() if count}
     return group
-
-
-def _facts_of(host: HostState) -> HostFacts:
-    return HostFacts(
-        vcpus_total=host.vcpus_total,
-        hypervisor_type=host.hypervisor_type or "",
-        hypervisor_version=host.hypervisor_version or 0,
-        supported_instances=tuple((each[0], each[1], each[2]) for each in host.supported_instances),
-        cpu_info=host.told_cpu_info(),
-        stats=host.stats,
-        metrics=host.told_metrics(),
-        pci_pools=tuple(map(_pool_of, host.told_pci_pools())),
-        numa=topology_from(host.numa_topology),
-        host_ip=host.host_ip or "",
-        rack=host.rack,
-        cell=host.cell_uuid,
-        is_disabled=bool(host.service.get("disabled", False)),
-        is_forced_down=bool(host.service.get("forced_down", False)),
-        reported_at_s=host.service.get("last_seen_up"),
-    )
-
-
-_POOL_KEYS = frozenset(PciPool.__struct_fields__) - {"tags", "rp_uuids"}
-
-
-def _pool_of(told: Mapping[str, Any]) -> PciPool:
-    """Return a pool of devices as our rules see it; what has no field of its own is a tag."""
-    known = {key: told[key] for key in _POOL_KEYS if told.get(key) is not None}
-    nodes = told.get("rp_uuids") or filter(None, [told.get("rp_uuid")])
-    rest = told.keys() - _POOL_KEYS - {"tags", "rp_uuids", "rp_uuid"}
-    tags = {key: _tag(told[key]) for key in rest - {"devices"}} | dict(told.get("tags") or {})
-    return msgspec.convert({**known, "tags": tags, "rp_uuids": sorted(nodes)}, PciPool, strict=False)
-
-
-def _tag(value: Any) -> str | list[str] | None:
-    if isinstance(value, list | tuple | set | frozenset):
-        return sorted(map(str, value))
-    return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)

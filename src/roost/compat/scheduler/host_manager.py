@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from roost.compat.numa import topology_for
 from roost.compat.objects import as_request_spec
 from roost.compat.scheduler.filters import HostFilterHandler, filter_for
 from roost.compat.scheduler.host_state import HostAggregate, HostState, pools_of
@@ -139,6 +140,7 @@ def _host_state(state: State, row: int, instances: dict[str, Any]) -> HostState:
         stats=dict(facts.stats),
         metrics=dict(facts.metrics),
         pci_stats=pools_of(facts),
+        numa_topology=topology_for(facts),
         service={
             "disabled": facts.is_disabled,
             "forced_down": facts.is_forced_down,

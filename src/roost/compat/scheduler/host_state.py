@@ -7,8 +7,11 @@ from typing import Any
 
 import msgspec
 
+from roost.compat.numa import topology_for
 from roost.compat.objects import RequestSpec
+from roost.compat.scheduler.facts import facts_of, mappings_of
 from roost.model.host import HostFacts
+from roost.scheduler.consuming import Appetite
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,7 +113,11 @@ class HostState:
         self.failed_builds = int(self.stats.get("failed_builds", 0))
 
     def consume_from_request(self, spec_obj: RequestSpec) -> None:
-        """Count an instance of a request as if it were here, for the choices that follow."""
+        """Count an instance of a request as if it were here, for the choices that follow.
+
+        Source:
+            nova/scheduler/host_manager.py, HostState.consume_from_request.
+        """
         disk_mb = (spec_obj.root_gb + spec_obj.ephemeral_gb) * 1024
         self.free_ram_mb -= spec_obj.memory_mb
         self.free_disk_mb -= disk_mb
@@ -118,8 +125,22 @@ class HostState:
         self.vcpus_used += spec_obj.vcpus
         self.num_instances += 1
         self.num_io_ops += 1
+        self._consume_facts(spec_obj)
         if spec_obj.instance_uuid is not None:
             self.instances[spec_obj.instance_uuid] = spec_obj.image
+
+    def _consume_facts(self, spec_obj: RequestSpec) -> None:
+        request, facts = spec_obj.to_request(), facts_of(self)
+        mappings = mappings_of((self.allocation_candidates or [{}])[0])
+        after = Appetite(request, request.pci_requests).sated(facts, limits=self.limits, mappings=mappings)
+        if after.numa is not facts.numa:
+            self.numa_topology = topology_for(after)
+        if after.pci_pools is not facts.pci_pools:
+            pools = pools_of(after)
+            if hasattr(self.pci_stats, "pools"):
+                self.pci_stats.pools = pools
+            else:
+                self.pci_stats = pools
 
     def told_cpu_info(self) -> dict[str, Any]:
         """Return what the processor says of itself, read from JSON if it is text."""

@@ -30,3 +30,7 @@ class AggregateIoOps(BelowLimitOfAggregates):
     def reads(self, spec: Spec) -> Reads:
         """Say when a verdict has to be made again."""
         return "facts"
+
+    def is_consumed(self, spec: Spec) -> bool:
+        """Say yes: an instance that is built is an operation in flight."""
+        return True

@@ -1,8 +1,6 @@
 """numa_topology: hosts whose memory nodes hold those of the instance."""
 
-from collections.abc import Hashable, Mapping, Sequence
-from functools import partial
-from types import MappingProxyType
+from collections.abc import Hashable
 from typing import ClassVar
 
 import msgspec
@@ -12,22 +10,20 @@ from roost.engine.types import AnyArray, Mask
 from roost.errors import BadRequest
 from roost.model.allocation import Mappings
 from roost.model.decision import Limits
-from roost.model.host import PciPool
-from roost.model.pci import PciRequest
+from roost.model.host import HostFacts
 from roost.model.request import Request
 from roost.scheduler.hosts import HostView
 from roost.scheduler.numa.bounds import may_fit, tell_bounds
 from roost.scheduler.numa.cell import Overcommit
 from roost.scheduler.numa.constraints import networks_of, topology_of
-from roost.scheduler.numa.fit import fit
 from roost.scheduler.numa.instance import InstanceTopology, PlacedCell
-from roost.scheduler.pci.pools import supports
+from roost.scheduler.numa.placing import place
+from roost.scheduler.pci.pools import UNMAPPED
 from roost.scheduler.rules import NoOptions, Reads
 from roost.scheduler.spec import Spec
 
 # Verdicts on hosts that are alike, kept while they are asked for; a host and its verdict are some KiB.
 _KEPT = 2**14
-_UNMAPPED: Mappings = MappingProxyType({})
 _encode = msgspec.msgpack.Encoder(order="sorted").encode
 
 
@@ -59,6 +55,10 @@ class NumaTopology:
         Where Placement is asked for devices, claims change by which providers a host holds them.
         """
         return "use" if spec.ways and spec.pci_requests else "facts"
+
+    def is_consumed(self, spec: Spec) -> bool:
+        """Say yes: instances take processors, pages and devices."""
+        return True
 
     def concerns(self, spec: Spec) -> bool:
         """Say whether any host can be refused: where a topology is asked for, or would be if it could be meant."""
@@ -148,28 +148,14 @@ class NumaTopology:
 
 
 def _place(
-    hosts: HostView, position: int, wanted: InstanceTopology, *, spec: Spec, mappings: Mappings = _UNMAPPED
+    hosts: HostView, position: int, wanted: InstanceTopology, *, spec: Spec, mappings: Mappings = UNMAPPED
 ) -> tuple[PlacedCell, ...] | None:  # fmt: skip
     """Return on which cells of a host an instance would be, near to its devices; None where it does not fit."""
-    facts = hosts.facts(position)
-    if facts.numa is None:
-        return None
     cpu, memory = _overcommit(hosts)[position].item()
-    near = None
-    if spec.pci_requests and facts.pci_pools:  # Whether there are any at all is for another filter to say.
-        sockets = {cell.id: cell.socket for cell in facts.numa.cells}
-        near = partial(_are_near, facts.pci_pools, spec.pci_requests, sockets=sockets, mappings=mappings)
-    return fit(
-        facts.numa, wanted, overcommit=Overcommit(cpu=cpu, memory=memory), needs=networks_of(spec.request),
-        supports_pci=near,
+    return place(
+        hosts.facts(position), wanted, overcommit=Overcommit(cpu=cpu, memory=memory), needs=networks_of(spec.request),
+        requests=spec.pci_requests, mappings=mappings,
     )  # fmt: skip
-
-
-def _are_near(
-    pools: Sequence[PciPool], requests: Sequence[PciRequest], cells: Sequence[int], *,
-    sockets: Mapping[int, int | None], mappings: Mappings,
-) -> bool:  # fmt: skip
-    return supports(pools, requests, cells=cells, sockets=sockets, mappings=mappings)
 
 
 def _devices(spec: Spec) -> bytes:
@@ -179,16 +165,14 @@ def _devices(spec: Spec) -> bytes:
 
 def _kinds(hosts: HostView) -> AnyArray:
     """Return a number for each host, the same for those with the same cells, devices and overcommit: shape (hosts,)."""
-    told = hosts.remembered("numa kinds", _told_kinds)
+    told = hosts.kinds(NumaTopology.name, _told).codes
     found, numbers = np.unique(_overcommit(hosts), return_inverse=True)
     kinds: AnyArray = told * len(found) + numbers
     return kinds
 
 
-def _told_kinds(hosts: HostView) -> AnyArray:
-    known: dict[Hashable, int] = {}
-    keys = ((facts.numa, _encode(facts.pci_pools) if facts.pci_pools else b"") for facts in hosts.all_facts())
-    return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
+def _told(facts: HostFacts) -> tuple[object, ...]:
+    return facts.numa, facts.pci_pools
 
 
 def _overcommit(hosts: HostView) -> AnyArray:

@@ -7,7 +7,7 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from roost.engine.types import Amounts, AnyArray, Mask
+from roost.engine.types import Amounts, Mask
 from roost.model.allocation import Mappings
 from roost.model.host import HostFacts, PciPool
 from roost.model.pci import PciRequest
@@ -23,7 +23,8 @@ _COUNTED = ("vendor_id", "product_id", "dev_type")
 class PciPassthrough:
     """Keep hosts whose free PCI devices are those of all requests of the instance.
 
-    Devices are facts: what a host reports as free is free until it reports anew. Where Placement was asked for them,
+    Devices are facts: what a host reports as free is free until it reports anew, but for what instances of the same
+    request take. Where Placement was asked for them,
     a host is kept if it has the devices of one of the ways in which it could hold the request.
 
     Source:
@@ -43,6 +44,10 @@ class PciPassthrough:
     def reads(self, spec: Spec) -> Reads:
         """Say when a verdict has to be made again: at each claim where that changes by which providers it holds."""
         return "use" if spec.ways else "facts"
+
+    def is_consumed(self, spec: Spec) -> bool:
+        """Say yes: instances take devices."""
+        return True
 
     def concerns(self, spec: Spec) -> bool:
         """Say whether any host can be refused: for requests that want devices."""
@@ -66,7 +71,7 @@ class PciPassthrough:
                 kept[at] = any(self.accepts(hosts, spec, at=at, mappings=mappings) for mappings in ways)
             return kept
         # Hosts of one kind have the same pools.
-        kinds = hosts.remembered("pci kinds", _kinds)[left]
+        kinds = hosts.kinds(PciPassthrough.name, _bare).codes[left]
         found, first, inverse = np.unique(kinds, return_index=True, return_inverse=True)
         verdicts = np.zeros(len(found), dtype=np.bool_)
         for kind, at in enumerate(left[first].tolist()):
@@ -110,14 +115,9 @@ def _count(facts: HostFacts, wanted: dict[str, str | tuple[str, ...] | None]) ->
     return sum(pool.count for pool in facts.pci_pools if is_match(pool, wanted))
 
 
-def _kinds(hosts: HostView) -> AnyArray:
-    """Return a number for each host, the same for hosts whose pools are alike but for the providers they are in."""
-    known: dict[bytes, int] = {}
-    encode = msgspec.msgpack.Encoder(order="sorted").encode
-    bare: list[list[PciPool]] = [
-        [msgspec.structs.replace(pool, rp_uuids=()) for pool in facts.pci_pools] for facts in hosts.all_facts()
-    ]
-    return np.array([known.setdefault(encode(pools), len(known)) for pools in bare], dtype=np.int64)
+def _bare(facts: HostFacts) -> list[PciPool]:
+    """Return the pools of a host, whatever providers they are in."""
+    return [msgspec.structs.replace(pool, rp_uuids=()) for pool in facts.pci_pools]
 
 
 def _text(request: PciRequest) -> str:

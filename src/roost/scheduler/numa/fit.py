@@ -1,6 +1,7 @@
 """An instance on the memory nodes of a host: which of its cells on which."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from roost.model.numa import NumaCell, NumaTopology
 from roost.scheduler.numa.cell import Overcommit, place_cell
@@ -9,6 +10,8 @@ from roost.scheduler.numa.network import is_near
 
 # Sets of host cells that are tried at most. A host with 16 cells has as many, and no real one has more.
 _SETS_MAX = 2**16
+
+_DEVICELESS: Mapping[int | None, int] = MappingProxyType({})
 
 SupportsPci = Callable[[Sequence[int]], bool]
 
@@ -20,6 +23,7 @@ def fit(
     overcommit: Overcommit | None,
     needs: NetworkNeeds | None = None,
     supports_pci: SupportsPci | None = None,
+    devices: Mapping[int | None, int] = _DEVICELESS,
     is_packing: bool = False,
 ) -> tuple[PlacedCell, ...] | None:
     """Choose a cell of the host for each cell of an instance.
@@ -35,6 +39,8 @@ def fit(
         needs: networks to be near to.
         supports_pci: says of the ids of some cells, in order, whether the devices of the request are to be had near
             them; None: there are none to be had.
+        devices: how many are free near each cell. Cells with most are preferred by instances that want devices, those
+            with least by others.
         is_packing: whether the cells with least left are preferred, rather than those with most.
 
     Returns:
@@ -43,6 +49,8 @@ def fit(
     if len(host.cells) < len(wanted.cells):
         return None
     cells = _ordered(host.cells, wanted, is_packing=is_packing)
+    if devices and len(cells) > len(wanted.cells):
+        cells.sort(key=lambda cell: devices.get(cell.id, 0), reverse=supports_pci is not None)
     pairs: dict[tuple[int, int], PlacedCell | None] = {}
 
     def placed(at: int, depth: int) -> PlacedCell | None:

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
+import msgspec
+
 from roost.model.allocation import Mappings
 from roost.model.host import PciPool
 from roost.model.pci import PciRequest, PciTraits
@@ -11,7 +13,7 @@ from roost.scheduler.wishes import is_true
 
 Value = str | tuple[str, ...] | None
 
-_UNMAPPED: Mappings = MappingProxyType({})
+UNMAPPED: Mappings = MappingProxyType({})
 _SOCKETLESS: Mapping[int, int | None] = MappingProxyType({})
 # What Placement, not a pool, is asked for.
 _PLACED = frozenset({"resource_class", "traits", "rp_uuids"})
@@ -20,7 +22,7 @@ _FIELDS = ("vendor_id", "product_id", "dev_type", "address")
 
 def supports(
     pools: Sequence[PciPool], requests: Iterable[PciRequest], *, cells: Sequence[int] | None = None,
-    sockets: Mapping[int, int | None] = _SOCKETLESS, mappings: Mappings = _UNMAPPED,
+    sockets: Mapping[int, int | None] = _SOCKETLESS, mappings: Mappings = UNMAPPED,
 ) -> bool:  # fmt: skip
     """Say whether a host has the devices of all requests, each taking its own away from those behind it.
 
@@ -34,6 +36,23 @@ def supports(
     """
     free = Free(pools, sockets=sockets)
     return all(free.take(request, cells=cells, mappings=mappings) for request in requests)
+
+
+def left(
+    pools: Sequence[PciPool], requests: Iterable[PciRequest], *, cells: Sequence[int] | None,
+    sockets: Mapping[int, int | None], mappings: Mappings,
+) -> tuple[PciPool, ...] | None:  # fmt: skip
+    """Return the pools without the devices of all requests; None where they do not have them.
+
+    Args:
+        pools, requests, cells, sockets, mappings: as for ``supports``.
+    """
+    free = Free(pools, sockets=sockets)
+    if not all(free.take(request, cells=cells, mappings=mappings) for request in requests):
+        return None
+    return tuple(
+        msgspec.structs.replace(pool, count=count) for pool, count in zip(pools, free.counts, strict=True)
+    )  # fmt: skip
 
 
 class Free:
@@ -53,7 +72,7 @@ class Free:
         """How many devices each pool has left, in the order of the pools."""
         return list(self._left)
 
-    def take(self, request: PciRequest, *, cells: Sequence[int] | None = None, mappings: Mappings = _UNMAPPED) -> bool:
+    def take(self, request: PciRequest, *, cells: Sequence[int] | None = None, mappings: Mappings = UNMAPPED) -> bool:
         """Take what a request wants; say whether it is there, and take nothing where it is not.
 
         Args:

@@ -45,6 +45,10 @@ class IoOps:
         """Say whether hosts can differ: for every request."""
         return True
 
+    def is_consumed(self, spec: Spec) -> bool:
+        """Say yes: an instance that is built is an operation in flight."""
+        return True
+
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Return operations in flight."""
         return hosts.column("num_io_ops")

@@ -53,6 +53,10 @@ class Pci:
         """Say whether hosts can differ: for every request."""
         return True
 
+    def is_consumed(self, spec: Spec) -> bool:
+        """Say whether instances take devices."""
+        return bool(spec.pci_requests)
+
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Return 100 less the free devices, of which 99 at most count."""
         return hosts.remembered("pci devices", _few_devices)

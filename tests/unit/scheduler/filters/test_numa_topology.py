@@ -14,9 +14,9 @@ from roost.model.numa import NumaCell
 from roost.model.numa import NumaTopology as Topology
 from roost.model.pci import PciRequest
 from roost.model.request import Network, Request
-from roost.scheduler.filters import numa_topology
 from roost.scheduler.filters.numa_topology import NumaTopology
 from roost.scheduler.hosts import HostView
+from roost.scheduler.numa import placing
 from roost.scheduler.rules import NoOptions
 from roost.scheduler.spec import Spec
 from tests.fleets import fleet, hosts_of
@@ -156,13 +156,13 @@ def test_devices_must_be_to_be_had_near_the_chosen_cells(policy, expected):
 
 
 def test_hosts_that_are_alike_are_fitted_once(monkeypatch):
-    fitted, fit = [], numa_topology.fit
+    fitted, fit = [], placing.fit
 
     def spied(host, *arguments, **more):
         fitted.append(host)
         return fit(host, *arguments, **more)
 
-    monkeypatch.setattr(numa_topology, "fit", spied)
+    monkeypatch.setattr(placing, "fit", spied)
     state = fleet(*[HostFacts(numa=topology({}, {}))] * 50, HostFacts(numa=topology({}, {}, {})))
     assert NumaTopology(NoOptions()).keep(hosts_of(state), PINNED).all()
     assert len(fitted) == 2

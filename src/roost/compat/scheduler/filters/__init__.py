@@ -9,7 +9,8 @@ import numpy as np
 
 from roost.compat import filters
 from roost.compat.objects import RequestSpec, as_request_spec
-from roost.compat.scheduler.host_list import HostList, mappings_of, spec_for
+from roost.compat.scheduler.facts import mappings_of
+from roost.compat.scheduler.host_list import HostList, spec_for
 from roost.compat.scheduler.host_state import HostState
 from roost.engine.types import Mask
 from roost.scheduler.hosts import HostView

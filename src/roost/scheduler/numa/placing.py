@@ -1,0 +1,50 @@
+"""An instance on a host: on which of its cells, near to the devices that it takes there."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from roost.model.allocation import Mappings
+from roost.model.host import HostFacts, PciPool
+from roost.model.pci import PciRequest
+from roost.scheduler.numa.cell import Overcommit
+from roost.scheduler.numa.fit import fit
+from roost.scheduler.numa.instance import InstanceTopology, NetworkNeeds, PlacedCell
+from roost.scheduler.pci.pools import UNMAPPED, supports
+
+
+def place(
+    facts: HostFacts, wanted: InstanceTopology, *, overcommit: Overcommit | None, needs: NetworkNeeds | None,
+    requests: Sequence[PciRequest], mappings: Mappings = UNMAPPED,
+) -> tuple[PlacedCell, ...] | None:  # fmt: skip
+    """Choose the cells of a host that an instance is on; None where it does not fit.
+
+    Args:
+        facts: of the host, with what of it is in use.
+        wanted: the cells of the instance.
+        overcommit: how much of shared processors and memory may be given out; None: only what there is counts.
+        needs: networks to be near to.
+        requests: devices to be near to.
+        mappings: the providers that are to give these.
+    """
+    if facts.numa is None:
+        return None
+    near = None
+    if requests and facts.pci_pools:  # Whether there are any at all is for another filter to say.
+        near = partial(_are_near, facts.pci_pools, requests, sockets=sockets_of(facts), mappings=mappings)
+    devices: Counter[int | None] = Counter()
+    for pool in facts.pci_pools:
+        devices[pool.numa_node] += pool.count
+    return fit(facts.numa, wanted, overcommit=overcommit, needs=needs, supports_pci=near, devices=devices)
+
+
+def sockets_of(facts: HostFacts) -> dict[int, int | None]:
+    """Return the socket of each cell of a host, None where it does not say."""
+    return {} if facts.numa is None else {cell.id: cell.socket for cell in facts.numa.cells}
+
+
+def _are_near(
+    pools: Sequence[PciPool], requests: Sequence[PciRequest], cells: Sequence[int], *,
+    sockets: Mapping[int, int | None], mappings: Mappings,
+) -> bool:  # fmt: skip
+    return supports(pools, requests, cells=cells, sockets=sockets, mappings=mappings)

@@ -1,0 +1,46 @@
+"""What of a host's cells is in use with one instance more."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from roost.model.numa import MemoryPages, NumaCell, NumaTopology
+from roost.scheduler.numa.instance import PlacedCell
+
+
+def with_instance(host: NumaTopology, placed: Iterable[PlacedCell]) -> NumaTopology:
+    """Return the cells of a host with those of an instance on them.
+
+    Args:
+        host: what is there and what of it is in use.
+        placed: the cells of the instance, each on one of the host.
+    """
+    found = {each.host_cell: each for each in placed}
+    return NumaTopology(
+        cells=tuple(_with_cell(cell, found[cell.id]) if cell.id in found else cell for cell in host.cells)
+    )
+
+
+def _with_cell(host: NumaCell, placed: PlacedCell) -> NumaCell:
+    wanted = placed.cell
+    pinned = {cpu for _, cpu in placed.pins.pairs}.union(placed.pins.reserved)
+    if wanted.threads == "isolate":
+        # Nobody else may be on the other threads of these cores.
+        pinned.update(cpu for core in host.siblings if not pinned.isdisjoint(core) for cpu in core)
+    return msgspec.structs.replace(
+        host,
+        cpu_usage=host.cpu_usage + len(wanted.cpus),
+        memory_usage=host.memory_usage + wanted.memory_mb,
+        pinned_cpus=tuple(sorted(pinned.union(host.pinned_cpus))),
+        mempages=_with_pages(host.mempages, placed),
+    )
+
+
+def _with_pages(mempages: tuple[MemoryPages, ...], placed: PlacedCell) -> tuple[MemoryPages, ...]:
+    size = placed.page_size or min((pages.size_kb for pages in mempages), default=0)
+    return tuple(
+        msgspec.structs.replace(pages, used=pages.used + placed.cell.memory_mb * 1024 // size)
+        if pages.size_kb == size
+        else pages
+        for pages in mempages
+    )
