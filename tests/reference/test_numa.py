@@ -11,7 +11,9 @@ from roost.model.host import HostFacts
 from roost.model.numa import MemoryPages, NumaCell, NumaTopology
 from roost.model.request import Network, Request
 from roost.scheduler.filters.numa_topology import NumaTopology as Filter
+from roost.scheduler.numa.cell import Overcommit, place_cell
 from roost.scheduler.numa.constraints import networks_of, topology_of
+from roost.scheduler.numa.kinds import bare
 from roost.scheduler.rules import NoOptions
 from roost.scheduler.spec import Spec
 from tests.fleets import fleet, hosts_of
@@ -90,3 +92,26 @@ def test_hosts_are_kept_on_whose_cells_some_arrangement_fits(topologies, request
     assert rule.keep(hosts_of(state), spec).tolist() == expected
     refused = [row for row, passes in enumerate(expected) if not passes]
     assert all(not text or "wanted" in text or "tells no" in text for text in rule.tell(hosts_of(state, refused), spec))
+
+
+@settings(max_examples=600)
+@given(cells(), requests(), st.sampled_from([1.0, 2.0]))
+def test_what_goes_onto_a_cell_goes_onto_one_that_is_alike(host, request, ratio):
+    wanted, overcommit = topology_of(request), Overcommit(cpu=ratio, memory=ratio)
+    for cell in host.cells if wanted is not None else ():
+        for at, asked in enumerate(wanted.cells):
+            fits = [
+                place_cell(each, asked, overcommit=overcommit, reserved=wanted.reserved(at)) is not None
+                for each in (cell, bare(cell).cell())
+            ]
+            assert fits[0] == fits[1]
+
+
+def test_cells_with_other_processors_taken_are_alike():
+    siblings = tuple((at, at + 8) for at in range(8))
+    everyone = tuple(range(16))
+    taken = [(0, 8, 1), (3, 4, 12), (7, 15, 14)]  # a core and a thread of another, each time
+    host = NumaCell(id=0, cpus=everyone, pcpus=everyone, siblings=siblings, memory_mb=1024)
+    found = [bare(msgspec.structs.replace(host, id=at, pinned_cpus=each)) for at, each in enumerate(taken)]
+    assert found[0] == found[1] == found[2]
+    assert bare(msgspec.structs.replace(host, pinned_cpus=(0, 1, 2))) != found[0]  # threads of three cores

@@ -1,37 +1,36 @@
 """numa_topology: hosts whose memory nodes hold those of the instance."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 import msgspec
 import numpy as np
 
-from roost.engine.types import AnyArray, Mask
+from roost.engine.types import AnyArray, Mask, Rows
 from roost.errors import BadRequest
 from roost.model.allocation import Mappings
 from roost.model.decision import Limits
-from roost.model.host import HostFacts
 from roost.model.request import Request
 from roost.scheduler.hosts import HostView
-from roost.scheduler.numa.bounds import may_fit, tell_bounds
+from roost.scheduler.numa.bounds import tell_bounds
 from roost.scheduler.numa.cell import Overcommit
 from roost.scheduler.numa.constraints import networks_of, topology_of
+from roost.scheduler.numa.fit import Verdicts, fits
 from roost.scheduler.numa.instance import InstanceTopology, PlacedCell
-from roost.scheduler.numa.placing import place
+from roost.scheduler.numa.kinds import alike
+from roost.scheduler.numa.placing import can_place, place, surroundings
 from roost.scheduler.pci.pools import UNMAPPED
 from roost.scheduler.rules import NoOptions, Reads
 from roost.scheduler.spec import Spec
 
-# Verdicts on hosts that are alike, kept while they are asked for; a host and its verdict are some KiB.
-_KEPT = 2**14
 _encode = msgspec.msgpack.Encoder(order="sorted").encode
 
 
 class NumaTopology:
     """Keep hosts on whose memory nodes those of the instance fit, as flavor and image ask for them.
 
-    Hosts with too few cells, processors or pages are told apart by columns. What is left is fitted exactly, once for
-    hosts that are alike.
+    Hosts are told apart by columns: which cells of the instance go onto which of theirs, and what is near to these.
+    Those that are alike are fitted once.
 
     Source:
         nova/scheduler/filters/numa_topology_filter.py, NUMATopologyFilter.
@@ -46,7 +45,6 @@ class NumaTopology:
 
     def __init__(self, options: NoOptions) -> None:
         self._options = options
-        self._verdicts: dict[Hashable, bool] = {}
         self._asked: tuple[Request | None, InstanceTopology | None] = (None, None)
 
     def reads(self, spec: Spec) -> Reads:
@@ -84,17 +82,32 @@ class NumaTopology:
         wanted = self._wanted(spec)
         if wanted is None:
             return np.ones(len(hosts), dtype=np.bool_)
-        kept = may_fit(hosts, wanted)
-        left = np.flatnonzero(kept)
-        if spec.pci_requests and hosts.has_ways(spec.ways):
-            for position in left.tolist():
-                ways = hosts.mappings(position, spec.ways)
-                kept[position] = any(self.accepts(hosts, spec, at=position, mappings=mappings) for mappings in ways)
-            return kept
-        looked_at = self.looks_at(spec)
-        _, first, inverse = np.unique(_kinds(hosts)[left], return_index=True, return_inverse=True)
-        verdicts = [self._fits(hosts, position, looked_at, spec=spec) for position in left[first].tolist()]
-        kept[left] = np.array(verdicts, dtype=np.bool_)[inverse]
+        kept: Mask = np.zeros(len(hosts), dtype=np.bool_)
+        ratios = _overcommit(hosts)
+        for can, positions in alike(hosts, wanted, cpu=ratios["cpu"], memory=ratios["memory"]):
+            if fits(wanted, can=can):
+                kept[positions] = self._are_near(hosts, positions, can, spec=spec)
+        return kept
+
+    def _are_near(self, hosts: HostView, positions: Rows, can: Sequence[Verdicts], *, spec: Spec) -> Mask:
+        """Say of hosts with the same room which have it near to the networks and devices of a request."""
+        wanted, needs, requests = self._wanted(spec), networks_of(spec.request), spec.pci_requests
+        assert wanted is not None
+        if requests and hosts.has_ways(spec.ways):
+            found = [
+                any(self.accepts(hosts, spec, at=at, mappings=mappings) for mappings in hosts.mappings(at, spec.ways))
+                for at in positions.tolist()
+            ]
+            return np.array(found, dtype=np.bool_)
+        if not requests and needs is None:
+            return np.ones(len(positions), dtype=np.bool_)
+        near = hosts.kinds("numa surroundings", surroundings).codes[positions]
+        _, first, inverse = np.unique(near, return_index=True, return_inverse=True)
+        verdicts = [
+            can_place(hosts.facts(at), wanted, can=can, needs=needs, requests=requests)
+            for at in positions[first].tolist()
+        ]
+        kept: Mask = np.array(verdicts, dtype=np.bool_)[inverse]
         return kept
 
     def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
@@ -134,18 +147,6 @@ class NumaTopology:
             self._asked = (spec.request, topology_of(spec.request))
         return self._asked[1]
 
-    def _fits(self, hosts: HostView, position: int, looked_at: Hashable, *, spec: Spec) -> bool:
-        facts, wanted = hosts.facts(position), self._wanted(spec)
-        assert wanted is not None
-        pools = _encode(facts.pci_pools) if spec.pci_requests else b""
-        key = (looked_at, _overcommit(hosts)[position].item(), facts.numa, pools)
-        verdict = self._verdicts.get(key)
-        if verdict is None:
-            if len(self._verdicts) >= _KEPT:
-                self._verdicts.clear()
-            verdict = self._verdicts[key] = _place(hosts, position, wanted, spec=spec) is not None
-        return verdict
-
 
 def _place(
     hosts: HostView, position: int, wanted: InstanceTopology, *, spec: Spec, mappings: Mappings = UNMAPPED
@@ -161,18 +162,6 @@ def _place(
 def _devices(spec: Spec) -> bytes:
     """Return all that a verdict depends on of the devices that are asked for."""
     return _encode([(each.count, each.alternatives, each.source, each.numa_policy) for each in spec.pci_requests])
-
-
-def _kinds(hosts: HostView) -> AnyArray:
-    """Return a number for each host, the same for those with the same cells, devices and overcommit: shape (hosts,)."""
-    told = hosts.kinds(NumaTopology.name, _told).codes
-    found, numbers = np.unique(_overcommit(hosts), return_inverse=True)
-    kinds: AnyArray = told * len(found) + numbers
-    return kinds
-
-
-def _told(facts: HostFacts) -> tuple[object, ...]:
-    return facts.numa, facts.pci_pools
 
 
 def _overcommit(hosts: HostView) -> AnyArray:

@@ -1,7 +1,6 @@
 """pci_passthrough: hosts with the PCI devices that are asked for."""
 
 from collections.abc import Hashable
-from functools import partial
 from typing import ClassVar
 
 import msgspec
@@ -9,10 +8,9 @@ import numpy as np
 
 from roost.engine.types import Amounts, Mask
 from roost.model.allocation import Mappings
-from roost.model.host import HostFacts, PciPool
 from roost.model.pci import PciRequest
 from roost.scheduler.hosts import HostView
-from roost.scheduler.pci.pools import is_match, supports
+from roost.scheduler.pci.pools import bare_pools, is_match, supports
 from roost.scheduler.rules import NoOptions, Reads
 from roost.scheduler.spec import Spec
 
@@ -61,23 +59,20 @@ class PciPassthrough:
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts with the devices."""
-        kept: Mask = np.ones(len(hosts), dtype=np.bool_)
-        for request in spec.pci_requests:
-            kept &= _free(hosts, request) >= request.count
-        left = np.flatnonzero(kept)
         if hosts.has_ways(spec.ways):
-            for at in left.tolist():
+            kept: Mask = np.ones(len(hosts), dtype=np.bool_)
+            for request in spec.pci_requests:
+                kept &= _free(hosts, request) >= request.count
+            for at in np.flatnonzero(kept).tolist():
                 ways = hosts.mappings(at, spec.ways)
                 kept[at] = any(self.accepts(hosts, spec, at=at, mappings=mappings) for mappings in ways)
             return kept
-        # Hosts of one kind have the same pools.
-        kinds = hosts.kinds(PciPassthrough.name, _bare).codes[left]
-        found, first, inverse = np.unique(kinds, return_index=True, return_inverse=True)
-        verdicts = np.zeros(len(found), dtype=np.bool_)
-        for kind, at in enumerate(left[first].tolist()):
-            verdicts[kind] = supports(hosts.facts(at).pci_pools, spec.pci_requests)
-        kept[left] = verdicts[inverse]
-        return kept
+        # Hosts that say the same of their pools are judged together.
+        told, codes = hosts.kinds(PciPassthrough.name, bare_pools)
+        found, inverse = np.unique(codes, return_inverse=True)
+        verdicts = [supports(told[kind], spec.pci_requests) for kind in found.tolist()]
+        verdict: Mask = np.array(verdicts, dtype=np.bool_)[inverse]
+        return verdict
 
     def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
         """Say whether a host has the devices where some providers are to give them."""
@@ -101,23 +96,11 @@ def _free(hosts: HostView, request: PciRequest) -> Amounts:
     """Return how many devices each host has that may do for a request, at least: int64, shape (hosts,)."""
     free: Amounts = np.zeros(len(hosts), dtype=np.int64)
     for wanted in request.alternatives:
-        asked = tuple((name, wanted[name]) for name in _COUNTED if name in wanted)
-        free += hosts.remembered(("pci free", asked), partial(_counts, wanted=dict(asked)))
+        asked = {name: wanted[name] for name in _COUNTED if name in wanted}
+        told, codes = hosts.kinds(PciPassthrough.name, bare_pools)
+        counts = [sum(pool.count for pool in pools if is_match(pool, asked)) for pools in told]
+        free += np.array(counts, dtype=np.int64)[codes]
     return free
-
-
-def _counts(hosts: HostView, *, wanted: dict[str, str | tuple[str, ...] | None]) -> Amounts:
-    counts = [_count(facts, wanted) for facts in hosts.all_facts()]
-    return np.array(counts, dtype=np.int64)
-
-
-def _count(facts: HostFacts, wanted: dict[str, str | tuple[str, ...] | None]) -> int:
-    return sum(pool.count for pool in facts.pci_pools if is_match(pool, wanted))
-
-
-def _bare(facts: HostFacts) -> list[PciPool]:
-    """Return the pools of a host, whatever providers they are in."""
-    return [msgspec.structs.replace(pool, rp_uuids=()) for pool in facts.pci_pools]
 
 
 def _text(request: PciRequest) -> str:

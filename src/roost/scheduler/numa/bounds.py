@@ -1,48 +1,19 @@
-"""What a host must have at least, over columns, before an instance is fitted onto its cells."""
+"""What a host must have at least for an instance to fit onto its cells, in words."""
 
-import numpy as np
-from numpy.typing import NDArray
-
-from roost.engine.types import Mask
 from roost.model.numa import NumaCell, NumaTopology
 from roost.scheduler.hosts import HostView
 from roost.scheduler.numa.instance import InstanceTopology
 
-_COLUMNS = np.dtype(
-    [
-        ("cells", np.int64),
-        ("cpus", np.int64),  # shared processors of the cell with most
-        ("free", np.int64),  # free processors of the cell with most
-        ("free_sum", np.int64),  # of all cells
-        ("memory_mb", np.int64),  # of the cell with most, or of all its pages
-        ("threads", np.int64),  # of a core
-    ]
-)
-_Bounds = NDArray[np.void]
-
-
-def may_fit(hosts: HostView, wanted: InstanceTopology) -> Mask:
-    """Say which hosts have as many cells as an instance, and as much as it wants of some cell: necessary, not enough.
-
-    Returns:
-        bool, shape (len(hosts),).
-    """
-    found = hosts.remembered("numa bounds", _bounds)
-    needs = _needs(wanted)
-    kept: Mask = np.ones(len(hosts), dtype=np.bool_)
-    for name, need in needs.items():
-        kept &= found[name] >= need
-    return kept
+_Bounds = dict[str, int]
 
 
 def tell_bounds(hosts: HostView, wanted: InstanceTopology) -> list[str]:
-    """Say of each host which of these it lacks; empty where it lacks none."""
-    found = hosts.remembered("numa bounds", _bounds)
+    """Say of each host what it has too little of for some cell of an instance; empty where it is nothing of these."""
     needs = _needs(wanted)
-    return [_told(dict(zip(_COLUMNS.names or (), row, strict=True)), needs) for row in found.tolist()]
+    return [_told(_bounds(facts.numa), needs) for facts in hosts.all_facts()]
 
 
-def _told(has: dict[str, int], needs: dict[str, int]) -> str:
+def _told(has: _Bounds, needs: _Bounds) -> str:
     if not has["cells"]:
         return "tells no NUMA cells"
     words = {
@@ -56,7 +27,7 @@ def _told(has: dict[str, int], needs: dict[str, int]) -> str:
     return next((words[name].format(has=has[name], need=need) for name, need in needs.items() if has[name] < need), "")
 
 
-def _needs(wanted: InstanceTopology) -> dict[str, int]:
+def _needs(wanted: InstanceTopology) -> _Bounds:
     pinned = [len(cell.pcpus) + wanted.reserved(at) for at, cell in enumerate(wanted.cells) if cell.is_pinned]
     return {
         "cells": len(wanted.cells),
@@ -68,29 +39,18 @@ def _needs(wanted: InstanceTopology) -> dict[str, int]:
     }
 
 
-def _bounds(hosts: HostView) -> _Bounds:
-    found = np.zeros(len(hosts), dtype=_COLUMNS)
-    # Hosts of one kind that nobody is on say the same.
-    known: dict[NumaTopology, tuple[int, ...]] = {}
-    for position, facts in enumerate(hosts.all_facts()):
-        if facts.numa is not None and facts.numa.cells:
-            row = known.get(facts.numa)
-            if row is None:
-                row = known[facts.numa] = _row(facts.numa.cells)
-            found[position] = row
-    return found
-
-
-def _row(cells: tuple[NumaCell, ...]) -> tuple[int, ...]:
+def _bounds(topology: NumaTopology | None) -> _Bounds:
+    """Return what a host has at most, under the names of ``_needs``."""
+    cells = () if topology is None else topology.cells
     free = [len(cell.free_pcpus) for cell in cells]
-    return (
-        len(cells),
-        max(len(cell.cpus) for cell in cells),
-        max(free),
-        sum(free),
-        max(_memory_mb(cell) for cell in cells),
-        max((len(core) for cell in cells for core in cell.siblings), default=1),
-    )
+    return {
+        "cells": len(cells),
+        "cpus": max((len(cell.cpus) for cell in cells), default=0),  # shared ones of the cell with most
+        "free": max(free, default=0),  # processors of the cell with most
+        "free_sum": sum(free),
+        "memory_mb": max(map(_memory_mb, cells), default=0),
+        "threads": max((len(core) for cell in cells for core in cell.siblings), default=1),
+    }
 
 
 def _memory_mb(cell: NumaCell) -> int:

@@ -1,6 +1,7 @@
 """An instance on the memory nodes of a host: which of its cells on which."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 from roost.model.numa import NumaCell, NumaTopology
@@ -14,6 +15,8 @@ _SETS_MAX = 2**16
 _DEVICELESS: Mapping[int | None, int] = MappingProxyType({})
 
 SupportsPci = Callable[[Sequence[int]], bool]
+# Of one cell of a host: whether each cell of the instance goes onto it.
+Verdicts = tuple[bool, ...]
 
 
 def fit(
@@ -60,16 +63,44 @@ def fit(
             )
         return pairs[at, depth]
 
-    def accepted(way: Sequence[int]) -> bool:
-        chosen = [cells[at] for at in way]
-        if supports_pci is not None and not supports_pci([cell.id for cell in chosen]):
-            return False
-        return needs is None or is_near(chosen, cells, needs)
-
-    way = _first_way(len(cells), len(wanted.cells), can=lambda *pair: placed(*pair) is not None, accepted=accepted)
+    way = _first_way(
+        len(cells), len(wanted.cells), can=lambda *pair: placed(*pair) is not None,
+        accepted=partial(_is_accepted, cells, needs=needs, supports_pci=supports_pci),
+    )  # fmt: skip
     if way is None:
         return None
     return tuple(made for depth, at in enumerate(way) if (made := placed(at, depth)) is not None)
+
+
+def fits(
+    wanted: InstanceTopology,
+    *,
+    can: Sequence[Verdicts],
+    cells: Sequence[NumaCell] = (),
+    needs: NetworkNeeds | None = None,
+    supports_pci: SupportsPci | None = None,
+) -> bool:
+    """Say whether ``fit`` finds a way, where it is known what goes onto which cell.
+
+    Args:
+        wanted, needs, supports_pci: as for ``fit``.
+        can: what goes onto each cell of the host.
+        cells: these, where networks or devices count.
+    """
+    accepted = partial(_is_accepted, cells, needs=needs, supports_pci=supports_pci)
+    return _first_way(len(can), len(wanted.cells), can=lambda at, depth: can[at][depth], accepted=accepted) is not None
+
+
+def _is_accepted(
+    cells: Sequence[NumaCell], way: Sequence[int], *, needs: NetworkNeeds | None, supports_pci: SupportsPci | None
+) -> bool:
+    """Say whether devices and networks are near to some cells of a host."""
+    if needs is None and supports_pci is None:
+        return True
+    chosen = [cells[at] for at in way]
+    if supports_pci is not None and not supports_pci([cell.id for cell in chosen]):
+        return False
+    return needs is None or is_near(chosen, cells, needs)
 
 
 def _ordered(cells: Sequence[NumaCell], wanted: InstanceTopology, *, is_packing: bool) -> list[NumaCell]:

@@ -8,9 +8,9 @@ from roost.model.allocation import Mappings
 from roost.model.host import HostFacts, PciPool
 from roost.model.pci import PciRequest
 from roost.scheduler.numa.cell import Overcommit
-from roost.scheduler.numa.fit import fit
+from roost.scheduler.numa.fit import SupportsPci, Verdicts, fit, fits
 from roost.scheduler.numa.instance import InstanceTopology, NetworkNeeds, PlacedCell
-from roost.scheduler.pci.pools import UNMAPPED, supports
+from roost.scheduler.pci.pools import UNMAPPED, bare_pools, supports
 
 
 def place(
@@ -29,18 +29,44 @@ def place(
     """
     if facts.numa is None:
         return None
-    near = None
-    if requests and facts.pci_pools:  # Whether there are any at all is for another filter to say.
-        near = partial(_are_near, facts.pci_pools, requests, sockets=sockets_of(facts), mappings=mappings)
+    near = _near(facts, requests, mappings)
     devices: Counter[int | None] = Counter()
     for pool in facts.pci_pools:
         devices[pool.numa_node] += pool.count
     return fit(facts.numa, wanted, overcommit=overcommit, needs=needs, supports_pci=near, devices=devices)
 
 
+def can_place(
+    facts: HostFacts, wanted: InstanceTopology, *, can: Sequence[Verdicts], needs: NetworkNeeds | None,
+    requests: Sequence[PciRequest],
+) -> bool:  # fmt: skip
+    """Say whether ``place`` finds cells, where it is known which of the instance's go onto which of the host's.
+
+    Args:
+        facts, wanted, needs, requests: as for ``place``.
+        can: what goes onto each cell of the host.
+    """
+    if facts.numa is None:
+        return False
+    return fits(wanted, can=can, cells=facts.numa.cells, needs=needs, supports_pci=_near(facts, requests, UNMAPPED))
+
+
+def surroundings(facts: HostFacts) -> object:
+    """Return all that a host says of what is near to its cells, whatever providers devices are in."""
+    cells = () if facts.numa is None else facts.numa.cells
+    return [(cell.id, cell.socket, cell.physnets, cell.is_tunneled) for cell in cells], bare_pools(facts)
+
+
 def sockets_of(facts: HostFacts) -> dict[int, int | None]:
     """Return the socket of each cell of a host, None where it does not say."""
     return {} if facts.numa is None else {cell.id: cell.socket for cell in facts.numa.cells}
+
+
+def _near(facts: HostFacts, requests: Sequence[PciRequest], mappings: Mappings) -> SupportsPci | None:
+    """Return what says whether devices are near to some cells; None where there are none to be near to."""
+    if not requests or not facts.pci_pools:  # Whether there are any at all is for another filter to say.
+        return None
+    return partial(_are_near, facts.pci_pools, requests, sockets=sockets_of(facts), mappings=mappings)
 
 
 def _are_near(

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import msgspec
 
 from roost.model.allocation import Mappings
-from roost.model.host import PciPool
+from roost.model.host import HostFacts, PciPool
 from roost.model.pci import PciRequest, PciTraits
 from roost.scheduler.wishes import is_true
 
@@ -142,6 +142,11 @@ class Free:
 
     def _count(self, chosen: list[int]) -> int:
         return sum(self._left[at] for at in chosen)
+
+
+def bare_pools(facts: HostFacts) -> list[PciPool]:
+    """Return the pools of a host, whatever providers they are in."""
+    return [msgspec.structs.replace(pool, rp_uuids=()) for pool in facts.pci_pools]
 
 
 def is_match(pool: PciPool, wanted: PciTraits) -> bool:

@@ -16,7 +16,7 @@ from roost.model.pci import PciRequest
 from roost.model.request import Network, Request
 from roost.scheduler.filters.numa_topology import NumaTopology
 from roost.scheduler.hosts import HostView
-from roost.scheduler.numa import placing
+from roost.scheduler.numa import kinds
 from roost.scheduler.rules import NoOptions
 from roost.scheduler.spec import Spec
 from tests.fleets import fleet, hosts_of
@@ -155,17 +155,18 @@ def test_devices_must_be_to_be_had_near_the_chosen_cells(policy, expected):
     assert rule.looks_at(spec) != rule.looks_at(PINNED)
 
 
-def test_hosts_that_are_alike_are_fitted_once(monkeypatch):
-    fitted, fit = [], placing.fit
+def test_cells_that_are_alike_are_looked_at_once(monkeypatch):
+    looked_at, place_cell = [], kinds.place_cell
 
     def spied(host, *arguments, **more):
-        fitted.append(host)
-        return fit(host, *arguments, **more)
+        looked_at.append(host)
+        return place_cell(host, *arguments, **more)
 
-    monkeypatch.setattr(placing, "fit", spied)
-    state = fleet(*[HostFacts(numa=topology({}, {}))] * 50, HostFacts(numa=topology({}, {}, {})))
+    monkeypatch.setattr(kinds, "place_cell", spied)
+    taken = [topology({"pinned_cpus": (at,)}, {}) for at in range(4)]  # by instances on other processors each
+    state = fleet(*[HostFacts(numa=each) for each in taken * 10])
     assert NumaTopology(NoOptions()).keep(hosts_of(state), PINNED).all()
-    assert len(fitted) == 2
+    assert len(looked_at) == 2
 
 
 def test_host_states_are_judged_by_the_same_rule():
