@@ -17,9 +17,9 @@ from roost.ports import Placement
 from roost.scheduler import edits
 from roost.scheduler.edits import Asked, Edit
 from roost.scheduler.matrix import Matrix, nearest
-from roost.scheduler.pipeline import Shape, Subject
+from roost.scheduler.pipeline import Shape
 from roost.scheduler.select import Scheduler
-from roost.scheduler.spec import Spec
+from roost.scheduler.spec import Spec, Subject
 from roost.scheduler.tipping import ranking_of
 
 NEAREST = 5  # hosts that an explanation names

@@ -11,8 +11,8 @@ from roost.engine.state import State
 from roost.engine.types import Amounts, Mask, Rows
 from roost.model.decision import Stage
 from roost.model.explain import NearMiss, RuleVerdict, Shortfall
-from roost.scheduler.pipeline import Shape, Subject
-from roost.scheduler.spec import Spec
+from roost.scheduler.pipeline import Shape
+from roost.scheduler.spec import Spec, Subject
 
 _BIT = {subject: np.int16(1 << at) for at, subject in enumerate(get_args(Subject))}
 

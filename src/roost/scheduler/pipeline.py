@@ -6,7 +6,7 @@ hosts, or, where only few hosts were touched since the last pass, from the pool 
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -24,7 +24,7 @@ from roost.scheduler.ranked import Ranked
 from roost.scheduler.reasons import refusal_text
 from roost.scheduler.rules import Choosing, Fallible, Fault, Filter, Limiting, Telling, adds, is_consumed
 from roost.scheduler.scratch import Scratch
-from roost.scheduler.spec import Spec
+from roost.scheduler.spec import Spec, Subject
 from roost.scheduler.weighing import Shares, Weighing
 
 # Up to so many touched hosts are judged one by one, more of them together; beyond, a pass over all is faster.
@@ -36,9 +36,6 @@ _TOUCHES_MAX = 512
 # Of more hosts than so many, most of which are nobody's concern, the scores are made for them alone.
 _BOARD_MAX = 128
 TABLE = 5  # hosts in the score table
-# What of a request a check judges: "hosts" those it names, "search" its groups together, "rule" what a filter reads,
-# "refusal" all of it, before any host is looked at.
-Subject = Literal["trait", "aggregate", "tree", "group", "class", "refusal", "amount", "search", "hosts", "rule"]
 
 
 class Shape:
@@ -72,9 +69,6 @@ class Shape:
         self.fit = fit
         self.query = query
         self.warnings = list(warnings)
-        self.request_body = msgspec.json.encode(
-            msgspec.structs.replace(spec.request, instance_uuids=(), count=1, user_id=""), order="sorted"
-        )
         self.epoch = state.changes.epoch
         self._everyone = HostView(state)
         self._scratch = scratch
@@ -91,10 +85,8 @@ class Shape:
                 own = verdict.copy()
                 self._consumed.append((rule, own))
             self._later.append((rule, own))
-        head = [] if named is None else [("requested_hosts", named[0])]
-        nobody = "search" if fit.is_searched else "requested_aggregates"  # no rule in particular
-        checks = [(rule or nobody, reason) for rule, reason in zip(fit.rules, fit.reasons, strict=True)] + head
-        self._checks = checks + [(rule.name, rule.reason(spec)) for rule, _ in filters]
+        self._named = "" if named is None else named[0]  # why it is not any other host
+        self._passing = len(fit) + len(self._later)  # behind the number of the last check
         self._watched = {rule.name: rule for rule, _ in filters if adds(rule, Fallible)}
         self._limiting = [rule for rule, _ in filters if adds(rule, Limiting)]
         # The filters by which a host's candidate is chosen; none where any candidate will do.
@@ -115,6 +107,21 @@ class Shape:
         self._told: tuple[tuple[int, list[int]], list[Stage]] = ((-1, []), [])  # the last stages made
         self._position = -1  # of the changes that pool and searches have seen
         self._shared_version = -1
+
+    @cached_property
+    def request_body(self) -> bytes:
+        """The request as it is stored: JSON, without what is of one time alone."""
+        request = msgspec.structs.replace(self.spec.request, instance_uuids=(), count=1, user_id="")
+        return msgspec.json.encode(request, order="sorted")
+
+    @cached_property
+    def _checks(self) -> list[tuple[str, str]]:
+        nobody = "search" if self.fit.is_searched else "requested_aggregates"  # no rule in particular
+        fits = zip(self.fit.rules, self.fit.reasons, strict=True)
+        return [(rule or nobody, reason) for rule, reason in fits] + [
+            ("requested_hosts", self._named) if rule is None else (rule.name, rule.reason(self.spec))
+            for rule, _ in self._later
+        ]
 
     def rank(self, wanted: int, *, is_series: bool = False) -> Ranked:
         """Return the best hosts for one instance of this shape, as the state is now.
@@ -216,13 +223,15 @@ class Shape:
         first = self.fit.one(self._state, row)
         if first < len(self.fit):
             return first
-        alone = HostView(self._state, np.array([row], dtype=np.intp))
         for at, (rule, mask) in enumerate(self._later, start=len(self.fit)):
-            assert mask is not None or rule is not None
-            passes = mask if mask is not None else rule.keep(alone, self.spec)  # type: ignore[union-attr]  # asserted
-            if not passes.item(row if mask is not None else 0):
+            if mask is not None:
+                passes = mask.item(row)
+            else:
+                assert rule is not None
+                passes = rule.keep(HostView(self._state, np.array([row], dtype=np.intp)), self.spec).item(0)
+            if not passes:
                 return at
-        return len(self._checks)
+        return self._passing
 
     @property
     def asked_later(self) -> list[tuple[int, Filter]]:
@@ -290,7 +299,7 @@ class Shape:
         return list(dict.fromkeys(rows))
 
     def _from_pool(self, touched: list[int], wanted: int) -> Ranked | None:
-        pool, state, passing = self._pool, self._state, len(self._checks)
+        pool, state, passing = self._pool, self._state, self._passing
         assert pool is not None
         if len(touched) <= _ONE_BY_ONE_MAX:
             raws_of = self._weighing.raws_of
@@ -331,10 +340,9 @@ class Shape:
         """Move a touched host from the check that refused it to the one that does now."""
         self._refused_by[row] = now
         if was != now:
-            passing = len(self._checks)
-            if was < passing:
+            if was < self._passing:
                 self._rejects[was] -= 1
-            if now < passing:
+            if now < self._passing:
                 self._rejects[now] += 1
 
     def _last_refusal(self, row: int) -> int:
@@ -344,11 +352,11 @@ class Shape:
             return known
         assert self._pool is not None
         if row in self._pool:  # Those that joined it refused are in ``_refused_by``.
-            return len(self._checks)
+            return self._passing
         for at, mask in enumerate(self._masks):
             if not mask.item(row):
                 return at
-        return len(self._checks)
+        return self._passing
 
     def _refusal(self, row: int, *, was: int) -> int:
         """Return the first check that refuses a host now, or how many checks there are.
@@ -357,19 +365,12 @@ class Shape:
             row: the host.
             was: the same when it was last judged.
         """
-        if was == len(self._checks) and self._amounts is not None:
+        if was == self._passing and self._amounts is not None:
             for at, free, amount in self._amounts:
                 if free[row] < amount:
                     return at
             return was
-        first = self.fit.one(self._state, row)
-        if first < len(self.fit):
-            return first
-        for at, (_, mask) in enumerate(self._later, start=len(self.fit)):
-            assert mask is not None
-            if not mask.item(row):
-                return at
-        return len(self._checks)
+        return self.refusal(row)
 
     def _refusals(self, rows: Rows) -> list[int]:
         """Return the same of some hosts, in their order."""
@@ -465,8 +466,9 @@ class Shape:
             totals = board.totals if left == len(passing) else np.where(passing, board.totals, -np.inf)
             best = ranking.best(totals, min(wanted, left))
             return self._ranked(
-                best, left=left, raws=self._weighing.raws_of_rows(best), totals=totals[best], scales=list(board.scales)
-            )
+                best, left=left, raws=list(map(self._weighing.raws_of, best.tolist())), totals=totals[best],
+                scales=list(board.scales),
+            )  # fmt: skip
         rows = None if left == len(passing) else np.flatnonzero(passing)
         weighed = self._weighing.weigh(rows, self.spec)
         best = ranking.best(weighed.totals, wanted)
@@ -478,18 +480,18 @@ class Shape:
         return self._ranked(
             best if rows is None else rows[best],
             left=left,
-            raws=np.array([raw[best] for raw in weighed.raws]),
+            raws=[list(raws) for raws in zip(*[raw[best].tolist() for raw in weighed.raws], strict=True)],
             totals=weighed.totals[best],
             scales=weighed.scales,
         )
 
-    def _ranked(self, rows: Rows, *, left: int, raws: Scores, totals: Scores, scales: list[Scale]) -> Ranked:
-        """Return what was found, raws of shape (active weighers, rows)."""
+    def _ranked(self, rows: Rows, *, left: int, raws: list[list[float]], totals: Scores, scales: list[Scale]) -> Ranked:
+        """Return what was found; no raw weights at all are none of each."""
         return Ranked(
             rows=rows.tolist(),
             left=left,
             rejects=list(self._rejects),
-            raws=raws.T.tolist() if len(raws) else [[]] * len(rows),
+            raws=raws or [[]] * len(rows),
             # Adding 0 makes -0.0, which negative multipliers bring, the same zero everywhere.
             totals=(totals + 0.0).tolist(),
             scales=scales,

@@ -49,8 +49,9 @@ def effects(prefilters: Mapping[str, Prefilter], asked: Asked) -> Iterator[tuple
     """Give the name and the effect of each pre-filter that has one; the first that refuses is the last."""
     for name, prefilter in prefilters.items():
         effect = prefilter(asked)
-        if effect != NOTHING:
-            yield name, effect
+        if effect is NOTHING or effect == NOTHING:
+            continue
+        yield name, effect
         if effect.refusal:
             return
 

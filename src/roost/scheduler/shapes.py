@@ -65,6 +65,7 @@ class Shapes:
         aliases: PciAliases | None = None, is_pci_placed: bool = False, ask: Ask | None = None,
     ) -> None:  # fmt: skip
         self._rules = rules
+        self._warned_weighers = [rule for rule in rules.weighers if adds(rule, Warned)]
         self._ask = ask  # who knows which hosts can hold a query; None: it is searched here
         self._settings = settings
         self._has_fallback = has_fallback  # whether VCPU may be asked for in place of PCPU
@@ -161,9 +162,8 @@ class Shapes:
         verdicts = [self._verdict(rule, spec) for rule in filters]
         everyone = HostView(state)
         warnings += self._wrong_extra_specs(request)
-        for judge in (*filters, *self._rules.weighers):
-            if adds(judge, Warned):
-                warnings += tuple(judge.warnings(everyone, spec))
+        for judge in (*(rule for rule in filters if adds(rule, Warned)), *self._warned_weighers):
+            warnings += tuple(judge.warnings(everyone, spec))
         weighing = self._weighing(spec)
         shape = Shape(
             state,

@@ -9,6 +9,10 @@ from roost.model.image import Image
 from roost.model.pci import PciRequest
 from roost.model.request import Destination, Request
 
+# What of a request a check judges: "hosts" those it names, "search" its groups together, "rule" what a filter reads,
+# "refusal" all of it, before any host is looked at.
+Subject = Literal["trait", "aggregate", "tree", "group", "class", "refusal", "amount", "search", "hosts", "rule"]
+
 
 class Spec:
     """A request with its server group looked up, at a moment. Rules read it and never change it."""

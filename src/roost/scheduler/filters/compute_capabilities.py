@@ -11,6 +11,7 @@ from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.scheduler.attributes import NAMES, RATIOS, TOLD, USED, WHOLE, is_attribute
 from roost.scheduler.hosts import HostView
+from roost.scheduler.latest import Latest
 from roost.scheduler.operators import match_numbers, matches, unmatchable
 from roost.scheduler.rules import NoOptions, Reads
 from roost.scheduler.spec import Spec
@@ -38,24 +39,25 @@ class ComputeCapabilities:
 
     def __init__(self, options: NoOptions) -> None:
         self._options = options
+        self._wishes = Latest(_wishes)
 
     def reads(self, spec: Spec) -> Reads:
         """Say when a verdict has to be made again: at each claim if a wanted value changes with claims."""
-        used = any(path[0] in USED for path, _, _ in _wishes(spec.flavor))
+        used = any(path[0] in USED for path, _, _ in self._wishes(spec.flavor))
         return "use" if used else "facts"
 
     def concerns(self, spec: Spec) -> bool:
         """Say whether any host can be refused: only if an extra spec may be a capability."""
-        return any(True for _ in _wishes(spec.flavor))
+        return bool(self._wishes(spec.flavor))
 
     def looks_at(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on: the wishes."""
-        return tuple((*path, wanted, is_scoped) for path, wanted, is_scoped in _wishes(spec.flavor))
+        return tuple((*path, wanted, is_scoped) for path, wanted, is_scoped in self._wishes(spec.flavor))
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts that match every wish."""
         kept = np.ones(len(hosts), dtype=np.bool_)
-        for path, wanted, is_scoped in _wishes(spec.flavor):
+        for path, wanted, is_scoped in self._wishes(spec.flavor):
             kept &= _judge(hosts, path, wanted=wanted, is_scoped=is_scoped)
             if not kept.any():
                 break
@@ -64,7 +66,7 @@ class ComputeCapabilities:
     def tell(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say what each host has of the first wish that it does not match."""
         found = [""] * len(hosts)
-        for path, wanted, is_scoped in _wishes(spec.flavor):
+        for path, wanted, is_scoped in self._wishes(spec.flavor):
             refused = ~_judge(hosts, path, wanted=wanted, is_scoped=is_scoped)
             values = _values(hosts, path)
             for at in np.flatnonzero(refused).tolist():
@@ -81,23 +83,25 @@ class ComputeCapabilities:
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""
-        wishes = "; ".join(f"{':'.join(path)} {wanted}" for path, wanted, _ in _wishes(spec.flavor))
+        wishes = "; ".join(f"{':'.join(path)} {wanted}" for path, wanted, _ in self._wishes(spec.flavor))
         return f"lack a capability of: {wishes}"
 
 
-def _wishes(flavor: Flavor) -> Iterator[tuple[list[str], str, bool]]:
-    """Yield the path from the host to each wanted value, what is wanted of it, and whether the flavor insists.
+def _wishes(flavor: Flavor) -> list[tuple[list[str], str, bool]]:
+    """Return the path from the host to each wanted value, what is wanted of it, and whether the flavor insists.
 
     An unscoped wish is one only for hosts that know of it, because other rules read unscoped extra specs too.
     """
+    found: list[tuple[list[str], str, bool]] = []
     for key, value in _told_specs(flavor):
         scope, *path = key.split(":")
         if key == _ADDRESS_BITS:
-            yield ["cpu_info", "maxphysaddr", "bits"], _wanted(key, value), True
+            found.append((["cpu_info", "maxphysaddr", "bits"], _wanted(key, value), True))
         elif path:
-            yield path, value, True
+            found.append((path, value, True))
         else:
-            yield [scope], value, False
+            found.append(([scope], value, False))
+    return found
 
 
 def _told_specs(flavor: Flavor) -> Iterator[tuple[str, str]]:

@@ -10,8 +10,8 @@ from roost.engine.types import AnyArray, Mask, Rows
 from roost.errors import BadRequest
 from roost.model.allocation import Mappings
 from roost.model.decision import Limits
-from roost.model.request import Request
 from roost.scheduler.hosts import HostView
+from roost.scheduler.latest import Latest
 from roost.scheduler.numa.bounds import tell_bounds
 from roost.scheduler.numa.cell import Overcommit
 from roost.scheduler.numa.constraints import networks_of, topology_of
@@ -45,7 +45,7 @@ class NumaTopology:
 
     def __init__(self, options: NoOptions) -> None:
         self._options = options
-        self._asked: tuple[Request | None, InstanceTopology | None] = (None, None)
+        self._topology = Latest(topology_of)
 
     def reads(self, spec: Spec) -> Reads:
         """Say when a verdict has to be made again: hosts report themselves what of their cells is in use.
@@ -61,7 +61,7 @@ class NumaTopology:
     def concerns(self, spec: Spec) -> bool:
         """Say whether any host can be refused: where a topology is asked for, or would be if it could be meant."""
         try:
-            return self._wanted(spec) is not None
+            return self._topology(spec.request) is not None
         except BadRequest:
             return True
 
@@ -71,15 +71,15 @@ class NumaTopology:
         Raises:
             BadRequest: see ``topology_of``.
         """
-        self._wanted(spec)
+        self._topology(spec.request)
 
     def looks_at(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on."""
-        return self._wanted(spec), networks_of(spec.request), _devices(spec)
+        return self._topology(spec.request), networks_of(spec.request), _devices(spec)
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts with cells for all of the instance; those without any are refused."""
-        wanted = self._wanted(spec)
+        wanted = self._topology(spec.request)
         if wanted is None:
             return np.ones(len(hosts), dtype=np.bool_)
         kept: Mask = np.zeros(len(hosts), dtype=np.bool_)
@@ -91,7 +91,7 @@ class NumaTopology:
 
     def _are_near(self, hosts: HostView, positions: Rows, can: Sequence[Verdicts], *, spec: Spec) -> Mask:
         """Say of hosts with the same room which have it near to the networks and devices of a request."""
-        wanted, needs, requests = self._wanted(spec), networks_of(spec.request), spec.pci_requests
+        wanted, needs, requests = self._topology(spec.request), networks_of(spec.request), spec.pci_requests
         assert wanted is not None
         if requests and hosts.has_ways(spec.ways):
             found = [
@@ -112,12 +112,12 @@ class NumaTopology:
 
     def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
         """Say whether a host has cells with the devices near to them that some providers are to give."""
-        wanted = self._wanted(spec)
+        wanted = self._topology(spec.request)
         return wanted is None or _place(hosts, at, wanted, spec=spec, mappings=mappings) is not None
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
         """Return how much of its cells each host may give out, and which networks instances are near to."""
-        if self._wanted(spec) is None:
+        if self._topology(spec.request) is None:
             return [{} for _ in range(len(hosts))]
         needs = networks_of(spec.request)
         networks: dict[str, dict[str, bool | list[str]]] = {}
@@ -132,20 +132,15 @@ class NumaTopology:
 
     def tell(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say what the cells of each host lack, where that can be said of one of them alone."""
-        wanted = self._wanted(spec)
+        wanted = self._topology(spec.request)
         return [""] * len(hosts) if wanted is None else tell_bounds(hosts, wanted)
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""
-        wanted = self._wanted(spec)
+        wanted = self._topology(spec.request)
         count = 0 if wanted is None else len(wanted.cells)
         what = f"{count:,} NUMA cells" if count > 1 else "a NUMA cell"
         return f"lack room for {what} as the flavor wants {'them' if count > 1 else 'it'}"
-
-    def _wanted(self, spec: Spec) -> InstanceTopology | None:
-        if self._asked[0] is not spec.request:
-            self._asked = (spec.request, topology_of(spec.request))
-        return self._asked[1]
 
 
 def _place(
