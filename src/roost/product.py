@@ -116,6 +116,7 @@ class Roost:
             rules=rules,
             settings=settings.scheduler,
             filter_settings=settings.filter_scheduler,
+            is_packing=settings.compute.packing_host_numa_cells_allocation_strategy,
             has_fallback=not settings.workarounds.disable_fallback_pcpu_query,
             aliases=PciAliases(settings.pci),
             default_zone=settings.default.default_availability_zone,

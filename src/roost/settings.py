@@ -16,7 +16,7 @@ from roost.errors import BadSettings
 from roost.model.notification_settings import Notifications
 from roost.model.pci import read_alias
 from roost.model.placement_settings import Placement
-from roost.model.settings import Default, FilterScheduler, Pci, Scheduler, Settings, Store, Workarounds
+from roost.model.settings import Compute, Default, FilterScheduler, Pci, Scheduler, Settings, Store, Workarounds
 from roost.scheduler import plugins
 from roost.scheduler.options import converted_section
 from roost.scheduler.plugins import Adapt, RuleClass
@@ -36,6 +36,7 @@ _OWN: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
         "scheduler": Scheduler,
         "filter_scheduler": FilterScheduler,
         "workarounds": Workarounds,
+        "compute": Compute,
         "pci": Pci,
         "store": Store,
         "placement": Placement,

@@ -88,6 +88,14 @@ class Workarounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     ] = False
 
 
+class Compute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section ``[compute]``."""
+
+    packing_host_numa_cells_allocation_strategy: Annotated[
+        bool, Meta(description="Whether an instance goes onto the NUMA cells of its host with least left, not most.")
+    ] = False
+
+
 class FilterScheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section ``[filter_scheduler]``, the part that no single rule owns."""
 
@@ -176,6 +184,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     scheduler: Scheduler = Scheduler()
     filter_scheduler: FilterScheduler = FilterScheduler()
     workarounds: Workarounds = Workarounds()
+    compute: Compute = Compute()
     pci: Pci = Pci()
     store: Store = Store()
     placement: Placement = Placement()
@@ -194,6 +203,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 "scheduler": self.scheduler,
                 "filter_scheduler": self.filter_scheduler,
                 "workarounds": self.workarounds,
+                "compute": self.compute,
                 "pci": self.pci,
                 "tables": self.tables,
             },

@@ -32,12 +32,14 @@ class Appetite:
     Args:
         request: what is asked for.
         pci_requests: all devices that it wants.
+        is_packing: whether cells with least left are preferred.
 
     Source:
         nova/scheduler/host_manager.py, HostState.consume_from_request.
     """
 
-    def __init__(self, request: Request, pci_requests: Sequence[PciRequest]) -> None:
+    def __init__(self, request: Request, pci_requests: Sequence[PciRequest], *, is_packing: bool = False) -> None:
+        self._is_packing = is_packing
         self._wanted = _wanted(request)
         self._needs = networks_of(request)
         self._pci_requests = pci_requests
@@ -56,7 +58,7 @@ class Appetite:
         if self._wanted is not None and numa is not None:
             placed = place(
                 facts, self._wanted, overcommit=_overcommit(limits), needs=self._needs, requests=self._pci_requests,
-                mappings=mappings,
+                mappings=mappings, is_packing=self._is_packing,
             )  # fmt: skip
             if placed is not None:
                 numa = with_instance(numa, placed)
@@ -73,11 +75,11 @@ class Appetite:
 class Consumption:
     """What the instances of one request have taken so far of the hosts of a state, to be given back at its end."""
 
-    def __init__(self, state: State, shape: Shape) -> None:
+    def __init__(self, state: State, shape: Shape, *, is_packing: bool) -> None:
         self._state = state
         self._shape = shape
         self._is_followed = False
-        self._appetite = Appetite(shape.spec.request, shape.spec.pci_requests)
+        self._appetite = Appetite(shape.spec.request, shape.spec.pci_requests, is_packing=is_packing)
 
     def take(self, picks: Iterable[tuple[int, Mappings, Pick]]) -> None:
         """Let hosts be as with one instance more each: row, the providers that serve it there, and what it was told."""

@@ -146,7 +146,7 @@ class RemoteScheduler(Scheduler):
             raise BadRequest("an instance cannot be moved where a remote Placement keeps the amounts")
         number, uuids = self._uuids(wish, self._placement.state)
         seed, choice = self._random.seed(), Choice()
-        consumption = Consumption(self._placement.state, self.shape(request)) if request.count > 1 else None
+        consumption = self._consumption(self.shape(request)) if request.count > 1 else None
         try:
             shape, ranked = self._place(wish, choice, uuids[0], seed=seed, consumption=consumption)
             for at, body in enumerate(uuids[1:], start=1):

@@ -87,6 +87,7 @@ class Scheduler:
         group_max: items in one commit.
         has_fallback: whether VCPU may be asked for in place of PCPU.
         aliases: by which flavors name PCI devices.
+        is_packing: whether instances go onto the NUMA cells of their hosts with least left.
         ask: who knows which hosts can hold a query; None: the columns.
     """
 
@@ -94,9 +95,10 @@ class Scheduler:
         self, *, placement: Placement, documents: Documents, rules: Rules, settings: SchedulerSettings,
         filter_settings: FilterScheduler, default_zone: str, settings_body: bytes, group_max: int,
         clock: Clock, random: Random, has_fallback: bool = True, aliases: PciAliases | None = None,
-        ask: Ask | None = None,
+        is_packing: bool = False, ask: Ask | None = None,
     ) -> None:  # fmt: skip
         self._placement = placement
+        self._is_packing = is_packing
         self._ask = ask
         self._documents = documents
         self._settings = settings
@@ -315,11 +317,14 @@ class Scheduler:
             found.append(body)
         return wish.uuid or self._random.uuids(1)[0], found
 
+    def _consumption(self, shape: Shape) -> Consumption:
+        return Consumption(self._placement.state, shape, is_packing=self._is_packing)
+
     def _pick_all(self, shape: Shape, request: Request, uuids: list[bytes], *, seed: int) -> Choice:
         """Pick a host for each instance in turn; all or nothing."""
         choice = Choice()
         is_consuming = request.count > 1 or self.keeps_consumed
-        consumption = Consumption(self._placement.state, shape) if is_consuming else None
+        consumption = self._consumption(shape) if is_consuming else None
         try:
             self._pick_each(shape, request, choice, uuids=uuids, seed=seed, consumption=consumption)
         except RoostError:

@@ -14,6 +14,7 @@ from roost.model.host import HostFacts, PciPool
 from roost.model.numa import MemoryPages, NumaCell, NumaTopology
 from roost.model.pci import PciRequest
 from roost.model.request import Request
+from roost.model.settings import Compute
 from roost.scheduler.consuming import Appetite
 from roost.scheduler.filters.numa_topology import NumaTopology as NumaFilter
 from roost.scheduler.rules import NoOptions
@@ -65,6 +66,24 @@ def test_an_instance_takes_processors_memory_and_the_thread_of_its_emulator():
     told = after(facts(cell()), pinned(2, memory_mb=16, emulator_threads_policy="isolate"))
     (found,) = told.numa.cells
     assert (found.pinned_cpus, found.memory_usage, found.cpu_usage) == ((0, 1, 2), 16, 0)
+
+
+@pytest.mark.parametrize(("is_packing", "taken"), [(False, [(0, 1), (0,)]), (True, [(), (0, 2, 3)])])
+def test_the_cell_with_most_left_is_preferred_unless_cells_are_packed(is_packing, taken):
+    request = pinned(2)
+    appetite = Appetite(request, (), is_packing=is_packing)
+    told = appetite.sated(facts(cell(), cell(id=1, pinned_cpus=(0,))), limits=LIMITS)
+    assert [each.pinned_cpus for each in told.numa.cells] == taken
+
+
+def test_packing_cells_is_a_setting():
+    settings = settings_of(enabled_filters=("numa_topology",))
+    packing = msgspec.structs.replace(settings, compute=Compute(packing_host_numa_cells_allocation_strategy=True))
+    cells = facts(cell(), cell(id=1, pinned_cpus=(0,)))
+    for each, expected in ((settings, (0, 1)), (packing, ())):
+        scheduler = roost_with(host("h", facts=cells, PCPU=9, MEMORY_MB=9), settings=each).scheduler
+        appetite = scheduler._consumption(scheduler.shape(pinned(2)))._appetite
+        assert appetite.sated(cells, limits=LIMITS).numa.cells[0].pinned_cpus == expected
 
 
 def test_who_isolates_threads_takes_whole_cores():

@@ -15,7 +15,7 @@ from roost.scheduler.pci.pools import UNMAPPED, bare_pools, supports
 
 def place(
     facts: HostFacts, wanted: InstanceTopology, *, overcommit: Overcommit | None, needs: NetworkNeeds | None,
-    requests: Sequence[PciRequest], mappings: Mappings = UNMAPPED,
+    requests: Sequence[PciRequest], mappings: Mappings = UNMAPPED, is_packing: bool = False,
 ) -> tuple[PlacedCell, ...] | None:  # fmt: skip
     """Choose the cells of a host that an instance is on; None where it does not fit.
 
@@ -26,6 +26,7 @@ def place(
         needs: networks to be near to.
         requests: devices to be near to.
         mappings: the providers that are to give these.
+        is_packing: whether cells with least left are preferred, rather than those with most.
     """
     if facts.numa is None:
         return None
@@ -33,7 +34,10 @@ def place(
     devices: Counter[int | None] = Counter()
     for pool in facts.pci_pools:
         devices[pool.numa_node] += pool.count
-    return fit(facts.numa, wanted, overcommit=overcommit, needs=needs, supports_pci=near, devices=devices)
+    return fit(
+        facts.numa, wanted, overcommit=overcommit, needs=needs, supports_pci=near, devices=devices,
+        is_packing=is_packing,
+    )  # fmt: skip
 
 
 def can_place(
