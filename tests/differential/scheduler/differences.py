@@ -53,11 +53,19 @@ def _wishes(pair: Json) -> list[str]:
     return [wanted.strip() for wanted in pair["request"]["flavor"]["extra_specs"].values()]
 
 
-def _may_have_pages_of_several_sizes(fault: Any, pair: Json) -> bool:
-    sizes = {tuple(pages["size_kb"] for pages in cell["mempages"]) for cell in _host(fault, pair)["numa_cells"]}
-    cells = len(_host(fault, pair)["numa_cells"])
+def _sizes(fault: Any, pair: Json) -> set[tuple[int, ...]]:
+    """Return the sizes of pages that the cells of the host have, where the request wants pages of a kind."""
     is_kind = pair["request"]["flavor"]["extra_specs"].get("hw:mem_page_size") in ("any", "large", "small")
-    return is_kind and cells > 1 and any(sizes)
+    cells = _host(fault, pair)["numa_cells"] if is_kind else ()
+    return {tuple(pages["size_kb"] for pages in cell["mempages"]) for cell in cells}
+
+
+def _may_have_pages_of_several_sizes(fault: Any, pair: Json) -> bool:
+    return len(_host(fault, pair)["numa_cells"]) > 1 and any(_sizes(fault, pair))
+
+
+def _has_cells_with_other_pages(fault: Any, pair: Json) -> bool:
+    return len(_sizes(fault, pair)) > 1
 
 
 def _tells_no_pages(fault: Any, pair: Json) -> bool:
@@ -118,6 +126,18 @@ DIFFERENCES: tuple[Difference, ...] = (
         "here every cell of the host is asked for such pages",
         rules=_CELLS, theirs=frozenset({False}), ours=lambda ours: ours is True,
         where=_may_have_pages_of_several_sizes,
+    ),
+    Difference(
+        name="pages of a size that another cell has",
+        reason="a size that fitted on one cell is kept there while other cells are tried, of which one has that size "
+        "alone, and so none that is large; here that cell is asked for large pages, too",
+        rules=_CELLS, theirs=frozenset({True}), ours=_refuses, where=_has_cells_with_other_pages,
+    ),
+    Difference(
+        name="pages of one size for all instances",
+        reason="the size that fitted on one cell is that of the next instances of the request there; here each cell is "
+        "asked for pages of the kind that is wanted",
+        rules=_CELLS, theirs=frozenset(), ours=bool, where=_has_cells_with_other_pages, what="consumed",
     ),
     Difference(
         name="instances on cells without pages",
