@@ -245,7 +245,8 @@ def test_a_host_lost_to_another_process_is_in_the_stored_evidence(postgres_url, 
 
 @pytest.mark.soak
 def test_members_of_groups_are_placed_and_moved_ten_thousand_times(config, capsys):
-    outcomes = check_members_moving(config, 10_000)
+    outcomes = check_members_moving(config, 60_000)  # Of which most are refused: hosts and groups are few.
+    assert outcomes["granted"] >= 10_000
     with capsys.disabled():
         print(f"\n4 processes, 4 clients each, placements and moves of members: {dict(outcomes)}")
 

@@ -3,9 +3,11 @@
 import itertools
 import json
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from roost.errors import BadRequest
 from tests.differential.scheduler.differences import DIFFERENCES
 from tests.differential.scheduler.nova import EXACT, TOPOLOGY_ERRORS, Nova
 from tests.differential.scheduler.pairs import pair, whole
@@ -211,9 +213,10 @@ def shorten(duel: Duel, told: Json, fault: Fault) -> Json:
     """Take away whatever can be taken away while a fault of the same kind remains."""
     while True:
         for smaller in _smaller(told):
-            if any(each.kind == fault.kind for each in duel.compare(smaller)[0]):
-                told = smaller
-                break
+            with suppress(BadRequest):  # What is left cannot be meant.
+                if any(each.kind == fault.kind for each in duel.compare(smaller)[0]):
+                    told = smaller
+                    break
         else:
             return told
 
