@@ -137,7 +137,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         name="pages of one size for all instances",
         reason="the size that fitted on one cell is that of the next instances of the request there; here each cell is "
         "asked for pages of the kind that is wanted",
-        rules=_CELLS, theirs=frozenset(), ours=bool, where=_has_cells_with_other_pages, what="consumed",
+        rules=_CELLS, theirs=frozenset(), ours=bool, where=_may_have_pages_of_several_sizes, what="consumed",
     ),
     Difference(
         name="instances on cells without pages",
