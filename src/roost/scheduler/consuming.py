@@ -44,6 +44,11 @@ class Appetite:
         self._needs = networks_of(request)
         self._pci_requests = pci_requests
 
+    @property
+    def is_any(self) -> bool:
+        """Say whether it takes anything that hosts only report."""
+        return self._wanted is not None or bool(self._pci_requests)
+
     def sated(self, facts: HostFacts, *, limits: Mapping[str, Any], mappings: Mappings = UNMAPPED) -> HostFacts:
         """Return the facts of a host with one instance more.
 

@@ -24,6 +24,7 @@ from roost.model.journal import Claim, ConsumerRow
 from roost.model.request import Request
 from roost.ports import Placement, Random
 from roost.scheduler import scopes
+from roost.scheduler.consuming import Appetite
 from roost.scheduler.hosts import HostView
 from roost.scheduler.picks import claim_on, takes_on
 from roost.scheduler.pipeline import Shape
@@ -111,7 +112,7 @@ class Counter:
             zones=scope_counts(zones),
             aggregates=scope_counts(aggregates),
             by_host=self._by_host(shape, counts) if "host" in by else [],
-            warnings=list(shape.warnings),
+            warnings=[*shape.warnings, *_uncounted(shape)],
         )
 
     def _counts(self, shape: Shape, refused: Amounts, *, asked: Mask) -> _Counts:
@@ -191,6 +192,13 @@ class Counter:
         self._done += 1
         if self._progress is not None and self._done % _STEPS_A_REPORT == 0:
             self._progress(min(self._done, self._total), self._total)
+
+
+def _uncounted(shape: Shape) -> list[str]:
+    """Say what instances would take that is not counted, a sentence each."""
+    if not Appetite(shape.spec.request, shape.spec.pci_requests).is_any:
+        return []
+    return ["what instances take of NUMA cells and of PCI devices outside Placement is not counted: fewer may fit"]
 
 
 def _leaves_others(rule: Filter, shape: Shape) -> bool:

@@ -2,8 +2,9 @@ import msgspec
 import pytest
 
 from roost.errors import BadRequest
+from roost.model.flavor import Flavor
 from roost.model.provider import Inventory, ProviderSpec
-from roost.model.request import ResourceGroup
+from roost.model.request import Request, ResourceGroup
 from tests.worlds import aggregate, digest, group, host, hosts, joined, roost_with, uuid_named, wish
 
 
@@ -18,6 +19,14 @@ def test_what_is_used_up_first_is_told_for_each_host():
     assert by_host(found) == {"a": 4, "b": 2, "c": 0}
     assert [(each.subject, each.hosts) for each in found.exhausted] == [("MEMORY_MB", 1), ("VCPU", 1)]
     assert [(each.reason, each.hosts) for each in found.unfit] == [("lack 2 MiB memory or more", 1)]
+
+
+def test_what_hosts_only_report_is_said_not_to_be_counted():
+    roost = roost_with(host("a", VCPU=8, PCPU=8, MEMORY_MB=100))
+    assert roost.capacity(wish(vcpus=2)).warnings == []
+    pinned = Flavor(name="pinned", vcpus=2, memory_mb=1, extra_specs={"hw:cpu_policy": "dedicated"})
+    (warning,) = roost.capacity(Request(flavor=pinned)).warnings
+    assert warning.endswith("is not counted: fewer may fit")
 
 
 def test_members_of_an_anti_affinity_group_are_counted_by_their_limit():
