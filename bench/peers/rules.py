@@ -118,7 +118,7 @@ def lines(hosts: int, wanted: tuple[float, float], *, repeats: int) -> list[Line
     found = []
     with nova.Nova() as reference:
         everything = sorted(reference.filters.keys() & FILTERS.keys())
-        weighers = sorted(reference.weighers.keys() & WEIGHERS.keys() - {"ImagePropertiesWeigher"})
+        weighers = sorted(reference.weighers.keys() & WEIGHERS.keys())
         for name, filters, ratio in (("default", list(DEFAULTS), wanted[0]), ("all", everything, wanted[1])):
             pair = world(hosts, has_devices=name == "all")
             theirs = reference.time_ms({**pair, "enabled": filters}, weighers=weighers, repeats=repeats)

@@ -14,7 +14,6 @@ from tests.differential.scheduler.pairs import pair, whole
 from tests.differential.scheduler.subject import FILTERS, WEIGHERS, Columns, HostStates
 
 Json = dict[str, Any]
-NOT_COMPARED = {"ImagePropertiesWeigher": "the reference reads images of instances from a database"}
 TOLERANCE = 1e-9  # relative, of weights
 
 
@@ -73,9 +72,9 @@ class Duel:
     def __init__(self, nova: Nova) -> None:
         self._nova = nova
         self.filters = sorted(name for name in nova.filters if name in FILTERS)
-        self.weighers = sorted(name for name in nova.weighers if name in WEIGHERS and name not in NOT_COMPARED)
+        self.weighers = sorted(name for name in nova.weighers if name in WEIGHERS)
         missing = {*nova.filters, *nova.weighers} - {*self.filters, *self.weighers}
-        self.skipped = {name: NOT_COMPARED.get(name, "Roost has no rule that stands for it") for name in missing}
+        self.skipped = dict.fromkeys(missing, "Roost has no rule that stands for it")
 
     def compare(self, told: Json) -> tuple[list[Fault], Tally]:
         """Return what differs and is not meant, and what was compared."""

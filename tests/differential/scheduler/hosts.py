@@ -21,6 +21,7 @@ HOST: Json = {
     "ram_allocation_ratio": 1.0, "disk_allocation_ratio": 1.0, "is_disabled": False, "is_forced_down": False,
     "age_s": 10, "instances": [], "aggregates": [], "numa_cells": [], "pci_pools": [],
     "candidates": [],  # mappings, one for each
+    "images": [],  # properties of the images of its instances, in their order; of those that are missing none
 }  # fmt: skip
 # Of these, those that are attributes of a host state as they are.
 ATTRIBUTES = (

@@ -26,6 +26,15 @@ POSITIVE_MULTIPLIERS = (
     "soft_affinity_weight_multiplier",
     "soft_anti_affinity_weight_multiplier",
 )
+# What images of instances say, which the reference took when they were built.
+IMAGES: dict[str, tuple[str, ...]] = {
+    "hw_architecture": ("x86_64", "amd64", "i686", "aarch64"),
+    "hw_vm_mode": ("hvm", "xen", "hv"),
+    "hw_cpu_sockets": ("2", "02", "1"),
+    "hw_boot_menu": ("true", "yes", "False", "0"),
+    "hw_qemu_guest_agent": ("yes", "no", "true"),
+    "os_distro": ("debian", "Debian"),
+}
 METRICS = ("cpu.percent", "cpu.frequency", "cpu.user.time", "cpu.idle.percent")
 
 
@@ -41,9 +50,24 @@ def pair(seed: int) -> Json:
         wish_devices(chance, wanted, found["options"])
         if chance.random() < 0.5:
             map_devices(chance, hosts, wanted)
+    give_images(random.Random(f"{seed} images"), found)
     # A few of them in a row, so that somebody is left to be weighed.
     found["enabled"] = chance.sample(FILTERS, chance.choice([0, 1, 2, 3]))
     return found
+
+
+def give_images(chance: random.Random, pair: Json) -> None:
+    """Let instances have images, and some of their properties weigh."""
+    for each in pair["hosts"]:
+        each["images"] = [
+            {name: chance.choice(IMAGES[name]) for name in chance.sample(sorted(IMAGES), chance.choice([0, 1, 2, 3]))}
+            for _ in each["instances"]
+        ]
+    if chance.random() < 0.4:
+        weights = ("1", "2.5", "-1", "0", "x")
+        names = chance.sample([*IMAGES, "nobody"], chance.choice([1, 2, 3]))
+        setting = [f"{name}={chance.choice(weights)}" for name in names]
+        pair["options"]["filter_scheduler"]["image_props_weight_setting"] = setting
 
 
 def options(chance: random.Random) -> Json:

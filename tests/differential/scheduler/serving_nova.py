@@ -6,6 +6,7 @@ to run. Each answer is one line on the standard output. Hosts are plain objects 
 
 import contextlib
 import datetime as dt
+import itertools
 import json
 import logging
 import sys
@@ -72,7 +73,12 @@ def host_state(told: Json, aggregates: Json) -> SimpleNamespace:
             for name in told["aggregates"]
             if name in aggregates
         ],
-        instances={uuid: SimpleNamespace(uuid=uuid) for uuid in told["instances"]},
+        instances={
+            uuid: objects.Instance(
+                uuid=uuid, image_ref="", system_metadata={f"image_{name}": text for name, text in properties.items()}
+            )
+            for uuid, properties in itertools.zip_longest(told["instances"], told["images"], fillvalue={})
+        },
         numa_topology=topology,
         pci_stats=pci_stats.PciDeviceStats(topology, objects.PciDevicePoolList(objects=pools)) if pools else None,
         allocation_candidates=[{"mappings": mappings} for mappings in told["candidates"] or [{}]],
@@ -303,6 +309,10 @@ def main() -> None:
     """Answer questions until there are no more."""
     CONF([], project="nova", default_config_files=[])
     objects.register_all()
+    # Instances are whole as they are: nothing is read from a database.
+    objects.CellMapping.get_by_uuid = lambda _context, _uuid: None
+    objects.InstanceList.fill_metadata = lambda _self: None
+    context.target_cell = lambda told, _cell: contextlib.nullcontext(told)
     timeutils.set_time_override(NOW)
     filters = {each.__name__: each for each in nova_filters.all_filters()}
     weighers = {each.__name__: each for each in nova_weights.all_weighers()}

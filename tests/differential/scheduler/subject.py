@@ -1,5 +1,6 @@
 """Roost's answers to a pair, by two ways: its rules over columns, and the same rules over host states."""
 
+import itertools
 import time
 import uuid
 from types import SimpleNamespace
@@ -227,7 +228,13 @@ def _state(pair: Json) -> State:
             apply(state, journal.PutMembership(number, 0, joined))
         for at, instance in enumerate(told["instances"]):
             consumer = journal.ConsumerRow(1000 * number + at, uuid.UUID(instance).bytes, "", "")
-            apply(state, journal.Claim([consumer], [], [journal.InstanceRow(consumer.id, number, flavor_id=1)]))
+            image_id = 0
+            if at < len(told["images"]):
+                image_id = consumer.id
+                image = msgspec.json.encode(Image(properties=told["images"][at]))
+                apply(state, journal.PutDocument(image_id, "image", image_id.to_bytes(16, "big"), image))
+            row = journal.InstanceRow(consumer.id, number, flavor_id=1, image_id=image_id)
+            apply(state, journal.Claim([consumer], [], [row]))
     settle(state)
     for row, told in enumerate(pair["hosts"]):
         columns = {name: told[name] for name in _COLUMNS}
@@ -296,7 +303,8 @@ def _host_state(told: Json, labels: dict[str, HostAggregate]) -> HostState:
     state.cpu_info = told["cpu_info"] or None
     state.stats, state.metrics = dict(told["stats"]), dict(told["metrics"])
     state.aggregates = [labels[name] for name in told["aggregates"] if name in labels]
-    state.instances = dict.fromkeys(told["instances"])
+    images = (SimpleNamespace(properties=properties) for properties in told["images"])
+    state.instances = dict(itertools.zip_longest(told["instances"], images))
     state.allocation_candidates = [{"mappings": mappings} for mappings in told["candidates"]]
     state.pci_stats = _pools(told)
     state.numa_topology = _topology(told)
