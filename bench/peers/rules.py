@@ -86,47 +86,55 @@ def devices(chance: random.Random) -> dict[str, Any]:
     return {"numa_cells": cells, "pci_pools": pools}
 
 
-def ours_ms(pair: dict[str, Any], filters: list[str], weighers: list[str], *, repeats: int) -> list[float]:
-    """Return how long Roost takes to rank hosts for a shape that it never saw, time and again."""
-    columns = Columns(pair)
-    columns.state.hosts.are_told = True  # What hosts have is what the pair says; no provider is searched.
-    made = [[kinds[name](options_of(kinds[name], {})) for name in names]
-            for kinds, names in ((FILTERS, filters), (WEIGHERS, weighers))]  # fmt: skip
-    shapes = Shapes(
-        Rules(filters=tuple(made[0]), weighers=tuple(made[1])), default_zone="nova", settings=Scheduler(),
-        aliases=PciAliases(Pci(alias=tuple(pair["options"]["pci"]["alias"]))),
-    )  # fmt: skip
-    gc.collect()
-    gc.freeze()  # as the product does with what it loaded
-    told, times = columns.spec.request, []
-    for at in range(repeats):
-        # Another size each time, and another wish, so that nothing of the shape is known.
-        specs = {**told.flavor.extra_specs, "capabilities:hypervisor_version": f">= {at}"}
-        flavor: Flavor = msgspec.structs.replace(
-            told.flavor, memory_mb=told.flavor.memory_mb + 2 * at, extra_specs=specs
-        )
-        request: Request = msgspec.structs.replace(told, flavor=flavor)
-        begun = time.perf_counter()
-        ranked = shapes.of(request, state=columns.state, now_s=NOW_S).rank(3)
-        times.append((time.perf_counter() - begun) * 1000)
-        assert ranked.left > len(columns.view) // 2, "most hosts are to pass"
-    return times
+class Ours:
+    """Roost's rules over the hosts of a pair, asked about a shape that they never saw each time."""
+
+    def __init__(self, pair: dict[str, Any], filters: list[str], weighers: list[str]) -> None:
+        self._columns = Columns(pair)
+        self._columns.state.hosts.are_told = True  # What hosts have is what the pair says; no provider is searched.
+        made = [[kinds[name](options_of(kinds[name], {})) for name in names]
+                for kinds, names in ((FILTERS, filters), (WEIGHERS, weighers))]  # fmt: skip
+        self._shapes = Shapes(
+            Rules(filters=tuple(made[0]), weighers=tuple(made[1])), default_zone="nova", settings=Scheduler(),
+            aliases=PciAliases(Pci(alias=tuple(pair["options"]["pci"]["alias"]))),
+        )  # fmt: skip
+        self._asked = 0
+        gc.collect()
+        gc.freeze()  # as the product does with what it loaded
+
+    def time_ms(self, repeats: int) -> list[float]:
+        """Return how long ranking takes, time and again."""
+        told, times = self._columns.spec.request, []
+        for at in range(self._asked, self._asked + repeats):
+            # Another size each time, and another wish, so that nothing of the shape is known.
+            specs = {**told.flavor.extra_specs, "capabilities:hypervisor_version": f">= {at}"}
+            memory_mb = told.flavor.memory_mb + 2 * at  # the same on either node
+            flavor: Flavor = msgspec.structs.replace(told.flavor, memory_mb=memory_mb, extra_specs=specs)
+            request: Request = msgspec.structs.replace(told, flavor=flavor)
+            begun = time.perf_counter()
+            ranked = self._shapes.of(request, state=self._columns.state, now_s=NOW_S).rank(3)
+            times.append((time.perf_counter() - begun) * 1000)
+            assert ranked.left > len(self._columns.view) // 2, "most hosts are to pass"
+        self._asked += repeats
+        return times
 
 
-def lines(hosts: int, wanted: tuple[float, float], *, repeats: int) -> list[Line]:
-    """Measure the default rules and all rules over so many hosts."""
+def lines(hosts: int, wanted: tuple[float, float], *, rounds: int) -> list[Line]:
+    """Measure the default rules and all rules over so many hosts, both sides in turn."""
     found = []
     with nova.Nova() as reference:
         everything = sorted(reference.filters.keys() & FILTERS.keys())
         weighers = sorted(reference.weighers.keys() & WEIGHERS.keys())
         for name, filters, ratio in (("default", list(DEFAULTS), wanted[0]), ("all", everything, wanted[1])):
             pair = world(hosts, has_devices=name == "all")
-            theirs = reference.time_ms({**pair, "enabled": filters}, weighers=weighers, repeats=repeats)
-            ours = ours_ms(pair, filters, weighers, repeats=33 * repeats)
+            ours, theirs_ms, ours_ms = Ours(pair, filters, weighers), [], []
+            for _ in range(rounds):
+                theirs_ms += reference.time_ms({**pair, "enabled": filters}, weighers=weighers, repeats=1)
+                ours_ms += ours.time_ms(33)
             kind = ", NUMA and PCI" if name == "all" else ""
             row = f"{name} filters ({len(filters)}), weighers ({len(weighers)}){kind}, {hosts:,} hosts, new shape"
-            theirs_ms, mine_ms = statistics.median(theirs), statistics.median(ours)
-            found.append(Line(row=row, theirs_ms=theirs_ms, ours_ms=mine_ms, wanted=ratio))
+            theirs, mine = statistics.median(theirs_ms), statistics.median(ours_ms)
+            found.append(Line(row=row, theirs_ms=theirs, ours_ms=mine, wanted=ratio))
     return found
 
 
@@ -134,13 +142,13 @@ def main() -> None:
     """Read the arguments and run."""
     parser = argparse.ArgumentParser(prog="python -m bench.peers.rules", description=__doc__)
     parser.add_argument("--hosts", nargs="+", type=int, default=list(WANTED), help="sizes of the fleet")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5, help="in which both sides are asked in turn")
     arguments = parser.parse_args()
     if nova.python() is None:
         parser.error(nova.HOW_TO_INSTALL)
     print(f"{'row':70} {'Nova ms':>12} {'Roost ms':>10} {'ratio':>8} {'wanted':>7}")
     for hosts in arguments.hosts:
-        for line in lines(hosts, WANTED.get(hosts, (0, 0)), repeats=arguments.repeats):
+        for line in lines(hosts, WANTED.get(hosts, (0, 0)), rounds=arguments.rounds):
             print(to_text(line), flush=True)
 
 
