@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, settings
 
 from roost import cli
 from tests import postgres
+from tests.differential import reference
 
 # Deadlines measure the machine, not the code; benchmarks own time.
 settings.register_profile(
@@ -50,3 +51,12 @@ def postgres_url(postgres_server):
     """Give the URL of a new PostgreSQL database."""
     with postgres.fresh_database(postgres_server) as url:
         yield url
+
+
+@pytest.fixture(scope="module")
+def reference_placement():
+    """Give the reference server of the Placement API, which lasts as long as a file's tests."""
+    if reference.python() is None:
+        pytest.skip(reference.HOW_TO_INSTALL)
+    with reference.Reference() as found:
+        yield found

@@ -7,21 +7,12 @@ from roost.model.fleet import Fleet
 from roost.model.group import ServerGroup
 from roost.simulator.identities import uuid_of
 from tests.building import ScriptedBuilder, conductor, tries
-from tests.differential import reference
 from tests.products import request, roost
 from tests.remotes import Remote, claiming, host
 from tests.servers import serve
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 512}}
 APART = ServerGroup(uuid=uuid_of("group", "apart"), name="apart", policy="anti-affinity")
-
-
-@pytest.fixture(scope="module")
-def upstream():
-    if reference.python() is None:
-        pytest.skip(reference.HOW_TO_INSTALL)
-    with reference.Reference() as found:
-        yield found
 
 
 @pytest.fixture(params=["ours", "reference"])
@@ -35,7 +26,7 @@ def remote(request, tmp_path):
             found.stock(3)
             yield found
     else:
-        server = request.getfixturevalue("upstream")
+        server = request.getfixturevalue("reference_placement")
         server.empty()
         found = Remote(server.address)
         found.stock(3)

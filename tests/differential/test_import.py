@@ -9,7 +9,6 @@ import pytest
 import roost
 from roost.app import import_placement
 from roost.store.audit import audit
-from tests.differential import reference
 from tests.differential.compare import canonical
 from tests.differential.duel import Side
 from tests.differential.exchange import ASKING, Connection, Request
@@ -22,12 +21,9 @@ ALLOWED = {"capacity", "units"}
 
 
 @pytest.fixture(scope="module")
-def theirs():
+def theirs(reference_placement):
     """Give the reference, which lasts as long as this file's tests."""
-    if reference.python() is None:
-        pytest.skip(reference.HOW_TO_INSTALL)
-    with reference.Reference() as found:
-        yield found
+    return reference_placement
 
 
 class Growing:
