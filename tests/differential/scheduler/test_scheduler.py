@@ -99,7 +99,7 @@ def test_a_planted_fault_is_found_and_told_by_a_small_pair(reference, monkeypatc
 @pytest.mark.differential
 @pytest.mark.usefixtures("reference")
 def test_both_are_measured_over_the_same_hosts():
-    measured = rules.lines(8, (1, 1), repeats=1)
+    measured = rules.lines(8, (1, 1), rounds=1)
     assert [line.row.split(" (")[0] for line in measured] == ["default filters", "all filters"]
     assert all(line.theirs_ms > 0 and line.ours_ms > 0 for line in measured)
 
