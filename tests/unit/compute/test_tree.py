@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 
 from roost.compute.tree import ProviderTree
@@ -263,7 +265,7 @@ def test_neither_what_went_in_nor_what_came_out_is_the_tree():
     tree.update_inventory("host", inventory)
     tree.update_traits("host", traits)
     tree.update_resources("host", resources)
-    before = tree.data("host")
+    before = copy.deepcopy(tree.data("host"))
     for mine in (inventory, tree.data("host").inventory, tree.roots[0].inventory):
         mine["VCPU"]["total"] = 1
         mine["VGPU"] = {"total": 1}
