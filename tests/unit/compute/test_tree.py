@@ -1,0 +1,388 @@
+import copy
+
+import pytest
+
+from roost.compute.tree import ProviderTree
+from tests.provider_trees import NAMES, VCPU, everything, planted, record, u
+from tests.worlds import uuid_named
+
+
+def refused(tree, act, *words):
+    """Assert that an act is a ValueError that says these words, and changes nothing."""
+    before = everything(tree)
+    with pytest.raises(ValueError) as error:
+        act()
+    assert [word for word in words if word not in str(error.value)] == []
+    assert everything(tree) == before
+
+
+# --- which providers there are ---
+
+
+def test_a_new_tree_is_empty():
+    tree = ProviderTree()
+    assert (tree.roots, tree.get_provider_uuids(), tree.has_sharing_provider("VCPU")) == ([], [], False)
+
+
+def test_roots_are_the_providers_without_a_parent():
+    tree = planted()
+    assert tree.roots == [tree.data("host"), tree.data("pool")]
+    assert [root.parent_uuid for root in tree.roots] == [None, None]
+
+
+def test_uuids_come_parents_first_for_a_subtree_or_for_all_trees():
+    tree = planted()
+    assert tree.get_provider_uuids() == u(*NAMES)
+    assert tree.get_provider_uuids("cell0") == tree.get_provider_uuids(*u("cell0")) == u("cell0", "device")
+    assert tree.get_provider_uuids("pool") == u("pool")
+
+
+def test_the_uuids_of_a_tree_are_those_of_its_root_whichever_provider_is_named():
+    tree = planted()
+    for name in NAMES[:4]:
+        assert tree.get_provider_uuids_in_tree(name) == u(*NAMES[:4])
+    assert tree.get_provider_uuids_in_tree(uuid_named("pool")) == u("pool")
+
+
+def test_a_provider_exists_by_name_and_by_uuid():
+    tree = planted()
+    assert all(tree.exists(name) and tree.exists(uuid_named(name)) for name in NAMES)
+    assert not tree.exists("nobody")
+    assert not tree.exists("")
+
+
+def test_a_uuid_goes_before_a_name():
+    tree = planted()
+    tree.new_root(uuid_named("pool"), uuid_named("confusing"))
+    assert tree.data(uuid_named("pool")).name == "pool"
+
+
+def test_a_name_that_several_have_is_not_guessed():
+    tree = planted()
+    tree.new_child("pool", "host", uuid_named("other"))
+    assert tree.exists("pool")
+    refused(tree, lambda: tree.update_traits("pool", ()), "'pool'", *u("pool", "other"))
+    assert tree.data(uuid_named("other")).parent_uuid == uuid_named("host")
+    tree.remove(uuid_named("other"))
+    assert tree.data("pool").uuid == uuid_named("pool")
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("get_provider_uuids", ()),
+        ("get_provider_uuids_in_tree", ()),
+        ("data", ()),
+        ("remove", ()),
+        ("has_inventory", ()),
+        ("has_inventory_changed", ({},)),
+        ("update_inventory", ({}, 7)),
+        ("has_traits", ((),)),
+        ("have_traits_changed", ((),)),
+        ("update_traits", ((), 7)),
+        ("add_traits", ("CUSTOM_A",)),
+        ("remove_traits", ("CUSTOM_A",)),
+        ("in_aggregates", ((),)),
+        ("have_aggregates_changed", ((),)),
+        ("update_aggregates", ((), 7)),
+        ("add_aggregates", ("a",)),
+        ("remove_aggregates", ("a",)),
+        ("update_resources", ({},)),
+    ],
+)
+def test_a_provider_that_is_unknown_is_named(method, arguments):
+    tree = planted()
+    refused(tree, lambda: getattr(tree, method)("nobody", *arguments), "there is no provider 'nobody'")
+
+
+# --- listed providers ---
+
+
+def test_listing_nothing_changes_nothing():
+    tree = planted()
+    before = everything(tree)
+    tree.populate_from_iterable([])
+    assert everything(tree) == before
+
+
+def test_listed_providers_come_in_any_order_and_from_any_iterable():
+    tree = ProviderTree()
+    tree.populate_from_iterable(iter([record("c", "b"), record("b", "a", 5), record("d", "a"), record("a")]))
+    assert tree.get_provider_uuids() == u("a", "b", "c", "d")
+    assert (tree.data("b").generation, tree.data("b").parent_uuid) == (5, uuid_named("a"))
+
+
+def test_others_stay_when_providers_are_added_below_them():
+    tree = planted()
+    before = everything(tree)
+    tree.populate_from_iterable([record("port", "cell1")])
+    assert tree.get_provider_uuids("cell1") == u("cell1", "port")
+    assert [each for each in everything(tree) if each.name != "port"] == before
+
+
+def test_a_provider_that_is_replaced_is_empty_and_has_lost_its_children():
+    tree = planted()
+    tree.populate_from_iterable([record("cell0", "host", 9)])
+    assert tree.get_provider_uuids("host") == u("host", "cell1", "cell0")
+    cell = tree.data("cell0")
+    assert (cell.generation, cell.inventory, cell.traits, cell.aggregates, cell.resources) == (9, {}, set(), set(), {})
+    assert tree.has_traits("cell1", {"CUSTOM_A"})
+
+
+def test_a_provider_that_is_replaced_keeps_the_children_that_are_listed_too():
+    tree = planted()
+    tree.populate_from_iterable([record("cell1", "host"), record("host")])
+    assert tree.get_provider_uuids("host") == u("host", "cell1")
+    assert not tree.has_inventory("cell1")
+    assert [tree.exists(name) for name in ("cell0", "device", "pool")] == [False, False, True]
+
+
+def test_a_provider_may_move_and_be_renamed():
+    tree = planted()
+    tree.populate_from_iterable([record("device", "pool") | {"name": "gpu"}])
+    assert tree.get_provider_uuids("pool") == u("pool", "device")
+    assert (tree.exists("device"), tree.data("gpu").uuid) == (False, uuid_named("device"))
+
+
+def test_of_two_records_with_one_uuid_the_last_counts():
+    tree = ProviderTree()
+    tree.populate_from_iterable([record("a", generation=1), record("a", generation=2)])
+    assert [root.generation for root in tree.roots] == [2]
+
+
+def test_a_parent_that_is_unknown_is_named_before_anything_changes():
+    tree = planted()
+    refused(
+        tree, lambda: tree.populate_from_iterable([record("host"), record("x", "nobody")]), "'x'", uuid_named("nobody")
+    )
+
+
+def test_a_parent_that_leaves_with_a_replaced_provider_is_unknown():
+    tree = planted()
+    refused(
+        tree,
+        lambda: tree.populate_from_iterable([record("host"), record("new", "cell0")]),
+        "'new'",
+        uuid_named("cell0"),
+        "is unknown",
+    )
+
+
+def test_a_provider_below_itself_is_refused():
+    tree = planted()
+    refused(tree, lambda: tree.populate_from_iterable([record("x", "x")]), "'x' would be below itself")
+    circle = [record("a", "b"), record("b", "c"), record("c", "a"), record("pool")]
+    refused(tree, lambda: tree.populate_from_iterable(circle), "would be below itself")
+
+
+def test_a_record_without_one_of_its_fields_is_refused():
+    tree = planted()
+    old = record("x")
+    del old["parent_provider_uuid"]
+    refused(tree, lambda: tree.populate_from_iterable([record("host"), old]), "lacks parent_provider_uuid", "'x'")
+
+
+# --- one by one ---
+
+
+def test_a_new_root_gives_its_uuid_and_starts_empty():
+    tree = planted()
+    assert tree.new_root("other", uuid_named("other"), 4) == uuid_named("other")
+    root = tree.data("other")
+    assert (root.name, root.generation, root.parent_uuid) == ("other", 4, None)
+    assert (root.inventory, root.traits, root.aggregates, root.resources) == ({}, set(), set(), {})
+    tree.new_root("unknown to Placement", uuid_named("later"))
+    assert tree.data(uuid_named("later")).generation is None
+
+
+def test_a_root_with_a_uuid_that_exists_is_refused():
+    tree = planted()
+    refused(tree, lambda: tree.new_root("other", uuid_named("device")), uuid_named("device"), "exists already")
+
+
+def test_a_new_child_hangs_below_its_parent_by_name_or_uuid():
+    tree = planted()
+    assert tree.new_child("a", "device", uuid_named("a"), generation=3) == uuid_named("a")
+    assert tree.new_child("b", uuid_named("device"), uuid=uuid_named("b")) == uuid_named("b")
+    assert tree.get_provider_uuids("device") == u("device", "a", "b")
+    assert (tree.data("a").generation, tree.data("a").parent_uuid) == (3, uuid_named("device"))
+
+
+def test_a_child_without_a_uuid_gets_one_of_its_own():
+    tree = planted()
+    first, second = tree.new_child("a", "pool"), tree.new_child("b", "pool")
+    assert (tree.data(first).name, tree.data(second).name) == ("a", "b")
+    assert first != second
+
+
+def test_who_makes_a_tree_may_choose_its_uuids():
+    tree = ProviderTree(new_uuid=iter(u("one", "two")).__next__)
+    tree.new_root("host", uuid_named("host"))
+    assert [tree.new_child("a", "host"), tree.new_child("b", "host")] == u("one", "two")
+
+
+def test_a_child_that_exists_is_refused_by_its_uuid_and_without_one_by_its_name():
+    tree = planted()
+    refused(tree, lambda: tree.new_child("new", "host", uuid_named("pool")), uuid_named("pool"), "exists already")
+    refused(tree, lambda: tree.new_child("pool", "host"), "'pool' exists already")
+
+
+def test_a_child_of_nobody_is_refused():
+    tree = planted()
+    refused(tree, lambda: tree.new_child("new", "nobody"), "there is no provider 'nobody'")
+    refused(tree, lambda: tree.new_child("new", uuid_named("nobody"), uuid_named("new")), uuid_named("nobody"))
+
+
+def test_a_provider_is_removed_with_all_below_it_and_may_come_again():
+    tree = planted()
+    tree.remove("cell0")
+    assert tree.get_provider_uuids() == u("host", "cell1", "pool")
+    assert not any(tree.exists(each) for each in ("cell0", "device", *u("cell0", "device")))
+    tree.remove(uuid_named("host"))
+    assert tree.get_provider_uuids() == u("pool")
+    tree.new_child("cell0", "pool", uuid_named("cell0"))
+    assert tree.get_provider_uuids() == u("pool", "cell0")
+
+
+# --- what they offer ---
+
+
+def test_a_snapshot_has_all_of_a_provider():
+    data = planted().data("device")
+    assert (data.uuid, data.name, data.generation, data.parent_uuid) == (
+        uuid_named("device"), "device", 1, uuid_named("cell0"),
+    )  # fmt: skip
+    assert data.inventory == {"VCPU": VCPU}
+    assert data.traits == {"CUSTOM_A", "CUSTOM_B"}
+    assert data.aggregates == {*u("agg0", "agg1")}
+    assert data.resources == {"PMEM": {"ns0", "ns1"}}
+
+
+def test_neither_what_went_in_nor_what_came_out_is_the_tree():
+    tree = ProviderTree()
+    tree.new_root("host", uuid_named("host"))
+    inventory, traits, resources = {"VCPU": {"total": 8}}, {"CUSTOM_A"}, {"PMEM": {"ns0"}}
+    tree.update_inventory("host", inventory)
+    tree.update_traits("host", traits)
+    tree.update_resources("host", resources)
+    before = copy.deepcopy(tree.data("host"))
+    for mine in (inventory, tree.data("host").inventory, tree.roots[0].inventory):
+        mine["VCPU"]["total"] = 1
+        mine["VGPU"] = {"total": 1}
+    traits.add("CUSTOM_B")
+    resources["PMEM"].add("ns1")
+    tree.data("host").resources.clear()
+    assert tree.data("host") == before
+    tree.update_traits("host", ())
+    assert before.traits == {"CUSTOM_A"}
+
+
+def test_a_provider_has_inventory_of_any_class_or_none():
+    tree = planted()
+    assert tree.has_inventory("host")
+    assert tree.update_inventory("host", {})
+    assert not tree.has_inventory("host")
+
+
+@pytest.mark.parametrize(
+    ("new", "has_changed"),
+    [
+        ({"VCPU": VCPU}, False),
+        ({}, True),
+        ({"VGPU": VCPU}, True),
+        ({"VCPU": VCPU, "VGPU": {"total": 1}}, True),
+        ({"VCPU": VCPU | {"total": 9}}, True),
+        ({"VCPU": VCPU | {"step_size": 1}}, True),
+        ({"VCPU": {"total": 8}}, False),
+        ({"VCPU": {}}, False),
+        ({"VCPU": {"total": 9}}, True),
+        ({"VCPU": {"total": 8, "allocation_ratio": 1.0}}, True),
+    ],
+)
+def test_inventories_differ_in_classes_and_in_what_the_new_record_says(new, has_changed):
+    tree = planted()
+    assert tree.has_inventory_changed("host", new) is has_changed
+    assert tree.data("host").inventory == {"VCPU": VCPU}
+    assert tree.update_inventory("host", new) is has_changed
+    assert tree.data("host").inventory == (new if has_changed else {"VCPU": VCPU})
+    assert tree.update_inventory("host", new) is False
+
+
+def test_a_generation_is_set_where_it_is_given_even_when_nothing_differs():
+    tree = planted()
+    for update, same in (
+        (tree.update_inventory, {"VCPU": VCPU}),
+        (tree.update_traits, ["CUSTOM_B", "CUSTOM_A"]),
+        (tree.update_aggregates, u("agg1", "agg0")),
+    ):
+        before = tree.data("host").generation
+        assert update("host", same) is False
+        assert tree.data("host").generation == before
+        assert update("host", same, before + 1) is False
+        assert tree.data("host").generation == before + 1
+        assert update("host", same, generation=0) is False
+        assert tree.data("host").generation == 0
+        assert update("host", {}, 5) is True
+        assert tree.data("host").generation == 5
+
+
+def test_a_sharing_provider_has_the_class_and_the_trait():
+    tree = planted()
+    assert not tree.has_sharing_provider("VCPU")
+    tree.add_traits("pool", "MISC_SHARES_VIA_AGGREGATE")
+    assert tree.has_sharing_provider("VCPU")
+    assert not tree.has_sharing_provider("DISK_GB")
+    tree.update_inventory("host", {"DISK_GB": {"total": 1}})
+    assert not tree.has_sharing_provider("DISK_GB")
+
+
+def test_resources_are_replaced_and_it_is_said_whether_they_differed():
+    tree = planted()
+    assert not tree.update_resources("host", {"PMEM": ["ns1", "ns0"]})
+    assert tree.update_resources("host", {"PMEM": {"ns1"}, "OTHER": {("a", 1)}})
+    assert tree.data("host").resources == {"PMEM": {"ns1"}, "OTHER": {("a", 1)}}
+    assert tree.data("cell0").resources == {"PMEM": {"ns0", "ns1"}}
+
+
+def test_traits_and_aggregates_are_judged_and_edited_as_sets():
+    tree = planted()
+    for has, changed, update, add, remove, held in (
+        (
+            tree.has_traits, tree.have_traits_changed, tree.update_traits, tree.add_traits, tree.remove_traits,
+            lambda: tree.data("host").traits,
+        ),
+        (
+            tree.in_aggregates, tree.have_aggregates_changed, tree.update_aggregates, tree.add_aggregates,
+            tree.remove_aggregates, lambda: tree.data("host").aggregates,
+        ),
+    ):  # fmt: skip
+        assert update("host", ["a", "b"]) is True
+        assert [has("host", wanted) for wanted in ((), ["a"], {"b", "a"}, ["a", "c"])] == [True, True, True, False]
+        assert [changed("host", new) for new in (["b", "a", "a"], ["a"], [], ["a", "b", "c"])] == [
+            False, True, True, True,
+        ]  # fmt: skip
+        add("host", "c", "a")
+        assert held() == {"a", "b", "c"}
+        remove("host", "b", "nothing")
+        assert held() == {"a", "c"}
+        add("host")
+        remove("host")
+        assert held() == {"a", "c"}
+        assert update("host", iter(())) is True
+        assert held() == set()
+        assert not changed("host", ())
+    assert tree.has_traits("cell0", {"CUSTOM_A"})
+    assert tree.in_aggregates("cell0", u("agg0"))
+
+
+def test_one_text_is_no_collection_of_names():
+    tree = planted()
+    for act in (tree.update_traits, tree.has_traits, tree.have_traits_changed):
+        refused(tree, lambda act=act: act("host", "CUSTOM_A"), "traits", "'CUSTOM_A'")
+    for act in (tree.update_aggregates, tree.in_aggregates, tree.have_aggregates_changed):
+        refused(tree, lambda act=act: act("host", "a"), "aggregates", "'a'")
+
+
+def test_an_inventory_is_a_record():
+    tree = planted()
+    refused(tree, lambda: tree.update_inventory("host", {"VCPU": 8}, 9), "VCPU", "got 8")
