@@ -188,7 +188,7 @@ class Feasibility:
         self.checks = list(checks)
         self.compiled = compiled
         self.undecided: Mask = np.zeros(len(state.hosts), dtype=np.bool_) if undecided is None else undecided
-        self.is_exact = not self.undecided.any()
+        self.is_exact = undecided is None or not undecided.any()
         self.reasons = [check.reason for check in checks]
         self.rules = [check.rule if isinstance(check, Label) else "" for check in checks]  # as in ``Label``
         if not self.is_exact:

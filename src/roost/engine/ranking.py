@@ -6,6 +6,7 @@ from roost.engine.types import Rows, Scores
 from roost.model.decision import Scale
 
 _BLOCK = 128
+_ONE_BY_ONE_MAX = 4
 _WITHIN = np.arange(_BLOCK)
 
 
@@ -80,10 +81,15 @@ def best(scores: Scores, wanted: int) -> Rows:
     Returns:
         intp, shape (min(wanted, hosts),).
 
-    A block's maximum says whether the block can hold one of the best, so only a few blocks are looked at.
-    Of equal blocks the first ones are enough, since each holds at least one score as good.
+    Very few are found one after the other. Of more, a block's maximum says whether the block can hold one of
+    them, so only a few blocks are looked at; of equal blocks the first ones are enough, since each holds at least
+    one score as good.
     """
     hosts = len(scores)
+    if wanted <= _ONE_BY_ONE_MAX and hosts > wanted:
+        found = _one_by_one(scores, wanted)
+        if np.isfinite(scores[found[0]]) and np.isfinite(scores[found[-1]]):
+            return found
     if hosts <= 4 * _BLOCK or wanted >= hosts // _BLOCK:
         return _first(scores, np.arange(hosts), wanted)
     maxima = np.maximum.reduceat(scores, np.arange(0, hosts, _BLOCK))
@@ -94,6 +100,17 @@ def best(scores: Scores, wanted: int) -> Rows:
     if inside[-1] >= hosts:
         inside = inside[inside < hosts]
     return _first(scores, inside[scores[inside] >= worst], wanted)
+
+
+def _one_by_one(scores: Scores, wanted: int) -> Rows:
+    """Find the best one after the other, which is right where the first and the last of them are finite."""
+    left = scores.copy()
+    found = []
+    for _ in range(wanted):
+        at = int(left.argmax())
+        found.append(at)
+        left[at] = -np.inf
+    return np.array(found, dtype=np.intp)
 
 
 def _first(scores: Scores, positions: Rows, wanted: int) -> Rows:

@@ -6,14 +6,15 @@ from typing import Literal
 from roost.errors import BadRequest
 from roost.model.request import CandidateQuery, ResourceGroup
 
+_EMPTY = ResourceGroup()
+
 
 class DraftGroup:
     """A resource group that is being put together."""
 
     __slots__ = ("avoided", "forbidden", "member_of", "required", "resources", "tree")
 
-    def __init__(self, group: ResourceGroup | None = None) -> None:
-        group = group or ResourceGroup()
+    def __init__(self, group: ResourceGroup = _EMPTY) -> None:
         self.resources = dict(group.resources)  # an amount of 0 takes a default away
         self.required = list(group.required)
         self.forbidden = set(group.forbidden)
@@ -52,8 +53,8 @@ class DraftGroup:
         Raises:
             BadRequest: a trait is both required and forbidden.
         """
-        alone = (trait for traits in self.required if len(traits) == 1 for trait in traits)
-        refuse_both(alone, self.forbidden)
+        if self.forbidden:
+            refuse_both((trait for traits in self.required if len(traits) == 1 for trait in traits), self.forbidden)
         return ResourceGroup(
             suffix=suffix,
             resources={name: amount for name, amount in self.resources.items() if amount},

@@ -22,7 +22,7 @@ from roost.model.request import CandidateQuery
 from roost.scheduler.hosts import HostView
 from roost.scheduler.ranked import Ranked
 from roost.scheduler.reasons import refusal_text
-from roost.scheduler.rules import Choosing, Fallible, Fault, Filter, Limiting, Telling, adds, is_consumed
+from roost.scheduler.rules import Fault, Filter, Judge, Telling, adds
 from roost.scheduler.scratch import Scratch
 from roost.scheduler.spec import Spec, Subject
 from roost.scheduler.weighing import Shares, Weighing
@@ -58,7 +58,7 @@ class Shape:
 
     def __init__(
         self, state: State, spec: Spec, *, query: CandidateQuery | None, warnings: Sequence[str], fit: Feasibility,
-        named: tuple[str, Mask] | None, filters: Sequence[tuple[Filter, Mask | None]], weighing: Weighing,
+        named: tuple[str, Mask] | None, filters: Sequence[tuple[Judge, Mask | None]], weighing: Weighing,
         scratch: Scratch, stopped: str = "",
     ) -> None:  # fmt: skip
         self._state = state
@@ -79,18 +79,18 @@ class Shape:
         self._later: list[tuple[Filter | None, Mask | None]] = [] if named is None else [(None, named[1])]
         # Verdicts that the instances of one request change for those after them; of this shape alone.
         self._consumed: list[tuple[Filter, Mask]] = []
-        for rule, verdict in filters:
+        for judge, verdict in filters:
             own = verdict
-            if verdict is not None and is_consumed(rule, spec):
+            if verdict is not None and judge.is_consumed(spec):
                 own = verdict.copy()
-                self._consumed.append((rule, own))
-            self._later.append((rule, own))
+                self._consumed.append((judge.rule, own))
+            self._later.append((judge.rule, own))
         self._named = "" if named is None else named[0]  # why it is not any other host
         self._passing = len(fit) + len(self._later)  # behind the number of the last check
-        self._watched = {rule.name: rule for rule, _ in filters if adds(rule, Fallible)}
-        self._limiting = [rule for rule, _ in filters if adds(rule, Limiting)]
+        self._watched = {judge.name: judge.fallible for judge, _ in filters if judge.fallible is not None}
+        self._limiting = [judge.limiting for judge, _ in filters if judge.limiting is not None]
         # The filters by which a host's candidate is chosen; none where any candidate will do.
-        self.choosing = [rule for rule, _ in filters if adds(rule, Choosing)] if spec.ways else []
+        self.choosing = [judge.choosing for judge, _ in filters if judge.choosing is not None] if spec.ways else []
         self._weighing = weighing
         self._is_local = weighing.is_local and all(mask is not None for _, mask in self._later)
         # Of a host that passed everything only amounts can say otherwise, until what is static changes.

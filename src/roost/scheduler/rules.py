@@ -183,6 +183,32 @@ def is_consumed(rule: object, spec: Spec) -> bool:
     return spec.is_of_many and adds(rule, Consumed) and rule.is_consumed(spec)
 
 
+class Judge:
+    """A filter with what it adds to every filter, which is looked up once; None where it does not add that."""
+
+    __slots__ = (
+        "checked", "choosing", "consumed", "fallible", "limiting", "name", "rule", "run_on_rebuild", "shared", "timed",
+        "warned",
+    )  # fmt: skip
+
+    def __init__(self, rule: Filter) -> None:
+        self.rule = rule
+        self.name = rule.name
+        self.run_on_rebuild = rule.run_on_rebuild
+        self.checked = rule if adds(rule, Checked) else None
+        self.choosing = rule if adds(rule, Choosing) else None
+        self.consumed = rule if adds(rule, Consumed) else None
+        self.fallible = rule if adds(rule, Fallible) else None
+        self.limiting = rule if adds(rule, Limiting) else None
+        self.shared = rule if adds(rule, Shared) else None
+        self.timed = rule if adds(rule, Timed) else None
+        self.warned = rule if adds(rule, Warned) else None
+
+    def is_consumed(self, spec: Spec) -> bool:
+        """Say whether its verdicts change from one instance of a request to the next."""
+        return spec.is_of_many and self.consumed is not None and self.consumed.is_consumed(spec)
+
+
 class Weigher(Protocol):
     """A rule that orders hosts. Pure, like a filter."""
 

@@ -30,7 +30,7 @@ from roost.scheduler.hosts import HostView
 from roost.scheduler.pci.requests import PciAliases
 from roost.scheduler.pipeline import Shape
 from roost.scheduler.prefiltering import Effect
-from roost.scheduler.rules import Checked, Choosing, Fallible, Filter, NoOptions, Rules, Shared, Timed, Warned, adds
+from roost.scheduler.rules import Filter, Judge, NoOptions, Rules, Warned, adds
 from roost.scheduler.scratch import Scratch
 from roost.scheduler.spec import Spec
 from roost.scheduler.translate import Refusal, translate, translate_aggregates
@@ -65,6 +65,8 @@ class Shapes:
         aliases: PciAliases | None = None, is_pci_placed: bool = False, ask: Ask | None = None,
     ) -> None:  # fmt: skip
         self._rules = rules
+        self._judges = [Judge(rule) for rule in rules.filters]
+        self._guards = [Judge(guard(NoOptions())) for guard in _GUARDS]
         self._warned_weighers = [rule for rule in rules.weighers if adds(rule, Warned)]
         self._ask = ask  # who knows which hosts can hold a query; None: it is searched here
         self._settings = settings
@@ -76,7 +78,7 @@ class Shapes:
         self._shapes: OrderedDict[tuple[bytes, bool], tuple[Shape, float]] = OrderedDict()  # by key; whether of many
         self._fits: dict[Hashable, Feasibility] = {}
         self._verdicts: dict[Hashable, _Verdict] = {}
-        self._weighings: dict[tuple[tuple[str, bool], ...], Weighing] = {}
+        self._weighings: dict[tuple[tuple[str, ...], tuple[bool, ...]], Weighing] = {}
         self._scratch = Scratch(0)
         self._epoch = -1
 
@@ -148,22 +150,16 @@ class Shapes:
         if among is not None:
             named = ("are not among the hosts allowed", among if named is None else named[1] & among)
         is_forced = bool(request.force_hosts or request.force_nodes) and not spec.hint_list("_nova_check_type")
-        filters = [
-            rule
-            for rule in self._rules.filters
-            if not is_forced and (rule.run_on_rebuild or not spec.is_rebuild) and rule.concerns(spec)
-        ]
-        filters += self._guards(spec, {rule.name for rule in filters})
-        agreement = Agreement([rule for rule in filters if adds(rule, Choosing)])
-        filters += [agreement] if agreement.concerns(spec) else []
-        for rule in filters:
-            if adds(rule, Checked):
-                rule.check(spec)
-        verdicts = [self._verdict(rule, spec) for rule in filters]
+        judges = self._asked_of(spec, is_forced=is_forced)
+        for judge in judges:
+            if judge.checked is not None:
+                judge.checked.check(spec)
+        verdicts = [self._verdict(judge, spec) for judge in judges]
         everyone = HostView(state)
         warnings += self._wrong_extra_specs(request)
-        for judge in (*(rule for rule in filters if adds(rule, Warned)), *self._warned_weighers):
-            warnings += tuple(judge.warnings(everyone, spec))
+        for warned in (*(judge.warned for judge in judges), *self._warned_weighers):
+            if warned is not None:
+                warnings += tuple(warned.warnings(everyone, spec))
         weighing = self._weighing(spec)
         shape = Shape(
             state,
@@ -172,7 +168,7 @@ class Shapes:
             warnings=tuple(dict.fromkeys((*warnings, *weighing.warnings))),
             fit=fit,
             named=named,
-            filters=[(rule, verdict.mask) for rule, verdict in zip(filters, verdicts, strict=True)],
+            filters=[(judge, verdict.mask) for judge, verdict in zip(judges, verdicts, strict=True)],
             weighing=weighing,
             scratch=self._scratch,
             stopped=stopped,
@@ -230,24 +226,41 @@ class Shapes:
     def _refused(self, refusal: Refusal) -> Feasibility:
         return refused(self._state, rule=refusal.rule, reason=refusal.reason)
 
-    @staticmethod
-    def _guards(spec: Spec, enabled: set[str]) -> list[Filter]:
-        """Return the filters of the request's server group that the commit will insist on, and nobody asked for."""
-        made = [guard(NoOptions()) for guard in _GUARDS]
-        return [guard for guard in made if guard.name not in enabled and guard.concerns(spec)]
+    def _asked_of(self, spec: Spec, *, is_forced: bool) -> list[Judge]:
+        """Return the filters that concern a request.
 
-    def _verdict(self, rule: Filter, spec: Spec) -> _Verdict:
+        Those of its server group that the commit will insist on are among them, although nobody asked for them.
+        """
+        judges = (
+            []
+            if is_forced
+            else [
+                judge
+                for judge in self._judges
+                if (judge.run_on_rebuild or not spec.is_rebuild) and judge.rule.concerns(spec)
+            ]
+        )
+        if spec.group is not None:
+            enabled = {judge.name for judge in judges}
+            judges += [guard for guard in self._guards if guard.name not in enabled and guard.rule.concerns(spec)]
+        if spec.ways:
+            agreement = Agreement([judge.choosing for judge in judges if judge.choosing is not None])
+            judges += [Judge(agreement)] if agreement.concerns(spec) else []
+        return judges
+
+    def _verdict(self, judge: Judge, spec: Spec) -> _Verdict:
         """Return what a filter says of all hosts, if that holds for longer than one decision."""
+        rule = judge.rule
         if rule.reads(spec) != "facts":
             return _LATER
-        key = (rule.name, rule.looks_at(spec)) if adds(rule, Shared) else None
+        key = None if judge.shared is None else (judge.name, judge.shared.looks_at(spec))
         known = None if key is None else self._verdicts.get(key)
         if known is not None and spec.now_s <= known.holds_until_s:
             return known
         everyone = HostView(self._state)
-        holds_until_s = rule.holds_until_s(everyone, spec) if adds(rule, Timed) else math.inf
+        holds_until_s = math.inf if judge.timed is None else judge.timed.holds_until_s(everyone, spec)
         verdict = _Verdict(mask=rule.keep(everyone, spec), holds_until_s=holds_until_s)
-        if adds(rule, Fallible) and rule.fault is not None:
+        if judge.fallible is not None and judge.fallible.fault is not None:
             return _LATER  # What went wrong may go well the next time.
         if key is not None:
             if len(self._verdicts) >= _KEPT:
@@ -258,7 +271,8 @@ class Shapes:
     def _weighing(self, spec: Spec) -> Weighing:
         """Return the weighers that concern a request; if raw weights follow from hosts alone, for all such."""
         weighers = [rule for rule in self._rules.weighers if rule.concerns(spec)]
-        key = tuple((rule.name, rules.is_consumed(rule, spec)) for rule in weighers)
+        is_consumed = tuple([rules.is_consumed(rule, spec) for rule in weighers]) if spec.is_of_many else ()
+        key = (tuple([rule.name for rule in weighers]), is_consumed)
         known = self._weighings.get(key)
         if known is None:
             known = Weighing(self._state, spec, weighers)

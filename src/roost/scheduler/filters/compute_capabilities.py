@@ -56,12 +56,11 @@ class ComputeCapabilities:
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts that match every wish."""
-        kept = np.ones(len(hosts), dtype=np.bool_)
+        kept: Mask | None = None
         for path, wanted, is_scoped in self._wishes(spec.flavor):
-            kept &= _judge(hosts, path, wanted=wanted, is_scoped=is_scoped)
-            if not kept.any():
-                break
-        return kept
+            verdict = _judge(hosts, path, wanted=wanted, is_scoped=is_scoped)
+            kept = verdict if kept is None else kept & verdict
+        return np.ones(len(hosts), dtype=np.bool_) if kept is None else kept
 
     def tell(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say what each host has of the first wish that it does not match."""

@@ -3,6 +3,8 @@
 from roost.model.names import DISABLED_TRAIT
 from roost.scheduler.prefiltering import Asked, Effect
 
+_UP = Effect(root_forbidden=frozenset({DISABLED_TRAIT}))
+
 
 def compute_status_filter(_: Asked) -> Effect:
     """Forbid ``COMPUTE_STATUS_DISABLED``.
@@ -10,4 +12,4 @@ def compute_status_filter(_: Asked) -> Effect:
     Source:
         nova/scheduler/request_filter.py, compute_status_filter.
     """
-    return Effect(root_forbidden=frozenset({DISABLED_TRAIT}))
+    return _UP
