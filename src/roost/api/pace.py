@@ -30,7 +30,8 @@ class Pace:
         """Return the task of a read, to be measured when it runs."""
         key = request.route, request.query_string
 
-        def run(current: Current) -> Answer | Plan[Answer] | Act[Answer] | Again:
+        # Quoted, or it would be worked out anew for each request.
+        def run(current: Current) -> "Answer | Plan[Answer] | Act[Answer] | Again":
             begun_s = time.perf_counter()
             try:
                 return task(current)

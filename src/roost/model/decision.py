@@ -33,11 +33,6 @@ class Scale(msgspec.Struct, frozen=True, array_like=True):
             return 0.0
         return (raw - self.low) / (self.high - self.low) * self.multiplier
 
-    def normalised(self, raw: float) -> float:
-        """Return a raw weight on the scale 0..1."""
-        width = self.high - self.low
-        return (raw - self.low) / width if width else 0.0
-
 
 class HostScore(msgspec.Struct, frozen=True, array_like=True):
     """How one host scored: one entry a weigher, in the order of ``Decision.scales``."""
@@ -109,7 +104,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     def table(self) -> dict[str, list[Contribution]]:
         """Return the score table of the best hosts: host -> one cell a weigher."""
-        return {score.host: cells(self.scales, score) for score in self.best}
+        if not self.best or any(score.multipliers for score in self.best):
+            return {score.host: cells(self.scales, score) for score in self.best}
+        # What weighers say that are left out of the raw weights is the same of every host.
+        told = len(self.best[0].raw)
+        scales, same = self.scales[:told], cells(self.scales[told:], HostScore("", 0.0, []))
+        return {score.host: cells(scales, score) + same for score in self.best}
 
 
 def cells(scales: Sequence[Scale], score: HostScore) -> list[Contribution]:
@@ -118,7 +118,8 @@ def cells(scales: Sequence[Scale], score: HostScore) -> list[Contribution]:
     multipliers = score.multipliers or [scale.multiplier for scale in scales]
     found = []
     for scale, raw, multiplier in zip(scales, raws, multipliers, strict=True):
-        normalised = scale.normalised(raw)
+        width = scale.high - scale.low
+        normalised = (raw - scale.low) / width if width else 0.0
         found.append(
             Contribution(
                 weigher=scale.weigher, raw=raw, normalised=normalised, multiplier=multiplier,

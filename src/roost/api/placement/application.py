@@ -57,7 +57,8 @@ class Application:
             return self.fail(request, error)
         handler = route.handler
 
-        def task(current: Current) -> Response | Plan[Response]:
+        # Quoted, or it would be worked out anew for each request.
+        def task(current: Current) -> "Response | Plan[Response]":
             return handler(request, current)
 
         return task

@@ -58,7 +58,8 @@ class Application:
             return self.fail(request, error)
         handler = route.handler
 
-        def task(current: Current) -> Response | Plan[Response] | Act[Response] | Again:
+        # Quoted, or it would be worked out anew for each request, in the time of the rest of this method.
+        def task(current: Current) -> "Response | Plan[Response] | Act[Response] | Again":
             call = Call(
                 request=request, product=self._product, current=current, keys=self._keys, events=self._events,
                 body=body, query=query,
@@ -105,7 +106,7 @@ class Application:
         headers["x-openstack-request-id"] = request.request_id
         if response.status != 204 and response.stream is None:  # no content, or as much as will come
             headers["content-length"] = str(len(response.body))
-        return replace(response, headers=headers)
+        return Response(status=response.status, body=response.body, headers=headers, stream=response.stream)
 
     def fail(self, request: Request, error: Exception) -> Response:
         """Return an error as problem details; what the client is not told goes to the log."""
