@@ -5,13 +5,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roost.engine.numa.cell import Overcommit, place_cell
 from roost.errors import BadRequest
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.model.numa import MemoryPages, NumaCell, NumaTopology
 from roost.model.request import Network, Request
 from roost.scheduler.filters.numa_topology import NumaTopology as Filter
-from roost.scheduler.numa.cell import Overcommit, place_cell
 from roost.scheduler.numa.constraints import networks_of, topology_of
 from roost.scheduler.numa.kinds import bare
 from roost.scheduler.rules import NoOptions

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.model.names import AMOUNT_MAX
+from roost.model.switches import NO, YES
 
 # How near the devices must be to the processors and the memory of the instance.
 PciNumaPolicy = Literal["required", "legacy", "preferred", "socket"]
@@ -22,8 +23,8 @@ _MEANT = {
 }
 _Name = Annotated[str, Meta(min_length=1, max_length=256)]
 _SWITCHES = {
-    **dict.fromkeys(("1", "t", "true", "on", "y", "yes"), "true"),
-    **dict.fromkeys(("0", "f", "false", "off", "n", "no"), "false"),
+    **dict.fromkeys(YES, "true"),
+    **dict.fromkeys(NO, "false"),
 }
 
 

@@ -10,6 +10,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from roost.engine.numa.cell import Overcommit
+from roost.engine.numa.placing import place, sockets_of
+from roost.engine.numa.usage import with_instance
+from roost.engine.pci.pools import UNMAPPED, left
 from roost.engine.state import State
 from roost.errors import BadRequest
 from roost.model.allocation import Mappings
@@ -17,12 +21,8 @@ from roost.model.decision import Pick
 from roost.model.host import HostFacts
 from roost.model.pci import PciRequest
 from roost.model.request import Request
-from roost.scheduler.numa.cell import Overcommit
+from roost.model.topology import InstanceTopology
 from roost.scheduler.numa.constraints import networks_of, topology_of
-from roost.scheduler.numa.instance import InstanceTopology
-from roost.scheduler.numa.placing import place, sockets_of
-from roost.scheduler.numa.usage import with_instance
-from roost.scheduler.pci.pools import UNMAPPED, left
 from roost.scheduler.pipeline import Shape
 
 

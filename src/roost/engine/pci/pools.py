@@ -9,7 +9,7 @@ import msgspec
 from roost.model.allocation import Mappings
 from roost.model.host import HostFacts, PciPool
 from roost.model.pci import PciRequest, PciTraits
-from roost.scheduler.wishes import is_true
+from roost.model.switches import is_true
 
 Value = str | tuple[str, ...] | None
 
