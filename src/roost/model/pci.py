@@ -71,6 +71,15 @@ class PciRequest(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str = ""  # begins the suffixes of its resource groups
     name: str = ""  # of the alias, if it has one
 
+    def told(self) -> str:
+        """Return what it wants, in words."""
+        if self.name:
+            return f"{self.count} {self.name}"
+        kinds = " or ".join(
+            " ".join(f"{name}={value}" for name, value in sorted(wanted.items())) for wanted in self.alternatives
+        )
+        return f"{self.count} of {kinds}"
+
 
 def read_alias(text: str) -> PciAlias:
     """Return the alias that a JSON text says.

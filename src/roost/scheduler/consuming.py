@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from roost.engine.numa.cell import Overcommit
+from roost.engine.numa.limits import overcommit_in
 from roost.engine.numa.placing import place, sockets_of
 from roost.engine.numa.usage import with_instance
 from roost.engine.pci.pools import UNMAPPED, left
@@ -62,7 +62,7 @@ class Appetite:
         numa, cells = facts.numa, None
         if self._wanted is not None and numa is not None:
             placed = place(
-                facts, self._wanted, overcommit=_overcommit(limits), needs=self._needs, requests=self._pci_requests,
+                facts, self._wanted, overcommit=overcommit_in(limits), needs=self._needs, requests=self._pci_requests,
                 mappings=mappings, is_packing=self._is_packing,
             )  # fmt: skip
             if placed is not None:
@@ -123,11 +123,3 @@ def _wanted(request: Request) -> InstanceTopology | None:
         return topology_of(request)
     except BadRequest:
         return None  # No filter asks for it, or it would have been refused.
-
-
-def _overcommit(limits: Mapping[str, Any]) -> Overcommit | None:
-    """Return how much of shared processors and memory a host may give out; None: nobody said."""
-    told = limits.get("numa_topology")
-    if not isinstance(told, Mapping):
-        return None
-    return Overcommit(cpu=told["cpu_allocation_ratio"], memory=told["ram_allocation_ratio"])

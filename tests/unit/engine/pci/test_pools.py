@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.engine.pci.pools import Free, supports
+from roost.engine.pci.pools import Free, supports, taken
 from tests.devices import ask, pool
 
 
@@ -84,3 +84,12 @@ def test_devices_are_taken_from_the_providers_of_the_mapping():
     port = ask(count=2, request_id="r", source="port")
     assert supports(pools, [port], mappings={"r-0": ["two"], "r-1": ["two"]})
     assert supports(pools, [wanted], mappings={"s-0": ["two"], "s-1": ["two"]})
+
+
+def test_what_requests_take_is_so_many_of_each_pool():
+    pools = [pool(count=1, numa_node=0), pool(count=3), pool("b")]
+    where = {"cells": [0], "sockets": {}, "mappings": {}}
+    found = taken(pools, [ask(count=3, numa_policy="preferred")], **where)
+    assert found == (pool(count=1, numa_node=0), pool(count=2))
+    assert taken(pools, [], **where) == ()
+    assert taken(pools, [ask(), ask(count=4)], **where) is None
