@@ -11,20 +11,27 @@ def numa_topology(state, row, *, wanted, needs):
     if host is None:
         return False
     ratios = (state.hosts.columns["cpu_allocation_ratio"].view[row], 1.0)
-    return any(
-        all(
+    return any(True for _ in arrangements(host, wanted, needs=needs, ratios=ratios))
+
+
+def arrangements(host, wanted, *, needs, ratios):
+    """Yield all ways in which the cells of an instance go onto cells of a host.
+
+    Args:
+        ratios: how often shared processors and memory may be given out; None: what is in use of them does not count.
+    """
+    for way in itertools.permutations(host.cells, len(wanted.cells)):
+        if all(
             _holds(there, cell, ratios, int(wanted.isolates_emulator and number == 0))
             for number, (there, cell) in enumerate(zip(way, wanted.cells, strict=True))
-        )
-        and (needs is None or _is_near(way, host.cells, needs))
-        for way in itertools.permutations(host.cells, len(wanted.cells))
-    )
+        ) and (needs is None or _is_near(way, host.cells, needs)):
+            yield way
 
 
 def _holds(host, cell, ratios, reserved):
     return (
         _has_memory(host, cell)
-        and (cell.policy == "dedicated" or _has_shared(host, cell, *ratios))
+        and (cell.policy == "dedicated" or _has_shared(host, cell, ratios))
         and (cell.policy not in ("dedicated", "mixed") or _has_own(host, cell, reserved))
     )
 
@@ -47,11 +54,13 @@ def _has_memory(host, cell):
     return False
 
 
-def _has_shared(host, cell, cpu_ratio, memory_ratio):
+def _has_shared(host, cell, ratios):
     count = len(cell.cpus)
+    if count > len(host.cpus) or ratios is None:
+        return count <= len(host.cpus)
+    cpu_ratio, memory_ratio = ratios
     return (
-        count <= len(host.cpus)
-        and host.cpu_usage + count <= len(host.cpus) * cpu_ratio
+        host.cpu_usage + count <= len(host.cpus) * cpu_ratio
         and host.memory_usage + cell.memory_mb <= host.memory_mb * memory_ratio
     )
 

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.model.names import AMOUNT_MAX
+from roost.model.switches import NO, YES
 
 # How near the devices must be to the processors and the memory of the instance.
 PciNumaPolicy = Literal["required", "legacy", "preferred", "socket"]
@@ -22,8 +23,8 @@ _MEANT = {
 }
 _Name = Annotated[str, Meta(min_length=1, max_length=256)]
 _SWITCHES = {
-    **dict.fromkeys(("1", "t", "true", "on", "y", "yes"), "true"),
-    **dict.fromkeys(("0", "f", "false", "off", "n", "no"), "false"),
+    **dict.fromkeys(YES, "true"),
+    **dict.fromkeys(NO, "false"),
 }
 
 
@@ -69,6 +70,15 @@ class PciRequest(msgspec.Struct, frozen=True, kw_only=True):
     source: Literal["flavor", "port"] = "flavor"  # who wants them; Placement is asked for those of flavors alone
     request_id: str = ""  # begins the suffixes of its resource groups
     name: str = ""  # of the alias, if it has one
+
+    def told(self) -> str:
+        """Return what it wants, in words."""
+        if self.name:
+            return f"{self.count} {self.name}"
+        kinds = " or ".join(
+            " ".join(f"{name}={value}" for name, value in sorted(wanted.items())) for wanted in self.alternatives
+        )
+        return f"{self.count} of {kinds}"
 
 
 def read_alias(text: str) -> PciAlias:

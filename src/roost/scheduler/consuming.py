@@ -10,6 +10,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from roost.engine.numa.limits import overcommit_in
+from roost.engine.numa.placing import place, sockets_of
+from roost.engine.numa.usage import with_instance
+from roost.engine.pci.pools import UNMAPPED, left
 from roost.engine.state import State
 from roost.errors import BadRequest
 from roost.model.allocation import Mappings
@@ -17,12 +21,8 @@ from roost.model.decision import Pick
 from roost.model.host import HostFacts
 from roost.model.pci import PciRequest
 from roost.model.request import Request
-from roost.scheduler.numa.cell import Overcommit
+from roost.model.topology import InstanceTopology
 from roost.scheduler.numa.constraints import networks_of, topology_of
-from roost.scheduler.numa.instance import InstanceTopology
-from roost.scheduler.numa.placing import place, sockets_of
-from roost.scheduler.numa.usage import with_instance
-from roost.scheduler.pci.pools import UNMAPPED, left
 from roost.scheduler.pipeline import Shape
 
 
@@ -62,7 +62,7 @@ class Appetite:
         numa, cells = facts.numa, None
         if self._wanted is not None and numa is not None:
             placed = place(
-                facts, self._wanted, overcommit=_overcommit(limits), needs=self._needs, requests=self._pci_requests,
+                facts, self._wanted, overcommit=overcommit_in(limits), needs=self._needs, requests=self._pci_requests,
                 mappings=mappings, is_packing=self._is_packing,
             )  # fmt: skip
             if placed is not None:
@@ -123,11 +123,3 @@ def _wanted(request: Request) -> InstanceTopology | None:
         return topology_of(request)
     except BadRequest:
         return None  # No filter asks for it, or it would have been refused.
-
-
-def _overcommit(limits: Mapping[str, Any]) -> Overcommit | None:
-    """Return how much of shared processors and memory a host may give out; None: nobody said."""
-    told = limits.get("numa_topology")
-    if not isinstance(told, Mapping):
-        return None
-    return Overcommit(cpu=told["cpu_allocation_ratio"], memory=told["ram_allocation_ratio"])

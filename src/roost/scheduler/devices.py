@@ -3,9 +3,10 @@
 from roost.errors import BadRequest
 from roost.model.names import is_resource_class
 from roost.model.request import Request
+from roost.model.switches import is_true
 from roost.scheduler.draft import Draft, DraftGroup
 from roost.scheduler.pci.requests import numa_policy
-from roost.scheduler.wishes import agreed, is_agreed, is_true, told
+from roost.scheduler.wishes import agreed, is_agreed, told
 
 _ENCRYPTION = {
     "amd-sev": "HW_CPU_X86_AMD_SEV",

@@ -7,6 +7,7 @@ Source:
 from collections.abc import Callable
 
 from roost.model.image import Image
+from roost.model.switches import is_true
 from roost.scheduler.images import architecture, hypervisor, image_property, vm_mode
 
 _SWITCHES = frozenset(
@@ -47,7 +48,6 @@ _SPELLED: dict[str, Callable[[str], str | None]] = {
 }
 _KNOWN = _SWITCHES | _NUMBERS | _TEXTS | _SPELLED.keys()
 _OFF = dict.fromkeys(_SWITCHES, "False") | dict.fromkeys(_NUMBERS, "0")
-_ON = frozenset({"1", "t", "true", "on", "y", "yes"})
 
 
 def is_image_property(name: str) -> bool:
@@ -80,7 +80,7 @@ def spelled(name: str, value: str) -> str:
     ('True', '2', 'Red')
     """
     if name in _SWITCHES:
-        return "True" if value.strip().lower() in _ON else "False"
+        return "True" if is_true(value) else "False"
     if name in _NUMBERS:
         try:
             return str(int(value))

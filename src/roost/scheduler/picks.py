@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from roost.engine.feasible import Feasibility
 from roost.engine.first_fit import Take, first_fit
+from roost.engine.pci.pools import UNMAPPED
 from roost.engine.search import search, to_candidate
 from roost.engine.state import State
 from roost.model.allocation import Mappings
 from roost.model.decision import Decision, Pick
 from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place, Refusal
-from roost.scheduler.pci.pools import UNMAPPED
 from roost.scheduler.pipeline import Shape
 from roost.scheduler.places import place_of
 from roost.scheduler.ways import first_way

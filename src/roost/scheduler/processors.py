@@ -4,11 +4,11 @@ from typing import Literal, TypeVar, get_args
 
 from roost.errors import BadRequest
 from roost.model.request import Request
+from roost.model.switches import is_true
+from roost.model.topology import CpuPolicy, ThreadPolicy
 from roost.scheduler.draft import DraftGroup
-from roost.scheduler.wishes import is_true, told
+from roost.scheduler.wishes import told
 
-CpuPolicy = Literal["dedicated", "shared", "mixed"]
-ThreadPolicy = Literal["prefer", "isolate", "require"]
 EmulatorPolicy = Literal["share", "isolate"]
 _POLICIES: tuple[CpuPolicy, ...] = get_args(CpuPolicy)
 _THREADS: tuple[ThreadPolicy, ...] = get_args(ThreadPolicy)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from roost.engine.apply import tell
+from roost.engine.pci.pools import UNMAPPED
 from roost.engine.state import State
 from roost.errors import BadRequest, Conflict, NotFound, PlacementGone, RoostError
 from roost.model.decision import Decision
@@ -27,7 +28,6 @@ from roost.model.request import CandidateQuery, Request
 from roost.ports import Placement, RemotePlacement
 from roost.scheduler.choice import Choice
 from roost.scheduler.consuming import Consumption
-from roost.scheduler.pci.pools import UNMAPPED
 from roost.scheduler.picks import allocations_on, claim_on, pick_on
 from roost.scheduler.pipeline import Shape
 from roost.scheduler.ranked import Ranked

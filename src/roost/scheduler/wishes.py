@@ -4,17 +4,7 @@ from collections.abc import Container
 
 from roost.errors import BadRequest
 from roost.model.request import Request
-
-_TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
-
-
-def is_true(text: str | None) -> bool:
-    """Say whether a text means yes; what means neither yes nor no is no.
-
-    >>> [is_true(text) for text in ("Yes", "1", "maybe", None)]
-    [True, True, False, False]
-    """
-    return text is not None and text.strip().lower() in _TRUE
+from roost.model.switches import is_true
 
 
 def told(request: Request, name: str, *, scope: str = "hw") -> tuple[str | None, str | None]:

@@ -6,20 +6,20 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
+from roost.engine.numa.cell import Overcommit
+from roost.engine.numa.fit import Verdicts, fits
+from roost.engine.numa.placing import can_place, place, surroundings
+from roost.engine.pci.pools import UNMAPPED
 from roost.engine.types import AnyArray, Mask, Rows
 from roost.errors import BadRequest
 from roost.model.allocation import Mappings
 from roost.model.decision import Limits
+from roost.model.topology import InstanceTopology, PlacedCell
 from roost.scheduler.hosts import HostView
 from roost.scheduler.latest import Latest
 from roost.scheduler.numa.bounds import tell_bounds
-from roost.scheduler.numa.cell import Overcommit
 from roost.scheduler.numa.constraints import networks_of, topology_of
-from roost.scheduler.numa.fit import Verdicts, fits
-from roost.scheduler.numa.instance import InstanceTopology, PlacedCell
 from roost.scheduler.numa.kinds import alike
-from roost.scheduler.numa.placing import can_place, place, surroundings
-from roost.scheduler.pci.pools import UNMAPPED
 from roost.scheduler.rules import NoOptions, Reads
 from roost.scheduler.spec import Spec
 

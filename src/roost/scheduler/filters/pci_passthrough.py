@@ -6,11 +6,11 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
+from roost.engine.pci.pools import bare_pools, is_match, supports
 from roost.engine.types import Amounts, Mask
 from roost.model.allocation import Mappings
 from roost.model.pci import PciRequest
 from roost.scheduler.hosts import HostView
-from roost.scheduler.pci.pools import bare_pools, is_match, supports
 from roost.scheduler.rules import NoOptions, Reads
 from roost.scheduler.spec import Spec
 
@@ -84,12 +84,12 @@ class PciPassthrough:
         for request in reversed(spec.pci_requests):
             free = _free(hosts, request)
             for at in np.flatnonzero(free < request.count).tolist():
-                found[at] = f"has {free.item(at) or 'none'} of {_text(request)}"
+                found[at] = f"has {free.item(at) or 'none'} of {request.told()}"
         return found
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""
-        return f"lack free PCI devices: {', '.join(map(_text, spec.pci_requests))}"
+        return f"lack free PCI devices: {', '.join(request.told() for request in spec.pci_requests)}"
 
 
 def _free(hosts: HostView, request: PciRequest) -> Amounts:
@@ -101,13 +101,3 @@ def _free(hosts: HostView, request: PciRequest) -> Amounts:
         counts = [sum(pool.count for pool in pools if is_match(pool, asked)) for pools in told]
         free += np.array(counts, dtype=np.int64)[codes]
     return free
-
-
-def _text(request: PciRequest) -> str:
-    """Say what a request wants, in words."""
-    if request.name:
-        return f"{request.count} {request.name}"
-    kinds = " or ".join(
-        " ".join(f"{name}={value}" for name, value in sorted(wanted.items())) for wanted in request.alternatives
-    )
-    return f"{request.count} of {kinds}"

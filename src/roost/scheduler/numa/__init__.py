@@ -1,1 +1,1 @@
-"""Instances on memory nodes: what is asked for, and whether a host has it."""
+"""Instances on memory nodes: what is asked for, and which of many hosts have it."""

@@ -1,8 +1,8 @@
 """What a host must have at least for an instance to fit onto its cells, in words."""
 
 from roost.model.numa import NumaCell, NumaTopology
+from roost.model.topology import InstanceTopology
 from roost.scheduler.hosts import HostView
-from roost.scheduler.numa.instance import InstanceTopology
 
 _Bounds = dict[str, int]
 

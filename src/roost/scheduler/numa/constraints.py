@@ -5,9 +5,9 @@ import re
 from roost.errors import BadRequest
 from roost.model.names import AMOUNT_MAX
 from roost.model.request import Request
-from roost.scheduler.numa.instance import InstanceCell, InstanceTopology, NetworkNeeds, PageSize
+from roost.model.switches import is_true
+from roost.model.topology import CpuPolicy, InstanceCell, InstanceTopology, NetworkNeeds, PageSize
 from roost.scheduler.processors import (
-    CpuPolicy,
     cpu_policy,
     cpu_set,
     dedicated_cpus,
@@ -15,7 +15,7 @@ from roost.scheduler.processors import (
     realtime_cpus,
     thread_policy,
 )
-from roost.scheduler.wishes import is_agreed, is_true, told
+from roost.scheduler.wishes import is_agreed, told
 
 _PROCESSORS = re.compile(r"resources\d*:(VCPU|PCPU)")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)(?:(K|Ki|M|Mi|G|Gi|T|Ti)?(B|b|bit))?")

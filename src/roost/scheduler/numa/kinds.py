@@ -14,13 +14,13 @@ import msgspec
 import numpy as np
 
 from roost.engine.kinds import Kinds
+from roost.engine.numa.cell import Overcommit, place_cell
+from roost.engine.numa.fit import Verdicts
 from roost.engine.types import Amounts, Rows, Scores
 from roost.model.host import HostFacts
 from roost.model.numa import MemoryPages, NumaCell
+from roost.model.topology import InstanceCell, InstanceTopology
 from roost.scheduler.hosts import HostView
-from roost.scheduler.numa.cell import Overcommit, place_cell
-from roost.scheduler.numa.fit import Verdicts
-from roost.scheduler.numa.instance import InstanceCell, InstanceTopology
 
 # Numbers of kinds are put together up to so many; then they are numbered anew.
 _NUMBERS_MAX = 2**62

@@ -6,8 +6,8 @@ from roost.errors import BadRequest
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.request import Network, Request
+from roost.model.topology import NetworkNeeds
 from roost.scheduler.numa.constraints import networks_of, topology_of
-from roost.scheduler.numa.instance import NetworkNeeds
 
 DEDICATED, MIXED = {"hw:cpu_policy": "dedicated"}, {"hw:cpu_policy": "mixed"}
 TWO = {"hw:numa_nodes": "2"}

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from roost.compat.exception import ValidationError
+from roost.model.switches import NO, YES
 
 _TYPES = (int, str, bool)
-_TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
-_FALSE = frozenset({"0", "f", "false", "off", "n", "no"})
 
 
 @dataclass(kw_only=True)
@@ -81,4 +80,4 @@ class ExtraSpecValidator:
 
 
 def _truth(value: str) -> str:
-    return "" if value.strip().lower() in _TRUE | _FALSE else "is neither true nor false"
+    return "" if value.strip().lower() in YES | NO else "is neither true nor false"

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
+from roost.engine.numa.cell import Overcommit, place_cell
+from roost.engine.numa.network import is_near
 from roost.model.numa import NumaCell, NumaTopology
-from roost.scheduler.numa.cell import Overcommit, place_cell
-from roost.scheduler.numa.instance import InstanceTopology, NetworkNeeds, PlacedCell
-from roost.scheduler.numa.network import is_near
+from roost.model.topology import InstanceTopology, NetworkNeeds, PlacedCell
 
 # Sets of host cells that are tried at most. A host with 16 cells has as many, and no real one has more.
 _SETS_MAX = 2**16

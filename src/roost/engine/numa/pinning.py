@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from roost.model.numa import NumaCell
-from roost.scheduler.numa.instance import InstanceCell, Pins
+from roost.model.topology import InstanceCell, Pins
 
 
 def pin(host: NumaCell, wanted: InstanceCell, *, reserved: int) -> Pins | None:

@@ -4,8 +4,8 @@ from typing import Literal
 
 import msgspec
 
-from roost.scheduler.processors import CpuPolicy, ThreadPolicy
-
+CpuPolicy = Literal["dedicated", "shared", "mixed"]  # processors of its own, shared ones, or some of each
+ThreadPolicy = Literal["prefer", "isolate", "require"]  # whether its processors are to be threads of one core
 PageSize = int | Literal["small", "large", "any"]  # KiB, or whichever the host has of that kind
 
 

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
+from roost.engine.numa.cell import Overcommit, place_cell
+from roost.engine.numa.fit import fit
+from roost.engine.numa.pinning import pin
 from roost.model.numa import MemoryPages, NumaCell, NumaTopology
-from roost.scheduler.numa.cell import Overcommit, place_cell
-from roost.scheduler.numa.fit import fit
-from roost.scheduler.numa.instance import InstanceCell, InstanceTopology, NetworkNeeds
-from roost.scheduler.numa.pinning import pin
+from roost.model.topology import InstanceCell, InstanceTopology, NetworkNeeds
 
 CORES = ((0, 1), (2, 3), (4, 5), (6, 7))
 EVERYONE = tuple(range(8))

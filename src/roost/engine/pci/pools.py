@@ -9,7 +9,7 @@ import msgspec
 from roost.model.allocation import Mappings
 from roost.model.host import HostFacts, PciPool
 from roost.model.pci import PciRequest, PciTraits
-from roost.scheduler.wishes import is_true
+from roost.model.switches import is_true
 
 Value = str | tuple[str, ...] | None
 
@@ -52,6 +52,24 @@ def left(
         return None
     return tuple(
         msgspec.structs.replace(pool, count=count) for pool, count in zip(pools, free.counts, strict=True)
+    )  # fmt: skip
+
+
+def taken(
+    pools: Sequence[PciPool], requests: Iterable[PciRequest], *, cells: Sequence[int] | None,
+    sockets: Mapping[int, int | None], mappings: Mappings,
+) -> tuple[PciPool, ...] | None:  # fmt: skip
+    """Return the devices that all requests take, of each pool so many; None where the pools do not have them.
+
+    Args:
+        pools, requests, cells, sockets, mappings: as for ``supports``.
+    """
+    behind = left(pools, requests, cells=cells, sockets=sockets, mappings=mappings)
+    if behind is None:
+        return None
+    counts = [pool.count - after.count for pool, after in zip(pools, behind, strict=True)]
+    return tuple(
+        msgspec.structs.replace(pool, count=count) for pool, count in zip(pools, counts, strict=True) if count
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from roost.model.numa import NumaCell
-from roost.scheduler.numa.instance import NetworkNeeds
+from roost.model.topology import NetworkNeeds
 
 
 def is_near(chosen: Iterable[NumaCell], cells: Sequence[NumaCell], needs: NetworkNeeds) -> bool:

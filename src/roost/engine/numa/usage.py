@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from roost.model.numa import MemoryPages, NumaCell, NumaTopology
-from roost.scheduler.numa.instance import PlacedCell
+from roost.model.topology import PlacedCell
 
 
 def with_instance(host: NumaTopology, placed: Iterable[PlacedCell]) -> NumaTopology:

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from roost.engine.numa.cell import Overcommit
+from roost.engine.numa.fit import SupportsPci, Verdicts, fit, fits
+from roost.engine.pci.pools import UNMAPPED, bare_pools, supports
 from roost.model.allocation import Mappings
 from roost.model.host import HostFacts, PciPool
 from roost.model.pci import PciRequest
-from roost.scheduler.numa.cell import Overcommit
-from roost.scheduler.numa.fit import SupportsPci, Verdicts, fit, fits
-from roost.scheduler.numa.instance import InstanceTopology, NetworkNeeds, PlacedCell
-from roost.scheduler.pci.pools import UNMAPPED, bare_pools, supports
+from roost.model.topology import InstanceTopology, NetworkNeeds, PlacedCell
 
 
 def place(

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from roost.engine.numa.pinning import pin
 from roost.model.numa import MemoryPages, NumaCell
-from roost.scheduler.numa.instance import InstanceCell, PlacedCell
-from roost.scheduler.numa.pinning import pin
+from roost.model.topology import InstanceCell, PlacedCell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,93 @@
+"""Whether a host has the memory nodes and devices of a guest, beside what the scheduler has seen of it."""
+
+from typing import NamedTuple
+
+from roost.engine.numa.limits import networks_in, overcommit_in
+from roost.engine.numa.placing import place, sockets_of
+from roost.engine.pci.pools import Free, taken
+from roost.model.guest_use import GuestNeeds, GuestUse
+from roost.model.host import HostFacts
+from roost.model.topology import PlacedCell
+
+
+class Admission(NamedTuple):
+    """The answer to a guest that asks to be on a host."""
+
+    use: GuestUse | None  # what it gets; None: it may not be there
+    reason: str = ""  # why not: one sentence a thing that is missing, divided by semicolons
+
+
+def admit(
+    facts: HostFacts, needs: GuestNeeds, *, leaves: GuestUse | None = None, is_packing: bool = False
+) -> Admission:  # fmt: skip
+    """Choose the cells and devices of a host that a guest gets, or say all that keeps it away.
+
+    Amounts are not looked at: the allocations of the guest hold them. A host that tells no cells at all has them
+    nowhere, so a topology does not keep guests away from it.
+
+    Args:
+        facts: of the host now, with what of it is in use by others.
+        needs: what the guest wants.
+        leaves: what a guest that moves while it runs has where it is now, since the size of its pages may not change;
+            None: it does not run meanwhile.
+        is_packing: whether cells with least left are preferred, rather than those with most.
+
+    Raises:
+        BadRequest: the limits cannot be meant.
+
+    Source:
+        nova/compute/claims.py, Claim and MoveClaim.
+    """
+    reasons = []
+    placed = _placed(facts, needs, is_packing=is_packing)
+    if placed is None:
+        reasons.append(_lack_of_cells(facts, needs))
+    elif leaves is not None and (change := _change_of_pages(leaves, placed)):
+        reasons.append(change)
+    lacking = _lack_of_devices(facts, needs)
+    if lacking:
+        reasons.append(lacking)
+    if placed is None or reasons:
+        return Admission(None, "; ".join(reasons))
+    cells = [each.host_cell for each in placed] or None
+    devices = taken(facts.pci_pools, needs.pci, cells=cells, sockets=sockets_of(facts), mappings=needs.mappings)
+    assert devices is not None, "cells are chosen with the devices near to them"
+    return Admission(GuestUse(cells=placed, devices=devices))
+
+
+def _placed(facts: HostFacts, needs: GuestNeeds, *, is_packing: bool) -> tuple[PlacedCell, ...] | None:
+    """Return the cells of a guest, none where it or the host has none; None where they do not fit."""
+    overcommit, networks = overcommit_in(needs.limits), networks_in(needs.limits)
+    if needs.topology is None or facts.numa is None:
+        return ()
+    return place(
+        facts, needs.topology, overcommit=overcommit, needs=networks, requests=needs.pci, mappings=needs.mappings,
+        is_packing=is_packing,
+    )  # fmt: skip
+
+
+def _lack_of_cells(facts: HostFacts, needs: GuestNeeds) -> str:
+    count = 0 if needs.topology is None else len(needs.topology.cells)
+    what = "a NUMA cell as the guest wants it" if count == 1 else f"{count:,} NUMA cells as the guest wants them"
+    near = ", with its devices near" if needs.pci and facts.pci_pools else ""
+    return f"the host lacks room for {what}{near}"
+
+
+def _lack_of_devices(facts: HostFacts, needs: GuestNeeds) -> str:
+    free = Free(facts.pci_pools, sockets=sockets_of(facts))
+    lacking = [request.told() for request in needs.pci if not free.take(request, mappings=needs.mappings)]
+    return f"the host lacks free PCI devices: {', '.join(lacking)}" if lacking else ""
+
+
+def _change_of_pages(leaves: GuestUse, placed: tuple[PlacedCell, ...]) -> str:
+    """Say which pages would be of another size; where there are no cells, pages are of no size in particular."""
+    nowhere = [None] * max(len(leaves.cells), len(placed))
+    now, then = leaves.page_sizes or nowhere, GuestUse(cells=placed).page_sizes or nowhere
+    if now == then:
+        return ""
+    told = " to ".join(", ".join(map(_told_size, sizes)) for sizes in (now, then))
+    return f"the memory pages of a guest that runs cannot change from {told}"
+
+
+def _told_size(size: int | None) -> str:
+    return "any size" if size is None else f"{size:,} KiB"

@@ -1,0 +1,119 @@
+"""Who has which of a host's memory nodes and devices, and what is left of them."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from roost.compute.admission import Admission, admit
+from roost.engine.numa.usage import with_instance
+from roost.engine.pci.usage import without_devices
+from roost.model.guest_use import GuestNeeds, GuestUse
+from roost.model.host import HostFacts
+
+_NOBODY: Mapping[str, GuestUse] = MappingProxyType({})
+
+
+class HostUse:
+    """What guests have of a host: instances that are on it, and migrations, which keep what their instance left there.
+
+    What is in use is always made anew from what each has, so giving back leaves what others have as it was.
+
+    Args:
+        facts: of the host without any guest, as its driver tells them.
+        instances: what guests have, by the uuid of the instance.
+        migrations: what instances that move can come back to, by the uuid of the migration.
+        is_packing: whether cells with least left are preferred, rather than those with most.
+    """
+
+    def __init__(
+        self, facts: HostFacts, *, instances: Mapping[str, GuestUse] = _NOBODY,
+        migrations: Mapping[str, GuestUse] = _NOBODY, is_packing: bool = False,
+    ) -> None:  # fmt: skip
+        self._bare = facts
+        self._uses = {**instances, **migrations}
+        self._is_packing = is_packing
+
+    @property
+    def facts(self) -> HostFacts:
+        """The facts of the host with all that is in use."""
+        return _with_uses(self._bare, self._uses)
+
+    @property
+    def uses(self) -> dict[str, GuestUse]:
+        """What each has, by the uuid of its instance or migration."""
+        return dict(self._uses)
+
+    def tell(self, facts: HostFacts) -> None:
+        """Let the host be as its driver tells now, without any guest; what guests have stays theirs."""
+        self._bare = facts
+
+    def claim(self, holder: str, needs: GuestNeeds, *, leaves: GuestUse | None = None) -> Admission:
+        """Let a guest have what it needs, in place of what it has; where it may not, it keeps that.
+
+        Args:
+            holder: uuid of the instance.
+            needs: what it wants.
+            leaves: see ``admit``.
+
+        Raises:
+            BadRequest: the limits cannot be meant; nothing has changed.
+        """
+        return self._claim(self._uses, holder, needs, leaves=leaves)
+
+    def claim_move(
+        self, holder: str, needs: GuestNeeds, *, migration: str, leaves: GuestUse | None = None
+    ) -> Admission:  # fmt: skip
+        """Let an instance that moves have what it needs here, and its migration keep what it has here already.
+
+        Only a resize on one host finds anything to keep, and then both are held until it is confirmed or reverted.
+        Asked again, the migration keeps what it kept at first.
+
+        Args:
+            holder, needs, leaves: as for ``claim``.
+            migration: uuid of the migration.
+
+        Raises:
+            BadRequest: as for ``claim``.
+        """
+        kept = self._uses if migration in self._uses else _handed_over(self._uses, holder, migration)
+        return self._claim(kept, holder, needs, leaves=leaves)
+
+    def hand_over(self, holder: str, successor: str) -> None:
+        """Let another have what one has, in place of what it had; nothing happens where that one has nothing.
+
+        An instance that leaves hands over to its migration, and a migration that is reverted to its instance.
+        """
+        self._uses = _handed_over(self._uses, holder, successor)
+
+    def give_back(self, holder: str) -> None:
+        """Take from one all that it has, if it has anything."""
+        self._uses = _without(self._uses, holder)
+
+    def _claim(
+        self, uses: Mapping[str, GuestUse], holder: str, needs: GuestNeeds, *, leaves: GuestUse | None
+    ) -> Admission:  # fmt: skip
+        """Let a guest have what it needs beside others; where it may not, nothing changes."""
+        others = _without(uses, holder)
+        admission = admit(_with_uses(self._bare, others), needs, leaves=leaves, is_packing=self._is_packing)
+        if admission.use is not None:
+            self._uses = {**others, holder: admission.use}
+        return admission
+
+
+def _without(uses: Mapping[str, GuestUse], holder: str) -> dict[str, GuestUse]:
+    return {uuid: use for uuid, use in uses.items() if uuid != holder}
+
+
+def _handed_over(uses: Mapping[str, GuestUse], holder: str, successor: str) -> dict[str, GuestUse]:
+    return {**_without(uses, holder), successor: uses[holder]} if holder in uses else dict(uses)
+
+
+def _with_uses(facts: HostFacts, uses: Mapping[str, GuestUse]) -> HostFacts:
+    """Return the facts of a host with guests on it."""
+    numa = facts.numa
+    for use in uses.values():
+        if numa is not None and use.cells:
+            numa = with_instance(numa, use.cells)
+    pools = without_devices(facts.pci_pools, [pool for use in uses.values() for pool in use.devices])
+    return msgspec.structs.replace(facts, numa=numa, pci_pools=pools)

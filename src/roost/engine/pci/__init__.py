@@ -1,0 +1,1 @@
+"""Free PCI devices of a host: whether they are those that an instance wants."""

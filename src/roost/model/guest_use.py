@@ -1,0 +1,29 @@
+"""What a guest needs of a host beside amounts, and what of its memory nodes and devices it has there."""
+
+import msgspec
+
+from roost.model.decision import Limits
+from roost.model.host import PciPool
+from roost.model.pci import PciRequest
+from roost.model.topology import InstanceTopology, PlacedCell
+
+
+class GuestNeeds(msgspec.Struct, frozen=True, kw_only=True):
+    """What a guest needs of a host that no allocation of Placement holds."""
+
+    topology: InstanceTopology | None = None  # None: it may be anywhere on the host
+    pci: tuple[PciRequest, ...] = ()
+    limits: Limits = {}  # what the scheduler told the host; empty where it was forced
+    mappings: dict[str, tuple[str, ...]] = {}  # suffix of a resource group -> uuids of the providers that serve it
+
+
+class GuestUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a host's memory nodes and devices one guest has for itself."""
+
+    cells: tuple[PlacedCell, ...] = ()  # its own memory nodes in order, each on one of the host
+    devices: tuple[PciPool, ...] = ()  # of each pool so many
+
+    @property
+    def page_sizes(self) -> list[int | None]:
+        """The size of the pages of each of its memory nodes, KiB; None: of no size in particular."""
+        return [cell.page_size for cell in self.cells]

@@ -1,0 +1,13 @@
+"""Texts that mean yes or no."""
+
+YES = frozenset({"1", "t", "true", "on", "y", "yes"})
+NO = frozenset({"0", "f", "false", "off", "n", "no"})
+
+
+def is_true(text: str | None) -> bool:
+    """Say whether a text means yes; what means neither yes nor no is no.
+
+    >>> [is_true(text) for text in ("Yes", "1", "maybe", None)]
+    [True, True, False, False]
+    """
+    return text is not None and text.strip().lower() in YES
