@@ -1,6 +1,7 @@
 """Rows in memory, with undo: the whole database of ``MemoryStore``, or the part of one that a batch touches."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -17,6 +18,7 @@ from roost.model.journal import (
     PutProvider,
     PutSymbol,
 )
+from roost.store.schema import WORK
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
@@ -86,6 +88,14 @@ class Shelf(Generic[K, R]):
     def get(self, key: K) -> R | None:
         """Return a row, or None."""
         return self.rows.get(key)
+
+    def key_of(self, row: R) -> K:
+        """Return the key of a row, whether it is here or not."""
+        return self._key(row)
+
+    def is_known_as(self, row: R, other: R) -> bool:
+        """Say whether two rows have the same in all that only one row may have."""
+        return all(unique(row) == unique(other) for unique in self._uniques)
 
     def find(self, unique: int, value: Hashable) -> R | None:
         """Return the row with ``value`` in the unique column(s) of that number, or None."""
@@ -179,6 +189,10 @@ class Shelves:
         self.holdings: Shelf[int, Holding] = Shelf(log, key=lambda r: r.consumer_id)
         self.instances: Shelf[int, InstanceRow] = Shelf(log, key=lambda r: r.consumer_id)
         self.decisions: Shelf[int, EvidenceRow] = Shelf(log, key=lambda r: r.id)
+        self.work: dict[type[msgspec.Struct], Shelf[Any, Any]] = {
+            kind: Shelf(log, key=attrgetter(*table.key), uniques=tuple(attrgetter(*each) for each in table.uniques))
+            for kind, table in WORK.items()
+        }
 
     def by_table(self) -> Mapping[str, Shelf[Any, Any]]:
         """Return the shelves under the names of their tables, in the order in which rows are written."""
@@ -197,6 +211,7 @@ class Shelves:
             "allocation": self.holdings,
             "instance": self.instances,
             "decision": self.decisions,
+            **{table.name: self.work[kind] for kind, table in WORK.items()},
         }
 
     def keep(self) -> None:

@@ -1,0 +1,40 @@
+"""Rows of work in a SQLite file, read beside the store that writes them."""
+
+from pathlib import Path
+from typing import Any
+
+from roost.ports import Clock
+from roost.store.sqlite_file import explained, open_reader
+from roost.store.work_reading import Has, Question, statement
+
+
+class WorkRows:
+    """A connection that reads, and sees what was committed before each question.
+
+    Args:
+        path: the file.
+        clock: tells the time: only one process serves a file.
+    """
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+        self._connection = open_reader(path)
+
+    def now_s(self) -> float:
+        """See ``Rows.now_s``."""
+        return self._clock.now_s()
+
+    def find(self, question: Question) -> list[tuple[Any, ...]]:
+        """See ``Rows.find``."""
+        values = [value for has in question.has for value in (has.value if has.sign == "in" else [has.value])]
+        with explained(self._path):
+            return self._connection.execute(statement(question, _said), values).fetchall()
+
+    def close(self) -> None:
+        """See ``Rows.close``."""
+        self._connection.close()
+
+
+def _said(has: Has) -> str:
+    return f"{has.column} IN ({', '.join('?' * len(has.value))})" if has.sign == "in" else f"{has.column} {has.sign} ?"
