@@ -14,21 +14,6 @@ from roost.model.work import (
 from tests.contract.stores import uuid_of
 
 
-class FixedClock:
-    """A clock that stands where it is put."""
-
-    def __init__(self, now_s: float = 1000.0) -> None:
-        self.at_s = now_s
-
-    def now_s(self) -> float:
-        """Give the moment."""
-        return self.at_s
-
-    def elapsed_s(self) -> float:
-        """Give the same moment."""
-        return self.at_s
-
-
 def agent(host: str = "h1", /, **changes: Any) -> AgentRow:
     known: dict[str, Any] = {
         "host": host, "name": host.upper(), "run": uuid_of("run", host), "driver": "fake", "state": "ready",

@@ -26,7 +26,8 @@ from tests.contract.stores import (
     state,
     uuid_of,
 )
-from tests.working import FixedClock, agent, event, lease, migration, operation, order, status
+from tests.working import agent, event, lease, migration, operation, order, status
+from tests.worlds import FixedClock
 
 NO_UUID = uuid_of("nobody")
 
@@ -39,7 +40,7 @@ def replaced(row, **changes):
 @pytest.fixture
 def reader(store):
     """Give a reader of the work in the store."""
-    with closing(store.work_reader(FixedClock())) as made:
+    with closing(store.work_reader(FixedClock(5.0))) as made:
         yield made
 
 
@@ -79,9 +80,9 @@ def fill(store):
 def test_what_was_committed_is_read_back_and_after_a_restart_too(world):
     store = world.open()
     fill(store)
-    with closing(store.work_reader(FixedClock())) as reader:
+    with closing(store.work_reader(FixedClock(5.0))) as reader:
         assert all_of(reader) == FULL
-    with closing(world.open().work_reader(FixedClock())) as reader:
+    with closing(world.open().work_reader(FixedClock(5.0))) as reader:
         assert all_of(reader) == FULL
 
 
@@ -134,7 +135,7 @@ def test_an_item_with_work_is_taken_whole_or_refused_whole(small):
     assert commit(small, item(claim(9, (inventory(1), 99)), rows=[evidence(1)], work=told)) == ["units"]
     late = [replaced(operation(1, version=7), step="send"), Put(order(1))]
     assert commit(small, item(claimed, rows=[evidence(1)], work=late)) == ["generation"]
-    with closing(small.work_reader(FixedClock())) as reader:
+    with closing(small.work_reader(FixedClock(5.0))) as reader:
         assert (reader.operation(1), reader.order(1), small.evidence()) == (operation(1), None, [])
         assert state(small) == before
         assert commit(small, item(claimed, rows=[evidence(1)], work=told)) == [""]
@@ -276,7 +277,7 @@ def test_a_backup_carries_work_and_numbers_go_on_behind_it(durable, tmp_path):
         store.close()
     backups.restore(url, path, may_replace=True, progress=lambda *_: None)
     store = durable.open()
-    with closing(store.work_reader(FixedClock())) as reader:
+    with closing(store.work_reader(FixedClock(5.0))) as reader:
         assert all_of(reader) == FULL
     assert store.reserve("operation", 1) > last
 
