@@ -139,7 +139,7 @@ WorkRow = AgentRow | StatusRow | OperationRow | OrderRow | MigrationRow | LeaseR
 class Put(msgspec.Struct, frozen=True):
     """A row comes to be, or takes the place of the one that was read.
 
-    What else the row is known by (an id, a uuid, a number) stays what it was.
+    Whatever the row is known by, its id, its uuid, its number, stays what it was.
 
     Args:
         row: the new one.
