@@ -153,6 +153,16 @@ class Store(Protocol):
             How many decisions and changes went; a call deletes a bounded number.
         """
 
+    def prune_work(self, *, older_than_s: float) -> int:
+        """Delete work that is over: operations with their orders, migrations, deleted instances, and events.
+
+        Args:
+            older_than_s: a moment, in seconds since the epoch; what is over since then or longer goes.
+
+        Returns:
+            How many rows went; a call deletes a bounded number.
+        """
+
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """Begin to write a snapshot beside this process, where one is due; say whether.
 

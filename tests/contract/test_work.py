@@ -297,6 +297,26 @@ def _url_of(world):
     return str(Path(world.path)) if isinstance(world, SqliteWorld) else world.url
 
 
+def test_work_that_is_over_goes_when_it_is_old_and_what_is_not_over_stays(store, reader):
+    rows = [
+        operation(1, outcome="done", changed_at_s=10.0), operation(2, changed_at_s=10.0),
+        operation(3, outcome="failed", changed_at_s=900.0), order(1, operation_id=1), order(2, operation_id=2),
+        migration(1, status="confirmed", changed_at_s=10.0), migration(2, status="finished", changed_at_s=10.0),
+        status(1, status="DELETED", changed_at_s=10.0), status(2, status="ACTIVE", changed_at_s=10.0),
+        event(1, at_s=10.0), event(2, at_s=900.0), agent("h1", state="gone", heard_at_s=10.0), lease(until_s=10.0),
+    ]  # fmt: skip
+    assert commit(store, item(work=map(Put, rows))) == [""]
+    assert store.prune_work(older_than_s=9.0) == 0
+    assert store.prune_work(older_than_s=100.0) == 5
+    assert store.prune_work(older_than_s=100.0) == 0
+    found = all_of(reader)
+    assert [row.id for row in found["operations"]] == [2, 3]
+    assert [row.id for row in found["orders"]] == [row.id for row in found["migrations"]] == [2]
+    assert [row.id for row in found["statuses"]] == [row.id for row in found["events"]] == [2]
+    assert (len(found["agents"]), found["lease"]) == (1, rows[-1])
+    assert commit(store, item(work=[Put(rows[0])]), item(work=[replaced(rows[5])])) == ["", "generation"]
+
+
 def test_a_commit_with_documents_and_hosts_may_carry_work(store, reader):
     writes = (provider(1), offer(1, cpu=8), host(1), claim(1, (inventory(1), 2)))
     assert commit(store, item(*writes, work=[Put(status(1))]), item(work=[Put(event(1))])) == ["", ""]

@@ -60,6 +60,10 @@ class DryStore:
         """See ``Store.past``. There is none."""
         return None
 
+    def prune_work(self, *, older_than_s: float) -> int:
+        """See ``Store.prune_work``. There is none."""
+        return 0
+
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """See ``Store.start_snapshot``. There is nothing to keep."""
         return False

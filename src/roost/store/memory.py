@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -18,7 +19,9 @@ from roost.store.shelves import Shelves
 from roost.store.stream import writes_of
 from roost.store.touched import committable
 from roost.store.verdict import judge
-from roost.store.work_reading import Question, WorkReading, wanted
+from roost.store.work_reading import Question, WorkReading, forgotten, wanted
+
+_PRUNED_PER_CALL = 2500
 
 
 class _World:
@@ -36,18 +39,22 @@ class _Rows:
     """Finds rows by looking at all of them."""
 
     def __init__(self, shelves: Shelves, clock: Clock) -> None:
-        self._tables = shelves.by_table()
+        self._shelves = shelves
         self._clock = clock
 
     def now_s(self) -> float:
         return self._clock.now_s()
 
     def find(self, question: Question) -> list[tuple[Any, ...]]:
-        rows = self._tables[question.table.name].rows.values()
-        return [msgspec.structs.astuple(row) for row in wanted(question, rows)]
+        return _find(self._shelves, question)
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def _find(shelves: Shelves, question: Question) -> list[tuple[Any, ...]]:
+    rows = shelves.by_table()[question.table.name].rows.values()
+    return [msgspec.structs.astuple(row) for row in wanted(question, rows)]
 
 
 class MemoryStore:
@@ -185,6 +192,15 @@ class MemoryStore:
             del rows[number]
             pruned += 1
         return pruned
+
+    def prune_work(self, *, older_than_s: float) -> int:
+        """See ``Store.prune_work``."""
+        tables = self._world.shelves.by_table()
+        gone = forgotten(partial(_find, self._world.shelves), older_than_s, most=_PRUNED_PER_CALL)
+        for table, keys in gone:
+            for (key,) in keys:
+                tables[table.name].forget(key)
+        return sum(len(keys) for _, keys in gone)
 
     def close(self) -> None:
         """See ``Store.close``."""

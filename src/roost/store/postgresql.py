@@ -12,14 +12,13 @@ from roost.errors import Unavailable
 from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Clock, Committed, IdKind, Loaded, Past
-from roost.store import postgresql_link, postgresql_past
+from roost.store import postgresql_link, postgresql_past, postgresql_work
 from roost.store.batch import Batch, gather
 from roost.store.codec import decode_writes, encode_writes
 from roost.store.decisions import where
 from roost.store.postgresql_arrays import Array
 from roost.store.postgresql_link import Lost, Restored
 from roost.store.postgresql_rows import batch_statement, lock_and_read, write_changed
-from roost.store.postgresql_work import WorkRows
 from roost.store.pruning import Doomed, Row, choose_doomed
 from roost.store.schema import BLOCK_SIZES, DECISION, select
 from roost.store.snapshots import Writer, is_due
@@ -261,7 +260,7 @@ class PostgresStore:
 
     def work_reader(self, clock: Clock) -> WorkReading:
         """See ``Store.work_reader``. A connection of its own; the time is the server's."""
-        return WorkReading(WorkRows(self._url))
+        return WorkReading(postgresql_work.WorkRows(self._url))
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. Changes of the last minutes stay, whatever the bounds: a peer may not have read them."""
@@ -297,6 +296,14 @@ class PostgresStore:
             [Row(*row) for row in oldest], postgresql_past.snapshots(connection), kept,
             older_than_s=older_than_s, max_bytes=max_bytes, limit=_PRUNED_PER_CALL,
         )  # fmt: skip
+
+    def prune_work(self, *, older_than_s: float) -> int:
+        """See ``Store.prune_work``."""
+        try:
+            with self._link.watched() as connection, connection.transaction():
+                return postgresql_work.forget(connection, older_than_s, most=_PRUNED_PER_CALL)
+        except (Lost, errors.DeadlockDetected):
+            return 0  # The next call does it.
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """See ``Store.start_snapshot``."""

@@ -1,13 +1,13 @@
-"""Rows of work in a PostgreSQL database, read beside the stores that write them."""
+"""Rows of work in a PostgreSQL database: read beside the stores that write them, and deleted by them."""
 
 import uuid
 from functools import partial
 from typing import Any
 
 from roost.store.postgresql_arrays import Array
-from roost.store.postgresql_link import Link
+from roost.store.postgresql_link import Connection, Link
 from roost.store.schema import ColumnType, Table
-from roost.store.work_reading import Has, Question, statement
+from roost.store.work_reading import Has, Question, forgotten, statement
 
 _NOW = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
@@ -28,12 +28,30 @@ class WorkRows:
 
     def find(self, question: Question) -> list[tuple[Any, ...]]:
         """See ``Rows.find``."""
-        values = [_value(has, _type_of(question.table, has)) for has in question.has]
-        return self._link.read(statement(question, partial(_said, question.table)), values)
+        return self._link.read(*_asked(question))
 
     def close(self) -> None:
         """See ``Rows.close``."""
         self._link.close()
+
+
+def forget(connection: Connection, older_than_s: float, *, most: int) -> int:
+    """Delete work that is over, in the running transaction; return how many rows."""
+
+    def find(question: Question) -> list[tuple[Any, ...]]:
+        return connection.execute(*_asked(question), prepare=True, binary=True).fetchall()
+
+    gone = forgotten(find, older_than_s, most=most)
+    for table, keys in gone:
+        column, kind = table.key[0], table.types_of(table.key)[0]
+        text = f"DELETE FROM {table.name} WHERE {column} = ANY (%b)"  # noqa: S608  # our names
+        connection.execute(text.encode(), (Array(kind, [key for (key,) in keys]),))
+    return sum(len(keys) for _, keys in gone)
+
+
+def _asked(question: Question) -> tuple[str, list[object]]:
+    values = [_value(has, _type_of(question.table, has)) for has in question.has]
+    return statement(question, partial(_said, question.table)), values
 
 
 def _type_of(table: Table, has: Has) -> ColumnType:

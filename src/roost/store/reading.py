@@ -98,6 +98,10 @@ class ReadingStore:
         """See ``Store.prune``. Nothing is deleted."""
         return 0
 
+    def prune_work(self, *, older_than_s: float) -> int:
+        """See ``Store.prune_work``. Nothing is deleted."""
+        return 0
+
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """See ``Store.start_snapshot``. Those who serve the database write them."""
         return False

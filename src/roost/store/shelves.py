@@ -121,6 +121,10 @@ class Shelf(Generic[K, R]):
         """Add a row as the database has it."""
         self._set(self._key(row), row)
 
+    def forget(self, key: K) -> None:
+        """Remove a row as the database did."""
+        self._set(key, None)
+
     def put(self, row: R) -> None:
         """Add or replace a row, in a way that can be undone."""
         key = self._key(row)

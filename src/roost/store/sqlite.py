@@ -9,7 +9,7 @@ from roost.errors import StoreBroken
 from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Clock, Committed, IdKind, Loaded, Past
-from roost.store import sqlite_file, sqlite_past
+from roost.store import sqlite_file, sqlite_past, sqlite_work
 from roost.store.batch import Batch, gather
 from roost.store.codec import encode_writes
 from roost.store.decisions import where
@@ -17,7 +17,6 @@ from roost.store.pruning import Doomed, Kept, Row, choose_doomed
 from roost.store.schema import BLOCK_SIZES, DECISION, SEQUENCE_TABLES, select
 from roost.store.snapshots import Writer, is_due
 from roost.store.sqlite_rows import read_touched, write_batch, write_changed
-from roost.store.sqlite_work import WorkRows
 from roost.store.touched import committable, touched_by
 from roost.store.verdict import judge
 from roost.store.work_reading import WorkReading
@@ -274,7 +273,7 @@ class SqliteStore:
 
     def work_reader(self, clock: Clock) -> WorkReading:
         """See ``Store.work_reader``. A reader of the file, which no commit has to wait for."""
-        return WorkReading(WorkRows(self._place, clock))
+        return WorkReading(sqlite_work.WorkRows(self._place, clock))
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``."""
@@ -311,6 +310,14 @@ class SqliteStore:
         kept = self._kept.total(lowest) + sum(snapshot.size for snapshot in snapshots)
         doomed = choose_doomed(oldest, snapshots, kept, older_than_s=older_than_s, max_bytes=max_bytes, limit=limit)
         return oldest, doomed
+
+    def prune_work(self, *, older_than_s: float) -> int:
+        """See ``Store.prune_work``."""
+        with sqlite_file.explained(self.path), self._transaction():
+            self._connection.execute("BEGIN")
+            pruned = sqlite_work.forget(self._connection, older_than_s, most=_PRUNED_PER_CALL)
+            self._connection.execute("COMMIT")
+        return pruned
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """See ``Store.start_snapshot``."""

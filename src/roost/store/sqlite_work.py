@@ -1,11 +1,14 @@
-"""Rows of work in a SQLite file, read beside the store that writes them."""
+"""Rows of work in a SQLite file: read beside the store that writes them, and deleted by it."""
 
+import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from roost.ports import Clock
 from roost.store.sqlite_file import explained, open_reader
-from roost.store.work_reading import Has, Question, statement
+from roost.store.sqlite_rows import delete
+from roost.store.work_reading import Has, Question, forgotten, statement
 
 
 class WorkRows:
@@ -27,13 +30,26 @@ class WorkRows:
 
     def find(self, question: Question) -> list[tuple[Any, ...]]:
         """See ``Rows.find``."""
-        values = [value for has in question.has for value in (has.value if has.sign == "in" else [has.value])]
         with explained(self._path):
-            return self._connection.execute(statement(question, _said), values).fetchall()
+            return find(self._connection, question)
 
     def close(self) -> None:
         """See ``Rows.close``."""
         self._connection.close()
+
+
+def find(connection: sqlite3.Connection, question: Question) -> list[tuple[Any, ...]]:
+    """Return the rows that a question wants."""
+    values = [value for has in question.has for value in (has.value if has.sign == "in" else [has.value])]
+    return connection.execute(statement(question, _said), values).fetchall()
+
+
+def forget(connection: sqlite3.Connection, older_than_s: float, *, most: int) -> int:
+    """Delete work that is over, in the running transaction; return how many rows."""
+    gone = forgotten(partial(find, connection), older_than_s, most=most)
+    for table, keys in gone:
+        connection.executemany(delete(table), keys)
+    return sum(len(keys) for _, keys in gone)
 
 
 def _said(has: Has) -> str:

@@ -6,7 +6,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from roost.model.work import AgentRow, EventRow, LeaseRow, MigrationRow, OperationRow, OrderRow, StatusRow, WorkRow
 from roost.store.codec import R, work_of
-from roost.store.schema import WORK, Table, select
+from roost.store.schema import EVENT, INSTANCE_STATUS, MIGRATION, OPERATION, ORDERS, WORK, Table, select
+from roost.store.touched import Values
 
 
 class Has(NamedTuple):
@@ -50,6 +51,13 @@ class Rows(Protocol):
 
 _OPEN = Part("outcome = ''", lambda row: row.outcome == "")
 _UNANSWERED = Part("state IN ('waiting', 'taken')", lambda row: row.state in {"waiting", "taken"})
+_OVER = {
+    OPERATION: Part("outcome <> ''", lambda row: row.outcome != ""),
+    MIGRATION: Part(
+        "status IN ('confirmed', 'reverted', 'failed')", lambda row: row.status in {"confirmed", "reverted", "failed"}
+    ),
+    INSTANCE_STATUS: Part("status = 'DELETED'", lambda row: row.status == "DELETED"),
+}
 
 
 class WorkReading:
@@ -175,6 +183,27 @@ class WorkReading:
 
 def _given(**values: str | None) -> list[Has]:
     return [Has(column, "=", value) for column, value in values.items() if value is not None]
+
+
+def forgotten(
+    rows: Callable[[Question], list[tuple[Any, ...]]], older_than_s: float, *, most: int
+) -> list[tuple[Table, list[Values]]]:
+    """Return the keys of work that is over since a moment or longer, the oldest first, and of the orders of it.
+
+    Args:
+        rows: finds the rows that a question wants.
+        most: of each table, orders aside.
+    """
+    questions = [Question(EVENT, (Has("at_s", "<=", older_than_s),), ("at_s", "id"), most=most)]
+    for table, part in _OVER.items():
+        has = (Has("changed_at_s", "<=", older_than_s),)
+        questions.append(Question(table, has, ("changed_at_s",), most=most, part=part))
+    gone = [(question.table, [row[:1] for row in rows(question)]) for question in questions]
+    operations = [number for table, keys in gone if table is OPERATION for (number,) in keys]
+    if operations:
+        orders = rows(Question(ORDERS, (Has("operation_id", "in", operations),), ("id",)))
+        gone.append((ORDERS, [row[:1] for row in orders]))
+    return [(table, keys) for table, keys in gone if keys]
 
 
 def statement(question: Question, said: Callable[[Has], str]) -> str:

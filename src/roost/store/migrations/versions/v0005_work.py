@@ -5,7 +5,8 @@ from alembic import op
 revision = "0005"
 down_revision = "0004"
 
-# Whoever looks for work looks for what is open, however much was done before: those indexes hold nothing else.
+# Whoever looks for work looks for what is open, however much was done before, and whoever deletes for what is over:
+# these indexes hold nothing else.
 _BOTH = """
 CREATE TABLE agent (
     host TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL, run {uuid} NOT NULL, cell TEXT NOT NULL, driver TEXT NOT NULL,
@@ -19,6 +20,7 @@ CREATE TABLE instance_status (
     created_at_s {real} NOT NULL, changed_at_s {real} NOT NULL, version {integer} NOT NULL);
 CREATE INDEX instance_status_host ON instance_status (host, id);
 CREATE INDEX instance_status_project ON instance_status (project_id, id);
+CREATE INDEX instance_status_over ON instance_status (changed_at_s) WHERE status = 'DELETED';
 CREATE TABLE operation (
     id {key}, uuid {uuid} NOT NULL UNIQUE, kind TEXT NOT NULL, instance_uuid {uuid}, turn {integer} NOT NULL,
     parent_id {integer} NOT NULL, cell TEXT NOT NULL, step TEXT NOT NULL, is_undoing {integer} NOT NULL,
@@ -28,6 +30,7 @@ CREATE TABLE operation (
 CREATE INDEX operation_due ON operation (cell, due_at_s, id) WHERE outcome = '';
 CREATE INDEX operation_instance ON operation (instance_uuid, id);
 CREATE INDEX operation_parent ON operation (parent_id, id);
+CREATE INDEX operation_over ON operation (changed_at_s) WHERE outcome <> '';
 CREATE TABLE orders (
     id {key}, operation_id {integer} NOT NULL, number {integer} NOT NULL, host TEXT NOT NULL, instance_uuid {uuid},
     turn {integer} NOT NULL, action TEXT NOT NULL, body {bytes} NOT NULL, state TEXT NOT NULL, run {uuid},
@@ -41,6 +44,7 @@ CREATE TABLE migration (
     version {integer} NOT NULL);
 CREATE INDEX migration_instance ON migration (instance_uuid, id);
 CREATE INDEX migration_status ON migration (status, id);
+CREATE INDEX migration_over ON migration (changed_at_s) WHERE status IN ('confirmed', 'reverted', 'failed');
 CREATE TABLE lease (
     name TEXT PRIMARY KEY NOT NULL, owner TEXT NOT NULL, until_s {real} NOT NULL, version {integer} NOT NULL);
 CREATE TABLE event (
