@@ -241,8 +241,11 @@ class WorkReader(Protocol):
     def migrations_of(self, instance_uuid: bytes) -> list[MigrationRow]:
         """Return the migrations of an instance."""
 
-    def migrations(self, *, after_id: int = 0, most: int, status: str | None = None) -> list[MigrationRow]:
-        """Return a page of migrations, all or those in one status."""
+    def migrations(
+        self, *, after_id: int = 0, most: int, status: str | None = None, source_host: str | None = None,
+        target_host: str | None = None,
+    ) -> list[MigrationRow]:  # fmt: skip
+        """Return a page of migrations, all or those with what is given."""
 
     def events_on(self, instance_uuid: bytes, *, newest: int) -> list[EventRow]:
         """Return the last events of an instance, newest first."""

@@ -7,7 +7,7 @@ import msgspec
 import psycopg
 import pytest
 
-from roost.errors import Conflict, StoreOutdated, Unavailable
+from roost.errors import Conflict, StoreBroken, StoreOutdated, Unavailable
 from roost.model.fleet import NamedRequest
 from roost.model.names import uuid_bytes
 from roost.model.work import Put
@@ -66,6 +66,19 @@ def test_whoever_carries_on_after_a_death_around_the_commit_knows_what_was_done(
     assert len(heir.state.holders) == len(store.evidence()) == 1
     if isinstance(world, SqliteWorld | PostgresWorld):
         assert audit(str(world.path) if isinstance(world, SqliteWorld) else world.url) == []
+
+
+def test_decisions_that_are_steps_are_replayed_like_others(world):
+    row, store = operation(1, step="choose"), world.open()
+    roost = roost_on(store)
+    roost.install(hosts(3))
+    assert commit(store, item(work=[Put(row)])) == [""]
+    first, step, last = roost.work([wish(), step_of(row, "send"), wish(vcpus=99)])
+    assert commit(store, item(work=[Put(event(2))])) == [""]
+    refused = NamedRequest(request=wish(vcpus=99), decision_uuid=uuid_named("no"), work=(Put(event(3)),))
+    decisions = [first, step, last, *roost.work([refused, wish()])]
+    assert [decision.is_granted for decision in decisions] == [True, True, False, False, True]
+    assert all(roost.replayed(decision.uuid).is_same for decision in decisions)
 
 
 TAKERS, OPERATIONS = 3, 30
@@ -210,3 +223,13 @@ def _grows_up(world, url):
     assert commit(store, item(work=[Put(status(1))])) == [""]
     with reading(store) as reader:
         assert reader.statuses(most=9) == [status(1)]
+
+
+def test_a_row_that_cannot_be_understood_is_a_clear_error(tmp_path):
+    world = SqliteWorld(tmp_path / "roost.db")
+    with closing(world.open()) as store, reading(store) as reader:
+        assert commit(store, item(work=[Put(operation(1))])) == [""]
+        with migrations._sqlite(world.path) as connection:
+            connection.exec_driver_sql("UPDATE operation SET outcome = 'perhaps'")
+        with pytest.raises(StoreBroken, match="a row of operation"):
+            reader.operation(1)

@@ -314,10 +314,7 @@ class SqliteStore:
     def prune_work(self, *, older_than_s: float) -> int:
         """See ``Store.prune_work``."""
         with sqlite_file.explained(self.path), self._transaction():
-            self._connection.execute("BEGIN")
-            pruned = sqlite_work.forget(self._connection, older_than_s, most=_PRUNED_PER_CALL)
-            self._connection.execute("COMMIT")
-        return pruned
+            return sqlite_work.forget(self._connection, older_than_s, most=_PRUNED_PER_CALL)
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """See ``Store.start_snapshot``."""

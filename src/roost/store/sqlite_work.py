@@ -45,10 +45,13 @@ def find(connection: sqlite3.Connection, question: Question) -> list[tuple[Any, 
 
 
 def forget(connection: sqlite3.Connection, older_than_s: float, *, most: int) -> int:
-    """Delete work that is over, in the running transaction; return how many rows."""
+    """Delete work that is over, in a transaction of its own; return how many rows."""
     gone = forgotten(partial(find, connection), older_than_s, most=most)
-    for table, keys in gone:
-        connection.executemany(delete(table), keys)
+    if gone:
+        connection.execute("BEGIN IMMEDIATE")
+        for table, keys in gone:
+            connection.executemany(delete(table), keys)
+        connection.execute("COMMIT")
     return sum(len(keys) for _, keys in gone)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Protocol
 
+from roost.errors import understood
 from roost.model.work import AgentRow, EventRow, LeaseRow, MigrationRow, OperationRow, OrderRow, StatusRow, WorkRow
 from roost.store.codec import R, work_of
 from roost.store.schema import EVENT, INSTANCE_STATUS, MIGRATION, OPERATION, ORDERS, WORK, Table, select
@@ -135,9 +136,13 @@ class WorkReading:
         """See ``WorkReader.migrations_of``."""
         return self._find(MigrationRow, [Has("instance_uuid", "=", instance_uuid)])
 
-    def migrations(self, *, after_id: int = 0, most: int, status: str | None = None) -> list[MigrationRow]:
+    def migrations(
+        self, *, after_id: int = 0, most: int, status: str | None = None, source_host: str | None = None,
+        target_host: str | None = None,
+    ) -> list[MigrationRow]:  # fmt: skip
         """See ``WorkReader.migrations``."""
-        return self._find(MigrationRow, [Has("id", ">", after_id), *_given(status=status)], most=most)
+        given = _given(status=status, source_host=source_host, target_host=target_host)
+        return self._find(MigrationRow, [Has("id", ">", after_id), *given], most=most)
 
     def events_on(self, instance_uuid: bytes, *, newest: int) -> list[EventRow]:
         """See ``WorkReader.events_on``."""
@@ -178,7 +183,9 @@ class WorkReading:
         most: int | None = None, part: Part | None = None,
     ) -> list[R]:  # fmt: skip
         question = Question(WORK[kind], tuple(has), order, is_newest, most, part)
-        return [work_of(kind, row) for row in self._rows.find(question)]
+        found = self._rows.find(question)
+        with understood(f"a row of {question.table.name}"):
+            return [work_of(kind, row) for row in found]
 
 
 def _given(**values: str | None) -> list[Has]:
