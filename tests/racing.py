@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from roost.errors import StoreBroken
+from roost.errors import StoreBroken, Unavailable
 from roost.model.journal import Claim, Item, Refusal
-from roost.ports import Committed
+from roost.ports import Committed, Store
 from roost.store.memory import MemoryStore
 
 
@@ -49,3 +49,30 @@ class BreakableStore(MemoryStore):
         if self.is_broken and claims_in(items):
             raise StoreBroken("the disk is full")
         return super().commit(items)
+
+
+class Dying:
+    """Any store, that is gone at one commit: it made it or did not, and whoever asked for it does not know.
+
+    Args:
+        at: of its commits, from 1 on.
+        is_made: whether that commit is made before the end.
+    """
+
+    def __init__(self, store: Store, *, at: int, is_made: bool) -> None:
+        self._store = store
+        self._left = at
+        self._is_made = is_made
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    def commit(self, items: Sequence[Item]) -> Committed:
+        """See ``Store.commit``."""
+        self._left -= 1
+        if self._left < 0 or (self._left == 0 and not self._is_made):
+            raise Unavailable("the database is gone")
+        committed = self._store.commit(items)
+        if self._left == 0:
+            raise Unavailable("the database is gone")
+        return committed

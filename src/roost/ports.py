@@ -1,6 +1,6 @@
 """The seams: what each part needs of its neighbours, as protocols and nothing else."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
@@ -13,8 +13,12 @@ from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, Claim, EvidenceRow, Item, Refusal, Release, Write
 from roost.model.remote import Amounts, RemoteAnswer
 from roost.model.request import CandidateQuery
+from roost.model.work import AgentRow, EventRow, LeaseRow, MigrationRow, OperationRow, OrderRow, StatusRow
 
-IdKind = Literal["symbol", "provider", "aggregate", "host", "group", "document", "consumer", "decision"]
+IdKind = Literal[
+    "symbol", "provider", "aggregate", "host", "group", "document", "consumer", "decision", "status", "operation",
+    "order", "migration", "event",
+]  # fmt: skip
 
 
 class Left(msgspec.Struct, frozen=True):
@@ -120,6 +124,24 @@ class Store(Protocol):
     def document(self, number: int) -> bytes | None:
         """Return the body of a stored document, or None where there is none of that number."""
 
+    def beat(self, hosts: Iterable[str], now_s: float) -> None:
+        """Note that agents were heard: a hint that is no commit and no change, and may be lost.
+
+        Args:
+            hosts: as in ``AgentRow``; those unknown are passed over.
+            now_s: when; what was noted of a later moment stays.
+        """
+
+    def work_reader(self, clock: Clock) -> "WorkReader":
+        """Return what reads work beside this store; from any thread, and good for any one thread.
+
+        Args:
+            clock: tells the time where the database has none of its own.
+
+        Raises:
+            Unavailable: the database cannot be read.
+        """
+
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """Delete decisions, and feed and snapshots that no other decision needs, beyond the bounds.
 
@@ -129,6 +151,16 @@ class Store(Protocol):
 
         Returns:
             How many decisions and changes went; a call deletes a bounded number.
+        """
+
+    def prune_work(self, *, older_than_s: float) -> int:
+        """Delete work that is over: operations with their orders, migrations, deleted instances, and events.
+
+        Args:
+            older_than_s: a moment, in seconds since the epoch; what is over since then or longer goes.
+
+        Returns:
+            How many rows went; a call deletes a bounded number.
         """
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
@@ -148,6 +180,93 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of the database, and of the lock beside it."""
+
+
+class WorkReader(Protocol):
+    """What is known of work, as last committed; one thread uses it at a time.
+
+    What it says may be out of date at once: a commit that rests on it names the versions it read, and is refused
+    if they are others by then. Lists are in the order of their ids, ascending, unless something else is said.
+    """
+
+    def now_s(self) -> float:
+        """Return the time that all who share the database agree on, in seconds since the epoch.
+
+        Raises:
+            Unavailable: the database cannot be read; so for all of these.
+        """
+
+    def due_operations(self, cells: Sequence[str], *, now_s: float, most: int) -> list[OperationRow]:
+        """Return open operations of some cells that are due and that nobody owns, those that were due first first."""
+
+    def operation(self, number: int) -> OperationRow | None:
+        """Return an operation by its id."""
+
+    def operation_of(self, uuid: bytes) -> OperationRow | None:
+        """Return an operation by its uuid."""
+
+    def operations(self, *, after_id: int = 0, most: int, is_open: bool = False) -> list[OperationRow]:
+        """Return a page of all operations, or of the open ones."""
+
+    def operations_on(self, instance_uuid: bytes, *, newest: int) -> list[OperationRow]:
+        """Return the last operations of an instance, newest first."""
+
+    def parts_of(self, operation_id: int) -> list[OperationRow]:
+        """Return the operations that an operation consists of."""
+
+    def status(self, uuid: bytes) -> StatusRow | None:
+        """Return the status of an instance."""
+
+    def statuses_of(self, uuids: Sequence[bytes]) -> list[StatusRow]:
+        """Return the statuses of instances; those unknown are left out."""
+
+    def statuses(
+        self, *, after_id: int = 0, most: int, project_id: str | None = None, host: str | None = None,
+        status: str | None = None,
+    ) -> list[StatusRow]:  # fmt: skip
+        """Return a page of statuses, all or those with what is given."""
+
+    def open_orders(self, hosts: Sequence[str], *, most: int) -> list[OrderRow]:
+        """Return orders to the agents of hosts that wait, or were taken and not answered."""
+
+    def order(self, number: int) -> OrderRow | None:
+        """Return an order by its id."""
+
+    def orders_of(self, operation_id: int) -> list[OrderRow]:
+        """Return the orders of an operation, in the order of their numbers."""
+
+    def migration(self, uuid: bytes) -> MigrationRow | None:
+        """Return a migration."""
+
+    def migrations_of(self, instance_uuid: bytes) -> list[MigrationRow]:
+        """Return the migrations of an instance."""
+
+    def migrations(
+        self, *, after_id: int = 0, most: int, status: str | None = None, source_host: str | None = None,
+        target_host: str | None = None,
+    ) -> list[MigrationRow]:  # fmt: skip
+        """Return a page of migrations, all or those with what is given."""
+
+    def events_on(self, instance_uuid: bytes, *, newest: int) -> list[EventRow]:
+        """Return the last events of an instance, newest first."""
+
+    def events_of(self, operation_id: int, *, newest: int) -> list[EventRow]:
+        """Return the last events of an operation, newest first."""
+
+    def events_since(self, at_s: float, *, most: int) -> list[EventRow]:
+        """Return events of a moment and later, in the order of their moments."""
+
+    def agents(self) -> list[AgentRow]:
+        """Return all agents, in the order of their hosts."""
+
+    def agent(self, host: str) -> AgentRow | None:
+        """Return the agent of a host."""
+
+    def lease(self, name: str) -> LeaseRow | None:
+        """Return a lease."""
+
+    def close(self) -> None:
+        """Let go of the database."""
 
 
 class Journal(Protocol):

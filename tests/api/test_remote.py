@@ -2,14 +2,16 @@
 
 import pytest
 
-from roost.errors import BadSettings, BuildFailed, PlacementGone
-from roost.model.fleet import Fleet
+from roost.errors import BadRequest, BadSettings, BuildFailed, PlacementGone
+from roost.model.fleet import Fleet, NamedRequest
 from roost.model.group import ServerGroup
+from roost.model.work import Put
 from roost.simulator.identities import uuid_of
 from tests.building import ScriptedBuilder, conductor, tries
 from tests.products import request, roost
 from tests.remotes import Remote, claiming, host
 from tests.servers import serve
+from tests.working import operation
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 512}}
 APART = ServerGroup(uuid=uuid_of("group", "apart"), name="apart", policy="anti-affinity")
@@ -356,3 +358,10 @@ def test_an_instance_that_cannot_be_built_holds_nothing_there(api, remote):
     assert "Exhausted all hosts" in outcome.fault
     assert (outcome.unreleased, remote.held(outcome.instance_uuid)) == ("", {})
     assert api.get("/instances").json["instances"] == []
+
+
+def test_no_step_of_an_operation_is_taken_where_a_remote_placement_keeps_the_amounts(api, remote):
+    step = NamedRequest(request=request(), decision_uuid=uuid_of("decision", "1"), work=(Put(operation(1)),))
+    (result,) = api.serving.run(lambda _: api.product.outcomes([step]))
+    assert isinstance(result, BadRequest)
+    assert remote.used(0)["VCPU"] == remote.used(1)["VCPU"] == remote.used(2)["VCPU"] == 0

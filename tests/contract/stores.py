@@ -24,6 +24,7 @@ from roost.model.journal import (
     Release,
     Write,
 )
+from roost.model.work import Put
 from roost.ports import Store
 from roost.store.memory import MemoryStore
 from roost.store.postgresql import PostgresStore
@@ -141,8 +142,8 @@ def decided(
     return EvidenceRow(number, uuid_of("decision", number), at_s, outcome, project, 1, hosts, reason, b"body")
 
 
-def item(*writes: Write, rows: Iterable[EvidenceRow] = ()) -> Item:
-    return Item(writes, tuple(rows))
+def item(*writes: Write, rows: Iterable[EvidenceRow] = (), work: Iterable[Put] = ()) -> Item:
+    return Item(writes, tuple(rows), tuple(work))
 
 
 def commit(store: Store, *items: Item) -> list[str]:

@@ -1,6 +1,7 @@
 """Whatever is committed, all stores give the same verdicts and hold the same rows."""
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -30,15 +31,18 @@ from roost.model.journal import (
     Release,
     RenameSymbol,
 )
+from roost.model.work import EventRow, Put
 from roost.store.audit import audit
 from roost.store.memory import MemoryStore
 from roost.store.postgresql import PostgresStore
 from roost.store.schema import SEQUENCE_TABLES
 from roost.store.sqlite import SqliteStore
 from tests.contract.stores import evidence, host, inventory, state, uuid_of
+from tests.working import agent, event, lease, migration, operation, order, status
+from tests.worlds import FixedClock
 
 _TABLES = {*SEQUENCE_TABLES.values(), "inventory", "provider_trait", "provider_aggregate", "place", "allocation",
-           "instance", "feed"}  # fmt: skip
+           "instance", "feed", "agent", "lease"}  # fmt: skip
 
 numbers, few = st.integers(1, 4), st.integers(0, 3)
 amounts = st.integers(1, 5)
@@ -86,6 +90,33 @@ def claims(draw):
 
 
 @st.composite
+def puts(draw):
+    """Draw a row of work that comes to be, or replaces one of some version."""
+    number, other, version = draw(numbers), draw(numbers), draw(st.integers(1, 3))
+    row = draw(
+        st.sampled_from([
+            agent(f"h{number}", version=version), lease(f"l{number}", version=version), event(number),
+            status(number, uuid=uuid_of(other), version=version),
+            operation(number, uuid=uuid_of(other), is_undoing=draw(st.booleans()), version=version),
+            order(number, number=other, operation_id=draw(st.integers(1, 2)), version=version),
+            migration(number, id=other, version=version),
+        ])
+    )  # fmt: skip
+    return Put(row, None if isinstance(row, EventRow) or version == 1 else version - 1)
+
+
+def known(store):
+    """Give all rows of work, and the agents after a beat."""
+    store.beat(["h1", "h3"], 950.0)
+    with closing(store.work_reader(FixedClock())) as reader:
+        leases = [reader.lease(f"l{number}") for number in range(1, 5)]
+        orders = [reader.orders_of(number) for number in (1, 2)]
+        pages = [reader.statuses(most=99), reader.operations(most=99), reader.migrations(most=99)]
+        due = reader.due_operations([""], now_s=1000.0, most=3)
+        return reader.agents(), leases, orders, pages, due, reader.events_since(0.0, most=99)
+
+
+@st.composite
 def histories(draw):
     """Draw commits of items; releases mostly name claims that were drawn before."""
     drawn, commits = [], []
@@ -102,7 +133,7 @@ def histories(draw):
         st.builds(lambda number, on, version: host(number, provider_id=on, version=version), numbers, numbers, few),
     )  # fmt: skip
     for _ in range(draw(st.integers(1, 4))):
-        items = []
+        items, works = [], draw(st.sampled_from([0, 0, 2]))  # Without work some commits are batches.
         for _ in range(draw(st.integers(1, 6))):
             writes = []
             for _ in range(draw(st.integers(0, 2))):
@@ -120,7 +151,8 @@ def histories(draw):
                     writes += [_release(one, frees=one.takes), drawn[-1]]
                 else:
                     writes.append(draw(other))
-            items.append(Item(tuple(writes), tuple(map(evidence, draw(st.sets(numbers, max_size=1))))))
+            rows = tuple(map(evidence, draw(st.sets(numbers, max_size=1))))
+            items.append(Item(tuple(writes), rows, tuple(draw(st.lists(puts(), max_size=works)))))
         commits.append(items)
     return commits
 
@@ -198,6 +230,7 @@ def _compare(stores, history):
             assert state(sqlite) == expected
             assert state(postgres) == expected
             assert sqlite.evidence() == postgres.evidence() == memory.evidence()
+            assert known(sqlite) == known(postgres) == known(memory)
         for findings in (audit(str(sqlite.path)), audit(stores._url)):
             wrong = [one for one in findings if one.check not in SHRUNK]
             assert not wrong

@@ -6,6 +6,7 @@ from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostSpec
 from roost.model.provider import ProviderSpec
 from roost.model.request import Request
+from roost.model.work import Put
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +29,9 @@ class NamedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     request: Request
     decision_uuid: str
+    # Steps of work that are taken in the commit of the decision, granted or refused: where they were taken already,
+    # nothing is decided.
+    work: tuple[Put, ...] = ()
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):

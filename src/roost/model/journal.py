@@ -7,6 +7,8 @@ Identities are the database's integers; an inventory's is ``provider_id << CLASS
 
 import msgspec
 
+from roost.model.work import Put
+
 CLASS_BITS = 16
 CLASS_MASK = (1 << CLASS_BITS) - 1
 # Class 0 is no class: in its place the inventory table keeps the provider's generation, in the same page
@@ -240,6 +242,7 @@ class Item(msgspec.Struct, frozen=True):
 
     writes: tuple[Write, ...]
     evidence: tuple[EvidenceRow, ...] = ()
+    work: tuple[Put, ...] = ()
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -248,6 +251,12 @@ class Refusal(msgspec.Struct, frozen=True):
     kind: str  # capacity, units, place, generation, in_use, duplicate, missing
     table: str = ""
     key: int = 0  # identity of the row, where there is one
+    work: str = ""  # the row of work that it is about, for people; empty: it is about another row
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the same item would be refused for ever: somebody went on with the work that it is a step of."""
+        return bool(self.work)
 
 
 class Change(msgspec.Struct, frozen=True):

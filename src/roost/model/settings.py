@@ -155,7 +155,7 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = "FULL"
     group_max: Annotated[int, Meta(description="Once so many items wait, they are committed together.")] = 64
     evidence_keep_days: Annotated[
-        float, Meta(description="Days for which decisions and the feed of changes are kept.")
+        float, Meta(description="Days for which decisions, the feed of changes and work that is over are kept.")
     ] = 7.0
     evidence_max_bytes: Annotated[
         int, Meta(description="Bytes that decisions, the feed of changes and snapshots may fill.")

@@ -8,6 +8,7 @@ from roost.model.decision import Decision
 from roost.model.fleet import Departure, NamedRequest
 from roost.model.journal import Write
 from roost.model.request import Request
+from roost.model.work import Put
 
 Answer = TypeVar("Answer")
 Deed = Request | NamedRequest | Departure  # what is decided or done
@@ -20,11 +21,12 @@ class Plan(Generic[Answer]):
 
     A plan is made from the columns as they are. Where a commit refuses it, somebody was faster: then it is
     made anew, and whoever makes it sees what changed and decides what to say. So a plan never needs to know
-    why it was refused.
+    why it was refused. Only work is not in the columns: a step of it that was taken already ends in ``Conflict``.
     """
 
     answer: Answer
     writes: tuple[Write, ...] = ()
+    work: tuple[Put, ...] = ()  # committed with the writes
     # In place of ``writes`` where providers are created: makes them of a fresh identity.
     create: Callable[[int], tuple[Write, ...]] | None = None
     told: Callable[[], None] | None = None  # is called once the writes are durable

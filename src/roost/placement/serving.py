@@ -271,6 +271,8 @@ class Serving:
                 if job.plan.told is not None:
                     job.plan.told()
                 _answer(job, job.plan.answer)
+            elif refusal.is_final:
+                _fail([job], Conflict(f"{refusal.work} was changed meanwhile: nothing was written"))
             elif job.attempts <= self._retries:
                 metrics.CONFLICTS.inc()
                 beaten.append(job)
@@ -290,7 +292,7 @@ class Serving:
         plans = [job.plan for job in jobs if job.plan is not None]
         creating = [plan.create for plan in plans if plan.create is not None]
         if not creating:
-            return self._current.commit([Item(writes=plan.writes) for plan in plans])
+            return self._current.commit([Item(writes=plan.writes, work=plan.work) for plan in plans])
         assert len(creating) == len(plans), "a phase creates or does not"
         with self._current.creating("provider", len(creating)) as first:
             return self._current.commit([Item(writes=create(first + at)) for at, create in enumerate(creating)])
@@ -318,14 +320,17 @@ def _fail(jobs: Sequence[_Job[Any]], error: Exception) -> None:
 
 
 def _phases(jobs: list[_Job[Any]]) -> list[list[_Job[Any]]]:
-    """Tell claims, which share few statements, from other writes, and from providers that are created in turn.
+    """Tell claims, which share few statements, from other writes, from work, and from providers created in turn.
 
     Claims come after the other writes: these name generations, which claims raise, and claims name none.
     """
-    phases: tuple[list[_Job[Any]], ...] = ([], [], [])
+    phases: tuple[list[_Job[Any]], ...] = ([], [], [], [])
     for job in jobs:
         assert job.plan is not None
         if job.plan.create is not None:
+            assert not job.plan.work, "providers are created without work"
+            phases[3].append(job)
+        elif job.plan.work:
             phases[2].append(job)
         elif all(isinstance(write, Claim | Release) for write in job.plan.writes):
             phases[1].append(job)

@@ -9,14 +9,15 @@ _DAY_S = 86_400.0
 
 
 def prune(store: Store, bounds: settings.Store, *, now_s: float) -> int:
-    """Delete evidence, feed and snapshots beyond the bounds of the settings, a part of it; return how many rows.
+    """Delete evidence, feed, snapshots and work beyond the bounds of the settings, a part of it; return how many rows.
 
     A snapshot is begun beside this process where one is due.
     """
     if bounds.snapshot_every_bytes:
         store.start_snapshot(every_bytes=bounds.snapshot_every_bytes)
     oldest_s = now_s - bounds.evidence_keep_days * _DAY_S
-    return store.prune(older_than_s=oldest_s, max_bytes=bounds.evidence_max_bytes)
+    pruned = store.prune_work(older_than_s=oldest_s)
+    return pruned + store.prune(older_than_s=oldest_s, max_bytes=bounds.evidence_max_bytes)
 
 
 class Tidier:

@@ -31,7 +31,8 @@ from roost.scheduler.consuming import Consumption
 from roost.scheduler.picks import allocations_on, claim_on, pick_on
 from roost.scheduler.pipeline import Shape
 from roost.scheduler.ranked import Ranked
-from roost.scheduler.select import Scheduler, Wish, wish_of
+from roost.scheduler.select import Scheduler
+from roost.scheduler.staging import Wish, wish_of
 
 
 class Asking:
@@ -144,6 +145,8 @@ class RemoteScheduler(Scheduler):
         request, started_s = wish.request, self._clock.elapsed_s()
         if request.move is not None:
             raise BadRequest("an instance cannot be moved where a remote Placement keeps the amounts")
+        if wish.work:
+            raise BadRequest("no operation can be decided where a remote Placement keeps the amounts")
         number, uuids = self._uuids(wish, self._placement.state)
         seed, choice = self._random.seed(), Choice()
         consumption = self._consumption(self.shape(request)) if request.count > 1 else None

@@ -15,7 +15,6 @@ Only the flush can lose a race, so only the flush leads to another choice.
 
 import math
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
@@ -27,7 +26,7 @@ from roost.model.allocation import Mappings
 from roost.model.decision import Decision, Pick
 from roost.model.evidence import REMOTE, pack, pack_checks
 from roost.model.fleet import Departure, NamedRequest
-from roost.model.journal import ConsumerRow, EvidenceRow, Item, Write
+from roost.model.journal import ConsumerRow, EvidenceRow, Write
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.replayed import Standing
 from roost.model.request import Request
@@ -53,25 +52,12 @@ from roost.scheduler.ranked import Ranked
 from roost.scheduler.replaying import standings
 from roost.scheduler.rules import Rules
 from roost.scheduler.shapes import Ask, Shapes
+from roost.scheduler.staging import Wish, item_of, wish_of
 
 # So many instances at least are chosen as a series, where that is possible.
 _SERIES_MIN = 4
 # Races that one request may lose in one of its ``claim_rounds``.
 _LOSSES_IN_ROUND = 32
-
-
-@dataclass(slots=True, kw_only=True)
-class Wish:
-    """A request on its way to a decision."""
-
-    at: int  # its place among the acts
-    request: Request
-    uuid: bytes | None = None  # of its decision; None: it is made up
-    lost: list[str] = field(default_factory=list)  # hosts lost to other processes
-    races: int = 0  # lost to them; a request for many instances may lose several hosts in one
-    place: int = -1  # of its item in the next commit; -1: a refusal that is not sure yet
-    decision: Decision | None = None
-    evidence: EvidenceRow | None = None
 
 
 class Scheduler:
@@ -229,6 +215,8 @@ class Scheduler:
                     unsure.append(wish)
                 elif refusal is None:
                     results[wish.at] = wish.decision
+                elif refusal.is_final:
+                    results[wish.at] = Conflict(f"{refusal.work} was changed meanwhile: nothing was claimed")
                 else:
                     assert wish.decision is not None
                     wish.lost.extend(hosts_lost(self._placement.state, wish.decision, refusal))
@@ -243,8 +231,7 @@ class Scheduler:
                 waiting = [wish for wish in waiting if self._attempt(results, wish.at, partial(self._choose, wish))]
                 continue
             for wish in unsure:
-                assert wish.evidence is not None
-                wish.place = self._placement.stage(Item(writes=(), evidence=(wish.evidence,)))
+                wish.place = self._placement.stage(item_of(wish, ()))
 
     def _look(self, acts: Sequence[Request | NamedRequest | Departure]) -> None:
         """Read what others changed, unless the driver lets what was read lately do for requests."""
@@ -290,7 +277,7 @@ class Scheduler:
         writes: tuple[Write, ...] = (merged(choice.claims),) if choice.claims else ()
         if choice.left is not None:
             writes = (choice.left.release, *writes)
-        wish.place = self._placement.stage(Item(writes=writes, evidence=(wish.evidence,)), choice.left)
+        wish.place = self._placement.stage(item_of(wish, writes), choice.left)
 
     def _store_documents(self, shape: Shape, request: Request) -> None:
         """Store once what all decisions of a shape refer to."""
@@ -475,12 +462,3 @@ class Scheduler:
 
     def _seen(self) -> str:
         return self._placement.seen if self._ask is None else REMOTE
-
-
-def wish_of(at: int, act: Request | NamedRequest) -> Wish:
-    """Return an act as what is on its way to a decision."""
-    if isinstance(act, Request):
-        return Wish(at=at, request=act)
-    uuid = uuid_bytes(act.decision_uuid)
-    assert uuid is not None, act.decision_uuid
-    return Wish(at=at, request=act.request, uuid=uuid)

@@ -52,6 +52,8 @@ def gather(items: Sequence[Item]) -> Batch | None:
     """Add up a batch; None if it holds anything but claims, releases and documents, or unusual ones."""
     batch = Batch()
     for item in items:
+        if item.work:
+            return None
         for write in item.writes:
             if isinstance(write, Claim):
                 usual = _claim(batch, write)

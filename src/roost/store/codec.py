@@ -1,8 +1,9 @@
 """Rows as structs and rows as the databases hold them."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -22,6 +23,8 @@ from roost.store import schema
 from roost.store.schema import Table
 from roost.store.shelves import Holding, Labels, Seat, Shelf, Shelves, Stock
 from roost.store.touched import Values
+
+R = TypeVar("R", bound=msgspec.Struct)
 
 _WRITES = msgspec.msgpack.Encoder()
 _WRITES_OF = msgspec.msgpack.Decoder(list[Write])
@@ -88,12 +91,21 @@ def _one(row: Any) -> list[Values]:
     return [_AS_TUPLE(row)]
 
 
+def work_of(kind: type[R], row: Iterable[Any]) -> R:
+    """Return a row of work; the databases keep what is true as 1."""
+    return msgspec.convert(tuple(row), kind, strict=False)
+
+
 def _labels_of(rows: list[Any]) -> Labels:
     return Labels(rows[0][0], tuple(row[1] for row in rows))
 
 
 def _holding_of(rows: list[Any]) -> Holding:
     return Holding(rows[0][0], tuple(sorted((row[1], row[2]) for row in rows)))
+
+
+def _first_of(kind: type[msgspec.Struct], rows: list[Any]) -> Any:
+    return work_of(kind, rows[0])
 
 
 def _codecs() -> dict[str, Codec]:
@@ -119,6 +131,7 @@ def _codecs() -> dict[str, Codec]:
         Codec(schema.ALLOCATION, _holding_of, lambda row: [(row.consumer_id, *take) for take in row.takes]),
         Codec(schema.INSTANCE, lambda rows: InstanceRow(*rows[0]), _one),
         Codec(schema.DECISION, lambda rows: EvidenceRow(*rows[0]), _one),
+        *(Codec(table, partial(_first_of, kind), _one) for kind, table in schema.WORK.items()),
     ]
     return {codec.table.name: codec for codec in codecs}
 

@@ -1,13 +1,13 @@
 """A store for dry runs: it takes every claim and keeps nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Never
 
 from roost.errors import Unavailable
 from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item
-from roost.ports import Committed, IdKind, Loaded, Past
+from roost.ports import Clock, Committed, IdKind, Loaded, Past, WorkReader
 
 # Where identities start of a kind that the origin has none of in stock.
 _FIRST = 2**40
@@ -60,6 +60,10 @@ class DryStore:
         """See ``Store.past``. There is none."""
         return None
 
+    def prune_work(self, *, older_than_s: float) -> int:
+        """See ``Store.prune_work``. There is none."""
+        return 0
+
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """See ``Store.start_snapshot``. There is nothing to keep."""
         return False
@@ -79,6 +83,17 @@ class DryStore:
     def document(self, number: int) -> bytes | None:
         """See ``Store.document``. There is none."""
         return None
+
+    def beat(self, hosts: Iterable[str], now_s: float) -> None:
+        """See ``Store.beat``. There are no agents."""
+
+    def work_reader(self, clock: Clock) -> WorkReader:
+        """See ``Store.work_reader``. A dry run knows of no work.
+
+        Raises:
+            Unavailable: always.
+        """
+        raise Unavailable("a dry run knows of no operations and no agents")
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``."""

@@ -1,13 +1,17 @@
 """A store without a database, for tests and simulation."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import islice
 from typing import Any
 
+import msgspec
+
 from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
-from roost.ports import Committed, IdKind, Loaded, Past
+from roost.model.work import AgentRow
+from roost.ports import Clock, Committed, IdKind, Loaded, Past
 from roost.store.codec import CODECS, decode_writes, encode_writes
 from roost.store.decisions import is_wanted
 from roost.store.schema import Table
@@ -15,6 +19,9 @@ from roost.store.shelves import Shelves
 from roost.store.stream import writes_of
 from roost.store.touched import committable
 from roost.store.verdict import judge
+from roost.store.work_reading import Question, WorkReading, forgotten, wanted
+
+_PRUNED_PER_CALL = 2500
 
 
 class _World:
@@ -26,6 +33,28 @@ class _World:
         self.position = 0
         self.peers = 1
         self.next_ids: dict[str, int] = {}
+
+
+class _Rows:
+    """Finds rows by looking at all of them."""
+
+    def __init__(self, shelves: Shelves, clock: Clock) -> None:
+        self._shelves = shelves
+        self._clock = clock
+
+    def now_s(self) -> float:
+        return self._clock.now_s()
+
+    def find(self, question: Question) -> list[tuple[Any, ...]]:
+        return _find(self._shelves, question)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _find(shelves: Shelves, question: Question) -> list[tuple[Any, ...]]:
+    rows = shelves.by_table()[question.table.name].rows.values()
+    return [msgspec.structs.astuple(row) for row in wanted(question, rows)]
 
 
 class MemoryStore:
@@ -139,6 +168,18 @@ class MemoryStore:
         found = self._world.shelves.documents.get(number)
         return None if found is None else found.body
 
+    def beat(self, hosts: Iterable[str], now_s: float) -> None:
+        """See ``Store.beat``."""
+        shelf = self._world.shelves.work[AgentRow]
+        for host in hosts:
+            agent = shelf.get(host)
+            if agent is not None and agent.heard_at_s < now_s:
+                shelf.fill(msgspec.structs.replace(agent, heard_at_s=now_s))
+
+    def work_reader(self, clock: Clock) -> WorkReading:
+        """See ``Store.work_reader``."""
+        return WorkReading(_Rows(self._world.shelves, clock))
+
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. The feed of this store has no time, so it is cut by size alone."""
         rows = self._world.shelves.decisions.rows
@@ -151,6 +192,15 @@ class MemoryStore:
             del rows[number]
             pruned += 1
         return pruned
+
+    def prune_work(self, *, older_than_s: float) -> int:
+        """See ``Store.prune_work``."""
+        tables = self._world.shelves.by_table()
+        gone = forgotten(partial(_find, self._world.shelves), older_than_s, most=_PRUNED_PER_CALL)
+        for table, keys in gone:
+            for (key,) in keys:
+                tables[table.name].forget(key)
+        return sum(len(keys) for _, keys in gone)
 
     def close(self) -> None:
         """See ``Store.close``."""

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -11,8 +11,8 @@ from psycopg import errors
 from roost.errors import Unavailable
 from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
-from roost.ports import Committed, IdKind, Loaded, Past
-from roost.store import postgresql_link, postgresql_past
+from roost.ports import Clock, Committed, IdKind, Loaded, Past
+from roost.store import postgresql_link, postgresql_past, postgresql_work
 from roost.store.batch import Batch, gather
 from roost.store.codec import decode_writes, encode_writes
 from roost.store.decisions import where
@@ -24,6 +24,7 @@ from roost.store.schema import BLOCK_SIZES, DECISION, select
 from roost.store.snapshots import Writer, is_due
 from roost.store.touched import committable, touched_by
 from roost.store.verdict import judge
+from roost.store.work_reading import WorkReading
 
 _PRUNED_PER_CALL = 5000
 # A live peer asks before each answer; one that has not asked for this long has to load anew.
@@ -68,6 +69,9 @@ last AS (SELECT octet_length(body) AS size FROM feed ORDER BY position DESC LIMI
 SELECT count::bigint, (count * coalesce((SELECT avg(size) FROM last), 0))::bigint,
        (SELECT extract(epoch FROM clock_timestamp())::float8 - made_at_s FROM newest)
 FROM changes"""
+_BEAT = """
+WITH heard AS (SELECT host FROM agent WHERE host = ANY (%b) AND heard_at_s < %b::float8 FOR UPDATE SKIP LOCKED)
+UPDATE agent SET heard_at_s = %b::float8 FROM heard WHERE agent.host = heard.host RETURNING 1"""
 _ORDER_LOCK = 0x726F6F73742D6F72  # "roost-or"
 
 
@@ -173,7 +177,8 @@ class PostgresStore:
             if not write_changed(connection, shelves):
                 raise _Overtaken
             position = 0
-            if writes:
+            # A commit is found again by its change: one that is of work alone has an empty one.
+            if writes or any(item.work for item, refusal in zip(items, refusals, strict=True) if refusal is None):
                 row = connection.execute(_FEED, (self._tokens, encode_writes(writes))).fetchone()
                 assert row is not None
                 position = row[0]
@@ -249,6 +254,14 @@ class PostgresStore:
         rows = self._read("SELECT body FROM document WHERE id = %b", (number,))
         return bytes(rows[0][0]) if rows else None
 
+    def beat(self, hosts: Iterable[str], now_s: float) -> None:
+        """See ``Store.beat``. Agents whose rows a commit is writing are passed over: nobody waits for a hint."""
+        self._read(_BEAT, (Array("text", list(hosts)), now_s, now_s))
+
+    def work_reader(self, clock: Clock) -> WorkReading:
+        """See ``Store.work_reader``. A connection of its own; the time is the server's."""
+        return WorkReading(postgresql_work.WorkRows(self._url))
+
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. Changes of the last minutes stay, whatever the bounds: a peer may not have read them."""
         if self._kept is None or time.monotonic() - self._kept[1] > _MEASURED_AGAIN_S:
@@ -284,6 +297,14 @@ class PostgresStore:
             older_than_s=older_than_s, max_bytes=max_bytes, limit=_PRUNED_PER_CALL,
         )  # fmt: skip
 
+    def prune_work(self, *, older_than_s: float) -> int:
+        """See ``Store.prune_work``."""
+        try:
+            with self._link.watched() as connection, connection.transaction():
+                return postgresql_work.forget(connection, older_than_s, most=_PRUNED_PER_CALL)
+        except (Lost, errors.DeadlockDetected):
+            return 0  # The next call does it.
+
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """See ``Store.start_snapshot``."""
         changes, feed_bytes, age_s = self._read(_SINCE_SNAPSHOT, ())[0]
@@ -295,14 +316,7 @@ class PostgresStore:
         self._link.close()
 
     def _read(self, text: str, values: Sequence[object]) -> list[Any]:
-        """Read rows, a second time if the connection was lost."""
-        for _ in range(2):
-            try:
-                with self._link.watched() as connection:
-                    return connection.execute(text, values, prepare=True, binary=True).fetchall()
-            except Lost:
-                continue
-        raise Unavailable("PostgreSQL lost the connection twice: retry later")
+        return self._link.read(text, values)
 
 
 class _Overtaken(Exception):  # never leaves this file

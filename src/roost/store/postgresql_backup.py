@@ -112,8 +112,8 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _uuid(value: Any) -> uuid.UUID:
-    return uuid.UUID(bytes=value)
+def _uuid(value: Any) -> uuid.UUID | None:
+    return None if value is None else uuid.UUID(bytes=value)
 
 
 @contextmanager

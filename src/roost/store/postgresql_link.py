@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -58,8 +58,9 @@ class Restored(Unavailable):
 class Link:
     """The connection of one store."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, is_read_only: bool = False) -> None:
         self._url = url
+        self._is_read_only = is_read_only
         self._name = f"roost {secrets.token_hex(8)}"
         # Of what this process knows of the database; None: it knows nothing yet.
         self.epoch: int | None = None
@@ -113,6 +114,20 @@ class Link:
                 connection.rollback()
             raise
 
+    def read(self, text: str, values: Sequence[object]) -> list[Any]:
+        """Return the rows of a statement; it is made a second time if the connection was lost.
+
+        Raises:
+            Unavailable: it was lost again, or is not made again.
+        """
+        for _ in range(2):
+            try:
+                with self.watched() as connection:
+                    return connection.execute(text, values, prepare=True, binary=True).fetchall()
+            except Lost:
+                continue
+        raise Unavailable("PostgreSQL lost the connection twice: retry later")
+
     def finish(self, backend: int) -> None:
         """Make sure that a process of the server that served this link has come to its end."""
         self.connection.execute(
@@ -128,6 +143,8 @@ class Link:
         connection = connect(self._url, application_name=self._name)
         with explained():
             connection.execute(f"{_OPTIONS}; {_SERVER_ALIVE}; SET lock_timeout = {_LOCK_TIMEOUT_MS}")
+            if self._is_read_only:
+                connection.execute("SET default_transaction_read_only = on")
         return connection
 
 

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import psycopg
@@ -203,7 +204,8 @@ def lock_and_read(connection: Connection, touched: Touched) -> Shelves:
         )
         where = _keyed(PLACE, PLACE.key) + " ORDER BY group_id, scope FOR UPDATE"
         fill(shelves, "place", _all(connection, select(PLACE, where), keys))
-    for (name, columns), values in touched.lookups.items():
+    # In one order for all, since rows of work are locked by this: two commits never wait for each other.
+    for (name, columns), values in sorted(touched.lookups.items(), key=itemgetter(0)):
         _read(connection, shelves, CODECS[name].table, columns=columns, values=values)
     for table, where, numbers in (
         (INVENTORY, _OFFERED, touched.offered),
@@ -223,6 +225,8 @@ def _read(
 ) -> None:
     arrays = columns_of(table.types_of(columns), list(values))
     where = f"{_keyed(table, columns)} ORDER BY {', '.join(table.key)}"
+    if table.is_updated and columns == table.key:
+        where += " FOR UPDATE"
     fill(shelves, table.name, _all(connection, select(table, where), arrays))
 
 

@@ -1,6 +1,6 @@
 """A store that is read and never written, beside the processes that serve it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Never
 
@@ -8,7 +8,7 @@ from roost.errors import Unavailable
 from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item, PutSymbol, Write
 from roost.placement.naming import missing_standard
-from roost.ports import Committed, IdKind, Loaded, Past, Store
+from roost.ports import Clock, Committed, IdKind, Loaded, Past, Store, WorkReader
 
 # Identities that nobody will ever see start here: far from those that the database gives out.
 _FIRST = 2**40
@@ -82,8 +82,24 @@ class ReadingStore:
         """See ``Store.document``."""
         return self._store.document(number)
 
+    def beat(self, hosts: Iterable[str], now_s: float) -> None:
+        """See ``Store.beat``.
+
+        Raises:
+            Unavailable: always.
+        """
+        self._refuse()
+
+    def work_reader(self, clock: Clock) -> WorkReader:
+        """See ``Store.work_reader``."""
+        return self._store.work_reader(clock)
+
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. Nothing is deleted."""
+        return 0
+
+    def prune_work(self, *, older_than_s: float) -> int:
+        """See ``Store.prune_work``. Nothing is deleted."""
         return 0
 
     def start_snapshot(self, *, every_bytes: int) -> bool:

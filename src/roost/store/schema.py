@@ -2,10 +2,13 @@
 
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from roost.errors import StoreOutdated
+from roost.model import work
 
 # The newest migration. Migrations are numbered, so that an older program can tell a newer database.
-SCHEMA_VERSION = "0004"
+SCHEMA_VERSION = "0005"
 
 ColumnType = Literal["bigint", "float8", "text", "bytea", "uuid"]
 
@@ -78,6 +81,59 @@ DECISION = _table(
     key="id",
 )
 
+AGENT = _table(
+    "agent",
+    "host:text name:text run:uuid cell:text driver:text software:text state:text registered_at_s:float8 "
+    "heard_at_s:float8 fence version",
+    key="host",
+    is_updated=True,
+)
+INSTANCE_STATUS = _table(
+    "instance_status",
+    "uuid:uuid id name:text project_id:text user_id:text cell:text host:text node:text status:text task:text "
+    "operation_id flavor_id image_id request_id decision_uuid:uuid migration_uuid:uuid fault:text "
+    "created_at_s:float8 changed_at_s:float8 version",
+    key="uuid",
+    uniques=("id",),
+    is_updated=True,
+)
+OPERATION = _table(
+    "operation",
+    "id uuid:uuid kind:text instance_uuid:uuid turn parent_id cell:text step:text is_undoing is_cancelled "
+    "outcome:text due_at_s:float8 owner:text owned_until_s:float8 body:bytea created_at_s:float8 "
+    "changed_at_s:float8 version",
+    key="id",
+    uniques=("uuid",),
+    is_updated=True,
+)
+ORDERS = _table(
+    "orders",
+    "id operation_id number host:text instance_uuid:uuid turn action:text body:bytea state:text run:uuid "
+    "answer:bytea version",
+    key="id",
+    uniques=("operation_id number",),
+    is_updated=True,
+)
+MIGRATION = _table(
+    "migration",
+    "uuid:uuid id instance_uuid:uuid kind:text status:text source_host:text source_node:text target_host:text "
+    "target_node:text old_flavor_id new_flavor_id operation_id created_at_s:float8 changed_at_s:float8 version",
+    key="uuid",
+    uniques=("id",),
+    is_updated=True,
+)
+LEASE = _table("lease", "name:text owner:text until_s:float8 version", key="name", is_updated=True)
+EVENT = _table("event", "id at_s:float8 instance_uuid:uuid operation_id kind:text body:bytea", key="id")
+WORK: dict[type[msgspec.Struct], Table] = {
+    work.AgentRow: AGENT,
+    work.StatusRow: INSTANCE_STATUS,
+    work.OperationRow: OPERATION,
+    work.OrderRow: ORDERS,
+    work.MigrationRow: MIGRATION,
+    work.LeaseRow: LEASE,
+    work.EventRow: EVENT,
+}
+
 # Numbers that were given out, and on PostgreSQL ``epoch``: another one after each restore.
 SEQUENCE = _table("sequence", "kind:text next", key="kind")
 
@@ -85,6 +141,7 @@ SEQUENCE = _table("sequence", "kind:text next", key="kind")
 ANYTHING = """
 SELECT 1 FROM provider UNION ALL SELECT 1 FROM aggregate UNION ALL SELECT 1 FROM consumer
 UNION ALL SELECT 1 FROM server_group UNION ALL SELECT 1 FROM decision
+UNION ALL SELECT 1 FROM agent UNION ALL SELECT 1 FROM instance_status UNION ALL SELECT 1 FROM operation
 UNION ALL SELECT 1 FROM symbol WHERE substr(name, 1, 7) = 'CUSTOM_' LIMIT 1"""
 
 # Identities handed out at once. Symbols go one by one: a class number has 16 bits, and a restart loses the
@@ -98,6 +155,11 @@ BLOCK_SIZES = {
     "document": 64,
     "consumer": 4096,
     "decision": 4096,
+    "status": 256,
+    "operation": 64,
+    "order": 256,
+    "migration": 64,
+    "event": 4096,
 }
 SEQUENCE_TABLES = {
     "symbol": "symbol",
@@ -108,6 +170,11 @@ SEQUENCE_TABLES = {
     "document": "document",
     "consumer": "consumer",
     "decision": "decision",
+    "status": "instance_status",
+    "operation": "operation",
+    "order": "orders",
+    "migration": "migration",
+    "event": "event",
 }
 
 

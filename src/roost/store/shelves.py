@@ -1,6 +1,7 @@
 """Rows in memory, with undo: the whole database of ``MemoryStore``, or the part of one that a batch touches."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -17,6 +18,7 @@ from roost.model.journal import (
     PutProvider,
     PutSymbol,
 )
+from roost.store.schema import WORK
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
@@ -87,6 +89,14 @@ class Shelf(Generic[K, R]):
         """Return a row, or None."""
         return self.rows.get(key)
 
+    def key_of(self, row: R) -> K:
+        """Return the key of a row, whether it is here or not."""
+        return self._key(row)
+
+    def is_known_as(self, row: R, other: R) -> bool:
+        """Say whether two rows have the same in all that only one row may have."""
+        return all(unique(row) == unique(other) for unique in self._uniques)
+
     def find(self, unique: int, value: Hashable) -> R | None:
         """Return the row with ``value`` in the unique column(s) of that number, or None."""
         key = self._by[unique].get(value)
@@ -110,6 +120,10 @@ class Shelf(Generic[K, R]):
     def fill(self, row: R) -> None:
         """Add a row as the database has it."""
         self._set(self._key(row), row)
+
+    def forget(self, key: K) -> None:
+        """Remove a row as the database did."""
+        self._set(key, None)
 
     def put(self, row: R) -> None:
         """Add or replace a row, in a way that can be undone."""
@@ -179,6 +193,10 @@ class Shelves:
         self.holdings: Shelf[int, Holding] = Shelf(log, key=lambda r: r.consumer_id)
         self.instances: Shelf[int, InstanceRow] = Shelf(log, key=lambda r: r.consumer_id)
         self.decisions: Shelf[int, EvidenceRow] = Shelf(log, key=lambda r: r.id)
+        self.work: dict[type[msgspec.Struct], Shelf[Any, Any]] = {
+            kind: Shelf(log, key=attrgetter(*table.key), uniques=tuple(attrgetter(*each) for each in table.uniques))
+            for kind, table in WORK.items()
+        }
 
     def by_table(self) -> Mapping[str, Shelf[Any, Any]]:
         """Return the shelves under the names of their tables, in the order in which rows are written."""
@@ -197,6 +215,7 @@ class Shelves:
             "allocation": self.holdings,
             "instance": self.instances,
             "decision": self.decisions,
+            **{table.name: self.work[kind] for kind, table in WORK.items()},
         }
 
     def keep(self) -> None:

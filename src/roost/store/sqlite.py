@@ -1,15 +1,15 @@
 """The embedded store: one SQLite file, one serving process."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from roost.errors import StoreBroken
 from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
-from roost.ports import Committed, IdKind, Loaded, Past
-from roost.store import sqlite_file, sqlite_past
+from roost.ports import Clock, Committed, IdKind, Loaded, Past
+from roost.store import sqlite_file, sqlite_past, sqlite_work
 from roost.store.batch import Batch, gather
 from roost.store.codec import encode_writes
 from roost.store.decisions import where
@@ -19,6 +19,7 @@ from roost.store.snapshots import Writer, is_due
 from roost.store.sqlite_rows import read_touched, write_batch, write_changed
 from roost.store.touched import committable, touched_by
 from roost.store.verdict import judge
+from roost.store.work_reading import WorkReading
 
 # Rows of each table that one call of ``prune`` deletes, or counts, at most: a few milliseconds.
 _PRUNED_PER_CALL = 2500
@@ -37,6 +38,8 @@ SELECT * FROM (SELECT 'feed', position, written_at_s, length(body), position FRO
 _NEWEST_SNAPSHOT = "SELECT position, made_at_s FROM snapshot WHERE part = 0 ORDER BY position DESC LIMIT 1"
 # What changes fill is told from the last ones: adding up all of them would take as long as reading them.
 _MEAN_CHANGE = "SELECT avg(size) FROM (SELECT length(body) AS size FROM feed ORDER BY position DESC LIMIT 100)"
+
+_BEAT = "UPDATE agent SET heard_at_s = ? WHERE host = ? AND heard_at_s < ?"
 
 
 class SqliteStore:
@@ -261,6 +264,17 @@ class SqliteStore:
             row = self._connection.execute("SELECT body FROM document WHERE id = ?", (number,)).fetchone()
         return None if row is None else bytes(row[0])
 
+    def beat(self, hosts: Iterable[str], now_s: float) -> None:
+        """See ``Store.beat``."""
+        with sqlite_file.explained(self.path), self._transaction():
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany(_BEAT, [(now_s, host, now_s) for host in hosts])
+            self._connection.execute("COMMIT")
+
+    def work_reader(self, clock: Clock) -> WorkReading:
+        """See ``Store.work_reader``. A reader of the file, which no commit has to wait for."""
+        return WorkReading(sqlite_work.WorkRows(self._place, clock))
+
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``."""
         with sqlite_file.explained(self.path), self._transaction():
@@ -296,6 +310,11 @@ class SqliteStore:
         kept = self._kept.total(lowest) + sum(snapshot.size for snapshot in snapshots)
         doomed = choose_doomed(oldest, snapshots, kept, older_than_s=older_than_s, max_bytes=max_bytes, limit=limit)
         return oldest, doomed
+
+    def prune_work(self, *, older_than_s: float) -> int:
+        """See ``Store.prune_work``."""
+        with sqlite_file.explained(self.path), self._transaction():
+            return sqlite_work.forget(self._connection, older_than_s, most=_PRUNED_PER_CALL)
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """See ``Store.start_snapshot``."""

@@ -47,14 +47,15 @@ def _where(columns: tuple[str, ...]) -> str:
     return "WHERE " + " AND ".join(f"{column} = ?" for column in columns)
 
 
-def _delete(table: Table) -> str:
+def delete(table: Table) -> str:
+    """Return a statement that deletes what a key names."""
     return f"DELETE FROM {table.name} {_where(table.key)}"  # noqa: S608
 
 
 _INSERT = {table.name: insert(table) for table in (CONSUMER, ALLOCATION, INSTANCE, DOCUMENT, DECISION)}
-_DELETE_CONSUMER = _delete(CONSUMER)
-_DELETE_INSTANCE = _delete(INSTANCE)
-_DELETE_HOLDING = _delete(ALLOCATION)
+_DELETE_CONSUMER = delete(CONSUMER)
+_DELETE_INSTANCE = delete(INSTANCE)
+_DELETE_HOLDING = delete(ALLOCATION)
 
 
 _OFFERED = select(INVENTORY, f"WHERE id % {1 << CLASS_BITS} = ?")
@@ -168,7 +169,7 @@ def write_changed(connection: sqlite3.Connection, shelves: Shelves) -> None:
     for rewrite in rewrites(shelves):
         table = rewrite.table
         if rewrite.gone:
-            connection.executemany(_delete(table), rewrite.gone)
+            connection.executemany(delete(table), rewrite.gone)
         if rewrite.updated:
             connection.executemany(insert(table).replace("INSERT", "INSERT OR REPLACE", 1), rewrite.updated)
         if rewrite.fresh:

@@ -22,6 +22,8 @@ from roost.model.journal import (
     RenameSymbol,
     Write,
 )
+from roost.model.work import Put
+from roost.store.schema import WORK
 from roost.store.verdict import slot_of
 
 Value = int | float | str | bytes | None
@@ -54,7 +56,16 @@ def touched_by(items: Iterable[Item]) -> Touched:
             _LOOKS[type(write)](touched, write)
         for row in item.evidence:
             touched.look("decision", "id", row.id)
+        for put in item.work:
+            _put_work(touched, put)
     return touched
+
+
+def _put_work(touched: Touched, put: Put) -> None:
+    table = WORK[type(put.row)]
+    for columns in (table.key, *(table.uniques if put.expected is None else ())):
+        values = tuple(getattr(put.row, column) for column in columns)
+        touched.lookups.setdefault((table.name, columns), set()).add(values)
 
 
 def committable(items: Sequence[Item]) -> bool:

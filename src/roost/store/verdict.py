@@ -27,6 +27,9 @@ from roost.model.journal import (
     RenameSymbol,
     Write,
 )
+from roost.model.names import uuid_text
+from roost.model.work import Put
+from roost.store.schema import WORK, Table
 from roost.store.shelves import Holding, Labels, Seat, Shelves, Stock
 
 # Before the kind of a symbol whose name was dropped: its row stays, so that its number is never given out again,
@@ -52,10 +55,31 @@ def judge(shelves: Shelves, item: Item) -> Refusal | None:
                 break
             shelves.decisions.put(row)
     if refusal is None:
+        refusal = _judge_work(shelves, item.work)
+    if refusal is None:
         shelves.keep()
     else:
         shelves.undo()
     return refusal
+
+
+def _judge_work(shelves: Shelves, puts: Sequence[Put]) -> Refusal | None:
+    for put in puts:
+        row, table, shelf = put.row, WORK[type(put.row)], shelves.work[type(put.row)]
+        old = shelf.get(shelf.key_of(row))
+        if put.expected is None:
+            if old is not None or shelf.clashes(row):
+                return _of_work("duplicate", put, table)
+        elif old is None or old.version != put.expected or not shelf.is_known_as(row, old):
+            return _of_work("generation", put, table)
+        shelf.put(row)
+    return None
+
+
+def _of_work(kind: str, put: Put, table: Table) -> Refusal:
+    key = getattr(put.row, table.key[0])
+    text = uuid_text(key) if isinstance(key, bytes) else str(key)
+    return Refusal(kind, table.name, key if isinstance(key, int) else 0, f"{table.name} {text}")
 
 
 def slot_of(provider_id: int) -> int:

@@ -4,14 +4,16 @@ from concurrent.futures import Future
 
 import pytest
 
-from roost.errors import StoreBroken, Unavailable
+from roost.errors import Conflict, StoreBroken, Unavailable
 from roost.model.fleet import Departure
 from roost.model.journal import PutDocument
+from roost.model.work import Put
 from roost.placement.current import Current
 from roost.placement.plans import Act, Again, Plan
 from roost.placement.serving import Serving
 from roost.store.memory import MemoryStore
 from tests.asking import asking
+from tests.working import event, operation
 
 
 def test_whoever_was_let_in_while_it_stops_is_answered():
@@ -167,3 +169,44 @@ def test_what_waits_for_an_act_of_its_group_is_asked_again_when_that_is_done():
     )
     assert [outcome.result(30) for outcome in outcomes] == ["a", "after a"]
     serving.stop()
+
+
+def test_plans_with_work_are_committed_apart_and_one_whose_step_was_taken_ends_at_once():
+    groups = []
+
+    class Watched(MemoryStore):
+        def commit(self, items):
+            groups.append([bool(item.work) for item in items])
+            return super().commit(items)
+
+    serving, tries, entered, going = Serving(Current(Watched())), [], threading.Event(), threading.Event()
+
+    def planned(plan):
+        def task(_current):
+            tries.append(plan.answer)
+            return plan
+
+        return task
+
+    def wait(_current):
+        entered.set()
+        going.wait(timeout=30)
+
+    plans = [
+        Plan(answer="begun", work=(Put(operation(1)),)),
+        Plan(answer="written", writes=(PutDocument(id=1, kind="flavor", fingerprint=b"1", body=b"{}"),)),
+        Plan(answer="begun again", work=(Put(operation(1)),)),
+        Plan(answer="told", work=(Put(event(1)),)),
+    ]
+    outcomes = [Future() for _ in range(1 + len(plans))]
+    serving.submit(wait, outcomes[0])
+    entered.wait(timeout=30)
+    for plan, outcome in zip(plans, outcomes[1:], strict=True):
+        serving.submit(planned(plan), outcome)
+    going.set()
+    assert [outcomes[at].result(timeout=30) for at in (1, 2, 4)] == ["begun", "written", "told"]
+    with pytest.raises(Conflict, match=r"^operation 1 was changed meanwhile: nothing was written$"):
+        outcomes[3].result(timeout=30)
+    serving.stop()
+    assert groups == [[False], [True, True, True]]
+    assert tries == [plan.answer for plan in plans]

@@ -1,0 +1,44 @@
+"""A request on its way to a decision, and what of it is committed."""
+
+from dataclasses import dataclass, field
+
+from roost.model.decision import Decision
+from roost.model.fleet import NamedRequest
+from roost.model.journal import EvidenceRow, Item, Write
+from roost.model.names import uuid_bytes
+from roost.model.request import Request
+from roost.model.work import Put
+
+
+@dataclass(slots=True, kw_only=True)
+class Wish:
+    """A request on its way to a decision."""
+
+    at: int  # its place among the acts
+    request: Request
+    uuid: bytes | None = None  # of its decision; None: it is made up
+    work: tuple[Put, ...] = ()  # committed with the decision, whatever it is
+    lost: list[str] = field(default_factory=list)  # hosts lost to other processes
+    races: int = 0  # lost to them; a request for many instances may lose several hosts in one
+    place: int = -1  # of its item in the next commit; -1: a refusal that is not sure yet
+    decision: Decision | None = None
+    evidence: EvidenceRow | None = None
+
+
+def wish_of(at: int, act: Request | NamedRequest) -> Wish:
+    """Return an act as what is on its way to a decision."""
+    if isinstance(act, Request):
+        return Wish(at=at, request=act)
+    uuid = uuid_bytes(act.decision_uuid)
+    assert uuid is not None, act.decision_uuid
+    return Wish(at=at, request=act.request, uuid=uuid, work=act.work)
+
+
+def item_of(wish: Wish, writes: tuple[Write, ...]) -> Item:
+    """Return what is committed of a request that was decided.
+
+    Args:
+        writes: the claim, and before it the release of who moves; none of a refusal.
+    """
+    assert wish.evidence is not None, "whatever is committed has its evidence"
+    return Item(writes=writes, evidence=(wish.evidence,), work=wish.work)

@@ -1,0 +1,69 @@
+"""Rows of work in a PostgreSQL database: read beside the stores that write them, and deleted by them."""
+
+import uuid
+from functools import partial
+from typing import Any
+
+from roost.store.postgresql_arrays import Array
+from roost.store.postgresql_link import Connection, Link
+from roost.store.schema import ColumnType, Table
+from roost.store.work_reading import Has, Question, forgotten, statement
+
+_NOW = "SELECT extract(epoch FROM clock_timestamp())::float8"
+
+
+class WorkRows:
+    """A connection that reads, and sees what was committed before each question.
+
+    Args:
+        url: as libpq takes it.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._link = Link(url, is_read_only=True)
+
+    def now_s(self) -> float:
+        """See ``Rows.now_s``. The clocks of several machines differ; the server has one."""
+        return float(self._link.read(_NOW, ())[0][0])
+
+    def find(self, question: Question) -> list[tuple[Any, ...]]:
+        """See ``Rows.find``."""
+        return self._link.read(*_asked(question))
+
+    def close(self) -> None:
+        """See ``Rows.close``."""
+        self._link.close()
+
+
+def forget(connection: Connection, older_than_s: float, *, most: int) -> int:
+    """Delete work that is over, in the running transaction; return how many rows."""
+
+    def find(question: Question) -> list[tuple[Any, ...]]:
+        return connection.execute(*_asked(question), prepare=True, binary=True).fetchall()
+
+    gone = forgotten(find, older_than_s, most=most)
+    for table, keys in gone:
+        column, kind = table.key[0], table.types_of(table.key)[0]
+        text = f"DELETE FROM {table.name} WHERE {column} = ANY (%b)"  # noqa: S608  # our names
+        connection.execute(text.encode(), (Array(kind, [key for (key,) in keys]),))
+    return sum(len(keys) for _, keys in gone)
+
+
+def _asked(question: Question) -> tuple[str, list[object]]:
+    values = [_value(has, _type_of(question.table, has)) for has in question.has]
+    return statement(question, partial(_said, question.table)), values
+
+
+def _type_of(table: Table, has: Has) -> ColumnType:
+    return table.types_of((has.column,))[0]
+
+
+def _said(table: Table, has: Has) -> str:
+    kind = _type_of(table, has)
+    return f"{has.column} = ANY (%b::{kind}[])" if has.sign == "in" else f"{has.column} {has.sign} %b::{kind}"
+
+
+def _value(has: Has, kind: ColumnType) -> object:
+    if has.sign == "in":
+        return Array(kind, list(has.value))
+    return uuid.UUID(bytes=has.value) if kind == "uuid" else has.value

@@ -1,0 +1,251 @@
+"""Questions about work, asked of any store: what they mean is said once, and each store finds the rows."""
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple, Protocol
+
+from roost.errors import understood
+from roost.model.work import AgentRow, EventRow, LeaseRow, MigrationRow, OperationRow, OrderRow, StatusRow, WorkRow
+from roost.store.codec import R, work_of
+from roost.store.schema import EVENT, INSTANCE_STATUS, MIGRATION, OPERATION, ORDERS, WORK, Table, select
+from roost.store.touched import Values
+
+
+class Has(NamedTuple):
+    """What a column of a row has to be; with ``in`` the value is a sequence."""
+
+    column: str
+    sign: Literal["=", ">", ">=", "<=", "in"]
+    value: Any
+
+
+class Part(NamedTuple):
+    """The part of a table that has an index of its own, and so has to be asked for in these very words."""
+
+    text: str
+    holds: Callable[[Any], bool]
+
+
+class Question(NamedTuple):
+    """Which rows of a table are wanted."""
+
+    table: Table
+    has: tuple[Has, ...]
+    order: tuple[str, ...]
+    is_newest: bool = False  # whether the order is a descending one
+    most: int | None = None
+    part: Part | None = None
+
+
+class Rows(Protocol):
+    """Where rows are found."""
+
+    def now_s(self) -> float:
+        """See ``WorkReader.now_s``."""
+
+    def find(self, question: Question) -> list[tuple[Any, ...]]:
+        """Return the rows that a question wants, all columns of each."""
+
+    def close(self) -> None:
+        """See ``WorkReader.close``."""
+
+
+_OPEN = Part("outcome = ''", lambda row: row.outcome == "")
+_UNANSWERED = Part("state IN ('waiting', 'taken')", lambda row: row.state in {"waiting", "taken"})
+_OVER = {
+    OPERATION: Part("outcome <> ''", lambda row: row.outcome != ""),
+    MIGRATION: Part(
+        "status IN ('confirmed', 'reverted', 'failed')", lambda row: row.status in {"confirmed", "reverted", "failed"}
+    ),
+    INSTANCE_STATUS: Part("status = 'DELETED'", lambda row: row.status == "DELETED"),
+}
+
+
+class WorkReading:
+    """Answers questions about work.
+
+    Args:
+        rows: of one store.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def now_s(self) -> float:
+        """See ``WorkReader.now_s``."""
+        return self._rows.now_s()
+
+    def due_operations(self, cells: Sequence[str], *, now_s: float, most: int) -> list[OperationRow]:
+        """See ``WorkReader.due_operations``."""
+        has = (Has("cell", "in", cells), Has("due_at_s", "<=", now_s), Has("owned_until_s", "<=", now_s))
+        return self._find(OperationRow, has, order=("due_at_s", "id"), most=most, part=_OPEN)
+
+    def operation(self, number: int) -> OperationRow | None:
+        """See ``WorkReader.operation``."""
+        return self._one(OperationRow, Has("id", "=", number))
+
+    def operation_of(self, uuid: bytes) -> OperationRow | None:
+        """See ``WorkReader.operation_of``."""
+        return self._one(OperationRow, Has("uuid", "=", uuid))
+
+    def operations(self, *, after_id: int = 0, most: int, is_open: bool = False) -> list[OperationRow]:
+        """See ``WorkReader.operations``."""
+        return self._find(OperationRow, [Has("id", ">", after_id)], most=most, part=_OPEN if is_open else None)
+
+    def operations_on(self, instance_uuid: bytes, *, newest: int) -> list[OperationRow]:
+        """See ``WorkReader.operations_on``."""
+        return self._find(OperationRow, [Has("instance_uuid", "=", instance_uuid)], is_newest=True, most=newest)
+
+    def parts_of(self, operation_id: int) -> list[OperationRow]:
+        """See ``WorkReader.parts_of``."""
+        return self._find(OperationRow, [Has("parent_id", "=", operation_id)])
+
+    def status(self, uuid: bytes) -> StatusRow | None:
+        """See ``WorkReader.status``."""
+        return self._one(StatusRow, Has("uuid", "=", uuid))
+
+    def statuses_of(self, uuids: Sequence[bytes]) -> list[StatusRow]:
+        """See ``WorkReader.statuses_of``."""
+        return self._find(StatusRow, [Has("uuid", "in", uuids)])
+
+    def statuses(
+        self, *, after_id: int = 0, most: int, project_id: str | None = None, host: str | None = None,
+        status: str | None = None,
+    ) -> list[StatusRow]:  # fmt: skip
+        """See ``WorkReader.statuses``."""
+        given = _given(project_id=project_id, host=host, status=status)
+        return self._find(StatusRow, [Has("id", ">", after_id), *given], most=most)
+
+    def open_orders(self, hosts: Sequence[str], *, most: int) -> list[OrderRow]:
+        """See ``WorkReader.open_orders``."""
+        return self._find(OrderRow, [Has("host", "in", hosts)], most=most, part=_UNANSWERED)
+
+    def order(self, number: int) -> OrderRow | None:
+        """See ``WorkReader.order``."""
+        return self._one(OrderRow, Has("id", "=", number))
+
+    def orders_of(self, operation_id: int) -> list[OrderRow]:
+        """See ``WorkReader.orders_of``."""
+        return self._find(OrderRow, [Has("operation_id", "=", operation_id)], order=("number",))
+
+    def migration(self, uuid: bytes) -> MigrationRow | None:
+        """See ``WorkReader.migration``."""
+        return self._one(MigrationRow, Has("uuid", "=", uuid))
+
+    def migrations_of(self, instance_uuid: bytes) -> list[MigrationRow]:
+        """See ``WorkReader.migrations_of``."""
+        return self._find(MigrationRow, [Has("instance_uuid", "=", instance_uuid)])
+
+    def migrations(
+        self, *, after_id: int = 0, most: int, status: str | None = None, source_host: str | None = None,
+        target_host: str | None = None,
+    ) -> list[MigrationRow]:  # fmt: skip
+        """See ``WorkReader.migrations``."""
+        given = _given(status=status, source_host=source_host, target_host=target_host)
+        return self._find(MigrationRow, [Has("id", ">", after_id), *given], most=most)
+
+    def events_on(self, instance_uuid: bytes, *, newest: int) -> list[EventRow]:
+        """See ``WorkReader.events_on``."""
+        has = [Has("instance_uuid", "=", instance_uuid)]
+        return self._find(EventRow, has, order=("at_s", "id"), is_newest=True, most=newest)
+
+    def events_of(self, operation_id: int, *, newest: int) -> list[EventRow]:
+        """See ``WorkReader.events_of``."""
+        has = [Has("operation_id", "=", operation_id)]
+        return self._find(EventRow, has, order=("at_s", "id"), is_newest=True, most=newest)
+
+    def events_since(self, at_s: float, *, most: int) -> list[EventRow]:
+        """See ``WorkReader.events_since``."""
+        return self._find(EventRow, [Has("at_s", ">=", at_s)], order=("at_s", "id"), most=most)
+
+    def agents(self) -> list[AgentRow]:
+        """See ``WorkReader.agents``. Databases differ in the order of texts, so it is made here."""
+        return sorted(self._find(AgentRow, [], order=("host",)), key=lambda agent: agent.host)
+
+    def agent(self, host: str) -> AgentRow | None:
+        """See ``WorkReader.agent``."""
+        return self._one(AgentRow, Has("host", "=", host))
+
+    def lease(self, name: str) -> LeaseRow | None:
+        """See ``WorkReader.lease``."""
+        return self._one(LeaseRow, Has("name", "=", name))
+
+    def close(self) -> None:
+        """See ``WorkReader.close``."""
+        self._rows.close()
+
+    def _one(self, kind: type[R], has: Has) -> R | None:
+        found = self._find(kind, [has], order=(has.column,))
+        return found[0] if found else None
+
+    def _find(
+        self, kind: type[R], has: Sequence[Has], *, order: tuple[str, ...] = ("id",), is_newest: bool = False,
+        most: int | None = None, part: Part | None = None,
+    ) -> list[R]:  # fmt: skip
+        question = Question(WORK[kind], tuple(has), order, is_newest, most, part)
+        found = self._rows.find(question)
+        with understood(f"a row of {question.table.name}"):
+            return [work_of(kind, row) for row in found]
+
+
+def _given(**values: str | None) -> list[Has]:
+    return [Has(column, "=", value) for column, value in values.items() if value is not None]
+
+
+def forgotten(
+    rows: Callable[[Question], list[tuple[Any, ...]]], older_than_s: float, *, most: int
+) -> list[tuple[Table, list[Values]]]:
+    """Return the keys of work that is over since a moment or longer, the oldest first, and of the orders of it.
+
+    Args:
+        rows: finds the rows that a question wants.
+        most: of each table, orders aside.
+    """
+    questions = [Question(EVENT, (Has("at_s", "<=", older_than_s),), ("at_s", "id"), most=most)]
+    for table, part in _OVER.items():
+        has = (Has("changed_at_s", "<=", older_than_s),)
+        questions.append(Question(table, has, ("changed_at_s",), most=most, part=part))
+    gone = [(question.table, [row[:1] for row in rows(question)]) for question in questions]
+    operations = [number for table, keys in gone if table is OPERATION for (number,) in keys]
+    if operations:
+        orders = rows(Question(ORDERS, (Has("operation_id", "in", operations),), ("id",)))
+        gone.append((ORDERS, [row[:1] for row in orders]))
+    return [(table, keys) for table, keys in gone if keys]
+
+
+def statement(question: Question, said: Callable[[Has], str]) -> str:
+    """Return the statement that asks a database.
+
+    Args:
+        said: what it is for one column, in the words of that database.
+    """
+    conditions = [said(has) for has in question.has]
+    if question.part is not None:
+        conditions.append(question.part.text)
+    where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
+    direction = " DESC" if question.is_newest else ""
+    most = "" if question.most is None else f" LIMIT {int(question.most)}"
+    return select(question.table, f"{where}ORDER BY {', '.join(f'{each}{direction}' for each in question.order)}{most}")
+
+
+def wanted(question: Question, rows: Iterable[WorkRow]) -> list[WorkRow]:
+    """Return which of all rows of a table a question wants."""
+    part = question.part
+    found = [row for row in rows if all(_is(row, has) for has in question.has) and (part is None or part.holds(row))]
+    found.sort(key=attrgetter(*question.order), reverse=question.is_newest)
+    return found[: question.most]
+
+
+def _is(row: WorkRow, has: Has) -> bool:
+    value = getattr(row, has.column)
+    match has.sign:
+        case "=":
+            return bool(value == has.value)
+        case "in":
+            return value in has.value
+        case ">":
+            return bool(value > has.value)
+        case ">=":
+            return bool(value >= has.value)
+        case "<=":
+            return bool(value <= has.value)

@@ -1,0 +1,330 @@
+"""Rows of work: committed with claims or not at all, compared before they are replaced, and read beside the store."""
+
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from roost.model.journal import Refusal
+from roost.model.names import uuid_text
+from roost.model.work import Put
+from roost.store import backup as backups
+from tests.contract.stores import (
+    PostgresWorld,
+    SqliteWorld,
+    claim,
+    commit,
+    evidence,
+    host,
+    inventory,
+    item,
+    offer,
+    provider,
+    release,
+    state,
+    uuid_of,
+)
+from tests.working import agent, event, lease, migration, operation, order, status
+from tests.worlds import FixedClock
+
+NO_UUID = uuid_of("nobody")
+
+
+def replaced(row, **changes):
+    """Give what puts a later version of a row in its place."""
+    return Put(msgspec.structs.replace(row, version=row.version + 1, **changes), expected=row.version)
+
+
+@pytest.fixture
+def reader(store):
+    """Give a reader of the work in the store."""
+    with closing(store.work_reader(FixedClock(5.0))) as made:
+        yield made
+
+
+def all_of(reader):
+    """Give every row of work there is."""
+    return {
+        "agents": reader.agents(), "statuses": reader.statuses(most=99), "operations": reader.operations(most=99),
+        "orders": [order for each in range(9) for order in reader.orders_of(each)],
+        "migrations": reader.migrations(most=99), "lease": reader.lease("watch"),
+        "events": reader.events_since(0.0, most=99),
+    }  # fmt: skip
+
+
+FULL = {
+    "agents": [agent("h1"), agent("h2", state="gone", cell="c")],
+    "statuses": [
+        status(1),
+        status(2, decision_uuid=uuid_of("d"), migration_uuid=uuid_of("m"), host="h1", fault="fell"),
+    ],
+    "operations": [
+        operation(1, body=b"\x00\xff"),
+        operation(2, is_undoing=True, is_cancelled=True, instance_uuid=NO_UUID),
+    ],
+    "orders": [order(1), order(2, run=NO_UUID, instance_uuid=NO_UUID, state="taken", answer=b"ok")],
+    "migrations": [migration(1)],
+    "lease": lease(),
+    "events": [event(1), event(2, instance_uuid=NO_UUID, operation_id=1, body=b"{}")],
+}  # fmt: skip
+
+
+def fill(store):
+    """Commit rows of every kind."""
+    rows = [row for rows in FULL.values() for row in (rows if isinstance(rows, list) else [rows])]
+    assert commit(store, item(work=map(Put, rows))) == [""]
+
+
+def test_what_was_committed_is_read_back_and_after_a_restart_too(world):
+    store = world.open()
+    fill(store)
+    with closing(store.work_reader(FixedClock(5.0))) as reader:
+        assert all_of(reader) == FULL
+    with closing(world.open().work_reader(FixedClock(5.0))) as reader:
+        assert all_of(reader) == FULL
+
+
+def test_a_row_comes_to_be_once_by_its_key_and_by_whatever_else_it_is_known_by(store, reader):
+    assert commit(store, item(work=[Put(operation(1)), Put(status(1)), Put(order(1))])) == [""]
+    others = [operation(1, uuid=NO_UUID), operation(2, uuid=uuid_of("operation", 1)), status(1, id=9),
+              status(1, uuid=NO_UUID), order(1, number=9), order(9, number=1)]  # fmt: skip
+    refusals = store.commit([item(work=[Put(other)]) for other in others]).refusals
+    assert [refusal.kind for refusal in refusals] == ["duplicate"] * len(others)
+    assert all(refusal.is_final for refusal in refusals)
+    assert (refusals[1].table, refusals[1].key, refusals[1].work) == ("operation", 2, "operation 2")
+    assert refusals[2].work == f"instance_status {uuid_text(uuid_of('instance', 1))}"
+    assert reader.operations(most=9) == [operation(1)]
+
+
+def position_of(store):
+    """Read everything, and say up to which change."""
+    loaded = store.load()
+    list(loaded.writes)
+    return loaded.position
+
+
+def test_a_row_is_replaced_only_while_its_version_is_the_one_that_was_read(store, reader):
+    one = operation(1)
+    assert commit(store, item(work=[Put(one)])) == [""]
+    mine, theirs = replaced(one, step="send", owner="me"), replaced(one, step="undo", owner="them")
+    assert store.commit([item(work=[mine]), item(work=[theirs])]).refusals == [
+        None, Refusal("generation", "operation", 1, "operation 1"),
+    ]  # fmt: skip
+    assert commit(store, item(work=[theirs])) == ["generation"]
+    assert reader.operation(1) == mine.row
+    assert commit(store, item(work=[replaced(operation(7), step="send")])) == ["generation"]
+    assert commit(store, item(work=[replaced(lease("nobody's"))])) == ["generation"]
+
+
+def test_items_of_one_commit_see_each_others_work_in_order(store, reader):
+    first, second = operation(1), replaced(operation(1), step="send")
+    third = replaced(second.row, step="done", outcome="done")
+    verdicts = commit(store, item(work=[third]), item(work=[Put(first), second]), item(work=[third]))
+    assert verdicts == ["generation", "", ""]
+    assert reader.operation_of(uuid_of("operation", 1)) == third.row
+
+
+def test_an_item_with_work_is_taken_whole_or_refused_whole(small):
+    assert commit(small, item(work=[Put(operation(1))])) == [""]
+    before = state(small)
+    step = replaced(operation(1), step="send")
+    claimed = claim(1, (inventory(1), 4))
+    told = [step, Put(order(1)), Put(event(1))]
+    assert commit(small, item(claim(9, (inventory(1), 99)), rows=[evidence(1)], work=told)) == ["units"]
+    late = [replaced(operation(1, version=7), step="send"), Put(order(1))]
+    assert commit(small, item(claimed, rows=[evidence(1)], work=late)) == ["generation"]
+    with closing(small.work_reader(FixedClock(5.0))) as reader:
+        assert (reader.operation(1), reader.order(1), small.evidence()) == (operation(1), None, [])
+        assert state(small) == before
+        assert commit(small, item(claimed, rows=[evidence(1)], work=told)) == [""]
+        assert (reader.operation(1), reader.order(1)) == (step.row, order(1))
+    assert state(small)["takes"] == [(1, inventory(1), 4)]
+    assert [row.id for row in small.evidence()] == [1]
+    gone = replaced(step.row, outcome="done")
+    assert commit(small, item(release(claimed), work=[gone]), item(release(claimed), work=[gone])) == ["", "missing"]
+
+
+def test_work_is_no_change_for_the_columns(world):
+    store = world.open()
+    before = state(store)
+    fill(store)
+    assert state(store) == before
+    assert [write for change in store.changes() for write in change.writes] == []
+
+
+def test_numbers_of_work_never_come_twice(world):
+    store = world.open()
+    numbers = {kind: store.reserve(kind, 3) for kind in ("status", "operation", "order", "migration", "event")}
+    rows = [status, operation, order, migration, event]
+    assert commit(store, item(work=[Put(make(first)) for make, first in zip(rows, numbers.values(), strict=True)])) == [
+        ""
+    ]
+    store = world.open()
+    for kind, first in numbers.items():
+        assert store.reserve(kind, 1) >= first + 3
+
+
+def test_a_beat_is_noted_without_a_commit(store, reader):
+    assert commit(store, item(work=[Put(agent("h1")), Put(agent("h2"))])) == [""]
+    position = position_of(store)
+    store.beat(["h1", "h9"], 950.0)
+    assert [(row.host, row.heard_at_s, row.version) for row in reader.agents()] == [("h1", 950.0, 1), ("h2", 900.0, 1)]
+    store.beat(["h1", "h2"], 940.0)
+    store.beat([], 999.0)
+    assert [row.heard_at_s for row in reader.agents()] == [950.0, 940.0]
+    assert position_of(store) == position
+    assert commit(store, item(work=[replaced(agent("h1", heard_at_s=950.0), state="gone")])) == [""]
+    assert reader.agent("h1").state == "gone"
+    assert reader.agent("h9") is None
+
+
+def test_due_operations_are_those_of_the_cells_that_are_open_due_and_not_owned(store, reader):
+    rows = [
+        operation(1, due_at_s=990.0), operation(2, due_at_s=980.0), operation(3, due_at_s=1001.0),
+        operation(4, outcome="done"), operation(5, owner="x", owned_until_s=1001.0),
+        operation(6, owner="x", owned_until_s=1000.0), operation(7, cell="a", due_at_s=970.0), operation(8, cell="b"),
+    ]  # fmt: skip
+    assert commit(store, item(work=map(Put, rows))) == [""]
+
+    def due(*cells, most=9):
+        return [row.id for row in reader.due_operations(cells, now_s=1000.0, most=most)]
+
+    assert due("") == [2, 1, 6]
+    assert due("", "a") == [7, 2, 1, 6]
+    assert due("", "a", most=2) == [7, 2]
+    assert due("c") == due() == []
+    assert [row.id for row in reader.operations(after_id=2, most=3, is_open=True)] == [3, 5, 6]
+    assert [row.id for row in reader.operations(after_id=2, most=3)] == [3, 4, 5]
+
+
+def test_work_is_found_by_whom_it_is_about(store, reader):
+    one, two = uuid_of("instance", 1), uuid_of("instance", 2)
+    rows = [
+        status(1, host="h1"), status(2, project_id="p", host="h1", status="ACTIVE"), status(3),
+        operation(1), operation(2, instance_uuid=one, parent_id=1), operation(3, instance_uuid=one, parent_id=1),
+        operation(4, instance_uuid=two), order(1, number=2, instance_uuid=one), order(2, number=1, state="taken"),
+        order(3, state="answered"), order(4, host="h2", operation_id=2), migration(1), migration(2, status="finished"),
+        migration(3, instance_uuid=two), event(1, instance_uuid=one, operation_id=2), event(3, instance_uuid=one),
+        event(2, instance_uuid=two, operation_id=2, at_s=2000.0), lease("other"),
+    ]  # fmt: skip
+    assert commit(store, item(work=map(Put, rows))) == [""]
+
+    def ids(found):
+        return [row.id for row in found]
+
+    assert reader.status(one) == rows[0]
+    assert reader.status(NO_UUID) is None
+    assert ids(reader.statuses_of([two, NO_UUID, one])) == [1, 2]
+    assert ids(reader.statuses(after_id=1, most=1)) == [2]
+    assert ids(reader.statuses(most=9, host="h1")) == [1, 2]
+    assert ids(reader.statuses(most=9, host="h1", project_id="p", status="ACTIVE")) == [2]
+    assert ids(reader.operations_on(one, newest=9)) == [3, 2]
+    assert ids(reader.operations_on(one, newest=1)) == [3]
+    assert ids(reader.parts_of(1)) == [2, 3]
+    assert ids(reader.open_orders(["h1", "h2", "h3"], most=9)) == [1, 2, 4]
+    assert ids(reader.open_orders(["h1"], most=1)) == [1]
+    assert ids(reader.open_orders([], most=9)) == []
+    assert ids(reader.orders_of(1)) == [2, 1, 3]
+    assert ids(reader.migrations_of(one)) == [1, 2]
+    assert ids(reader.migrations(most=9, status="finished", source_host="h1")) == [2]
+    assert ids(reader.migrations(most=9, status="finished", target_host="h1")) == []
+    assert ids(reader.migrations(after_id=1, most=9)) == [2, 3]
+    assert reader.migration(uuid_of("migration", 3)) == rows[13]
+    assert ids(reader.events_on(one, newest=9)) == [3, 1]
+    assert ids(reader.events_of(2, newest=9)) == [2, 1]
+    assert ids(reader.events_since(1003.0, most=9)) == [3, 2]
+    assert ids(reader.events_since(1003.0, most=1)) == [3]
+    assert (reader.lease("other"), reader.lease("watch")) == (rows[-1], None)
+
+
+def test_the_time_is_the_clocks_unless_the_database_has_one_for_all(world):
+    store = world.open()
+    with closing(store.work_reader(FixedClock(5.0))) as reader:
+        assert (reader.now_s() == 5.0) is (not isinstance(world, PostgresWorld))
+        assert reader.now_s() == 5.0 or reader.now_s() > 1.7e9
+
+
+def test_a_reader_sees_each_commit_from_another_thread_while_the_store_writes(small, reader):
+    rows, seen = [Put(operation(1))], []
+    for version in range(1, 60):
+        rows.append(replaced(rows[-1].row, turn=version))
+
+    def watch():
+        while not seen or seen[-1] < len(rows):
+            found = reader.operation(1)
+            if found is not None:
+                seen.append(found.version)
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    for number, put in enumerate(rows, 1):
+        assert commit(small, item(claim(number, (inventory(2, 2), 1)), work=[put])) == [""]
+    watching.join(timeout=60)
+    assert seen == sorted(seen)
+    assert seen[-1] == len(rows)
+
+
+def test_a_backup_carries_work_and_numbers_go_on_behind_it(durable, tmp_path):
+    store = durable.open()
+    fill(store)
+    last = store.reserve("operation", 10) + 9
+    url, path = _url_of(durable), tmp_path / "one.backup"
+    backups.backup(url, path, progress=lambda *_: None)
+    late = replaced(operation(1, body=b"\x00\xff"), step="lost")
+    assert commit(store, item(work=[late, Put(operation(last))])) == [""]
+    if isinstance(durable, SqliteWorld):
+        store.close()
+    backups.restore(url, path, may_replace=True, progress=lambda *_: None)
+    store = durable.open()
+    with closing(store.work_reader(FixedClock(5.0))) as reader:
+        assert all_of(reader) == FULL
+    assert store.reserve("operation", 1) > last
+
+
+def test_a_database_with_work_alone_is_not_an_empty_one(durable, tmp_path):
+    store = durable.open()
+    path = tmp_path / "one.backup"
+    backups.backup(_url_of(durable), path, progress=lambda *_: None)
+    assert commit(store, item(work=[Put(agent("h1"))])) == [""]
+    if isinstance(durable, SqliteWorld):
+        store.close()
+    with pytest.raises(Exception, match="holds something already"):
+        backups.restore(_url_of(durable), path, may_replace=False, progress=lambda *_: None)
+
+
+def _url_of(world):
+    return str(Path(world.path)) if isinstance(world, SqliteWorld) else world.url
+
+
+def test_work_that_is_over_goes_when_it_is_old_and_what_is_not_over_stays(store, reader):
+    rows = [
+        operation(1, outcome="done", changed_at_s=10.0), operation(2, changed_at_s=10.0),
+        operation(3, outcome="failed", changed_at_s=900.0), order(1, operation_id=1), order(2, operation_id=2),
+        migration(1, status="confirmed", changed_at_s=10.0), migration(2, status="finished", changed_at_s=10.0),
+        status(1, status="DELETED", changed_at_s=10.0), status(2, status="ACTIVE", changed_at_s=10.0),
+        event(1, at_s=10.0), event(2, at_s=900.0), agent("h1", state="gone", heard_at_s=10.0), lease(until_s=10.0),
+    ]  # fmt: skip
+    assert commit(store, item(work=map(Put, rows))) == [""]
+    assert store.prune_work(older_than_s=9.0) == 0
+    assert store.prune_work(older_than_s=100.0) == 5
+    assert store.prune_work(older_than_s=100.0) == 0
+    found = all_of(reader)
+    assert [row.id for row in found["operations"]] == [2, 3]
+    assert [row.id for row in found["orders"]] == [row.id for row in found["migrations"]] == [2]
+    assert [row.id for row in found["statuses"]] == [row.id for row in found["events"]] == [2]
+    assert (len(found["agents"]), found["lease"]) == (1, rows[-1])
+    assert commit(store, item(work=[Put(rows[0])]), item(work=[replaced(rows[5])])) == ["", "generation"]
+
+
+def test_a_commit_with_documents_and_hosts_may_carry_work(store, reader):
+    writes = (provider(1), offer(1, cpu=8), host(1), claim(1, (inventory(1), 2)))
+    assert commit(store, item(*writes, work=[Put(status(1))]), item(work=[Put(event(1))])) == ["", ""]
+    assert reader.status(uuid_of("instance", 1)) == status(1)
+
+
+def test_an_event_never_changes_and_versions_rise():
+    for row, expected in ((event(1), 1), (operation(1), 1), (operation(1, version=2), 3)):
+        with pytest.raises(AssertionError):
+            Put(row, expected)

@@ -1,0 +1,235 @@
+"""A step of an operation is taken once: by whoever races for it, whoever dies, and on a database of any age."""
+
+import threading
+from contextlib import closing
+
+import msgspec
+import psycopg
+import pytest
+
+from roost.errors import Conflict, StoreBroken, StoreOutdated, Unavailable
+from roost.model.fleet import NamedRequest
+from roost.model.names import uuid_bytes
+from roost.model.work import Put
+from roost.store import opening
+from roost.store import upgrade as migrations
+from roost.store.audit import audit
+from roost.store.codec import encode_writes
+from roost.store.postgresql import PostgresStore
+from tests import postgres
+from tests.contract.stores import PostgresWorld, SqliteWorld, claim, commit, evidence, inventory, item, offer, provider
+from tests.racing import Dying
+from tests.working import agent, event, operation, order, status
+from tests.worlds import FixedClock, hosts, roost_on, uuid_named, wish
+
+DECISION, ME = uuid_named("decision"), uuid_named("me")
+
+
+def replaced(row, **changes):
+    """Give what puts a later version of a row in its place."""
+    return Put(msgspec.structs.replace(row, version=row.version + 1, **changes), expected=row.version)
+
+
+def reading(store):
+    """Open a reader of the work of a store."""
+    return closing(store.work_reader(FixedClock(1000.0)))
+
+
+def step_of(row, to):
+    """Give a decision that takes an operation to its next step."""
+    return NamedRequest(
+        request=wish(instance_uuids=(ME,)), decision_uuid=DECISION,
+        work=(replaced(row, step=to), Put(order(1)), Put(event(1))),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
+def test_whoever_carries_on_after_a_death_around_the_commit_knows_what_was_done(world, is_made):
+    row, store = operation(1, step="choose"), world.open()
+    roost = roost_on(store)
+    roost.install(hosts(2))
+    assert commit(store, item(work=[Put(row)])) == [""]
+    dying = roost_on(Dying(world.open(), at=1, is_made=is_made))
+    with pytest.raises(Unavailable):
+        dying.work([step_of(row, "send")])
+    store = world.open()
+    heir = roost_on(store)
+    with reading(store) as reader:
+        found = reader.operation(1)
+        assert found.step == ("send" if is_made else "choose")
+        assert (reader.order(1) is not None) is is_made
+        assert (store.evidence(uuid=uuid_bytes(DECISION)) != []) is is_made
+        assert (uuid_bytes(ME) in heir.state.holders) is is_made
+        (result,) = heir.outcomes([step_of(row, "send")])
+        assert isinstance(result, Conflict) is is_made
+        assert (reader.operation(1).step, len(reader.orders_of(1))) == ("send", 1)
+    assert len(heir.state.holders) == len(store.evidence()) == 1
+    if isinstance(world, SqliteWorld | PostgresWorld):
+        assert audit(str(world.path) if isinstance(world, SqliteWorld) else world.url) == []
+
+
+def test_decisions_that_are_steps_are_replayed_like_others(world):
+    row, store = operation(1, step="choose"), world.open()
+    roost = roost_on(store)
+    roost.install(hosts(3))
+    assert commit(store, item(work=[Put(row)])) == [""]
+    first, step, last = roost.work([wish(), step_of(row, "send"), wish(vcpus=99)])
+    assert commit(store, item(work=[Put(event(2))])) == [""]
+    refused = NamedRequest(request=wish(vcpus=99), decision_uuid=uuid_named("no"), work=(Put(event(3)),))
+    decisions = [first, step, last, *roost.work([refused, wish()])]
+    assert [decision.is_granted for decision in decisions] == [True, True, False, False, True]
+    assert all(roost.replayed(decision.uuid).is_same for decision in decisions)
+
+
+TAKERS, OPERATIONS = 3, 30
+
+
+def test_each_of_many_operations_is_taken_by_one_of_those_who_race_for_them(postgres_url):
+    with closing(PostgresStore(postgres_url)) as store:
+        assert set(commit(store, *(item(work=[Put(operation(one))]) for one in range(1, OPERATIONS + 1)))) == {""}
+    taken, start = [], threading.Barrier(TAKERS)
+
+    def take(name):
+        with closing(PostgresStore(postgres_url)) as own, reading(own) as reader:
+            start.wait()
+            while due := reader.due_operations([""], now_s=1000.0, most=8):
+                items = [item(work=[replaced(row, owner=name, owned_until_s=1030.0)]) for row in due[::-1]]
+                verdicts = commit(own, *items)
+                assert set(verdicts) <= {"", "generation"}
+                taken.extend(row.id for row, verdict in zip(due[::-1], verdicts, strict=True) if not verdict)
+
+    _together(take)
+    assert sorted(taken) == list(range(1, OPERATIONS + 1))
+
+
+def test_no_change_of_a_row_is_lost_among_those_who_race_for_it(postgres_url):
+    with closing(PostgresStore(postgres_url)) as store:
+        assert commit(store, item(work=[Put(operation(1)), Put(agent("h1"))])) == [""]
+    start = threading.Barrier(TAKERS)
+
+    def count(name):
+        with closing(PostgresStore(postgres_url)) as own, reading(own) as reader:
+            start.wait()
+            done = 0
+            while done < OPERATIONS:
+                own.beat(["h1"], 2000.0 + done)
+                row = reader.operation(1)
+                told = Put(event(row.turn + 1, kind=name))
+                done += commit(own, item(work=[told, replaced(row, turn=row.turn + 1)])) == [""]
+
+    _together(count)
+    with closing(PostgresStore(postgres_url)) as store, reading(store) as reader:
+        assert reader.operation(1).turn == TAKERS * OPERATIONS
+        assert len(reader.events_since(0.0, most=999)) == TAKERS * OPERATIONS
+        assert reader.agent("h1").heard_at_s == 2000.0 + OPERATIONS - 1
+
+
+def _together(act):
+    errors = []
+
+    def caught(name):
+        try:
+            act(name)
+        except BaseException as error:  # noqa: BLE001  # told by the test
+            errors.append(error)
+
+    threads = [threading.Thread(target=caught, args=(f"t{number}",)) for number in range(TAKERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+    assert errors == []
+
+
+@pytest.mark.parametrize("has_writes", [False, True])
+def test_a_commit_of_work_whose_answer_was_lost_is_not_made_twice(postgres_url, has_writes):
+    with closing(PostgresStore(postgres_url)) as store, reading(store) as reader:
+        assert commit(store, item(provider(1), offer(1, cpu=8), work=[Put(operation(1))])) == [""]
+        _lose_the_answer(store)
+        writes = [claim(1, (inventory(1), 1))] if has_writes else []
+        step = item(*writes, work=[replaced(operation(1), step="send")])
+        stale = item(rows=[evidence(7)], work=[Put(operation(1))])
+        assert commit(store, step, stale) == ["", "duplicate"]
+        assert reader.operation(1).version == 2
+        assert store.evidence() == []
+
+
+def _lose_the_answer(store):
+    """Let the connection die right after the next transaction was committed."""
+    connection = store._link.connection
+    transaction = connection.transaction
+
+    class Dying:
+        def __enter__(self):
+            self.inner = transaction()
+            return self.inner.__enter__()
+
+        def __exit__(self, *error):
+            self.inner.__exit__(*error)
+            if error[0] is None:
+                connection.close()
+                raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    connection.transaction = Dying
+
+
+def test_a_reader_connects_again_and_writes_nothing(postgres_url):
+    with closing(PostgresStore(postgres_url)) as store, reading(store) as reader:
+        assert commit(store, item(work=[Put(operation(1))])) == [""]
+        assert reader.operation(1) == operation(1)
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                "WHERE pid <> pg_backend_pid() AND datname = current_database() AND backend_type = 'client backend'"
+            )
+        assert reader.operation(1) == operation(1)
+        with pytest.raises(Unavailable, match="read-only"):
+            reader._rows._link.read("DELETE FROM operation RETURNING id", ())
+
+
+def test_a_sqlite_reader_writes_nothing(tmp_path):
+    store = SqliteWorld(tmp_path / "roost.db").open()
+    with closing(store), reading(store) as reader, pytest.raises(Exception, match="readonly"):
+        reader._rows._connection.execute("DELETE FROM operation")
+
+
+def test_a_database_from_before_there_was_work_gets_its_tables_and_keeps_what_it_holds(request, tmp_path):
+    path = tmp_path / "roost.db"
+    migrations.upgrade_sqlite(path, to="0004")
+    with postgres.fresh_database(request.getfixturevalue("postgres_server")) as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+        migrations.upgrade_postgresql(url, to="0004")
+        for world in (SqliteWorld(path), PostgresWorld(url)):
+            _grows_up(world, str(path) if isinstance(world, SqliteWorld) else url)
+            world.close()
+
+
+def _grows_up(world, url):
+    insert = "INSERT INTO symbol (kind, id, name) VALUES ('trait', 70000, 'CUSTOM_A')"
+    if isinstance(world, PostgresWorld):
+        with psycopg.connect(url) as connection:
+            connection.execute(insert)
+            connection.execute("INSERT INTO feed (token, body) VALUES (0, %s)", (encode_writes([]),))
+    else:
+        with migrations._sqlite(world.path) as connection:
+            connection.exec_driver_sql(insert)
+    with pytest.raises(StoreOutdated, match="roost db upgrade"):
+        world.open()
+    opening.upgrade(url)
+    store = world.open()
+    assert [write.name for write in store.load().writes] == ["CUSTOM_A"]
+    assert commit(store, item(work=[Put(status(1))])) == [""]
+    with reading(store) as reader:
+        assert reader.statuses(most=9) == [status(1)]
+
+
+def test_a_row_that_cannot_be_understood_is_a_clear_error(tmp_path):
+    world = SqliteWorld(tmp_path / "roost.db")
+    with closing(world.open()) as store, reading(store) as reader:
+        assert commit(store, item(work=[Put(operation(1))])) == [""]
+        with migrations._sqlite(world.path) as connection:
+            connection.exec_driver_sql("UPDATE operation SET outcome = 'perhaps'")
+        with pytest.raises(StoreBroken, match="a row of operation"):
+            reader.operation(1)

@@ -1,0 +1,61 @@
+"""Small rows of work, for tests that need some."""
+
+from typing import Any
+
+from roost.model.work import (
+    AgentRow,
+    EventRow,
+    LeaseRow,
+    MigrationRow,
+    OperationRow,
+    OrderRow,
+    StatusRow,
+)
+from tests.contract.stores import uuid_of
+
+
+def agent(host: str = "h1", /, **changes: Any) -> AgentRow:
+    known: dict[str, Any] = {
+        "host": host, "name": host.upper(), "run": uuid_of("run", host), "driver": "fake", "state": "ready",
+        "registered_at_s": 900.0, "heard_at_s": 900.0, "fence": 1,
+    }  # fmt: skip
+    return AgentRow(**(known | changes))
+
+
+def status(number: int = 1, /, **changes: Any) -> StatusRow:
+    known: dict[str, Any] = {
+        "uuid": uuid_of("instance", number), "id": number, "name": f"i{number}", "project_id": "project",
+        "user_id": "user", "status": "BUILD", "task": "scheduling", "flavor_id": 1, "request_id": 2,
+        "created_at_s": 1000.0, "changed_at_s": 1000.0,
+    }  # fmt: skip
+    return StatusRow(**(known | changes))
+
+
+def operation(number: int = 1, /, **changes: Any) -> OperationRow:
+    known: dict[str, Any] = {
+        "id": number, "uuid": uuid_of("operation", number), "kind": "build", "step": "choose", "due_at_s": 1000.0,
+        "created_at_s": 1000.0, "changed_at_s": 1000.0,
+    }  # fmt: skip
+    return OperationRow(**(known | changes))
+
+
+def order(number: int = 1, /, **changes: Any) -> OrderRow:
+    known: dict[str, Any] = {"id": number, "operation_id": 1, "number": number, "host": "h1", "action": "spawn"}
+    return OrderRow(**(known | changes))
+
+
+def migration(number: int = 1, /, **changes: Any) -> MigrationRow:
+    known: dict[str, Any] = {
+        "uuid": uuid_of("migration", number), "id": number, "instance_uuid": uuid_of("instance", 1), "kind": "resize",
+        "status": "moving", "source_host": "h1", "source_node": "n1", "old_flavor_id": 1, "new_flavor_id": 2,
+        "operation_id": 1, "created_at_s": 1000.0, "changed_at_s": 1000.0,
+    }  # fmt: skip
+    return MigrationRow(**(known | changes))
+
+
+def lease(name: str = "watch", /, **changes: Any) -> LeaseRow:
+    return LeaseRow(**({"name": name, "owner": "one", "until_s": 1030.0} | changes))
+
+
+def event(number: int = 1, /, **changes: Any) -> EventRow:
+    return EventRow(**({"id": number, "at_s": 1000.0 + number, "kind": "build.choose"} | changes))
