@@ -220,7 +220,9 @@ def read_resources(node: str, told: object) -> NodeResources:
     try:
         return msgspec.convert(fields, NodeResources)
     except msgspec.ValidationError as error:
-        raise BadRequest(f"the resources of node {node} cannot be meant: {str(error).replace('`', '')}") from None
+        problem, _, key = str(error).replace("`", "").partition(" - at $.")
+        told_as = f"{key}: {problem}" if key else problem
+        raise BadRequest(f"the resources of node {node} cannot be meant: {told_as}") from None
 
 
 def _problems(driver: Any) -> list[str]:

@@ -166,7 +166,7 @@ def test_resources_may_be_a_table_and_no_words_of_the_processor_are_empty_ones()
     [
         (None, "the resources of node n must be a table, got None"),
         ({}, "lack vcpus, memory_mb, local_gb, vcpus_used, memory_mb_used, local_gb_used, cpu_info, numa_topology"),
-        (TOLD | {"vcpus": -1}, "cannot be meant: Expected int >= 0 - at $.vcpus"),
+        (TOLD | {"vcpus": -1}, "cannot be meant: vcpus: Expected int >= 0"),
         (TOLD | {"numa_topology": {"cells": [{"id": 0}]}}, "missing required field memory_mb"),
     ],
 )

@@ -78,7 +78,8 @@ class Fake:
 
     def start(self, host: str) -> None:
         """Begin to work for a host, with the guests that it had."""
-        self._begin(host)
+        if host != self._host:  # Asked again after it was not ready, it goes on with its faults.
+            self._begin(host)
         self._faults.strike("start")
         names = [*self._nodes]
         if len(names) < len(self._script.node):

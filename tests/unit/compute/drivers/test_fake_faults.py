@@ -2,9 +2,12 @@ import random
 
 import pytest
 
+from roost.compute.drivers.fake import Fake
 from roost.compute.drivers.fake_faults import FakeCrash, Faults
+from roost.compute.drivers.fake_guests import MemoryShelf
 from roost.compute.drivers.fake_script import Fault, Script
 from roost.errors import BuildAborted, BuildFailed, DriverNotReady
+from roost.model.agent import HostTerms
 from tests.drivers import fake, spec_of
 from tests.worlds import uuid_named
 
@@ -78,9 +81,15 @@ def test_the_message_names_action_and_host_or_is_that_of_the_script():
 
 
 def test_a_driver_that_is_not_ready_is_asked_again():
-    script = Script(fault=(Fault(action="start", kind="unready", times=1),))
-    with pytest.raises(DriverNotReady):
-        fake(script)
+    script = Script(fault=(Fault(action="start", kind="unready", times=2),))
+    driver = Fake(script, terms=HostTerms(), chance=random.Random(0), shelf=MemoryShelf())
+    for _ in range(2):
+        with pytest.raises(DriverNotReady):
+            driver.start("host-a")
+    driver.start("host-a")
+    driver.spawn(spec_of(), "op-1")
+    driver.start("host-a")
+    assert len(driver.guests()) == 1
 
 
 def test_a_migration_is_aborted_while_it_is_slow():
