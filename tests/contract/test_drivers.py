@@ -276,6 +276,19 @@ def test_what_arrived_for_an_earlier_operation_is_not_taken_for_a_later_one(rig)
         target.finish(arriving, "op-3")
 
 
+def test_a_guest_that_is_not_awaited_any_more_stays(rig):
+    source, target, arriving = rig.driver(), rig.driver("host-b"), rig.spec(host="host-b")
+    source.spawn(rig.spec(), "op-1")
+    to = target.prepare(arriving, "op-2")
+    target.discard(GUEST, "op-2")
+    with pytest.raises((BuildFailed, BuildAborted)):
+        source.live_migrate(GUEST, to)
+    source.power(GUEST, is_on=False)
+    with pytest.raises(BuildFailed):
+        source.send_disk(GUEST, to)
+    assert (states(source), target.guests()) == ([(GUEST, "op-1", "stopped")], [])
+
+
 def test_discarding_leaves_what_another_operation_did(rig):
     target, arriving = rig.driver("host-b"), rig.spec(host="host-b")
     target.prepare(arriving, "op-2")

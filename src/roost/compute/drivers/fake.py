@@ -22,6 +22,7 @@ from roost.model.guest import Found, GuestSpec, GuestState, Prepared
 
 _TRAITS = frozenset({"COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW", "COMPUTE_SAME_HOST_COLD_MIGRATE"})
 _SAVED = "saved-"  # begins the ids of images that guests were saved as
+_AWAITED = b""  # what has arrived of a guest that is awaited, so far
 _PROCESS_SHELF = MemoryShelf()  # where hosts of one process find each other if no folder is named
 
 
@@ -193,6 +194,7 @@ class Fake:
             self._kept.coming[spec.uuid] = FakeGuest(
                 spec=spec, operation=operation, state="prepared", uses=self._choose(spec)
             )
+            self._shelf.send(address, spec.uuid, _AWAITED)
             self._save()
         return prepared
 
@@ -200,6 +202,7 @@ class Fake:
         """Send the disk of a stopped guest."""
         guest = self._stopped(uuid)
         self._faults.strike("send_disk")
+        self._check_awaited(to)
         self._shelf.send(to.address, uuid, msgspec.json.encode(Arrival(disk=guest.disk, is_running=False)))
 
     def finish(self, spec: GuestSpec, operation: str) -> None:
@@ -244,6 +247,7 @@ class Fake:
         self._faults.strike("live_migrate")
         if uuid in self._aborted:
             raise BuildFailed(f"the migration of guest {uuid} from {self._host} was aborted")
+        self._check_awaited(to)
         arrival = Arrival(disk=(*guest.disk, f"left {self._host}"), is_running=True)
         with self._lock:
             self._shelf.send(to.address, uuid, msgspec.json.encode(arrival))
@@ -334,10 +338,15 @@ class Fake:
 
     def _arrived(self, uuid: str) -> Arrival | None:
         body = self._shelf.arrived(self._shelf.address(self._host), uuid)
-        if body is None:
+        if body is None or body == _AWAITED:
             return None
         with understood(f"what arrived of guest {uuid} at the fake driver"):
             return msgspec.json.decode(body, type=Arrival)
+
+    def _check_awaited(self, to: Prepared) -> None:
+        """Refuse to send a guest to where it is not awaited, since it would be lost there."""
+        if self._shelf.arrived(to.address, to.uuid) is None:
+            raise BuildFailed(f"guest {to.uuid} is not awaited at {to.address}, so it stays on {self._host}")
 
     def _receive(self) -> None:
         """See to guests that have come while they run: they run here, whether anybody finished them or not."""

@@ -93,16 +93,15 @@ def test_a_driver_that_is_not_ready_is_asked_again():
 
 
 def test_a_migration_is_aborted_while_it_is_slow():
-    source = fake()
-    to = source.prepare(spec_of("other"), "op-0")
-
     def meanwhile(_):
         source.abort_migration(uuid_named("guest"))
 
-    source = fake(Script(fault=(Fault(action="live_migrate", kind="slow", times=1),)), wait=meanwhile)
+    shelf, slow = MemoryShelf(), Fault(action="live_migrate", kind="slow", times=1)
+    source, target = fake(Script(fault=(slow,)), shelf=shelf, wait=meanwhile), fake(host="host-b", shelf=shelf)
     source.spawn(spec_of(), "op-1")
+    to = target.prepare(spec_of(node="host-b"), "op-2")
     with pytest.raises(BuildFailed, match="was aborted"):
         source.live_migrate(uuid_named("guest"), to)
-    assert [each.state for each in source.guests()] == ["running"]
+    assert [each.state for each in (*source.guests(), *target.guests())] == ["running", "prepared"]
     source.live_migrate(uuid_named("guest"), to)
-    assert source.guests() == []
+    assert (source.guests(), [each.state for each in target.guests()]) == ([], ["running"])
