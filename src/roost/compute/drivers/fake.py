@@ -134,9 +134,7 @@ class Fake:
         """Build a guest and let it run."""
         if self._is_by(spec.uuid, operation):
             return
-        with self._lock:
-            self._drop(spec.uuid)
-            self._save()
+        self._drop(spec.uuid)
         begun = FakeGuest(spec=spec, operation=operation, state="building")
         self._faults.strike("spawn", begun=lambda: self._put(begun))
         with self._lock:
@@ -149,7 +147,8 @@ class Fake:
         self._faults.strike("destroy")
         with self._lock:
             self._drop(uuid)
-            self._save()
+            if any([promised.pop(uuid, None) for promised in self._kept.promised.values()]):
+                self._save()
 
     def power(self, uuid: str, *, is_on: bool) -> None:
         """Let a guest run, or stop it."""
@@ -318,9 +317,12 @@ class Fake:
             self._save()
 
     def _drop(self, uuid: str) -> None:
-        for books in (self._kept.guests, self._kept.coming, self._kept.replaced, self._kept.left):
-            books.pop(uuid, None)
-        self._shelf.forget(self._shelf.address(self._host), uuid)
+        kept = self._kept
+        with self._lock:
+            gone = [books.pop(uuid, None) for books in (kept.guests, kept.coming, kept.replaced, kept.left)]
+            self._shelf.forget(self._shelf.address(self._host), uuid)
+            if any(each is not None for each in gone):
+                self._save()
 
     def _save(self) -> None:
         self._shelf.keep(self._host, msgspec.json.encode(self._kept))
