@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol, TypedDict, TypeVar
 
@@ -139,7 +140,8 @@ class Driver(Protocol):
 Maker = Callable[[Mapping[str, str], HostTerms], Driver]
 
 
-def drivers() -> dict[str, EntryPoint]:
+@cache  # Looking through all that is installed takes long, and a fleet of agents loads a driver each.
+def drivers() -> Mapping[str, EntryPoint]:
     """Return the drivers there are, by name: our own, then those of entry points.
 
     Raises:

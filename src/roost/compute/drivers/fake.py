@@ -147,8 +147,9 @@ class Fake:
         self._faults.strike("destroy")
         with self._lock:
             self._drop(uuid)
-            if any([promised.pop(uuid, None) for promised in self._kept.promised.values()]):
-                self._save()
+            for promised in self._kept.promised.values():
+                if promised.pop(uuid, None) is not None:
+                    self._save()
 
     def power(self, uuid: str, *, is_on: bool) -> None:
         """Let a guest run, or stop it."""
