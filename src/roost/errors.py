@@ -10,6 +10,7 @@
     │   ├── StateLost     what a decision saw is no longer kept, or was never kept whole
     │   └── ComputeHostMetricNotFound   let the host report the metric, or do not require it
     ├── Conflict          read again and retry
+    ├── InUse             release what is held of it, then do it again
     ├── NoValidHost       nothing fits now
     │   └── MaxRetriesExceeded   every attempt to build that was allowed has failed
     ├── BuildFailed       build the instance on another host
@@ -19,7 +20,9 @@
     │   ├── StoreGone     the database server does not answer
     │   ├── StoreOutdated run the command that the message names
     │   ├── StoreBroken   the database is corrupt, read-only, full or gone
-    │   └── PlacementGone the remote Placement does not answer, or not as one does
+    │   ├── PlacementGone the remote Placement does not answer, or not as one does
+    │   └── SyncFailed    Placement has only a part of what a host offers: the next update goes on
+    ├── ReshapeFailed     stop the agent: what the message names keeps its providers from their new shape
     └── AuditFailed       do not trust the database until it is known why
 """
 
@@ -125,6 +128,12 @@ class Conflict(RoostError):
         super().__init__(message)
 
 
+class InUse(RoostError):
+    """Something is still held of what should go, or something is still below it."""
+
+    exit_code = 5
+
+
 class NoValidHost(RoostError):
     """Nothing fits now."""
 
@@ -178,6 +187,16 @@ class PlacementGone(Unavailable):
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"the remote Placement cannot be used: {problem}")
+
+
+class SyncFailed(Unavailable):
+    """Placement could not be brought to all that a host offers; what was written stays."""
+
+
+class ReshapeFailed(RoostError):
+    """Providers could not be given another shape together with what is held of them; nothing of either has moved."""
+
+    exit_code = 9
 
 
 class AuditFailed(RoostError):
