@@ -1,5 +1,7 @@
 """The way of a report client to a Placement of another process: over HTTP."""
 
+from collections.abc import Mapping
+
 from roost.client.http import SETTING
 from roost.client.wire import LOST, Wire, decoded
 from roost.errors import PlacementGone
@@ -11,7 +13,7 @@ class ReportHttp:
 
     Args:
         url: where ``/resource_providers`` is found below.
-        token: that lets us in; None: none is sent.
+        headers: of every request, as ``x-auth-token``; who reshapes needs the role ``service`` at most servers.
         timeout_s: for which one answer is waited for, > 0.
         setting: where the address stands, for the error.
 
@@ -19,8 +21,10 @@ class ReportHttp:
         BadSettings: the address is none. Whether anything answers there is seen when it is asked.
     """
 
-    def __init__(self, url: str, *, token: str | None, timeout_s: float = 60.0, setting: str = SETTING) -> None:
-        self._wire = Wire(url, token=token, timeout_s=timeout_s, setting=setting)
+    def __init__(
+        self, url: str, *, headers: Mapping[str, str], timeout_s: float = 60.0, setting: str = SETTING
+    ) -> None:  # fmt: skip
+        self._wire = Wire(url, headers=headers, timeout_s=timeout_s, setting=setting)
 
     def ask(self, method: str, path: str, body: object = None, *, version: str) -> Answer:
         """Ask once, or twice where the connection was kept and the server may have closed it since.

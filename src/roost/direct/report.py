@@ -5,6 +5,9 @@ from typing import Any
 from roost.errors import PlacementGone, Unavailable
 from roost.model.placement_api import Answer
 
+# Administrators may do everything but reshape, which is for services.
+_ROLES = {"x-roles": "admin,service"}
+
 
 class DirectHttp:
     """A Placement API in this process, through what ``roost.PlacementDirect`` gives.
@@ -23,7 +26,7 @@ class DirectHttp:
             PlacementGone: the context has ended.
         """
         try:
-            answer = self._client.request(path, method, json=body, microversion=version)
+            answer = self._client.request(path, method, json=body, microversion=version, headers=_ROLES)
         except Unavailable as error:
             raise PlacementGone(str(error)) from error
         return Answer(answer.status_code, answer.json() if answer.content else None)

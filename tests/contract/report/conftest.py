@@ -12,6 +12,7 @@ from tests.reporting import World
 from tests.servers import serve
 
 KINDS = ["in process", "over HTTP", pytest.param("reference", marks=pytest.mark.differential)]
+SERVICE = {"x-auth-token": "admin", "x-roles": "admin,service"}
 _NUMBERS = itertools.count()
 
 
@@ -25,7 +26,7 @@ def served(tmp_path_factory):
 @contextmanager
 def world_at(address, name=""):
     """Give a world at a server."""
-    with closing(ReportHttp(address, token="admin")) as http:
+    with closing(ReportHttp(address, headers=SERVICE)) as http:
         yield World(http, name)
 
 

@@ -29,6 +29,10 @@ class Cache:
         self._lent[twin] = frozenset(twin.get_provider_uuids())
         return twin
 
+    def was_flushed(self, edited: ProviderTree) -> None:
+        """Note that all an edited tree has is known; what is missing from it later was removed by its editor."""
+        self._lent[edited] = self._lent.get(edited, frozenset()) | frozenset(edited.get_provider_uuids())
+
     def removed(self, edited: ProviderTree) -> list[str]:
         """Return which known providers an edited tree no longer has, each after its parent.
 

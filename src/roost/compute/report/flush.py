@@ -63,6 +63,7 @@ class Flushing:
             # A generation that its editor saw stays, so that what came after it is not overwritten.
             if wanted.generation is None or uuid in created:
                 _set_generation(tree, uuid, self._cache.tree.data(uuid).generation)
+        self._cache.was_flushed(tree)
 
     def _ensure_classes(self, tree: ProviderTree) -> None:
         uuids = tree.get_provider_uuids()

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 from roost.compute.report.cache import Cache
 from roost.compute.report.http import Asking, part, refusal
@@ -81,15 +82,16 @@ class Offers:
         """Create the custom ones among resource classes, where they do not exist."""
         for name in sorted(resource_classes):
             if name.startswith(_CUSTOM):
-                self._ensure(f"/resource_classes/{name}", version=_CLASSES_VERSION)
+                self._ensure(f"/resource_classes/{quote(name)}", version=_CLASSES_VERSION)
 
     def ensure_traits(self, traits: Iterable[str]) -> None:
         """Create the traits that do not exist."""
         for some in chunks(sorted(traits), self._most_names):
-            known = part(self._asking.read(f"/traits?name=in:{','.join(some)}", version=TRAITS_VERSION), "traits")
+            found = self._asking.read(f"/traits?name=in:{quote(','.join(some), safe=',')}", version=TRAITS_VERSION)
+            known = part(found, "traits")
             for name in some:
                 if name not in known:
-                    self._ensure(f"/traits/{name}", version=TRAITS_VERSION)
+                    self._ensure(f"/traits/{quote(name)}", version=TRAITS_VERSION)
 
     def _ensure(self, path: str, *, version: str) -> None:
         answer = self._asking.ask("PUT", path, version=version)
