@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Callable
+from contextlib import closing, contextmanager
 from typing import NamedTuple
 
+from roost.client.report import ReportHttp
 from roost.compute.report.client import ReportClient
 from roost.compute.report.http import Http
 from roost.errors import PlacementGone
@@ -13,6 +15,8 @@ from tests.worlds import FixedClock, uuid_named
 PROJECT, USER = "the project", "the user"
 VCPU = {"total": 8, "reserved": 0, "min_unit": 1, "max_unit": 8, "step_size": 1, "allocation_ratio": 1.0}
 MEMORY = {**VCPU, "total": 1024, "max_unit": 1024}
+
+SERVICE = {"x-auth-token": "admin", "x-roles": "admin,service"}
 
 
 class Asked(NamedTuple):
@@ -132,7 +136,7 @@ class World:
     def offer(self, name, **totals):
         """Let somebody else set the inventories of a provider."""
         self.put(
-            name, "inventories", {each: {**VCPU, "total": total, "max_unit": total} for each, total in totals.items()}
+            name, "inventories", {each: {**VCPU, "total": total, "max_unit": 1000} for each, total in totals.items()}
         )
 
     def children(self, name):
@@ -167,3 +171,10 @@ class World:
         tree.update_inventory(self.u("host"), {"VCPU": VCPU, "MEMORY_MB": MEMORY})
         client.update_from_provider_tree(tree)
         return client, client.get_provider_tree_and_ensure_root(self.u("host"))
+
+
+@contextmanager
+def world_at(address, name=""):
+    """Give a world at a server."""
+    with closing(ReportHttp(address, headers=SERVICE)) as http:
+        yield World(http, name)

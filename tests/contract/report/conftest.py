@@ -1,18 +1,15 @@
 """Every Placement that a report client may meet: Roost in process, Roost over HTTP, and the reference."""
 
 import itertools
-from contextlib import closing, contextmanager
 
 import pytest
 
 from roost import PlacementDirect
-from roost.client.report import ReportHttp
 from roost.direct.report import DirectHttp
-from tests.reporting import World
+from tests.reporting import World, world_at
 from tests.servers import serve
 
 KINDS = ["in process", "over HTTP", pytest.param("reference", marks=pytest.mark.differential)]
-SERVICE = {"x-auth-token": "admin", "x-roles": "admin,service"}
 _NUMBERS = itertools.count()
 
 
@@ -21,13 +18,6 @@ def served(tmp_path_factory):
     """Give the address of a server of Roost, which lasts as long as a file's tests."""
     with serve(folder=tmp_path_factory.mktemp("served")) as server:
         yield server.address
-
-
-@contextmanager
-def world_at(address, name=""):
-    """Give a world at a server."""
-    with closing(ReportHttp(address, headers=SERVICE)) as http:
-        yield World(http, name)
 
 
 @pytest.fixture(params=KINDS)

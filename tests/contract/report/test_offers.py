@@ -53,7 +53,7 @@ def test_a_class_of_which_something_is_held_does_not_go(world, rooted):
     world.hold("instance", host={"VCPU": 1})
     rooted.forget()
     rooted.get_provider_tree_and_ensure_root(world.u("host"))
-    with pytest.raises(InUse, match="inventories of provider .* cannot be replaced"):
+    with pytest.raises(InUse, match=r"inventories of provider .* cannot be replaced"):
         rooted.set_inventory_for_provider(world.u("host"), {"MEMORY_MB": {"total": 1}})
     assert world.totals("host") == {"VCPU": 8, "MEMORY_MB": 1024}
 

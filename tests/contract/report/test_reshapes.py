@@ -52,6 +52,7 @@ def after(world):
     assert world.held("two") == world.amounts(host={"VCPU": 2}, gpu1={"VGPU": 2})
 
 
+@pytest.mark.shows("S112", "S113")
 def test_who_holds_something_of_a_tree_is_told_with_all_it_holds(world, gpus):
     gpus.get_provider_tree_and_ensure_root(world.u("host"))
     found = gpus.get_allocations_for_provider_tree(world.n("host"))
@@ -70,6 +71,7 @@ def test_who_holds_something_of_a_tree_is_told_with_all_it_holds(world, gpus):
     }  # fmt: skip
 
 
+@pytest.mark.shows("S113")
 def test_what_is_held_of_providers_that_share_is_told_but_not_of_others_that_hold_only_there(world, gpus):
     world.provider("pool", DISK_GB=100)
     for name in ("pool", "host"):
@@ -91,6 +93,7 @@ def test_who_gives_back_everything_meanwhile_is_not_told(world, gpus):
     assert world.u("one") not in found
 
 
+@pytest.mark.shows("S108", "S118")
 def test_inventories_and_allocations_move_together(world, gpus):
     tree, allocations = to_children(world, gpus)
     gpus.update_from_provider_tree(tree, allocations)
@@ -104,6 +107,7 @@ def test_inventories_and_allocations_move_together(world, gpus):
     assert world.network.asked == []
 
 
+@pytest.mark.shows("S118")
 def test_the_steps_come_in_their_order(world, gpus):
     world.provider("old", parent="host", PCPU=1)
     tree, allocations = to_children(world, gpus)
@@ -129,6 +133,7 @@ def test_the_steps_come_in_their_order(world, gpus):
     assert set(reshape.body["inventories"]) == {world.u(name) for name in ("host", "gpu0", "gpu1", "old")}
 
 
+@pytest.mark.shows("S118")
 def test_no_allocations_at_all_are_a_reshape_too_and_none_given_are_not(world):
     client, tree = world.rooted()
     tree.update_inventory(world.u("host"), {"VCPU": {**VCPU, "total": 4}})
@@ -142,6 +147,7 @@ def test_no_allocations_at_all_are_a_reshape_too_and_none_given_are_not(world):
     assert world.totals("host") == {"VCPU": 8}
 
 
+@pytest.mark.shows("S111")
 def test_a_class_is_renamed_under_those_who_hold_it(world):
     world.ask("PUT", "/resource_classes/CUSTOM_PERSISTENT")
     world.provider("host", CUSTOM_PERSISTENT=8)
@@ -176,6 +182,7 @@ def test_whoever_comes_in_between_makes_it_a_conflict_and_the_next_round_works(w
     after(world)
 
 
+@pytest.mark.shows("S115")
 def test_a_reshape_that_does_not_fit_leaves_everything_as_it_was(world, gpus):
     tree, allocations = to_children(world, gpus)
     tree.update_inventory(world.u("gpu1"), {"VGPU": {**GPU, "total": 1}})
@@ -184,6 +191,7 @@ def test_a_reshape_that_does_not_fit_leaves_everything_as_it_was(world, gpus):
     before(world)
 
 
+@pytest.mark.shows("S115")
 def test_a_consumer_that_was_forgotten_keeps_the_inventory_where_it_is(world, gpus):
     tree, allocations = to_children(world, gpus)
     del allocations[world.u("two")]

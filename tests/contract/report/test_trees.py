@@ -19,6 +19,7 @@ def shared_pool(world):
     world.put("other pool", "traits", [SHARING_TRAIT])
 
 
+@pytest.mark.shows("S132")
 def test_a_root_is_created_where_there_is_none(world):
     tree = world.client().get_provider_tree_and_ensure_root(world.u("host"), world.n("host"))
     assert [(root.uuid, root.name, root.generation) for root in tree.roots] == [(world.u("host"), world.n("host"), 0)]
@@ -37,6 +38,7 @@ def test_a_child_is_created_below_its_parent(world):
     assert world.children("host") == ["cell", "host"]
 
 
+@pytest.mark.shows("S132")
 def test_a_tree_is_read_whole_with_what_it_offers(world):
     world.provider("host", VCPU=8)
     world.provider("cell", parent="host", MEMORY_MB=64)
