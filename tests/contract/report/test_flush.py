@@ -205,3 +205,19 @@ def test_a_placement_that_goes_away_leaves_a_part_and_the_next_update_goes_on(wo
     tree.update_inventory(world.u("cell"), {"VGPU": {"total": 2}})
     client.update_from_provider_tree(tree)
     assert world.totals("cell") == {"VGPU": 2}
+
+
+def test_a_copy_may_outlive_what_was_known(world):
+    client, tree = world.rooted()
+    client.forget()
+    tree.new_child(world.n("cell"), world.u("host"), world.u("cell"))
+    tree.update_inventory(world.u("host"), {"VCPU": {**VCPU, "total": 2}})
+    client.update_from_provider_tree(tree)
+    assert (world.children("host"), world.totals("host")) == (["cell", "host"], {"VCPU": 2})
+    # But what others wrote meanwhile is not overwritten by it.
+    client.forget()
+    world.offer("host", VCPU=5)
+    tree.update_inventory(world.u("host"), {"VCPU": VCPU})
+    with pytest.raises(Conflict):
+        client.update_from_provider_tree(tree)
+    assert world.totals("host") == {"VCPU": 5}

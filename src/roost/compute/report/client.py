@@ -37,7 +37,8 @@ class ReportClient:
 
     A question without an answer is asked again, a few times, after pauses; then PlacementGone is raised, by every
     method. Other errors mean what they mean elsewhere: BadRequest, mend what was asked; Conflict, somebody was faster,
-    read again; InUse, release first; NotFound. As many threads may use a client as may use its ``http``.
+    read again; InUse, release first; NotFound. One thread at a time may use what is about providers; what is about
+    consumers may be used by as many as may use ``http``.
 
     Args:
         http: the way to the Placement.
