@@ -221,3 +221,17 @@ def test_a_copy_may_outlive_what_was_known(world):
     with pytest.raises(Conflict):
         client.update_from_provider_tree(tree)
     assert world.totals("host") == {"VCPU": 5}
+
+
+def test_a_provider_that_would_hang_elsewhere_is_refused_before_anything_is_asked(world):
+    client, tree = world.rooted()
+    for name in ("cell", "other cell"):
+        tree.new_child(world.n(name), world.u("host"), world.u(name))
+    tree.new_child(world.n("device"), world.u("cell"), world.u("device"))
+    client.update_from_provider_tree(tree)
+    tree.remove(world.u("device"))
+    tree.new_child(world.n("device"), world.u("other cell"), world.u("device"))
+    world.network.asked.clear()
+    with pytest.raises(SyncFailed, match="cannot hang below another parent"):
+        client.update_from_provider_tree(tree)
+    assert world.network.asked == []

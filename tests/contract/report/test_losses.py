@@ -11,7 +11,7 @@ from roost.errors import Conflict, PlacementGone, ReshapeFailed, SyncFailed
 from tests.contract.report.test_reshapes import after, to_children
 from tests.reporting import PROJECT, USER, World
 
-NAMES = ("a", "b", "c")
+PARENTS = {"a": "host", "b": "a", "c": "host"}
 CLASSES = ("VCPU", "VGPU", "CUSTOM_GOLD")
 LABELS = ("CUSTOM_FAST", "HW_CPU_X86_AVX")
 
@@ -37,28 +37,22 @@ OFFER = st.tuples(
     st.dictionaries(st.sampled_from(CLASSES), st.integers(1, 3)), st.sets(st.sampled_from(LABELS)),
     st.sets(st.sampled_from(["agg", "zone"])),
 )  # fmt: skip
-# What hangs below what: each provider below the host, or below one of those before it.
-SHAPE = st.fixed_dictionaries(
-    {}, optional={name: st.tuples(st.integers(0, at), OFFER) for at, name in enumerate(NAMES)}
+# What is there beside the host; nothing is below what is not there.
+SHAPE = st.dictionaries(st.sampled_from([*PARENTS]), OFFER).map(
+    lambda shape: {name: offer for name, offer in shape.items() if PARENTS[name] in {"host", *shape}}
 )
 
 
 def edit(world, tree, shape):
     """Give a tree a shape."""
-    above = [world.u("host")]
-    for name in NAMES:
+    for name, parent in PARENTS.items():
         if name not in shape:
             if tree.exists(world.u(name)):
                 tree.remove(world.u(name))
             continue
-        at, _ = shape[name]
-        parent = above[min(at, len(above) - 1)]
-        if tree.exists(world.u(name)) and tree.data(world.u(name)).parent_uuid != parent:
-            tree.remove(world.u(name))
         if not tree.exists(world.u(name)):
-            tree.new_child(world.n(name), parent, world.u(name))
-        above.append(world.u(name))
-    for name, (_, (totals, traits, aggregates)) in shape.items():
+            tree.new_child(world.n(name), world.u(parent), world.u(name))
+        totals, traits, aggregates = shape[name]
         tree.update_inventory(world.u(name), {each: {"total": total} for each, total in totals.items()})
         tree.update_traits(world.u(name), traits)
         tree.update_aggregates(world.u(name), map(world.u, aggregates))
@@ -90,7 +84,7 @@ def test_updates_end_with_placement_as_the_host_is(shapes, seed, losses):
             update(once)
         clean = World(DirectHttp(client))
         assert clean.children("host") == sorted(["host", *shapes[-1]])
-        for name, (_, (totals, traits, aggregates)) in shapes[-1].items():
+        for name, (totals, traits, aggregates) in shapes[-1].items():
             assert clean.totals(name) == totals
             assert set(clean.of(name, "traits")) == traits
             assert set(clean.of(name, "aggregates")) == {clean.u(each) for each in aggregates}

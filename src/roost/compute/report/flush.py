@@ -31,6 +31,7 @@ class Flushing:
 
         See ``ReportClient.update_from_provider_tree``.
         """
+        self._check_parents(tree)
         removed = self._cache.removed(tree)
         created: list[str] = []
         try:
@@ -49,6 +50,14 @@ class Flushing:
         for uuid in reversed(tree.get_provider_uuids()):
             with self._syncing(tree, uuid):
                 self._offer(tree, uuid)
+
+    def _check_parents(self, tree: ProviderTree) -> None:
+        known = self._cache.tree
+        for uuid in tree.get_provider_uuids():
+            if known.exists(uuid) and known.data(uuid).parent_uuid != tree.data(uuid).parent_uuid:
+                raise SyncFailed(
+                    f"provider {uuid} cannot hang below another parent: remove it, and add one of another uuid and name"
+                )
 
     # --- the steps ---
 
