@@ -4,10 +4,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Protocol, TypedDict, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from roost.compute.allocations import Allocations
 from roost.compute.tree import ProviderTree
 from roost.errors import BadRequest, BadSettings, RoostError, quoted
 from roost.model.agent import Capabilities, HostTerms, NodeResources
@@ -16,24 +17,6 @@ from roost.model.guest import Found, GuestSpec, Prepared
 GROUP = "roost.drivers"  # entry points: functions or classes that are called with options and terms
 _OWN = {"fake": "roost.compute.drivers.fake:make"}
 _Options = TypeVar("_Options", bound=msgspec.Struct)
-
-
-class HeldResources(TypedDict):
-    """What a consumer holds of one provider."""
-
-    resources: dict[str, int]  # by resource class
-
-
-class HeldByConsumer(TypedDict):
-    """All that a consumer holds, as the reshaper of the Placement API takes it."""
-
-    allocations: dict[str, HeldResources]  # by uuid of the provider
-    project_id: str
-    user_id: str
-    consumer_generation: int | None
-
-
-Allocations = dict[str, HeldByConsumer]  # by uuid of the consumer
 
 
 class Driver(Protocol):

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from roost.compute.driver import Allocations, read_options
+from roost.compute.allocations import Allocations
+from roost.compute.driver import read_options
 from roost.compute.drivers.fake_faults import Faults
 from roost.compute.drivers.fake_guests import Arrival, FakeGuest, FolderShelf, MemoryShelf, Shelf, Uses, read_kept
 from roost.compute.drivers.fake_layouts import ROOT, Shaping, parts_of
