@@ -23,7 +23,8 @@ import msgspec
 
 from roost.conductor.presence import given_up, is_silent, reporting
 from roost.conductor.reconcile import Reconciled, reconcile
-from roost.conductor.story import due_now, line
+from roost.conductor.rows import due_now, instead, later
+from roost.conductor.story import line
 from roost.engine.state import State
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
@@ -97,7 +98,7 @@ def poll(reader: WorkReader, polls: Sequence[Polled], *, most: int) -> Plan[Deli
     withdrawn, settled = _over(reader, sorted(known - {order.id for order in found}))
     answer = Delivered(orders=tuple(map(_ordered, waiting)), withdrawn=withdrawn, settled=settled)
     taken = [
-        _changed(order, state="taken", run=runs[order.host].run)
+        instead(later(order, state="taken", run=runs[order.host].run))
         for order in waiting
         if order.state != "taken" or order.run != runs[order.host].run
     ]
@@ -125,10 +126,10 @@ def answer(reader: WorkReader, order_id: int, *, run: bytes, given: Answer, now_
     if order.state == "withdrawn":
         raise Conflict(f"the order {order_id} was withdrawn: undo what was done for it")
     kept = msgspec.structs.replace(given, problem=given.problem[:_PROBLEM_MAX])
-    work = [_changed(order, state="answered", run=run, answer=msgspec.json.encode(kept))]
+    work = [instead(later(order, state="answered", run=run, answer=msgspec.json.encode(kept)))]
     operation = reader.operation(order.operation_id)
     if operation is not None and not operation.outcome:
-        work.append(due_now(operation, now_s=now_s))
+        work.append(instead(due_now(operation, now_s=now_s)))
     return Plan(answer=None, work=tuple(work), reads_work=True)
 
 
@@ -205,11 +206,13 @@ def _cleaning(
     if before is not None and before.run != agent.run:
         old = reader.operation_of(before.run)
         if old is not None and not old.outcome:
-            work.append(due_now(old, now_s=now_s))
+            work.append(instead(due_now(old, now_s=now_s)))
     if found.is_clean:
         return work
-    body = Clean(host=agent.host, fence=agent.fence, guests=tuple(map(uuid_text, found.hold + found.destroy)))
     known = reader.operation_of(agent.run)
+    numbers = [] if known is None else [order.number for order in reader.orders_of(known.id)]
+    guests = tuple(map(uuid_text, found.hold + found.destroy))
+    body = Clean(host=agent.host, fence=agent.fence, guests=guests, after=max(numbers, default=0))
     row = OperationRow(
         id=current.new_id("operation") if known is None else known.id, uuid=agent.run, kind="clean", step="clean",
         due_at_s=now_s, body=msgspec.msgpack.encode(body), created_at_s=now_s, changed_at_s=now_s,
@@ -255,7 +258,3 @@ def _ordered(order: OrderRow) -> Ordered:
         action=order.action,  # type: ignore[arg-type]  # whoever made the order gave it one of these
         body=msgspec.json.decode(order.body, type=OrderBody),
     )  # fmt: skip
-
-
-def _changed(order: OrderRow, **changes: object) -> Put:
-    return Put(msgspec.structs.replace(order, version=order.version + 1, **changes), order.version)
