@@ -8,6 +8,7 @@ import msgspec
 
 from roost.conductor import accepting
 from roost.conductor.answering import answer, beat, leave, poll, register
+from roost.conductor.jobs import Jobs
 from roost.conductor.loop import Conductor, Product
 from roost.conductor.step import Terms
 from roost.model.fleet import Fleet
@@ -26,7 +27,7 @@ from tests.identities import uuid_named
 from tests.worlds import FixedClock, settings_of, wish
 
 DOWN_TIME_S = 60.0
-TERMS = Terms(attempts_max=3, down_time_s=DOWN_TIME_S, build_timeout_s=600.0, act_timeout_s=120.0, owner_s=30.0)
+TERMS = Terms(attempts_max=3, build_timeout_s=600.0, act_timeout_s=120.0, owner_s=30.0)
 OK = Answer(outcome="ok")
 
 
@@ -61,6 +62,10 @@ class Server:
         return Conductor(
             name, cells=cells, serving=self.serving, reader=self.reader, product=product, tell=self.told.extend
         )
+
+    def jobs(self, name: str = "one") -> Jobs:
+        """Give who does periodic jobs in this process."""
+        return Jobs(name, serving=self.serving, reader=self.reader, down_time_s=lambda: DOWN_TIME_S)
 
     def turn(self, name: str = "one") -> int:
         """Let a conductor work until nothing is due."""

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from roost.conductor.presence import given_up, is_silent, reporting
+from roost.conductor.presence import given_up, is_gone, reporting
 from roost.conductor.reconcile import Reconciled, reconcile
 from roost.conductor.rows import due_now, instead, later
 from roost.conductor.story import line
@@ -184,7 +184,7 @@ def _check_owner(
     state: State, asked: Registration, before: AgentRow | None, *, now_s: float, down_time_s: float
 ) -> None:  # fmt: skip
     """Refuse a second agent under the name of one that is alive: it reports other nodes."""
-    if before is None or before.run == asked.run or is_silent(before, now_s=now_s, down_time_s=down_time_s):
+    if before is None or before.run == asked.run or is_gone(before) or now_s - before.heard_at_s > down_time_s:
         return
     hosts, providers = state.hosts, state.providers
     rows = [row for row in hosts.rows_of_name.get(before.host, ()) if hosts.alive.each[row]]

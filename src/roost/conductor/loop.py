@@ -66,7 +66,7 @@ class Conductor:
         self._tell = tell
 
     def turn(self) -> int:
-        """Work on what is due until all of it waits or is over; return how many operations that were.
+        """Take what is due, and work on it until all of it waits or is over; return how many operations that were.
 
         Raises:
             Unavailable: the database cannot be read.
@@ -74,11 +74,11 @@ class Conductor:
         terms = self._product.terms()
         now_s = self._reader.now_s()
         due = self._reader.due_operations(self._all_cells(), now_s=now_s, most=_TOGETHER_MAX)
-        mine = self._taken(due, until_s=now_s + terms.owner_s)
+        mine = taken = self._taken(due, until_s=now_s + terms.owner_s)
         while mine:
             agents = {agent.host: agent for agent in self._reader.agents()}
             mine = self._stepped(self._views(mine, agents=agents, terms=terms))
-        return len(due)
+        return len(taken)
 
     def _all_cells(self) -> Sequence[str]:
         if self._cells is not None:

@@ -15,9 +15,9 @@ from roost.ports import Commits, WorkReader
 _TOLD_MAX = 1000
 
 
-def is_silent(agent: AgentRow | None, *, now_s: float, down_time_s: float) -> bool:
-    """Say whether nothing is to be expected of an agent: there is none, it left, or was not heard for too long."""
-    return agent is None or agent.state == "gone" or now_s - agent.heard_at_s > down_time_s
+def is_gone(agent: AgentRow | None) -> bool:
+    """Say whether nothing is to be expected of an agent: there is none, it left, or it was given up."""
+    return agent is None or agent.state == "gone"
 
 
 def reporting(state: State, host: str, *, reported_at_s: float | None) -> tuple[Write, ...]:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from roost.conductor.presence import is_silent
+from roost.conductor.presence import is_gone
 from roost.conductor.rows import due_now, instead, later
 from roost.conductor.story import line
 from roost.errors import understood
@@ -33,7 +33,6 @@ class Terms:
     """What the settings say about operations."""
 
     attempts_max: int  # hosts that an instance may be tried on
-    down_time_s: float  # an agent that was not heard for longer is given up
     build_timeout_s: float  # so long a host may build
     act_timeout_s: float  # so long a host may take for anything else
     owner_s: float  # so long nobody else works on an operation that somebody took
@@ -63,9 +62,9 @@ class View:
         """Return the agent of a host; None: none ever registered."""
         return self.agents.get(host.lower())
 
-    def is_silent(self, host: str) -> bool:
+    def is_away(self, host: str) -> bool:
         """Say whether nothing is to be expected of the agent of a host."""
-        return is_silent(self.agent(host), now_s=self.now_s, down_time_s=self.terms.down_time_s)
+        return is_gone(self.agent(host))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ def next_step(view: View, desk: Desk) -> Commit:
     bad = [order for order in view.orders if order.state == "answered" and answer_of(order).outcome != "ok"]
     if bad:
         return _stuck(view, desk, body, order=bad[0])
-    if any(is_open(order) and not view.is_silent(order.host) for order in view.orders):
+    if any(is_open(order) and not view.is_away(order.host) for order in view.orders):
         return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
     return _end(view, desk, body)
 
@@ -78,7 +78,7 @@ def _send(view: View, desk: Desk, body: Delete) -> Commit:
     orders = tuple(
         Put(ordered(view, desk, host, action="destroy", body=said, ahead=at)) for at, host in enumerate(hosts)
     )  # fmt: skip
-    if body.is_forced or all(map(view.is_silent, hosts)):
+    if body.is_forced or all(map(view.is_away, hosts)):
         return _end(view, desk, body, orders=orders)
     return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s, step="destroy"), work=orders)
 

@@ -33,7 +33,7 @@ def next_step(view: View, desk: Desk) -> Commit:
     body, host, limit_s = body_of(view.operation, Power), view.status.host, view.terms.act_timeout_s
     if view.operation.is_cancelled:
         return _end(view, desk, body, problem="it was cancelled")
-    if view.is_silent(host):
+    if view.is_away(host):
         return _end(view, desk, body, problem=f"the agent of {host} does not answer")
     if view.operation.step == "send":
         action: Action = "power_on" if view.operation.kind == "start" else "power_off"

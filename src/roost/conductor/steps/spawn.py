@@ -70,7 +70,7 @@ def next_step(view: View, desk: Desk) -> Commit:
         return _cancelled(view, desk, body)
     order = view.orders[-1]
     if view.operation.step == "clearing":
-        if is_open(order) and not view.is_silent(order.host):
+        if is_open(order) and not view.is_away(order.host):
             return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
         answer = Answer(outcome="ok") if is_open(order) else answer_of(order)
         if answer.outcome != "ok":
@@ -78,7 +78,7 @@ def next_step(view: View, desk: Desk) -> Commit:
         return _lost(view, desk, body, problem=body.lost, is_final=body.is_final)
     if not is_open(order):
         return _answered(view, desk, body, order=order)
-    if view.is_silent(order.host):
+    if view.is_away(order.host):
         return _lost(view, desk, body, problem=f"the agent of {body.picks[0].host} does not answer", is_final=False)
     if view.now_s < body.limit_at_s:
         return Commit(operation=waiting(view, body.limit_at_s))
