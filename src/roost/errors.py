@@ -19,8 +19,11 @@
     │   ├── StoreGone     the database server does not answer
     │   ├── StoreOutdated run the command that the message names
     │   ├── StoreBroken   the database is corrupt, read-only, full or gone
-    │   └── PlacementGone the remote Placement does not answer, or not as one does
-    └── AuditFailed       do not trust the database until it is known why
+    │   ├── PlacementGone the remote Placement does not answer, or not as one does
+    │   └── DriverNotReady   ask the driver again in a while
+    ├── AuditFailed       do not trust the database until it is known why
+    ├── ReshapeNeeded     start the agent again: providers of its host change their shape when it starts only
+    └── ReshapeFailed     mend what the message names, then start the agent again
 """
 
 from collections.abc import Callable, Iterator
@@ -180,10 +183,34 @@ class PlacementGone(Unavailable):
         super().__init__(f"the remote Placement cannot be used: {problem}")
 
 
+class DriverNotReady(Unavailable):
+    """What a driver speaks to does not answer yet."""
+
+
 class AuditFailed(RoostError):
     """The database breaks a rule that it must keep, or does not answer as it did."""
 
     exit_code = 8
+
+
+class ReshapeNeeded(RoostError):
+    """Inventories of a node must move to other providers or classes, with all that is held of them."""
+
+    exit_code = 9
+
+    def __init__(self, node: str, moved: str) -> None:
+        self.node, self.moved = node, moved
+        super().__init__(f"{moved} of node {node} must move to other providers or classes, with what instances hold")
+
+
+class ReshapeFailed(RoostError):
+    """Inventories of a node could not move; nothing in Placement has changed."""
+
+    exit_code = 9
+
+    def __init__(self, node: str, problem: str) -> None:
+        self.node, self.problem = node, problem
+        super().__init__(f"the providers of node {node} cannot be reshaped: {problem}")
 
 
 @contextmanager
