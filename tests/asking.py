@@ -90,13 +90,13 @@ class Asking:
 
 
 @contextmanager
-def asking(store=None):
-    """Open the API over a store; by default a fresh one in memory."""
+def asking(store=None, *, identify=believe, policy=None):
+    """Open the API over a store; by default a fresh one in memory, which believes whoever asks."""
     current = Current(store or MemoryStore())
     Placement(current)
     serving = Serving(current)
     try:
-        yield Asking(Application(identify=believe, allows=Policy(is_legacy=True).allows), serving)
+        yield Asking(Application(identify=identify, allows=(policy or Policy(is_legacy=True)).allows), serving)
     finally:
         serving.stop()
 
@@ -104,8 +104,8 @@ def asking(store=None):
 class Own(Asking):
     """Roost's own API, and the product behind it, which only ``in_thread`` may touch while it is served."""
 
-    def __init__(self, product, serving):
-        super().__init__(v1.Application(product, identify=believe), serving)
+    def __init__(self, product, serving, *, identify=believe):
+        super().__init__(v1.Application(product, identify=identify), serving)
         self.product = product
 
     def in_thread(self, act):
@@ -114,11 +114,11 @@ class Own(Asking):
 
 
 @contextmanager
-def asking_own(*fleets, url="sqlite://", settings=None):
+def asking_own(*fleets, url="sqlite://", settings=None, identify=believe):
     """Open Roost's own API on a fleet; by default over a fresh store in memory."""
     product, serving = open_product(str(url), settings or Settings())
     try:
-        own = Own(product, serving)
+        own = Own(product, serving, identify=identify)
         for fleet in fleets:
             own.in_thread(lambda roost, fleet=fleet: roost.install(fleet))
         yield own
