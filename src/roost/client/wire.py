@@ -3,6 +3,7 @@
 import http.client
 import json
 import ssl
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +18,7 @@ class Wire:
 
     Args:
         url: paths are found below it.
-        token: that lets us in; None: none is sent.
+        headers: of every request, as the token that lets us in.
         timeout_s: for which one answer is waited for, > 0.
         setting: where the address stands, for the error.
 
@@ -25,7 +26,7 @@ class Wire:
         BadSettings: the address is none.
     """
 
-    def __init__(self, url: str, *, token: str | None, timeout_s: float, setting: str) -> None:
+    def __init__(self, url: str, *, headers: Mapping[str, str], timeout_s: float, setting: str) -> None:
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
@@ -38,9 +39,7 @@ class Wire:
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
         self._timeout_s = timeout_s
         self._open: http.client.HTTPConnection | None = None
-        self._headers = {"accept": "application/json"}
-        if token:
-            self._headers["x-auth-token"] = token
+        self._headers = {"accept": "application/json", **headers}
 
     @property
     def is_open(self) -> bool:
@@ -57,13 +56,13 @@ class Wire:
         Raises:
             LOST: it was not answered; the connection is closed.
         """
-        headers = (
-            self._headers if version is None else self._headers | {"openstack-api-version": f"placement {version}"}
-        )
+        headers = dict(self._headers)
+        if version is not None:
+            headers["openstack-api-version"] = f"placement {version}"
         data = None
         if body is not None:
             data = json.dumps(body).encode()
-            headers = headers | {"content-type": "application/json"}
+            headers["content-type"] = "application/json"
         try:
             connection = self._open
             if connection is None:

@@ -2,11 +2,13 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Protocol, TypedDict, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from roost.compute.allocations import Allocations
 from roost.compute.tree import ProviderTree
 from roost.errors import BadRequest, BadSettings, RoostError, quoted
 from roost.model.agent import Capabilities, HostTerms, NodeResources
@@ -15,24 +17,6 @@ from roost.model.guest import Found, GuestSpec, Prepared
 GROUP = "roost.drivers"  # entry points: functions or classes that are called with options and terms
 _OWN = {"fake": "roost.compute.drivers.fake:make"}
 _Options = TypeVar("_Options", bound=msgspec.Struct)
-
-
-class HeldResources(TypedDict):
-    """What a consumer holds of one provider."""
-
-    resources: dict[str, int]  # by resource class
-
-
-class HeldByConsumer(TypedDict):
-    """All that a consumer holds, as the reshaper of the Placement API takes it."""
-
-    allocations: dict[str, HeldResources]  # by uuid of the provider
-    project_id: str
-    user_id: str
-    consumer_generation: int | None
-
-
-Allocations = dict[str, HeldByConsumer]  # by uuid of the consumer
 
 
 class Driver(Protocol):
@@ -139,7 +123,8 @@ class Driver(Protocol):
 Maker = Callable[[Mapping[str, str], HostTerms], Driver]
 
 
-def drivers() -> dict[str, EntryPoint]:
+@cache  # Looking through all that is installed takes long, and a fleet of agents loads a driver each.
+def drivers() -> Mapping[str, EntryPoint]:
     """Return the drivers there are, by name: our own, then those of entry points.
 
     Raises:

@@ -77,7 +77,9 @@ def offered(monkeypatch):
     def offer(name, value, group=GROUP):
         found.append(EntryPoint(name=name, value=value, group=group))
 
-    return offer
+    drivers.cache_clear()
+    yield offer
+    drivers.cache_clear()
 
 
 def test_our_own_are_there_by_name():

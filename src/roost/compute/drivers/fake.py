@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from roost.compute.driver import Allocations, read_options
+from roost.compute.allocations import Allocations
+from roost.compute.driver import read_options
 from roost.compute.drivers.fake_faults import Faults
 from roost.compute.drivers.fake_guests import Arrival, FakeGuest, FolderShelf, MemoryShelf, Shelf, Uses, read_kept
 from roost.compute.drivers.fake_layouts import ROOT, Shaping, parts_of
@@ -134,9 +135,7 @@ class Fake:
         """Build a guest and let it run."""
         if self._is_by(spec.uuid, operation):
             return
-        with self._lock:
-            self._drop(spec.uuid)
-            self._save()
+        self._drop(spec.uuid)
         begun = FakeGuest(spec=spec, operation=operation, state="building")
         self._faults.strike("spawn", begun=lambda: self._put(begun))
         with self._lock:
@@ -149,7 +148,9 @@ class Fake:
         self._faults.strike("destroy")
         with self._lock:
             self._drop(uuid)
-            self._save()
+            for promised in self._kept.promised.values():
+                if promised.pop(uuid, None) is not None:
+                    self._save()
 
     def power(self, uuid: str, *, is_on: bool) -> None:
         """Let a guest run, or stop it."""
@@ -318,9 +319,12 @@ class Fake:
             self._save()
 
     def _drop(self, uuid: str) -> None:
-        for books in (self._kept.guests, self._kept.coming, self._kept.replaced, self._kept.left):
-            books.pop(uuid, None)
-        self._shelf.forget(self._shelf.address(self._host), uuid)
+        kept = self._kept
+        with self._lock:
+            gone = [books.pop(uuid, None) for books in (kept.guests, kept.coming, kept.replaced, kept.left)]
+            self._shelf.forget(self._shelf.address(self._host), uuid)
+            if any(each is not None for each in gone):
+                self._save()
 
     def _save(self) -> None:
         self._shelf.keep(self._host, msgspec.json.encode(self._kept))

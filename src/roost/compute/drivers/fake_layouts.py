@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import asdict
 
-from roost.compute.driver import Allocations
+from roost.compute.allocations import Allocations
 from roost.compute.drivers.fake_guests import Uses
 from roost.compute.drivers.fake_parts import SOFT, place, room_of
 from roost.compute.drivers.fake_script import FakeNode, Layout, Script

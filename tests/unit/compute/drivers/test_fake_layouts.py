@@ -221,6 +221,19 @@ def test_others_do_not_get_what_was_promised_to_who_has_no_guest_yet():
     assert (host.holds("ordered"), host.holds("other")) == ({GPU0: {"VGPU": 2}}, {GPU1: {"VGPU": 2}})
 
 
+def test_what_was_promised_to_who_is_destroyed_before_it_is_built_is_free_again():
+    host = Host()
+    host.claim("ordered", VGPU=2)
+    host.start("gpus")
+    host.driver.destroy(uuid_named("ordered"), "gone")
+    del host.held[uuid_named("ordered")]
+    host.start("flat")
+    host.spawn("first", VGPU=1)
+    host.spawn("second", VGPU=2)
+    assert host.start("gpus")
+    assert [host.holds(name) for name in ("first", "second")] == [{GPU0: {"VGPU": 1}}, {GPU1: {"VGPU": 2}}]
+
+
 def test_the_consumer_of_a_move_gets_the_parts_of_the_guest_that_leaves():
     host = Host()
     host.spawn("first", VGPU=2)
