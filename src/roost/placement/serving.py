@@ -271,7 +271,7 @@ class Serving:
                 if job.plan.told is not None:
                     job.plan.told()
                 _answer(job, job.plan.answer)
-            elif refusal.is_final:
+            elif refusal.is_final and not job.plan.reads_work:
                 _fail([job], Conflict(f"{refusal.work} was changed meanwhile: nothing was written"))
             elif job.attempts <= self._retries:
                 metrics.CONFLICTS.inc()
