@@ -67,7 +67,7 @@ _ALONE: Mapping[str, Act] = {
 
 
 def register(
-    current: Current, reader: WorkReader, host: str, asked: Registration, *, now_s: float, down_time_s: float
+    current: Current, reader: WorkReader, asked: Registration, *, host: str, now_s: float, down_time_s: float
 ) -> Plan[Registered]:  # fmt: skip
     """Let an agent begin, or come back; a new run takes over from an old one of the same host.
 
@@ -85,7 +85,7 @@ def register(
     name = host.lower()
     run, guests = _uuid(asked.run), [_uuid(guest.uuid) for guest in asked.guests]
     before = reader.agent(name)
-    _check_owner(current.state, host, asked, before, now_s=now_s, down_time_s=down_time_s)
+    _check_owner(current.state, asked, before, host=host, now_s=now_s, down_time_s=down_time_s)
     found = reconciled(reader, name, guests)
     is_same = before is not None and before.run == run
     fence = 1 if before is None else before.fence + (not is_same or before.state == "gone")
@@ -219,7 +219,7 @@ def _uuid(text: str) -> bytes:
 
 
 def _check_owner(
-    state: State, host: str, asked: Registration, before: AgentRow | None, *, now_s: float, down_time_s: float
+    state: State, asked: Registration, before: AgentRow | None, *, host: str, now_s: float, down_time_s: float
 ) -> None:  # fmt: skip
     """Refuse a second agent under the name of one that is alive: it reports other nodes."""
     if before is None or before.run == uuid_bytes(asked.run) or is_silent(before, now_s=now_s, down_time_s=down_time_s):
