@@ -82,8 +82,8 @@ class Hand:
             lambda current: register(
                 current,
                 self.server.reader,
-                self.host,
                 asked,
+                host=self.host,
                 now_s=self.server.clock.now_s(),
                 down_time_s=DOWN_TIME_S,
             )

@@ -45,14 +45,14 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class Registered(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of the guests of a host, and whether new ones come.
 
-    An agent that is not ready registers again, in the same run, when it has done what is said here, and now and then.
+    Until a host is ready, its agent gets no orders but those to destroy what is not its own; then it is ready by itself.
     """
 
     fence: Annotated[int, Meta(description="Rises with each run; polls name it.")]
-    is_ready: Annotated[bool, Meta(description="Whether the host counts as up; else its guests come first.")]
+    is_ready: Annotated[bool, Meta(description="Whether the host counts as up.")]
     keep: Annotated[tuple[str, ...], Meta(description="Uuids of guests that are its own.")] = ()
     hold: Annotated[tuple[str, ...], Meta(description="Uuids of guests to stop and keep: it is not decided yet.")] = ()
-    destroy: Annotated[tuple[str, ...], Meta(description="Uuids of guests that are deleted, or elsewhere now.")] = ()
+    destroy: Annotated[tuple[str, ...], Meta(description="Uuids of guests that are not its own: orders follow.")] = ()
     is_disabled: Annotated[bool, Meta(description="Whether an operator lets nothing new be placed on it.")] = False
     down_after_s: Annotated[float, Meta(description="It counts as down when it was not heard for so long.")]
 
