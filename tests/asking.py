@@ -9,8 +9,11 @@ from roost.api.placement.auth import believe
 from roost.api.placement.policy import Policy
 from roost.api.placement.request import Request, Response
 from roost.api.v1 import application as v1
+from roost.api.v1.agents import Agents
+from roost.api.v1.waking import Waking
 from roost.app import open_product
 from roost.errors import RoostError
+from roost.machine import SystemClock
 from roost.model.settings import Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
@@ -105,7 +108,8 @@ class Own(Asking):
     """Roost's own API, and the product behind it, which only ``in_thread`` may touch while it is served."""
 
     def __init__(self, product, serving, *, identify=believe):
-        super().__init__(v1.Application(product, identify=identify), serving)
+        self.agents = Agents(serving, Waking(100), clock=SystemClock())
+        super().__init__(v1.Application(product, agents=self.agents, identify=identify), serving)
         self.product = product
 
     def in_thread(self, act):
@@ -122,5 +126,6 @@ def asking_own(*fleets, url="sqlite://", settings=None, identify=believe):
         for fleet in fleets:
             own.in_thread(lambda roost, fleet=fleet: roost.install(fleet))
         yield own
+        own.agents.close()
     finally:
         serving.stop()

@@ -2,21 +2,28 @@
 
 from contextlib import contextmanager
 
+import msgspec
 import pytest
 
 from roost.api.placement.application import Application
 from roost.api.placement.auth import Tokens, believe, new_token
 from roost.api.placement.policy import Policy
 from roost.api.placement.routes import table
+from roost.api.v1.routes import TABLE as OWN_TABLE
+from roost.model.journal import Item
 from roost.model.names import SHARING_TRAIT
+from roost.model.orders import OrderBody
+from roost.model.work import Put
 from roost.simulator.identities import uuid_of
 from tests.asking import Asking, asking_own
 from tests.products import fleet
+from tests.working import operation, order
 
 AGENT, OTHER, FREE = "own host", "other host", "no host"
 OWN_ROOT, OTHER_ROOT = uuid_of("host", "0"), uuid_of("host", "1")
 SHARED = uuid_of("shared")
 NEW = uuid_of("new")
+ORDER = msgspec.json.encode(OrderBody(operation=uuid_of("operation")))
 TYPED = {"project_id": "p", "user_id": "u", "consumer_type": "INSTANCE"}
 
 
@@ -281,3 +288,56 @@ def test_a_policy_file_may_take_more_away(apis):
     url, body = f"/resource_providers/{OWN_ROOT}/traits", {"traits": [], "resource_provider_generation": 9}
     answer = apis.ask(AGENT, "PUT", url, body)
     assert (answer.status, "Policy does not allow" in answer.text) == (403, True)
+
+
+OWN_WRITES = [
+    (method, path) for path, methods in OWN_TABLE.items() for method, route in methods.items() if not route.is_read
+]
+RUN = uuid_of("run")
+REGISTRATION = {"run": RUN, "driver": "fake", "nodes": []}
+# Of what agents may write: how it is asked about a host, and about the instance of a decision there.
+OWN_BODIES = {
+    ("PUT", "/agents/{host}"): REGISTRATION,
+    ("PUT", "/agents/{host}/nodes/{node}"): {"host_ip": "10.0.0.1"},
+    ("POST", "/orders/{id}/answer"): {"run": RUN, "outcome": "ok"},
+}
+
+
+def prepared(apis):
+    """Let an agent live on each host, with an order to it, and an instance; give the names of all that by host."""
+    found = {}
+    for number, (who, host) in enumerate(((AGENT, "host-0"), (OTHER, "host-1")), start=1):
+        assert apis.ask_own(who, "PUT", f"/agents/{host}", REGISTRATION).status == 200
+        flavor = {"name": "small", "vcpus": 1, "memory_mb": 1}
+        made = apis.own.post("/decisions", {"flavor": flavor, "force_hosts": [host]}).json
+        orders = (operation(number), order(number, operation_id=number, host=host, action="destroy", body=ORDER))
+        apis.own.serving.run(
+            lambda current, orders=orders: current.commit([Item(writes=(), work=tuple(map(Put, orders)))])
+        )
+        instance = made["picks"][0]["instance_uuid"]
+        found[host] = {"decision": made["uuid"], "order": str(number), "instance": instance}
+    return found
+
+
+@pytest.mark.parametrize(("method", "path"), OWN_WRITES)
+def test_each_write_of_roosts_own_api_is_for_the_host_of_the_token_and_no_other(apis, method, path):
+    places = prepared(apis)
+
+    def asked(host):
+        names = places[host]
+        number = {
+            "/decisions/{id}/next": names["decision"], "/orders/{id}/answer": names["order"],
+        }.get(path, names["instance"])  # fmt: skip
+        body = OWN_BODIES.get((method, path), {} if path == "/decisions/{id}/next" else None)
+        if path == "/orders/poll":
+            body = {"agents": [{"host": host, "run": RUN, "fence": 1}], "wait_s": 0}
+        return method, path.format(id=number, host=host, node=host, uuid=OTHER_ROOT, name="x"), body
+
+    is_for_agents = OWN_TABLE[path][method].is_for_agents
+    refused = apis.ask_own(AGENT, *asked("host-1"))
+    assert refused.status == 403
+    bound_to = "this token may only touch host host-0, not host-1"
+    assert refused.json["detail"] == (bound_to if is_for_agents else "this is for the role admin or service")
+    for who, host in ((AGENT, "host-0"), (OTHER, "host-1"), (FREE, "host-0")):
+        status = apis.ask_own(who, *asked(host)).status
+        assert (status == 403) != is_for_agents, (who, status)

@@ -45,7 +45,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class Registered(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of the guests of a host, and whether new ones come.
 
-    Until a host is ready, its agent gets no orders but those to destroy what is not its own; then it is ready by itself.
+    Until a host is ready, its agent gets no orders but those to destroy what is not its own; then it becomes ready.
     """
 
     fence: Annotated[int, Meta(description="Rises with each run; polls name it.")]

@@ -9,6 +9,7 @@ import msgspec
 
 from roost.api.placement.request import Request, Response, TooSlow
 from roost.api.problems import Problem
+from roost.api.v1.agents import Agents
 from roost.api.v1.keys import Keys
 from roost.api.v1.product import Product
 from roost.observe.events import Events
@@ -30,6 +31,7 @@ class Call:
     current: Current
     keys: Keys
     events: Events
+    agents: Agents
     body: Any  # of the type that the route names; None: it names none
     query: Any  # likewise
 
