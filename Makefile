@@ -54,7 +54,7 @@ reference-nova: $(DEV) ## install nova, the reference for filters and weighers, 
 
 # The reports of tests that pass hold the seeds, what was asked and which differences are meant.
 differential: $(DEV) ## compare the Placement API, filters and weighers with the references, seed by seed
-	$(PYTEST) -n 2 -rPs -p no:randomly -m differential tests/differential $(PYTEST_ARGS)
+	$(PYTEST) -n 2 -rPs -p no:randomly -m differential tests/differential tests/contract/report $(PYTEST_ARGS)
 
 # pytest ends with 5 when a marker selects nothing, which is no failure here.
 soak: $(DEV) ## run the long tests: many seeds, differential, endurance

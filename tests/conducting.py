@@ -12,8 +12,9 @@ from roost.conductor.jobs import Jobs
 from roost.conductor.loop import Conductor, Product
 from roost.conductor.step import Terms
 from roost.model.fleet import Fleet
+from roost.model.guest import Found
 from roost.model.names import uuid_bytes
-from roost.model.orders import Answer, Guest, Ordered, Polled, Registration
+from roost.model.orders import Answer, Order, OwnNode, PollingAgent, Power, Registration
 from roost.model.settings import Settings
 from roost.model.work import StatusRow
 from roost.placement.current import Current
@@ -148,7 +149,8 @@ class Hand:
 
     def __init__(self, server: Server, host: str, *, life: int = 1) -> None:
         self.server, self.host = server, host
-        self.run = uuid_bytes(uuid_named(f"{host} {life}"))
+        self.life = uuid_named(f"{host} {life}")
+        self.run = uuid_bytes(self.life)
         self.fence = 0
         self.known: list[int] = []
         self.guests: dict[str, str] = {}  # what it has: uuid -> state
@@ -156,12 +158,18 @@ class Hand:
     def register(self, nodes: Mapping[str, str] | None = None):
         """Say what it has."""
         asked = Registration(
-            host=self.host, run=self.run, driver="fake", nodes=dict(nodes or {}),
-            guests=tuple(Guest(uuid=uuid) for uuid in self.guests),
+            run=self.life, driver="fake",
+            nodes=tuple(OwnNode(node=node, uuid=uuid) for node, uuid in (nodes or {}).items()),
+            guests=tuple(Found(uuid=uuid, node=self.host, operation="", state="running") for uuid in self.guests),
         )  # fmt: skip
         told = self.server.run(
             lambda current: register(
-                current, self.server.reader, asked, now_s=self.server.clock.now_s(), down_time_s=DOWN_TIME_S
+                current,
+                self.server.reader,
+                asked,
+                host=self.host,
+                now_s=self.server.clock.now_s(),
+                down_time_s=DOWN_TIME_S,
             )
         )
         self.fence = told.fence
@@ -169,10 +177,13 @@ class Hand:
 
     def poll(self):
         """Ask for orders."""
-        asked = Polled(host=self.host, run=self.run, fence=self.fence, known=tuple(self.known))
-        return self.server.run(lambda _current: poll(self.server.reader, [asked], most=64))
+        return self.server.run(lambda current: poll(current, self.server.reader, [self.asking()], most=64))
 
-    def answer(self, order: Ordered | int, given: Answer = OK):
+    def asking(self):
+        """Give what it asks with."""
+        return PollingAgent(host=self.host, run=self.life, fence=self.fence, held=tuple(self.known))
+
+    def answer(self, order: Order | int, given: Answer = OK):
         """Say what came of an order."""
         number = order if isinstance(order, int) else order.id
         now_s = self.server.clock.now_s()
@@ -180,13 +191,13 @@ class Hand:
             lambda _current: answer(self.server.reader, number, run=self.run, given=given, now_s=now_s)
         )
 
-    def act(self, order: Ordered, given: Answer = OK):
+    def act(self, order: Order, given: Answer = OK):
         """Do what is ordered, or fail as told, and answer."""
         if given.outcome == "ok":
-            if order.action == "destroy":
+            if action(order) == "destroy":
                 self.guests.pop(order.instance, None)
-            elif order.action in {"spawn", "power_on", "power_off"}:
-                self.guests[order.instance] = "stopped" if order.action == "power_off" else "running"
+            elif action(order) in {"spawn", "power_on", "power_off"}:
+                self.guests[order.instance] = "stopped" if action(order) == "power_off" else "running"
         self.answer(order, given)
 
     def beat(self):
@@ -201,6 +212,13 @@ class Hand:
                 current, self.server.reader, self.host, run=self.run, now_s=now_s, down_time_s=DOWN_TIME_S
             )
         )
+
+
+def action(order: Order) -> str:
+    """Give what is ordered, as rows of orders say it."""
+    if isinstance(order.act, Power):
+        return "power_on" if order.act.is_on else "power_off"
+    return str(type(order.act).__struct_config__.tag)
 
 
 def hand(server: Server, host: str, **options: Any) -> Hand:
@@ -221,7 +239,7 @@ def served(server: Server, *hands: Hand, script: Mapping[str, Sequence[Answer]] 
         done = server.turn()
         for agent in hands:
             for order in agent.poll().orders:
-                answers = left.get(agent.host) if order.action == "spawn" else None
+                answers = left.get(agent.host) if action(order) == "spawn" else None
                 agent.act(order, answers.pop(0) if answers else OK)
                 done += 1
         if not done:

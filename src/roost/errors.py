@@ -10,6 +10,7 @@
     │   ├── StateLost     what a decision saw is no longer kept, or was never kept whole
     │   └── ComputeHostMetricNotFound   let the host report the metric, or do not require it
     ├── Conflict          read again and retry
+    ├── InUse             release what is held of it, then do it again
     ├── NoValidHost       nothing fits now
     │   └── MaxRetriesExceeded   every attempt to build that was allowed has failed
     ├── BuildFailed       build the instance on another host
@@ -19,8 +20,12 @@
     │   ├── StoreGone     the database server does not answer
     │   ├── StoreOutdated run the command that the message names
     │   ├── StoreBroken   the database is corrupt, read-only, full or gone
-    │   └── PlacementGone the remote Placement does not answer, or not as one does
-    └── AuditFailed       do not trust the database until it is known why
+    │   ├── PlacementGone the remote Placement does not answer, or not as one does
+    │   ├── SyncFailed    Placement has only a part of what a host offers: the next update goes on
+    │   └── DriverNotReady   ask the driver again in a while
+    ├── AuditFailed       do not trust the database until it is known why
+    ├── ReshapeNeeded     start the agent again: providers of its host change their shape when it starts only
+    └── ReshapeFailed     mend what the message names, then start the agent again
 """
 
 from collections.abc import Callable, Iterator
@@ -125,6 +130,12 @@ class Conflict(RoostError):
         super().__init__(message)
 
 
+class InUse(RoostError):
+    """Something is still held of what should go, or something is still below it."""
+
+    exit_code = 5
+
+
 class NoValidHost(RoostError):
     """Nothing fits now."""
 
@@ -180,10 +191,38 @@ class PlacementGone(Unavailable):
         super().__init__(f"the remote Placement cannot be used: {problem}")
 
 
+class SyncFailed(Unavailable):
+    """Placement could not be brought to all that a host offers; what was written stays."""
+
+
+class DriverNotReady(Unavailable):
+    """What a driver speaks to does not answer yet."""
+
+
 class AuditFailed(RoostError):
     """The database breaks a rule that it must keep, or does not answer as it did."""
 
     exit_code = 8
+
+
+class ReshapeNeeded(RoostError):
+    """Inventories of a node must move to other providers or classes, with all that is held of them."""
+
+    exit_code = 9
+
+    def __init__(self, node: str, moved: str) -> None:
+        self.node, self.moved = node, moved
+        super().__init__(f"{moved} of node {node} must move to other providers or classes, with what instances hold")
+
+
+class ReshapeFailed(RoostError):
+    """Inventories of a node could not move, with all that is held of them; the message says if any of it did."""
+
+    exit_code = 9
+
+    def __init__(self, node: str, problem: str) -> None:
+        self.node, self.problem = node, problem
+        super().__init__(f"the providers of node {node} cannot be reshaped: {problem}")
 
 
 @contextmanager

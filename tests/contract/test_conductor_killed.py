@@ -7,7 +7,7 @@ import pytest
 from roost.errors import Unavailable
 from roost.store.audit import audit
 from tests.building import ladder
-from tests.conducting import OK, TERMS, Hand, Server, failed
+from tests.conducting import OK, TERMS, Hand, Server, action, failed
 from tests.contract.stores import PostgresWorld, SqliteWorld
 from tests.identities import uuid_named
 from tests.racing import Dying
@@ -36,7 +36,7 @@ def at_work(server, hands, ask):
         done = server.turn()
         for agent in hands:
             for order in agent.poll().orders:
-                agent.act(order, failed("no network") if (order.number, order.action) == (1, "spawn") else OK)
+                agent.act(order, failed("no network") if (order.number, action(order)) == (1, "spawn") else OK)
                 done += 1
         if not done:
             return

@@ -51,8 +51,11 @@ def name(path: Path) -> str:
 @pytest.mark.parametrize("path", with_any("python"), ids=name)
 def test_the_python_blocks_of_a_document_run_in_order(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    for file, shown in files(text).items():
+        Path(file).write_text(shown, encoding="utf-8")
     namespace = {"__name__": "__main__"}
-    for line, block in blocks(path.read_text(encoding="utf-8"), "python"):
+    for line, block in blocks(text, "python"):
         # The empty lines let a traceback show the line of the document.
         exec(compile("\n" * line + block, str(path), "exec"), namespace)
 

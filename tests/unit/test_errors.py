@@ -2,7 +2,17 @@ import pickle
 
 import pytest
 
-from roost.errors import BadFile, BadRequest, BadSettings, MaxRetriesExceeded, NotFound, NoValidHost, StoreBusy
+from roost.errors import (
+    BadFile,
+    BadRequest,
+    BadSettings,
+    MaxRetriesExceeded,
+    NotFound,
+    NoValidHost,
+    ReshapeFailed,
+    ReshapeNeeded,
+    StoreBusy,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -15,6 +25,8 @@ from roost.errors import BadFile, BadRequest, BadSettings, MaxRetriesExceeded, N
         NoValidHost("all are full"),
         MaxRetriesExceeded("nothing is left"),
         StoreBusy("another process serves it"),
+        ReshapeNeeded("node", "VGPU"),
+        ReshapeFailed("node", "guest holds what it does not use"),
     ],
     ids=lambda error: type(error).__name__,
 )

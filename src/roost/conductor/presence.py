@@ -20,6 +20,11 @@ def is_gone(agent: AgentRow | None) -> bool:
     return agent is None or agent.state == "gone"
 
 
+def is_silent(agent: AgentRow, *, now_s: float, down_time_s: float) -> bool:
+    """Say whether an agent is gone, or was not heard for so long that it will be given up."""
+    return is_gone(agent) or now_s - agent.heard_at_s > down_time_s
+
+
 def reporting(state: State, host: str, *, reported_at_s: float | None) -> tuple[Write, ...]:
     """Plan that a service counts as reporting, or as one whose last report was then.
 

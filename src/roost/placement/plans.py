@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from roost.model.decision import Decision
 from roost.model.fleet import Departure, NamedRequest
@@ -29,8 +29,9 @@ class Plan(Generic[Answer]):
     writes: tuple[Write, ...] = ()
     work: tuple[Put, ...] = ()  # committed with the writes
     reads_work: bool = False  # whether its work is read in the task, so that it is made anew where others went on
-    # In place of ``writes`` where providers are created: makes them of a fresh identity.
+    # In place of ``writes`` where a provider or a host is created: makes them of a fresh identity.
     create: Callable[[int], tuple[Write, ...]] | None = None
+    creates: Literal["provider", "host"] = "provider"
     told: Callable[[], None] | None = None  # is called once the writes are durable
 
 

@@ -1,53 +1,18 @@
-import json
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from roost.client.http import Connection
 from roost.client.placement import RemotePlacement
 from roost.errors import BadSettings, PlacementGone
+from tests.scripted import scripted
 
 VERSIONS = (200, {"versions": [{"max_version": "1.39"}]})
 
 
-@contextmanager
-def scripted(*answers, versions=VERSIONS):
-    """Serve answers in their order, and give the address and what was asked; None: no answer."""
-    left, asked = [versions, *answers], []
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def answer(self):
-            body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            asked.append((self.command, self.path, json.loads(body) if body else None))
-            found = left.pop(0)
-            if found is None:
-                self.close_connection = True
-                return
-            status, said = found
-            text = b"" if said is None else said if isinstance(said, bytes) else json.dumps(said).encode()
-            self.send_response(status)
-            self.send_header("content-length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        do_GET = do_PUT = do_DELETE = answer  # noqa: N815  # names of the standard library
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/below/", asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def versioned(*answers, versions=VERSIONS):
+    """Serve answers behind the one that tells the versions."""
+    return scripted(versions, *answers)
 
 
 @contextmanager
@@ -61,14 +26,14 @@ def connected(address):
 
 
 def test_what_is_answered_503_or_not_at_all_is_asked_again_after_longer_and_longer_pauses():
-    with scripted((503, None), None, (200, {"a": 1})) as (address, asked), connected(address) as (connection, pauses):
+    with versioned((503, None), None, (200, {"a": 1})) as (address, asked), connected(address) as (connection, pauses):
         assert connection.get("/x?y=1") == {"a": 1}
         assert [path for _, path, _ in asked] == ["/below/", *["/below/x?y=1"] * 3]
         assert pauses == [0.1, 0.4]
 
 
 def test_what_is_never_answered_is_given_up():
-    with scripted(*[(503, None)] * 4) as (address, asked), connected(address) as (connection, pauses):
+    with versioned(*[(503, None)] * 4) as (address, asked), connected(address) as (connection, pauses):
         with pytest.raises(PlacementGone, match="cannot be used: it answers with status 503"):
             connection.get("/x")
         assert (len(asked), len(pauses)) == (5, 3)
@@ -85,7 +50,7 @@ def test_what_is_never_answered_is_given_up():
 )
 def test_errors_are_one_sentence(answer, sentence):
     with (
-        scripted(answer) as (address, _),
+        versioned(answer) as (address, _),
         connected(address) as (connection, _),
         pytest.raises(PlacementGone, match=sentence),
     ):
@@ -102,7 +67,7 @@ def test_errors_are_one_sentence(answer, sentence):
 )
 def test_a_server_that_will_not_do_is_refused_at_the_start(versions, sentence):
     with (
-        scripted(versions=versions) as (address, _),
+        versioned(versions=versions) as (address, _),
         pytest.raises(BadSettings, match=sentence),
         connected(address),
     ):
@@ -112,7 +77,7 @@ def test_a_server_that_will_not_do_is_refused_at_the_start(versions, sentence):
 @pytest.mark.parametrize(("held", "is_claimed"), [({"VCPU": 1}, True), ({"VCPU": 2}, False)])
 def test_a_claim_that_was_carried_out_without_an_answer_is_found_when_it_is_tried_again(held, is_claimed):
     told = {"allocations": {"p": {"resources": held}}, "consumer_generation": 1}
-    with scripted(None, (409, None), (200, told)) as (address, asked), connected(address) as (connection, _):
+    with versioned(None, (409, None), (200, told)) as (address, asked), connected(address) as (connection, _):
         placement = RemotePlacement(connection)
         assert placement.claim("c", {"p": {"VCPU": 1}}, project_id="", user_id="u") is is_claimed
         body = asked[1][2]
@@ -121,13 +86,13 @@ def test_a_claim_that_was_carried_out_without_an_answer_is_found_when_it_is_trie
 
 
 def test_a_claim_that_is_refused_at_once_is_no_ones_but_the_others():
-    with scripted((409, None)) as (address, asked), connected(address) as (connection, _):
+    with versioned((409, None)) as (address, asked), connected(address) as (connection, _):
         assert not RemotePlacement(connection).claim("c", {"p": {"VCPU": 1}}, project_id="p", user_id="u")
         assert len(asked) == 2
 
 
 def test_dry_runs_write_nothing():
-    with scripted() as (address, asked), connected(address) as (connection, _):
+    with versioned() as (address, asked), connected(address) as (connection, _):
         dry = RemotePlacement(connection).dry()
         assert dry.claim("c", {}, project_id="p", user_id="u")
         assert dry.replace("c", {}, project_id="p", user_id="u")

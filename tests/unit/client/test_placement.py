@@ -1,8 +1,8 @@
 import pytest
 
-from roost.client.http import Answer
 from roost.client.placement import RemotePlacement
 from roost.errors import PlacementGone
+from roost.model.placement_api import Answer
 from roost.model.request import CandidateQuery, ResourceGroup
 
 ONE = CandidateQuery(groups=(ResourceGroup(resources={"VCPU": 1}),))

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from roost.compat.upstream.world import Consumer, Offer, Progress, Provider, World, offer_of, same_uuid
 from roost.errors import BadRequest, Conflict, Unavailable
+from roost.model.placement_api import newest_minor
 from roost.placement.claims import UNKNOWN_TYPE
 
 _CONNECTIONS = 4
@@ -71,9 +72,9 @@ class _Asking:
     def _newest(self) -> int:
         found = self.get("/")
         try:
-            newest = int(found["versions"][0]["max_version"].removeprefix("1."))
-        except (LookupError, TypeError, ValueError, AttributeError):
-            raise BadRequest("the source is no Placement API: it does not tell its versions") from None
+            newest = newest_minor(found)
+        except ValueError as error:
+            raise BadRequest(f"the source is no Placement API: {error}") from None
         if newest < _OLDEST:
             raise BadRequest(f"the source has microversions up to 1.{newest}, and 1.{_OLDEST} is needed")
         return min(newest, _NEWEST)

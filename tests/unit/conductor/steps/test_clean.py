@@ -7,7 +7,7 @@ from roost.model.journal import Item
 from roost.model.names import uuid_bytes
 from roost.model.work import Put
 from tests.building import ladder
-from tests.conducting import Hand, failed, hand, served, server
+from tests.conducting import Hand, action, failed, hand, served, server
 from tests.identities import uuid_named
 from tests.working import migration, status
 from tests.worlds import wish
@@ -43,7 +43,7 @@ def test_it_counts_as_up_when_it_got_rid_of_what_is_not_its_own(here):
     assert (told.is_ready, told.destroy) == (False, (ONE,))
     here.turn()
     (order,) = agent.poll().orders
-    assert (order.action, order.instance, order.turn) == ("destroy", ONE, 1)
+    assert (action(order), order.instance, order.turn) == ("destroy", ONE, 1)
     facts = here.roost.state.hosts.facts
     assert facts[0].reported_at_s is not None
     agent.act(order)
@@ -83,7 +83,7 @@ def test_an_evacuated_instance_is_held_until_it_is_known_where_it_belongs(here, 
     agent.beat()
     here.turn()
     orders = agent.poll().orders
-    assert [order.action for order in orders] == ["destroy"] * is_destroyed
+    assert [action(order) for order in orders] == ["destroy"] * is_destroyed
     served(here, agent)
     assert here.reader.agent("h0").state == "ready"
     assert (ONE in agent.guests) is not is_destroyed

@@ -10,7 +10,7 @@ from roost.model.names import uuid_bytes
 from roost.model.operation import Delete
 from roost.model.work import Put
 from tests.building import ladder
-from tests.conducting import failed, hand, served, server
+from tests.conducting import action, failed, hand, served, server
 from tests.contract.stores import uuid_of
 from tests.identities import uuid_named
 from tests.working import migration
@@ -39,7 +39,7 @@ def test_what_it_holds_is_given_back_after_its_host_got_rid_of_it(here):
     here.turn()
     assert here.held("one")[0] == "h0"
     (order,) = h0.poll().orders
-    assert (order.action, order.body.limit_s) == ("destroy", 120.0)
+    assert (action(order), order.limit_s) == ("destroy", 120.0)
     h0.act(order)
     here.turn()
     status = here.status("one")
@@ -217,7 +217,7 @@ def test_it_stops_and_starts_and_says_why_where_it_cannot(here):
     here.power("one", "start")
     here.turn()
     (order,) = here.hands[0].poll().orders
-    assert order.action == "power_on"
+    assert action(order) == "power_on"
     here.hands[0].answer(order, failed("no memory"))
     here.turn()
     assert (here.status("one").status, here.status("one").fault, here.status("one").task) == (

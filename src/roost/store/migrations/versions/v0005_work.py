@@ -44,7 +44,6 @@ CREATE TABLE migration (
     version {integer} NOT NULL);
 CREATE INDEX migration_instance ON migration (instance_uuid, id);
 CREATE INDEX migration_status ON migration (status, id);
-CREATE INDEX migration_over ON migration (changed_at_s) WHERE status IN ('confirmed', 'reverted', 'failed');
 CREATE TABLE lease (
     name TEXT PRIMARY KEY NOT NULL, owner TEXT NOT NULL, until_s {real} NOT NULL, version {integer} NOT NULL);
 CREATE TABLE event (

@@ -1,0 +1,93 @@
+"""Requests over HTTP and what comes back, one at a time, on a connection that is kept."""
+
+import http.client
+import json
+import ssl
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from roost.errors import BadSettings
+
+# What a request may fail with where it is not answered.
+LOST = (OSError, http.client.HTTPException)
+
+
+class Wire:
+    """A way to a server; one thread uses it at a time.
+
+    Args:
+        url: paths are found below it.
+        headers: of every request, as the token that lets us in.
+        timeout_s: for which one answer is waited for, > 0.
+        setting: where the address stands, for the error.
+
+    Raises:
+        BadSettings: the address is none.
+    """
+
+    def __init__(self, url: str, *, headers: Mapping[str, str], timeout_s: float, setting: str) -> None:
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host = port = None
+            parts = urlsplit("")
+        if host is None or parts.scheme not in {"http", "https"} or parts.username is not None:
+            raise BadSettings(setting, "must be http://HOST:PORT/PATH or https://…, without name and password")
+        self._host, self._port, self._prefix = host, port, parts.path.rstrip("/")
+        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
+        self._timeout_s = timeout_s
+        self._open: http.client.HTTPConnection | None = None
+        self._headers = {"accept": "application/json", **headers}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a connection is kept, which the other side may have closed."""
+        return self._open is not None
+
+    def send(self, method: str, path: str, body: object = None, *, version: str | None) -> tuple[int, bytes]:
+        """Send a request once; return status and body of its answer.
+
+        Args:
+            body: as JSON; None: there is none.
+            version: of the Placement API, as ``1.36``; None: none is named.
+
+        Raises:
+            LOST: it was not answered; the connection is closed.
+        """
+        headers = dict(self._headers)
+        if version is not None:
+            headers["openstack-api-version"] = f"placement {version}"
+        data = None
+        if body is not None:
+            data = json.dumps(body).encode()
+            headers["content-type"] = "application/json"
+        try:
+            connection = self._open
+            if connection is None:
+                connection = self._open = (
+                    http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s)
+                    if self._tls is None
+                    else http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=self._tls)
+                )
+            connection.request(method, self._prefix + path, body=data, headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        except LOST:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection; the next request opens another."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+
+def decoded(text: bytes) -> Any:
+    """Return a body of JSON, decoded; None: it is none."""
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,86 @@
+"""Who holds what, in the records of the Placement API; a driver edits them in place when it reshapes."""
+
+from collections.abc import Mapping
+from typing import NotRequired, TypedDict
+
+from roost.errors import BadRequest
+
+Amounts = Mapping[str, Mapping[str, int]]  # provider uuid -> resource class -> amount
+
+
+class Holding(TypedDict):
+    """What a consumer holds of one provider."""
+
+    resources: dict[str, int]  # by resource class
+    generation: NotRequired[int]  # of the provider, when it was read
+
+
+class ConsumerRecord(TypedDict):
+    """All that a consumer holds."""
+
+    allocations: dict[str, Holding]  # by the uuid of the provider
+    project_id: str
+    user_id: str
+    consumer_generation: int | None  # None: it is new
+
+
+Allocations = dict[str, ConsumerRecord]  # by the uuid of the consumer
+
+
+def amounts_of(holdings: Mapping[str, Holding]) -> dict[str, dict[str, int]]:
+    """Return what is held as amounts by provider and class, without what is empty."""
+    return {uuid: {**each["resources"]} for uuid, each in holdings.items() if each["resources"]}
+
+
+def holdings_of(amounts: Amounts) -> dict[str, Holding]:
+    """Return amounts as a request says them, without what is empty."""
+    return {uuid: Holding(resources={**each}) for uuid, each in amounts.items() if each}
+
+
+def doubled(old: Amounts, new: Amounts) -> dict[str, dict[str, int]]:
+    """Return what is held on both ends of a move: all of the old, and of the new the providers not held yet.
+
+    >>> doubled({"a": {"VCPU": 1}}, {"a": {"VCPU": 2}, "b": {"VCPU": 2}})
+    {'a': {'VCPU': 1}, 'b': {'VCPU': 2}}
+    """
+    found = {uuid: {**each} for uuid, each in old.items()}
+    for uuid, each in new.items():
+        found.setdefault(uuid, {**each})
+    return found
+
+
+def added(old: Amounts, more: Amounts) -> dict[str, dict[str, int]]:
+    """Return the sums.
+
+    >>> added({"a": {"VCPU": 1}}, {"a": {"VCPU": 2}, "b": {"VCPU": 4}})
+    {'a': {'VCPU': 3}, 'b': {'VCPU': 4}}
+    """
+    found = {uuid: {**each} for uuid, each in old.items()}
+    for uuid, each in more.items():
+        held = found.setdefault(uuid, {})
+        for resource_class, amount in each.items():
+            held[resource_class] = held.get(resource_class, 0) + amount
+    return found
+
+
+def removed(old: Amounts, less: Amounts) -> dict[str, dict[str, int]]:
+    """Return the differences, without what became empty.
+
+    Raises:
+        BadRequest: more is to go than is held.
+
+    >>> removed({"a": {"VCPU": 3}, "b": {"VCPU": 4}}, {"a": {"VCPU": 2}, "b": {"VCPU": 4}})
+    {'a': {'VCPU': 1}}
+    """
+    found = {uuid: {**each} for uuid, each in old.items()}
+    for uuid, each in less.items():
+        for resource_class, amount in each.items():
+            held = found.get(uuid, {}).get(resource_class, 0)
+            if amount > held or not held:
+                raise BadRequest(f"{amount} {resource_class} of provider {uuid} cannot be given back: {held} are held")
+            found[uuid][resource_class] = held - amount
+    kept = {
+        uuid: {resource_class: amount for resource_class, amount in each.items() if amount}
+        for uuid, each in found.items()
+    }
+    return {uuid: each for uuid, each in kept.items() if each}

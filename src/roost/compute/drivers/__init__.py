@@ -1,0 +1,1 @@
+"""Drivers that come with Roost, a file each with its parts beside it."""

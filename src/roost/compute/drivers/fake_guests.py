@@ -1,0 +1,191 @@
+"""What the fake driver has of guests, and where that is kept and sent: in memory, or in a folder of the machine."""
+
+import os
+import threading
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote
+
+import msgspec
+
+from roost.errors import Unavailable, understood
+from roost.model.guest import Found, GuestSpec, GuestState
+
+# What a guest uses of the parts of its node: name of the part -> resource class -> amount.
+Uses = dict[str, dict[str, int]]
+
+
+class FakeGuest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A guest, complete or not."""
+
+    spec: GuestSpec
+    operation: str
+    state: GuestState
+    disk: tuple[str, ...] = ()  # what became of it, line by line; moves with it
+    uses: Uses = {}
+
+    @property
+    def found(self) -> Found:
+        """What is told of it."""
+        return Found(uuid=self.spec.uuid, node=self.spec.node, operation=self.operation, state=self.state)
+
+
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+    """What arrives of a guest from another host."""
+
+    disk: tuple[str, ...]
+    is_running: bool
+
+
+class Kept(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """All that a host has; what a restart finds again. By uuid of the instance."""
+
+    guests: dict[str, FakeGuest] = {}
+    coming: dict[str, FakeGuest] = {}  # for which room is kept
+    replaced: dict[str, FakeGuest] = {}  # guests as they were before a move to their own host was finished
+    left: dict[str, str] = {}  # where guests went that moved while they ran, by address
+    # By node: the parts that a reshape gave to those who hold amounts and have no guest yet.
+    promised: dict[str, dict[str, Uses]] = {}
+
+
+class Shelf(Protocol):
+    """Where hosts keep what they have, and find what others sent. Threads may share it."""
+
+    def keep(self, host: str, kept: bytes) -> None:
+        """Keep what a host has."""
+
+    def kept(self, host: str) -> bytes | None:
+        """Return what a host had; None: nothing is known of it."""
+
+    def address(self, host: str) -> str:
+        """Return how others reach a host."""
+
+    def send(self, address: str, uuid: str, arrival: bytes) -> None:
+        """Send what is to arrive of a guest."""
+
+    def arrived(self, address: str, uuid: str) -> bytes | None:
+        """Return what arrived of a guest; None: nothing."""
+
+    def forget(self, address: str, uuid: str) -> None:
+        """Drop what arrived of a guest, if anything did."""
+
+    def save_image(self, image: str, disk: bytes) -> None:
+        """Keep a disk as an image, for all hosts."""
+
+    def image(self, image: str) -> bytes | None:
+        """Return the disk of an image that was saved; None: there is none."""
+
+
+class MemoryShelf:
+    """Of the hosts of one process, for as long as that lives."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+        self._sent: dict[tuple[str, str], bytes] = {}
+        self._images: dict[str, bytes] = {}
+
+    def keep(self, host: str, kept: bytes) -> None:
+        """Keep what a host has."""
+        self._kept[host] = kept
+
+    def kept(self, host: str) -> bytes | None:
+        """Return what a host had."""
+        return self._kept.get(host)
+
+    def address(self, host: str) -> str:
+        """Return how others reach a host: its name."""
+        return host
+
+    def send(self, address: str, uuid: str, arrival: bytes) -> None:
+        """Send what is to arrive of a guest."""
+        self._sent[address, uuid] = arrival
+
+    def arrived(self, address: str, uuid: str) -> bytes | None:
+        """Return what arrived of a guest."""
+        return self._sent.get((address, uuid))
+
+    def forget(self, address: str, uuid: str) -> None:
+        """Drop what arrived of a guest."""
+        self._sent.pop((address, uuid), None)
+
+    def save_image(self, image: str, disk: bytes) -> None:
+        """Keep a disk as an image."""
+        self._images[image] = disk
+
+    def image(self, image: str) -> bytes | None:
+        """Return the disk of an image that was saved."""
+        return self._images.get(image)
+
+
+class FolderShelf:
+    """Of all hosts whose agents name the same folder, whichever processes they are."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+
+    def keep(self, host: str, kept: bytes) -> None:
+        """Keep what a host has."""
+        self._write(self._path("hosts", host), kept)
+
+    def kept(self, host: str) -> bytes | None:
+        """Return what a host had."""
+        return self._read(self._path("hosts", host))
+
+    def address(self, host: str) -> str:
+        """Return how others reach a host: the folder of what arrives there."""
+        return str(self._folder / "arrivals" / quote(host, safe=""))
+
+    def send(self, address: str, uuid: str, arrival: bytes) -> None:
+        """Send what is to arrive of a guest."""
+        self._write(Path(address) / f"{uuid}.json", arrival)
+
+    def arrived(self, address: str, uuid: str) -> bytes | None:
+        """Return what arrived of a guest."""
+        return self._read(Path(address) / f"{uuid}.json")
+
+    def forget(self, address: str, uuid: str) -> None:
+        """Drop what arrived of a guest."""
+        (Path(address) / f"{uuid}.json").unlink(missing_ok=True)
+
+    def save_image(self, image: str, disk: bytes) -> None:
+        """Keep a disk as an image."""
+        self._write(self._path("images", image), disk)
+
+    def image(self, image: str) -> bytes | None:
+        """Return the disk of an image that was saved."""
+        return self._read(self._path("images", image))
+
+    def _path(self, kind: str, name: str) -> Path:
+        return self._folder / kind / f"{quote(name, safe='')}.json"
+
+    def _write(self, path: Path, body: bytes) -> None:
+        # A reader, or whoever comes after a crash, finds the old whole or the new whole.
+        fresh = path.with_suffix(f".{os.getpid()}.new")
+        try:
+            with self._lock:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                fresh.write_bytes(body)
+                fresh.replace(path)
+        except OSError as error:
+            raise Unavailable(f"the fake driver cannot write {path}: {error.strerror}") from error
+
+    def _read(self, path: Path) -> bytes | None:
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Unavailable(f"the fake driver cannot read {path}: {error.strerror}") from error
+
+
+def read_kept(body: bytes | None, host: str) -> Kept:
+    """Return what a host had.
+
+    Raises:
+        StoreBroken: it cannot be understood.
+    """
+    if body is None:
+        return Kept()
+    with understood(f"what the fake driver kept of host {host}"):
+        return msgspec.json.decode(body, type=Kept)

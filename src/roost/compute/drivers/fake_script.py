@@ -1,0 +1,200 @@
+"""What the fake driver pretends: nodes with all they have, and what goes wrong, written in TOML."""
+
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+from msgspec.structs import replace
+
+from roost.errors import BadFile, first_line, quoted
+from roost.model.agent import PciDevice
+from roost.model.names import AMOUNT_MAX, is_resource_class, is_trait
+from roost.model.numa import NumaCell, NumaTopology
+from roost.model.provider import Inventory
+
+Layout = Literal["flat", "gpus", "numa", "renamed"]
+Action = Literal[
+    "start", "resources", "update_provider_tree", "metrics", "spawn", "destroy", "power", "rebuild", "prepare",
+    "send_disk", "finish", "discard", "live_migrate", "save",
+]  # fmt: skip
+Kind = Literal["failed", "aborted", "hang", "crash", "slow", "unready"]
+
+_Amount = Annotated[int, Meta(ge=0, le=AMOUNT_MAX)]
+_Name = Annotated[str, Meta(min_length=1, max_length=200)]
+_DEFAULT_VCPUS, _DEFAULT_MEMORY_MB = 16, 65_536
+
+
+def _check_names(resource_classes: Iterable[str], traits: Iterable[str]) -> None:
+    for resource_class in resource_classes:
+        if not is_resource_class(resource_class):
+            raise ValueError(f"{quoted(resource_class)} is no resource class")
+    for trait in traits:
+        if not is_trait(trait):
+            raise ValueError(f"{quoted(trait)} is no trait")
+
+
+def _check_once(problem: str, names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{problem} {quoted(name)}")
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A physical GPU."""
+
+    name: Annotated[_Name, Meta(description="Ends the name of its provider, such as pci_0000_06_00_0.")]
+    vgpus: Annotated[_Amount, Meta(description="How many virtual ones it gives; 0: it has no provider.")]
+    resource_class: Annotated[str, Meta(description="By which they are counted.")] = "VGPU"
+    traits: Annotated[tuple[str, ...], Meta(description="Of its provider, in layout gpus.")] = ()
+
+
+class Child(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A provider below a node, in any layout."""
+
+    name: Annotated[_Name, Meta(description="Its name; {host} and {node} stand for those.")]
+    parent: Annotated[str, Meta(description="The name of the provider above it; empty: the node.")] = ""
+    inventories: Annotated[dict[str, Inventory], Meta(description="What it offers, by resource class.")] = {}
+    traits: Annotated[tuple[str, ...], Meta(description="What it can, or is.")] = ()
+
+
+class FakeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A node, and what it has."""
+
+    name: Annotated[_Name, Meta(description="Its name; {host} stands for the agent's host.")] = "{host}"
+    vcpus: Annotated[
+        _Amount | None, Meta(description="Processors; left out: those that instances share on its cells, or 16.")
+    ] = None
+    memory_mb: Annotated[_Amount | None, Meta(description="MiB; left out: that of its cells, or 65536.")] = None
+    local_gb: Annotated[_Amount, Meta(description="GiB of disk.")] = 500
+    inventories: Annotated[
+        dict[str, Inventory], Meta(description="What else its root provider offers, by resource class.")
+    ] = {}
+    traits: Annotated[tuple[str, ...], Meta(description="Of its root provider.")] = ()
+    cell: Annotated[tuple[NumaCell, ...], Meta(description="Its NUMA cells.")] = ()
+    gpu: Annotated[tuple[Gpu, ...], Meta(description="Its physical GPUs.")] = ()
+    pci: Annotated[tuple[PciDevice, ...], Meta(description="Its PCI devices; type-VF is SRIOV_NET_VF, too.")] = ()
+    provider: Annotated[tuple[Child, ...], Meta(description="Further providers.")] = ()
+    metrics: Annotated[dict[str, float], Meta(description="What it measures, by name.")] = {}
+    stats: Annotated[dict[str, str], Meta(description="Statistics that capabilities may be asked of.")] = {}
+    cpu_info: Annotated[dict[str, Any], Meta(description="What its processor says of itself.")] = {}
+    hypervisor_type: Annotated[str, Meta(description="Such as QEMU.")] = "fake"
+    hypervisor_version: Annotated[_Amount, Meta(description="1002003 is 1.2.3.")] = 1_000_000
+    supported_instances: Annotated[
+        tuple[tuple[str, str, str], ...], Meta(description="Architecture, hypervisor type and mode of each kind.")
+    ] = (("x86_64", "fake", "hvm"),)
+
+    def __post_init__(self) -> None:
+        _check_names(self.inventories, self.traits)
+        for gpu in self.gpu:
+            _check_names([gpu.resource_class], gpu.traits)
+        for child in self.provider:
+            _check_names(child.inventories, child.traits)
+        _check_once("two GPUs have the name", [each.name for each in self.gpu])
+        _check_once("two providers have the name", [each.name for each in self.provider])
+        _check_once("two PCI devices have the address", [each.address for each in self.pci])
+        own = {"VCPU", "PCPU", "MEMORY_MB", "DISK_GB", "SRIOV_NET_VF", *(each.resource_class for each in self.gpu)}
+        if twice := sorted(own & {*self.inventories}):
+            raise ValueError(f"inventories must not name {twice[0]}, which comes of what the node has")
+        _ = self.topology  # Which sees that cells have numbers of their own.
+        for name, told, counted in (
+            ("vcpus", self.vcpus, sum(len(each.cpus) for each in self.cell)),
+            ("memory_mb", self.memory_mb, sum(each.memory_mb for each in self.cell)),
+        ):
+            if self.cell and told not in (None, counted):
+                raise ValueError(f"{name} must be {counted}, as of its cells, or be left out, got {told}")
+
+    @property
+    def topology(self) -> NumaTopology | None:
+        """Its NUMA cells; None: it has none."""
+        return NumaTopology(cells=self.cell) if self.cell else None
+
+    @property
+    def shared_vcpus(self) -> int:
+        """Processors that instances share."""
+        counted = sum(len(each.cpus) for each in self.cell) if self.cell else _DEFAULT_VCPUS
+        return counted if self.vcpus is None else self.vcpus
+
+    @property
+    def all_memory_mb(self) -> int:
+        """Its memory, MiB."""
+        counted = sum(each.memory_mb for each in self.cell) if self.cell else _DEFAULT_MEMORY_MB
+        return counted if self.memory_mb is None else self.memory_mb
+
+    def on(self, host: str) -> "FakeNode":
+        """Return this node of a host, with the names that it has there."""
+        name = self.name.replace("{host}", host)
+        children = tuple(replace(each, name=_named(each.name, host, name), parent=_named(each.parent, host, name))
+                         for each in self.provider)  # fmt: skip
+        return replace(self, name=name, provider=children)
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What goes wrong."""
+
+    action: Annotated[Action, Meta(description="The method of the driver.")]
+    kind: Annotated[Kind, Meta(description="How it goes wrong.")] = "failed"
+    share: Annotated[
+        Annotated[float, Meta(ge=0, le=1)], Meta(description="How often: 0.05 is five of a hundred, by chance.")
+    ] = 1.0
+    times: Annotated[_Amount | None, Meta(description="So often at most; left out: without end.")] = None
+    host: Annotated[str, Meta(description="On which hosts; * stands for any text.")] = "*"
+    delay_s: Annotated[
+        Annotated[float, Meta(ge=0)] | None,
+        Meta(description="Seconds until then; left out: 1 where it is slow, a day where it hangs, else 0."),
+    ] = None
+    message: Annotated[str, Meta(description="What the error says; empty: a sentence that names action and host.")] = ""
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All that the fake driver pretends."""
+
+    layout: Annotated[Layout, Meta(description="How what a node has lies on providers.")] = "flat"
+    renames: Annotated[
+        dict[str, str], Meta(description="Classes of a root's inventories, and what layout renamed calls them.")
+    ] = {}
+    can_live_migrate: Annotated[bool, Meta(description="Whether guests may move while they run.")] = True
+    node: Annotated[tuple[FakeNode, ...], Meta(description="The nodes of each host.")] = (FakeNode(),)
+    fault: Annotated[tuple[Fault, ...], Meta(description="What goes wrong; the first that fits does.")] = ()
+
+    def __post_init__(self) -> None:
+        _check_once("two nodes have the name", [each.name for each in self.node])
+        _check_names((*self.renames, *self.renames.values()), ())
+        _check_once("two classes are renamed to", [*self.renames.values()])
+        for node in self.node:
+            if taken := sorted({*self.renames.values()} & {*node.inventories}):
+                raise ValueError(f"a class is renamed to {taken[0]}, which node {node.name} has already")
+            homeless = [each.address for each in node.pci if each.dev_type == "type-VF" and not _is_near(each, node)]
+            if self.layout == "numa" and not node.cell:
+                raise ValueError(f"layout numa needs cells, and node {node.name} has none")
+            if self.layout == "numa" and homeless:
+                raise ValueError(f"in layout numa a virtual function needs a cell of its node, {homeless[0]} has none")
+
+
+def read_script(path: str) -> Script:
+    """Return the script in a file.
+
+    Raises:
+        BadFile: the file cannot be read, is no TOML, or says what cannot be meant.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadFile(path, f"cannot be read: {first_line(error)}") from None
+    try:
+        return msgspec.convert(tomllib.loads(text), Script)
+    except tomllib.TOMLDecodeError as error:
+        raise BadFile(path, f"is no TOML: {first_line(error)}") from None
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).replace("`", "").partition(" - at $.")
+        raise BadFile(path, f"{place}: {problem}" if place else problem) from None
+
+
+def _named(name: str, host: str, node: str) -> str:
+    return name.replace("{host}", host).replace("{node}", node)
+
+
+def _is_near(device: PciDevice, node: FakeNode) -> bool:
+    return device.numa_node in {cell.id for cell in node.cell}

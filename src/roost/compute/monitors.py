@@ -1,0 +1,66 @@
+"""Monitors: what a host measures, by the names that weighers and filters know."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from roost.compute.driver import Driver
+from roost.errors import BadSettings
+from roost.observe import log
+
+_NAMES = {"cpu.virt_driver": "cpu.", "virt_driver": "cpu."}  # a monitor -> how its metrics begin
+_KINDS = ("user", "kernel", "idle", "iowait")
+
+
+class Monitors:
+    """The monitors of one host.
+
+    Monitor ``cpu.virt_driver`` tells what the driver measures of the processor: ``cpu.frequency`` in MHz, times
+    ``cpu.user.time``, ``cpu.kernel.time``, ``cpu.idle.time`` and ``cpu.iowait.time`` in ns, and shares of the time
+    since it was asked before, 0..1: ``cpu.<kind>.percent`` of each kind, and ``cpu.percent`` of all but idle time.
+    Shares that the driver tells itself are taken as they are.
+
+    Args:
+        names: of the monitors in use, as the setting ``compute_monitors`` has them.
+
+    Raises:
+        BadSettings: there is no monitor of a name.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        unknown = [name for name in names if name not in _NAMES]
+        if unknown:
+            raise BadSettings("compute_monitors", f"there is no monitor {', '.join(unknown)}, only cpu.virt_driver")
+        self._prefixes = tuple({_NAMES[name] for name in names})
+        self._before: dict[str, dict[str, float]] = {}  # times by kind, of each node
+
+    def metrics(self, driver: Driver, node: str) -> dict[str, float]:
+        """Return what a node measures now; a driver that cannot tell it is logged, and then there are none."""
+        if not self._prefixes:
+            return {}
+        try:
+            told = {
+                name: float(value)
+                for name, value in driver.metrics(node).items()
+                if name.startswith(self._prefixes) and math.isfinite(value)
+            }
+        except Exception as error:  # noqa: BLE001  # A driver may be somebody else's; its metrics are no reason to stop.
+            log.fault(f"metrics of {node}", error)
+            return {}
+        times = {kind: told[f"cpu.{kind}.time"] for kind in _KINDS if f"cpu.{kind}.time" in told}
+        shares = _shares(self._before.get(node, {}), times)
+        self._before[node] = times
+        return shares | told
+
+
+def _shares(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str, float]:
+    """Return shares of the time between two readings, or since the start where there is one; none of no time."""
+    if len(now) < len(_KINDS):
+        return {}
+    # A host that was started anew counts from 0 again.
+    is_later = all(now[kind] >= before.get(kind, 0.0) for kind in _KINDS)
+    spent = {kind: now[kind] - (before.get(kind, 0.0) if is_later else 0.0) for kind in _KINDS}
+    total = sum(spent.values())
+    if total <= 0:
+        return {}
+    shares = {f"cpu.{kind}.percent": spent[kind] / total for kind in _KINDS}
+    return shares | {"cpu.percent": (total - spent["idle"]) / total}

@@ -1,0 +1,186 @@
+"""An edited tree brought to Placement, with what is held there where that moves too: read ``Flushing.run`` first."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from roost.compute.allocations import Allocations, amounts_of, holdings_of
+from roost.compute.report.cache import Cache
+from roost.compute.report.http import Asking
+from roost.compute.report.offers import Offers
+from roost.compute.report.providers import Providers
+from roost.compute.tree import ProviderTree
+from roost.errors import Conflict, InUse, PlacementGone, ReshapeFailed, RoostError, SyncFailed
+from roost.model.placement_api import GENERATION_CODE, Answer
+
+RESHAPE_VERSION = "1.30"
+_RESHAPER = "/reshaper"
+
+
+class Flushing:
+    """Writes what differs between the cache and a tree that was edited."""
+
+    def __init__(self, asking: Asking, cache: Cache, *, providers: Providers, offers: Offers) -> None:
+        self._asking = asking
+        self._cache = cache
+        self._providers = providers
+        self._offers = offers
+
+    def run(self, tree: ProviderTree, allocations: Allocations | None) -> None:
+        """Create what is new, reshape, delete what was removed, and write what each provider offers, in this order.
+
+        See ``ReportClient.update_from_provider_tree``.
+        """
+        self._check_parents(tree)
+        removed = self._cache.removed(tree)
+        created: list[str] = []
+        try:
+            self._create(tree, created)
+            if allocations is not None:
+                self._ensure_classes(tree)
+        except RoostError as error:
+            if allocations is not None:
+                self._undo(created, error)
+            raise
+        if allocations is not None:
+            self._reshape(tree, allocations, created=created, removed=removed)
+        for uuid in reversed(removed):
+            with self._syncing(tree, uuid):
+                self._delete(uuid)
+        for uuid in reversed(tree.get_provider_uuids()):
+            with self._syncing(tree, uuid):
+                self._offer(tree, uuid)
+
+    def _check_parents(self, tree: ProviderTree) -> None:
+        known = self._cache.tree
+        for uuid in tree.get_provider_uuids():
+            if known.exists(uuid) and known.data(uuid).parent_uuid != tree.data(uuid).parent_uuid:
+                raise SyncFailed(
+                    f"provider {uuid} cannot hang below another parent: remove it, and add one of another uuid and name"
+                )
+
+    # --- the steps ---
+
+    def _create(self, tree: ProviderTree, created: list[str]) -> None:
+        for uuid in tree.get_provider_uuids():
+            if self._cache.tree.exists(uuid):
+                continue
+            wanted = tree.data(uuid)
+            with self._syncing(tree, uuid):
+                if self._providers.create(uuid, name=wanted.name, parent_uuid=wanted.parent_uuid):
+                    created.append(uuid)
+            # A generation that its editor saw stays, so that what came after it is not overwritten.
+            if wanted.generation is None or uuid in created:
+                _set_generation(tree, uuid, self._cache.tree.data(uuid).generation)
+        self._cache.was_flushed(tree)
+
+    def _ensure_classes(self, tree: ProviderTree) -> None:
+        uuids = tree.get_provider_uuids()
+        with self._syncing(tree, *uuids):
+            self._offers.ensure_classes({name for uuid in uuids for name in tree.data(uuid).inventory})
+
+    def _reshape(
+        self, tree: ProviderTree, allocations: Allocations, *, created: Sequence[str], removed: Sequence[str]
+    ) -> None:
+        """Replace inventories and allocations in one request."""
+        moved = [uuid for uuid in tree.get_provider_uuids() if not self._is_left_alone(tree, uuid)]
+        body = {
+            "inventories": {uuid: self._inventories(tree, uuid) for uuid in moved}
+            | {
+                uuid: {"inventories": {}, "resource_provider_generation": self._cache.tree.data(uuid).generation}
+                for uuid in removed
+            },
+            "allocations": _sent(allocations),
+        }
+        try:
+            answer = self._asking.ask("POST", _RESHAPER, body, version=RESHAPE_VERSION)
+        except PlacementGone as error:
+            # It may have been carried out, so nothing is taken back.
+            self._cache.forget_trees(tree.get_provider_uuids())
+            problem = f"the reshape was not answered, and may have been carried out: {error}"
+            raise ReshapeFailed(_node_of(tree), problem) from error
+        if answer.status != 204:
+            self._refuse(tree, created, answer)
+        for uuid in moved:
+            with self._syncing(tree, uuid):
+                _set_generation(tree, uuid, self._providers.refresh_inventory(uuid))
+
+    def _delete(self, uuid: str) -> None:
+        try:
+            self._providers.delete(uuid)
+        except InUse as error:
+            raise SyncFailed(str(error)) from error
+
+    def _offer(self, tree: ProviderTree, uuid: str) -> None:
+        wanted = tree.data(uuid)
+        generation = self._offers.set_inventory(uuid, wanted.inventory, generation=wanted.generation)
+        generation = self._offers.set_aggregates(uuid, wanted.aggregates, generation=generation)
+        _set_generation(tree, uuid, self._offers.set_traits(uuid, wanted.traits, generation=generation))
+
+    # --- what they share ---
+
+    def _refuse(self, tree: ProviderTree, created: Sequence[str], answer: Answer) -> NoReturn:
+        self._cache.forget_trees(tree.get_provider_uuids())
+        is_race = answer.status == 409 and answer.code == GENERATION_CODE
+        problem = f"the reshape is refused: {answer.problem}"
+        refused = Conflict(problem, code=answer.code) if is_race else ReshapeFailed(_node_of(tree), problem)
+        # What was carried out without an answer is in its own way, and then nothing may be taken back.
+        if not (is_race and answer.is_repeated):
+            self._undo(created, refused)
+        raise refused
+
+    def _is_left_alone(self, tree: ProviderTree, uuid: str) -> bool:
+        """Say whether a provider that other hosts write too is as it was; then it is not in the way of theirs."""
+        return self._cache.is_shared(uuid) and not self._cache.tree.has_inventory_changed(
+            uuid, tree.data(uuid).inventory
+        )
+
+    def _inventories(self, tree: ProviderTree, uuid: str) -> dict[str, Any]:
+        wanted = tree.data(uuid)
+        generation = self._cache.tree.data(uuid).generation if wanted.generation is None else wanted.generation
+        return {"inventories": wanted.inventory, "resource_provider_generation": generation}
+
+    def _undo(self, created: Sequence[str], error: RoostError) -> None:
+        """Delete the providers that were created for a reshape that does not happen, and say which are left."""
+        left = []
+        for uuid in reversed(created):
+            try:
+                self._providers.delete(uuid)
+            except RoostError:
+                left.append(uuid)
+        if left:
+            error.args = (f"{error}; the new providers that could not be deleted again: {', '.join(left)}",)
+
+    @contextmanager
+    def _syncing(self, tree: ProviderTree, *uuids: str) -> Iterator[None]:
+        """Let the trees of providers be read anew after an error, which is a SyncFailed unless its class says more."""
+        try:
+            yield
+        except RoostError as error:
+            around = [each for uuid in uuids if tree.exists(uuid) for each in tree.get_provider_uuids_in_tree(uuid)]
+            self._cache.forget_trees([*uuids, *around])
+            if isinstance(error, (Conflict, InUse, SyncFailed)):
+                raise
+            raise SyncFailed(f"Placement has only a part of what the host offers: {error}") from error
+
+
+def _set_generation(tree: ProviderTree, uuid: str, generation: int | None) -> None:
+    tree.update_traits(uuid, tree.data(uuid).traits, generation)
+
+
+def _sent(allocations: Allocations) -> dict[str, Any]:
+    """Return allocations as the reshaper takes them: without generations of providers, and without what is empty."""
+    return {
+        consumer: {
+            "allocations": holdings_of(amounts_of(record["allocations"])),
+            "project_id": record["project_id"],
+            "user_id": record["user_id"],
+            "consumer_generation": record["consumer_generation"],
+        }
+        for consumer, record in allocations.items()
+    }
+
+
+def _node_of(tree: ProviderTree) -> str:
+    """Return the name of the node: its root is the first, those that share with it come behind."""
+    return tree.data(tree.get_provider_uuids()[0]).name

@@ -1,0 +1,36 @@
+"""Every Placement that a report client may meet: Roost in process, Roost over HTTP, and the reference."""
+
+import itertools
+
+import pytest
+
+from roost import PlacementDirect
+from roost.direct.report import DirectHttp
+from tests.reporting import World, world_at
+from tests.servers import serve
+
+KINDS = ["in process", "over HTTP", pytest.param("reference", marks=pytest.mark.differential)]
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """Give the address of a server of Roost, which lasts as long as a file's tests."""
+    with serve(folder=tmp_path_factory.mktemp("served")) as server:
+        yield server.address
+
+
+@pytest.fixture(params=KINDS)
+def world(request):
+    """Give a world at each kind of Placement."""
+    if request.param == "in process":
+        with PlacementDirect("sqlite://") as client:
+            yield World(DirectHttp(client))
+    elif request.param == "over HTTP":
+        with world_at(request.getfixturevalue("served"), f"{request.node.name} {next(_NUMBERS)}") as found:
+            yield found
+    else:
+        reference = request.getfixturevalue("reference_placement")
+        reference.empty()
+        with world_at(reference.address) as found:
+            yield found

@@ -1,0 +1,132 @@
+"""Whatever gets lost on the way: updates end with Placement as the host is, and consumers hold what was meant."""
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roost import PlacementDirect
+from roost.direct.report import DirectHttp
+from roost.errors import Conflict, PlacementGone, ReshapeFailed, SyncFailed
+from tests.contract.report.test_reshapes import after, to_children
+from tests.reporting import PROJECT, USER, World
+
+PARENTS = {"a": "host", "b": "a", "c": "host"}
+CLASSES = ("VCPU", "VGPU", "CUSTOM_GOLD")
+LABELS = ("CUSTOM_FAST", "HW_CPU_X86_AVX")
+
+
+class Lossy:
+    """Loses so many questions, or answers, wherever it likes."""
+
+    def __init__(self, inner, seed, *, losses):
+        self._inner, self._random, self._left = inner, Random(seed), losses
+
+    def ask(self, method, path, body=None, *, version):
+        """Ask, unless it gets lost."""
+        lost = self._random.random() if self._left else 1.0
+        if lost < 0.4:
+            self._left -= 1
+            if lost < 0.2:
+                self._inner.ask(method, path, body, version=version)
+            raise PlacementGone("lost")
+        return self._inner.ask(method, path, body, version=version)
+
+
+OFFER = st.tuples(
+    st.dictionaries(st.sampled_from(CLASSES), st.integers(1, 3)), st.sets(st.sampled_from(LABELS)),
+    st.sets(st.sampled_from(["agg", "zone"])),
+)  # fmt: skip
+# What is there beside the host; nothing is below what is not there.
+SHAPE = st.dictionaries(st.sampled_from([*PARENTS]), OFFER).map(
+    lambda shape: {name: offer for name, offer in shape.items() if PARENTS[name] in {"host", *shape}}
+)
+
+
+def edit(world, tree, shape):
+    """Give a tree a shape."""
+    for name, parent in PARENTS.items():
+        if name not in shape:
+            if tree.exists(world.u(name)):
+                tree.remove(world.u(name))
+            continue
+        if not tree.exists(world.u(name)):
+            tree.new_child(world.n(name), world.u(parent), world.u(name))
+        totals, traits, aggregates = shape[name]
+        tree.update_inventory(world.u(name), {each: {"total": total} for each, total in totals.items()})
+        tree.update_traits(world.u(name), traits)
+        tree.update_aggregates(world.u(name), map(world.u, aggregates))
+
+
+def update(act):
+    """Do something again until it is done."""
+    for _ in range(20):
+        try:
+            return act()
+        except (Conflict, SyncFailed, PlacementGone, ReshapeFailed):
+            continue
+    raise AssertionError("it does not come to an end")
+
+
+@settings(max_examples=30)
+@given(shapes=st.lists(SHAPE, min_size=1, max_size=3), seed=st.integers(0, 2**32), losses=st.integers(0, 12))
+def test_updates_end_with_placement_as_the_host_is(shapes, seed, losses):
+    with PlacementDirect("sqlite://") as client:
+        world = World(Lossy(DirectHttp(client), seed, losses=losses))
+        ours = world.client(tries=2)
+        for shape in shapes:
+
+            def once(shape=shape):
+                tree = ours.get_provider_tree_and_ensure_root(world.u("host"), world.n("host"))
+                edit(world, tree, shape)
+                ours.update_from_provider_tree(tree)
+
+            update(once)
+        clean = World(DirectHttp(client))
+        assert clean.children("host") == sorted(["host", *shapes[-1]])
+        for name, (totals, traits, aggregates) in shapes[-1].items():
+            assert clean.totals(name) == totals
+            assert set(clean.of(name, "traits")) == traits
+            assert set(clean.of(name, "aggregates")) == {clean.u(each) for each in aggregates}
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 2**32), losses=st.integers(0, 12))
+def test_reshapes_end_with_everything_moved(seed, losses):
+    with PlacementDirect("sqlite://") as client:
+        clean = World(DirectHttp(client))
+        clean.provider("host", VCPU=8, VGPU=4)
+        clean.hold("one", host={"VCPU": 1, "VGPU": 1})
+        clean.hold("two", host={"VCPU": 2, "VGPU": 2})
+        world = World(Lossy(DirectHttp(client), seed, losses=losses))
+        ours = world.client(tries=2)
+
+        def once():
+            tree = ours.get_provider_tree_and_ensure_root(world.u("host"))
+            if tree.data(world.u("host")).inventory.keys() == {"VCPU"}:
+                ours.update_from_provider_tree(tree)
+            else:
+                ours.update_from_provider_tree(*to_children(world, ours))
+
+        update(once)
+        after(clean)
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 2**32), losses=st.integers(0, 8))
+def test_what_a_consumer_holds_is_changed_once(seed, losses):
+    with PlacementDirect("sqlite://") as client:
+        clean = World(DirectHttp(client))
+        for name in ("a", "b"):
+            clean.provider(name, VCPU=8)
+        world = World(Lossy(DirectHttp(client), seed, losses=losses))
+        ours = world.client(tries=10)
+        request = {"allocations": world.payload(a={"VCPU": 2})["allocations"]}
+        assert ours.claim_resources(world.u("i"), request, project_id=PROJECT, user_id=USER)
+        ours.add_resources_to_instance_allocation(world.u("i"), world.amounts(a={"VCPU": 3}, b={"VCPU": 1}))
+        ours.remove_resources_from_instance_allocation(world.u("i"), world.amounts(a={"VCPU": 1}))
+        assert ours.move_allocations(world.u("i"), world.u("migration"))
+        assert clean.held("migration") == clean.amounts(a={"VCPU": 4}, b={"VCPU": 1})
+        assert clean.held("i") == {}
+        assert ours.delete_allocation_for_instance(world.u("migration"))
+        assert clean.held("migration") == {}

@@ -1,0 +1,201 @@
+"""What a driver makes of a tree and of what is held is what the Placement API takes, whole and at once."""
+
+import pytest
+
+import roost
+from roost.compute.drivers.fake_guests import MemoryShelf
+from roost.compute.drivers.fake_script import FakeNode, Gpu, Script
+from roost.compute.tree import ProviderTree
+from roost.errors import ReshapeFailed, ReshapeNeeded
+from roost.model.agent import PciDevice
+from roost.model.numa import NumaCell
+from roost.model.provider import Inventory
+from tests.drivers import fake, spec_of
+from tests.worlds import uuid_named
+
+NODE = "host-a"
+ROOT = uuid_named(NODE)
+VERSION = "1.30"
+SCRIPT = {
+    "renames": {"CUSTOM_FPGA": "FPGA"},
+    "node": (
+        FakeNode(
+            inventories={"CUSTOM_FPGA": Inventory(total=4)},
+            cell=(
+                NumaCell(id=0, memory_mb=4096, cpus=(0, 1, 2, 3)),
+                NumaCell(id=1, memory_mb=4096, cpus=(4, 5, 6, 7)),
+            ),
+            gpu=(Gpu(name="gpu0", vgpus=2), Gpu(name="gpu1", vgpus=2)),
+            pci=tuple(
+                PciDevice(address=str(cell), vendor_id="8086", product_id="1", dev_type="type-VF", numa_node=cell)
+                for cell in (0, 1)
+            ),
+        ),
+    ),
+}
+GUESTS = {
+    f"guest{number}": {"VCPU": 1, "MEMORY_MB": 1024, "DISK_GB": 1, "VGPU": 1, "SRIOV_NET_VF": 1, "CUSTOM_FPGA": 1}
+    for number in (0, 1)
+}
+
+
+class Placement:
+    """The Placement API, asked as an agent asks it."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def ask(self, method, path, body=None, *, status=(200, 201, 204)):
+        """Ask, and give the body of the answer."""
+        more = {} if body is None else {"json": body}
+        answer = getattr(self.client, method)(path, microversion=VERSION, headers={"x-roles": "admin,service"}, **more)
+        assert answer.status_code in status, answer.text
+        return answer.json() if answer.content else None
+
+    def tree(self):
+        """Give the tree of the host."""
+        tree = ProviderTree()
+        tree.populate_from_iterable(self.ask("get", f"/resource_providers?in_tree={ROOT}")["resource_providers"])
+        for uuid in tree.get_provider_uuids():
+            told = self.ask("get", f"/resource_providers/{uuid}/inventories")
+            tree.update_inventory(uuid, told["inventories"], told["resource_provider_generation"])
+        return tree
+
+    def allocations(self, tree):
+        """Give all that is held in a tree."""
+        consumers = {
+            each
+            for uuid in tree.get_provider_uuids()
+            for each in self.ask("get", f"/resource_providers/{uuid}/allocations")["allocations"]
+        }
+        return {each: self.ask("get", f"/allocations/{each}") for each in sorted(consumers)}
+
+    def create(self, tree):
+        """Create the providers that are new in a tree."""
+        known = {each["uuid"] for each in self.ask("get", "/resource_providers")["resource_providers"]}
+        for uuid in tree.get_provider_uuids():
+            data = tree.data(uuid)
+            if uuid not in known:
+                body = {"name": data.name, "uuid": uuid, "parent_provider_uuid": data.parent_uuid}
+                made = self.ask("post", "/resource_providers", body)
+                tree.update_inventory(uuid, data.inventory, made["generation"])
+
+    def reshape(self, tree, allocations):
+        """Bring it all to Placement."""
+        self.create(tree)
+        found = [tree.data(uuid) for uuid in tree.get_provider_uuids()]
+        inventories = {
+            each.uuid: {"resource_provider_generation": each.generation, "inventories": each.inventory}
+            for each in found
+        }
+        self.ask("post", "/reshaper", {"inventories": inventories, "allocations": allocations})
+
+    def usages(self, tree):
+        """Give what is used, by name of the provider."""
+        told = {uuid: self.ask("get", f"/resource_providers/{uuid}/usages") for uuid in tree.get_provider_uuids()}
+        return {
+            tree.data(uuid).name: {name: used for name, used in each["usages"].items() if used}
+            for uuid, each in told.items()
+        }
+
+
+@pytest.fixture
+def placement():
+    """Give a Placement with the host in layout flat, and two guests that hold something of everything."""
+    with roost.PlacementDirect("sqlite://") as client:
+        api = Placement(client)
+        api.ask("put", "/resource_classes/CUSTOM_FPGA")
+        api.ask("post", "/resource_providers", {"name": NODE, "uuid": ROOT})
+        yield api
+
+
+def started(layout, shelf):
+    """Give the driver of the host, as its agent starts with a layout."""
+    return fake(Script(layout=layout, **SCRIPT), NODE, shelf=shelf)
+
+
+def populate(api, shelf):
+    """Offer what the host has in layout flat, and let guests run and hold something."""
+    driver, tree = started("flat", shelf), api.tree()
+    driver.update_provider_tree(tree, NODE)
+    api.reshape(tree, {})
+    for name, held in GUESTS.items():
+        driver.spawn(spec_of(name, NODE, held=held), "op-1")
+        body = {
+            "allocations": {ROOT: {"resources": held}}, "project_id": "p", "user_id": "u", "consumer_generation": None,
+        }  # fmt: skip
+        api.ask("put", f"/allocations/{uuid_named(name)}", body)
+
+
+REST = {"DISK_GB": 2, "CUSTOM_FPGA": 2}
+CELL = {"VCPU": 1, "MEMORY_MB": 1024, "SRIOV_NET_VF": 1}
+SUMS = {"VCPU": 2, "MEMORY_MB": 2048, "SRIOV_NET_VF": 2}
+USED = {
+    "gpus": {NODE: REST | SUMS, "host-a_gpu0": {"VGPU": 1}, "host-a_gpu1": {"VGPU": 1}},
+    "numa": {NODE: REST | {"VGPU": 2}, "host-a_numa0": CELL, "host-a_numa1": CELL},
+    "renamed": {NODE: SUMS | {"DISK_GB": 2, "FPGA": 2, "VGPU": 2}},
+}
+
+
+@pytest.mark.parametrize("layout", [*USED])
+def test_a_reshape_with_live_guests_arrives_and_the_next_start_finds_nothing(placement, layout):
+    shelf = MemoryShelf()
+    populate(placement, shelf)
+    tree = placement.tree()
+    driver = started(layout, shelf)
+    with pytest.raises(ReshapeNeeded):
+        driver.update_provider_tree(tree, NODE)
+    allocations = placement.allocations(tree)
+    assert len(allocations) == 2
+    driver.update_provider_tree(tree, NODE, allocations)
+    placement.reshape(tree, allocations)
+    tree = placement.tree()
+    assert placement.usages(tree) == USED[layout]
+    again = placement.tree()
+    started(layout, shelf).update_provider_tree(again, NODE)
+    assert [again.data(uuid) for uuid in again.get_provider_uuids()] == [
+        tree.data(uuid) for uuid in tree.get_provider_uuids()
+    ]
+
+
+@pytest.mark.parametrize("layout", [*USED])
+def test_and_back(placement, layout):
+    shelf = MemoryShelf()
+    populate(placement, shelf)
+    before = placement.usages(placement.tree())[NODE]
+    for each in (layout, "flat"):
+        tree = placement.tree()
+        allocations = placement.allocations(tree)
+        started(each, shelf).update_provider_tree(tree, NODE, allocations)
+        placement.reshape(tree, allocations)
+    assert placement.usages(placement.tree())[NODE] == before
+
+
+def test_a_claim_that_comes_between_is_refused_and_taken_along_the_next_time(placement):
+    shelf = MemoryShelf()
+    populate(placement, shelf)
+    tree = placement.tree()
+    driver, allocations = started("gpus", shelf), placement.allocations(tree)
+    driver.update_provider_tree(tree, NODE, allocations)
+    body = {
+        "allocations": {ROOT: {"resources": {"VGPU": 1}}}, "project_id": "p", "user_id": "u",
+        "consumer_generation": None,
+    }  # fmt: skip
+    placement.ask("put", f"/allocations/{uuid_named('late')}", body)
+    with pytest.raises(AssertionError, match="concurrent_update"):
+        placement.reshape(tree, allocations)
+    tree = placement.tree()
+    allocations = placement.allocations(tree)
+    driver.update_provider_tree(tree, NODE, allocations)
+    placement.reshape(tree, allocations)
+    used = placement.usages(tree)
+    assert sorted(used[name]["VGPU"] for name in ("host-a_gpu0", "host-a_gpu1")) == [1, 2]
+
+
+def test_a_guest_that_holds_what_it_does_not_use_stops_the_reshape(placement):
+    shelf = MemoryShelf()
+    populate(placement, shelf)
+    started("flat", shelf).spawn(spec_of("guest0", NODE), "op-2")
+    tree = placement.tree()
+    with pytest.raises(ReshapeFailed, match=uuid_named("guest0")):
+        started("gpus", shelf).update_provider_tree(tree, NODE, placement.allocations(tree))

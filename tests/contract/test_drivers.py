@@ -1,0 +1,403 @@
+"""Promises that every driver keeps. A driver is held to them by a rig: hosts with it that can reach each other."""
+
+import pytest
+
+from roost.compute.driver import load, read_resources
+from roost.errors import BuildAborted, BuildFailed, Conflict, NotFound
+from roost.model.agent import Capabilities, NodeResources
+from tests.drivers import FakeRig, tree_of
+from tests.worlds import uuid_named
+
+RIGS = {"fake": FakeRig}
+GUEST = uuid_named("guest")
+
+
+@pytest.fixture(params=[*RIGS])
+def rig(request):
+    """Give the rig of each driver."""
+    return RIGS[request.param]()
+
+
+def states(driver):
+    """Give what there is of each guest."""
+    return [(each.uuid, each.operation, each.state) for each in driver.guests()]
+
+
+# --- nodes ---
+
+
+def test_it_is_what_loading_its_name_gives(rig):
+    assert isinstance(rig.driver(), type(load("fake", {})))
+    assert isinstance(rig.driver().capabilities, Capabilities)
+
+
+def test_its_nodes_have_resources_and_are_not_gone(rig):
+    driver = rig.driver()
+    assert driver.nodes()
+    for node in driver.nodes():
+        told = driver.resources(node)
+        assert isinstance(told, NodeResources)
+        assert read_resources(node, told) is told
+        assert (told.vcpus > 0, told.memory_mb > 0, told.local_gb > 0) == (True, True, True)
+        assert (told.vcpus_used, told.memory_mb_used, told.local_gb_used) == (0, 0, 0)
+        assert not driver.is_node_gone(node)
+        assert all(isinstance(value, float) for value in driver.metrics(node).values())
+    assert driver.is_node_gone("nobody")
+
+
+def test_a_node_that_it_has_not_is_unknown(rig):
+    driver = rig.driver()
+    for act in (driver.resources, driver.metrics, lambda node: driver.update_provider_tree(tree_of(node), node)):
+        with pytest.raises(NotFound, match="nobody"):
+            act("nobody")
+
+
+def test_a_new_node_offers_processors_memory_and_disk_and_no_class_without_any(rig):
+    driver = rig.driver()
+    for node in driver.nodes():
+        tree = tree_of(node)
+        driver.update_provider_tree(tree, node)
+        offered = [tree.data(uuid).inventory for uuid in tree.get_provider_uuids()]
+        assert {"VCPU", "MEMORY_MB", "DISK_GB"} <= {name for each in offered for name in each}
+        assert all(record["total"] > 0 for each in offered for record in each.values())
+        assert all(0 <= record["reserved"] <= record["total"] for each in offered for record in each.values())
+
+
+def test_to_update_a_tree_again_changes_nothing(rig):
+    driver = rig.driver()
+    (node, *_) = driver.nodes()
+    tree = tree_of(node)
+    for _ in range(2):
+        driver.update_provider_tree(tree, node)
+        before = [tree.data(uuid) for uuid in tree.get_provider_uuids()]
+    assert [tree.data(uuid) for uuid in tree.get_provider_uuids()] == before
+    allocations = {}
+    driver.update_provider_tree(tree, node, allocations)
+    assert ([tree.data(uuid) for uuid in tree.get_provider_uuids()], allocations) == (before, {})
+
+
+def test_other_providers_in_the_tree_and_foreign_traits_stay(rig):
+    driver = rig.driver()
+    (node, *_) = driver.nodes()
+    tree = tree_of(node)
+    tree.new_child("somebody's", node, uuid_named("somebody's"))
+    tree.new_root("pool", uuid_named("pool"))
+    tree.update_inventory("pool", {"DISK_GB": {"total": 9}})
+    tree.update_inventory("somebody's", {"CUSTOM_A": {"total": 9}})
+    tree.add_traits(node, "CUSTOM_MINE")
+    before = [tree.data("somebody's"), tree.data("pool")]
+    driver.update_provider_tree(tree, node)
+    assert [tree.data("somebody's"), tree.data("pool")] == before
+    assert tree.has_traits(node, ["CUSTOM_MINE"])
+
+
+# --- guests that stay ---
+
+
+def test_a_guest_is_built_and_runs_and_is_found(rig):
+    driver, spec = rig.driver(), rig.spec()
+    assert (driver.inspect(GUEST), driver.guests()) == (None, [])
+    driver.spawn(spec, "op-1")
+    assert states(driver) == [(GUEST, "op-1", "running")]
+    assert driver.inspect(GUEST) == driver.guests()[0]
+    assert driver.inspect(GUEST).node == spec.node
+
+
+def test_a_guest_that_is_not_to_run_is_built_and_stopped(rig):
+    driver = rig.driver()
+    driver.spawn(rig.spec(is_on=False), "op-1")
+    assert states(driver) == [(GUEST, "op-1", "stopped")]
+
+
+def test_building_again_by_the_same_operation_changes_nothing(rig):
+    driver = rig.driver()
+    driver.spawn(rig.spec(), "op-1")
+    driver.power(GUEST, is_on=False)
+    driver.spawn(rig.spec(), "op-1")
+    assert states(driver) == [(GUEST, "op-1", "stopped")]
+
+
+def test_building_by_another_operation_replaces_the_guest(rig):
+    driver = rig.driver()
+    driver.spawn(rig.spec(), "op-1")
+    driver.spawn(rig.spec(), "op-2")
+    assert states(driver) == [(GUEST, "op-2", "running")]
+
+
+def test_guests_are_listed_by_uuid_and_used_resources_are_theirs(rig):
+    driver = rig.driver()
+    specs = [rig.spec(name) for name in "cab"]
+    for spec in specs:
+        driver.spawn(spec, "op-1")
+    assert [each.uuid for each in driver.guests()] == sorted(spec.uuid for spec in specs)
+    told = driver.resources(specs[0].node)
+    assert (told.vcpus_used, told.memory_mb_used, told.local_gb_used) == (3, 1536, 3)
+
+
+def test_a_destroyed_guest_is_gone_and_may_be_destroyed_again(rig):
+    driver = rig.driver()
+    driver.destroy(GUEST, "op-0")
+    driver.spawn(rig.spec(), "op-1")
+    for operation in ("op-2", "op-2", "op-3"):
+        driver.destroy(GUEST, operation)
+        assert (driver.inspect(GUEST), driver.guests()) == (None, [])
+
+
+def test_a_guest_is_stopped_and_started_and_both_may_be_asked_again(rig):
+    driver = rig.driver()
+    driver.spawn(rig.spec(), "op-1")
+    for is_on, state in ((False, "stopped"), (False, "stopped"), (True, "running"), (True, "running")):
+        driver.power(GUEST, is_on=is_on)
+        assert states(driver) == [(GUEST, "op-1", state)]
+
+
+def test_a_guest_is_rebuilt_once_an_operation(rig):
+    driver = rig.driver()
+    driver.spawn(rig.spec(), "op-1")
+    driver.rebuild(rig.spec(is_on=False), "op-2")
+    assert states(driver) == [(GUEST, "op-2", "stopped")]
+    driver.power(GUEST, is_on=True)
+    driver.rebuild(rig.spec(is_on=False), "op-2")
+    assert states(driver) == [(GUEST, "op-2", "running")]
+
+
+def test_acts_on_a_guest_that_it_has_not_say_so(rig):
+    driver, spec = rig.driver(), rig.spec()
+    to = rig.driver("host-b").prepare(rig.spec(host="host-b"), "op-1")
+    for act in (
+        lambda: driver.power(GUEST, is_on=True),
+        lambda: driver.rebuild(spec, "op-1"),
+        lambda: driver.send_disk(GUEST, to),
+        lambda: driver.live_migrate(GUEST, to),
+        lambda: driver.save(GUEST),
+        lambda: driver.console(GUEST),
+    ):
+        with pytest.raises(NotFound, match=GUEST):
+            act()
+    driver.abort_migration(GUEST)
+    driver.discard(GUEST, "op-1")
+    assert driver.guests() == []
+
+
+def test_guests_are_found_again_after_a_restart(rig):
+    rig.driver().spawn(rig.spec(), "op-1")
+    rig.driver().spawn(rig.spec("other", is_on=False), "op-2")
+    before = rig.driver().guests()
+    assert len(before) == 2
+    assert rig.restarted().guests() == before
+    rig.driver().spawn(rig.spec(), "op-1")
+    assert rig.driver().guests() == before
+
+
+def test_a_saved_guest_is_built_of_its_image_on_another_host(rig):
+    driver, other = rig.driver(), rig.driver("host-b")
+    driver.spawn(rig.spec(), "op-1")
+    with pytest.raises(Conflict, match="stop it first"):
+        driver.save(GUEST)
+    driver.power(GUEST, is_on=False)
+    image = driver.save(GUEST)
+    assert driver.save(GUEST) == image
+    driver.destroy(GUEST, "op-2")
+    other.spawn(rig.spec(host="host-b", image=image), "op-3")
+    assert states(other) == [(GUEST, "op-3", "running")]
+
+
+def test_a_console_has_what_a_guest_wrote(rig):
+    driver = rig.driver()
+    if not driver.capabilities.has_console:
+        pytest.skip("it has no console")
+    driver.spawn(rig.spec(), "op-1")
+    assert driver.console(GUEST)
+
+
+# --- guests that move ---
+
+
+def test_a_stopped_guest_moves_to_another_host(rig):
+    source, target = rig.driver(), rig.driver("host-b")
+    source.spawn(rig.spec(), "op-1")
+    arriving = rig.spec(host="host-b")
+    to = target.prepare(arriving, "op-2")
+    assert target.prepare(arriving, "op-2") == to
+    assert (to.uuid, to.node) == (GUEST, arriving.node)
+    assert states(target) == [(GUEST, "op-2", "prepared")]
+    with pytest.raises(Conflict, match="stop it first"):
+        source.send_disk(GUEST, to)
+    source.power(GUEST, is_on=False)
+    for _ in range(2):
+        source.send_disk(GUEST, to)
+    for _ in range(2):
+        target.finish(arriving, "op-2")
+    assert states(source) == [(GUEST, "op-1", "stopped")]
+    assert states(target) == [(GUEST, "op-2", "running")]
+    assert target.prepare(arriving, "op-2") == to
+    assert states(target) == [(GUEST, "op-2", "running")]
+    source.destroy(GUEST, "op-2")
+    assert (source.guests(), states(target)) == ([], [(GUEST, "op-2", "running")])
+
+
+def test_a_move_is_undone_at_any_point(rig):
+    source, target = rig.driver(), rig.driver("host-b")
+    source.spawn(rig.spec(), "op-1")
+    arriving = rig.spec(host="host-b")
+    for acts in range(4):
+        operation = f"move-{acts}"
+        to = target.prepare(arriving, operation)
+        for act in [
+            lambda: source.power(GUEST, is_on=False),
+            lambda to=to: source.send_disk(GUEST, to),
+            lambda operation=operation: target.finish(arriving, operation),
+        ][:acts]:
+            act()
+        for _ in range(2):
+            target.discard(GUEST, operation)
+        source.power(GUEST, is_on=True)
+        assert (target.guests(), states(source)) == ([], [(GUEST, "op-1", "running")])
+
+
+def test_nothing_is_finished_of_what_was_not_prepared_or_has_not_arrived(rig):
+    target, arriving = rig.driver("host-b"), rig.spec(host="host-b")
+    with pytest.raises(BuildFailed, match="prepared"):
+        target.finish(arriving, "op-2")
+    target.prepare(arriving, "op-2")
+    with pytest.raises(BuildFailed, match="arrived"):
+        target.finish(arriving, "op-2")
+    with pytest.raises(BuildFailed, match="prepared"):
+        target.finish(arriving, "op-3")
+    assert states(target) == [(GUEST, "op-2", "prepared")]
+
+
+def test_what_arrived_for_an_earlier_operation_is_not_taken_for_a_later_one(rig):
+    source, target, arriving = rig.driver(), rig.driver("host-b"), rig.spec(host="host-b")
+    source.spawn(rig.spec(is_on=False), "op-1")
+    source.send_disk(GUEST, target.prepare(arriving, "op-2"))
+    target.prepare(arriving, "op-3")
+    with pytest.raises(BuildFailed, match="arrived"):
+        target.finish(arriving, "op-3")
+
+
+def test_a_guest_that_is_not_awaited_any_more_stays(rig):
+    source, target, arriving = rig.driver(), rig.driver("host-b"), rig.spec(host="host-b")
+    source.spawn(rig.spec(), "op-1")
+    to = target.prepare(arriving, "op-2")
+    target.discard(GUEST, "op-2")
+    with pytest.raises((BuildFailed, BuildAborted)):
+        source.live_migrate(GUEST, to)
+    source.power(GUEST, is_on=False)
+    with pytest.raises(BuildFailed):
+        source.send_disk(GUEST, to)
+    assert (states(source), target.guests()) == ([(GUEST, "op-1", "stopped")], [])
+
+
+def test_discarding_leaves_what_another_operation_did(rig):
+    target, arriving = rig.driver("host-b"), rig.spec(host="host-b")
+    target.prepare(arriving, "op-2")
+    target.discard(GUEST, "op-1")
+    assert states(target) == [(GUEST, "op-2", "prepared")]
+    target.spawn(arriving, "op-3")
+    target.discard(GUEST, "op-2")
+    assert states(target) == [(GUEST, "op-3", "running")]
+
+
+def test_a_guest_moves_to_its_own_host_and_back(rig):
+    driver, spec = rig.driver(), rig.spec()
+    driver.spawn(spec, "op-1")
+    to = driver.prepare(spec, "op-2")
+    assert states(driver) == [(GUEST, "op-1", "running")]
+    driver.power(GUEST, is_on=False)
+    driver.send_disk(GUEST, to)
+    driver.finish(spec, "op-2")
+    assert states(driver) == [(GUEST, "op-2", "running")]
+    driver.discard(GUEST, "op-2")
+    assert states(driver) == [(GUEST, "op-1", "stopped")]
+
+
+def test_a_guest_moves_while_it_runs(rig):
+    if not rig.can_live_migrate:
+        pytest.skip("its guests cannot move while they run")
+    source, target = rig.driver(), rig.driver("host-b")
+    source.spawn(rig.spec(), "op-1")
+    arriving = rig.spec(host="host-b")
+    to = target.prepare(arriving, "op-2")
+    for _ in range(2):
+        source.live_migrate(GUEST, to)
+        assert (source.inspect(GUEST), states(target)) == (None, [(GUEST, "op-2", "running")])
+    target.finish(arriving, "op-2")
+    assert states(target) == [(GUEST, "op-2", "running")]
+    back = source.prepare(rig.spec(), "op-3")
+    target.live_migrate(GUEST, back)
+    source.finish(rig.spec(), "op-3")
+    assert (states(source), target.guests()) == ([(GUEST, "op-3", "running")], [])
+
+
+def test_a_stopped_guest_does_not_move_as_one_that_runs(rig):
+    source, target = rig.driver(), rig.driver("host-b")
+    source.spawn(rig.spec(is_on=False), "op-1")
+    with pytest.raises((Conflict, BuildAborted)):
+        source.live_migrate(GUEST, target.prepare(rig.spec(host="host-b"), "op-2"))
+    assert states(source) == [(GUEST, "op-1", "stopped")]
+
+
+def test_a_move_goes_on_after_restarts_of_both_hosts(rig):
+    rig.driver().spawn(rig.spec(is_on=False), "op-1")
+    arriving = rig.spec(host="host-b")
+    to = rig.driver("host-b").prepare(arriving, "op-2")
+    assert rig.restarted("host-b").prepare(arriving, "op-2") == to
+    rig.restarted().send_disk(GUEST, to)
+    rig.restarted("host-b").finish(arriving, "op-2")
+    assert states(rig.driver("host-b")) == [(GUEST, "op-2", "running")]
+
+
+# --- what goes wrong ---
+
+
+@pytest.mark.parametrize(("kind", "error"), [("failed", BuildFailed), ("aborted", BuildAborted)])
+def test_nothing_is_left_of_a_guest_that_could_not_be_built(rig, kind, error):
+    driver = rig.failing("spawn", kind)
+    with pytest.raises(error):
+        driver.spawn(rig.spec(), "op-1")
+    assert (driver.guests(), driver.resources(rig.spec().node).vcpus_used) == ([], 0)
+    driver.spawn(rig.spec(), "op-1")
+    assert states(driver) == [(GUEST, "op-1", "running")]
+
+
+def test_a_guest_whose_building_broke_off_is_seen_as_that_and_built_anew(rig):
+    driver = rig.failing("spawn", "crash")
+    with pytest.raises(Exception, match="spawn"):
+        driver.spawn(rig.spec(), "op-1")
+    assert states(driver) == [(GUEST, "op-1", "building")]
+    driver.spawn(rig.spec(), "op-1")
+    assert states(driver) == [(GUEST, "op-1", "running")]
+
+
+def test_a_guest_whose_building_broke_off_can_be_destroyed(rig):
+    driver = rig.failing("spawn", "crash")
+    with pytest.raises(Exception, match="spawn"):
+        driver.spawn(rig.spec(), "op-1")
+    driver.destroy(GUEST, "op-2")
+    assert driver.guests() == []
+
+
+@pytest.mark.parametrize("action", ["prepare", "finish"])
+def test_a_move_that_failed_at_its_target_is_asked_again(rig, action):
+    rig.driver().spawn(rig.spec(is_on=False), "op-1")
+    arriving, target = rig.spec(host="host-b"), rig.failing(action, "failed", "host-b")
+
+    def act():
+        rig.driver().send_disk(GUEST, target.prepare(arriving, "op-2"))
+        target.finish(arriving, "op-2")
+
+    with pytest.raises(BuildFailed):
+        act()
+    act()
+    assert states(target) == [(GUEST, "op-2", "running")]
+
+
+def test_a_guest_stays_where_it_runs_when_its_migration_fails(rig):
+    source, target = rig.failing("live_migrate", "failed"), rig.driver("host-b")
+    source.spawn(rig.spec(), "op-1")
+    to = target.prepare(rig.spec(host="host-b"), "op-2")
+    with pytest.raises(BuildFailed):
+        source.live_migrate(GUEST, to)
+    assert states(source) == [(GUEST, "op-1", "running")]
+    assert states(target) == [(GUEST, "op-2", "prepared")]

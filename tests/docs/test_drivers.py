@@ -1,0 +1,24 @@
+import re
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+
+from roost.compute.drivers.fake import FakeOptions
+from roost.compute.drivers.fake_script import Action, Child, FakeNode, Fault, Gpu, Kind, Script
+from roost.model.agent import HostTerms, PciDevice
+
+PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", [FakeOptions, Script, FakeNode, Gpu, Child, PciDevice, Fault, HostTerms])
+def test_all_that_may_be_told_is_in_a_table(kind):
+    told = set(re.findall(r"`(?:\[\[)?(?:node[.])?(\w+)(?:\]\])?`", PAGE)) | {
+        name for name in HostTerms.__struct_fields__ if name.startswith("initial_")
+    }  # fmt: skip
+    assert [each.name for each in msgspec.structs.fields(kind) if each.name not in told] == []
+
+
+def test_all_that_may_go_wrong_is_in_a_table():
+    assert [choice for choice in (*get_args(Action), *get_args(Kind)) if f"`{choice}`" not in PAGE] == []

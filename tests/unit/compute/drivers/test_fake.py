@@ -1,0 +1,135 @@
+import threading
+
+import pytest
+
+from roost.compute.driver import load
+from roost.compute.drivers.fake_guests import FolderShelf
+from roost.compute.drivers.fake_script import FakeNode, Gpu, Script
+from roost.errors import BadSettings, BuildAborted, BuildFailed, NotFound, StoreBroken, Unavailable
+from roost.model.numa import NumaCell
+from roost.model.topology import InstanceCell, PlacedCell
+from tests.drivers import fake, spec_of, tree_of
+from tests.worlds import uuid_named
+
+GUEST = uuid_named("guest")
+
+
+def started(folder, host):
+    driver = load("fake", {"state": str(folder)})
+    driver.start(host)
+    return driver
+
+
+def test_guests_outlive_the_process_in_a_folder_and_move_to_whoever_names_the_same(tmp_path):
+    source, target = started(tmp_path, "host-a"), started(tmp_path, "host-b")
+    source.spawn(spec_of(), "op-1")
+    source = started(tmp_path, "host-a")
+    assert [(found.uuid, found.state) for found in source.guests()] == [(GUEST, "running")]
+    to = target.prepare(spec_of(node="host-b"), "op-2")
+    target = started(tmp_path, "host-b")
+    source.live_migrate(GUEST, to)
+    assert [(found.operation, found.state) for found in target.guests()] == [("op-2", "running")]
+    assert (source.guests(), started(tmp_path, "host-a").guests()) == ([], [])
+    target.power(GUEST, is_on=False)
+    image = started(tmp_path, "host-b").save(GUEST)
+    source.spawn(spec_of("second", image=image), "op-3")
+    assert source.console(uuid_named("second")).splitlines() == [
+        "image cirros", "built on host-a", "left host-a", "arrived on host-b", "stopped on host-b", "built on host-a",
+    ]  # fmt: skip
+
+
+def test_hosts_of_one_process_find_each_other_without_a_folder():
+    drivers = [load("fake", {}), load("fake", {})]
+    for driver, host in zip(drivers, ("together-1", "together-2"), strict=True):
+        driver.start(host)
+    drivers[0].spawn(spec_of(node="together-1"), "op-1")
+    drivers[0].live_migrate(GUEST, drivers[1].prepare(spec_of(node="together-2"), "op-2"))
+    assert [len(driver.guests()) for driver in drivers] == [0, 1]
+    drivers[1].destroy(GUEST, "op-3")
+
+
+def test_names_of_hosts_need_not_be_names_of_files(tmp_path):
+    for host in ("../a", "a/b", "ä b"):
+        started(tmp_path / "state", host).spawn(spec_of(node=host), "op-1")
+        assert len(started(tmp_path / "state", host).guests()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
+def test_a_folder_that_cannot_be_written_or_understood_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    driver = started(tmp_path / "none", "host-a")
+    with pytest.raises(Unavailable, match=r"cannot (read|write) .*file"):
+        started(tmp_path / "file", "host-a")
+    driver.spawn(spec_of(), "op-1")
+    (tmp_path / "none" / "hosts" / "host-a.json").write_text("{")
+    with pytest.raises(StoreBroken, match="what the fake driver kept of host host-a cannot be understood"):
+        started(tmp_path / "none", "host-a")
+    FolderShelf(tmp_path / "none").save_image("saved-x", b"{}")
+    with pytest.raises(StoreBroken, match="image saved-x"):
+        driver.spawn(spec_of(image="saved-x"), "op-2")
+
+
+def test_an_image_that_nobody_saved_is_nowhere():
+    with pytest.raises(BuildAborted, match="there is no image saved-nothing"):
+        fake().spawn(spec_of(image="saved-nothing"), "op-1")
+
+
+def test_a_guest_is_not_built_where_too_few_devices_are_left():
+    driver = fake(Script(node=(FakeNode(gpu=(Gpu(name="gpu0", vgpus=1),)),)))
+    driver.spawn(spec_of("first", held={"VCPU": 1, "VGPU": 1}), "op-1")
+    with pytest.raises(BuildFailed, match=r"^node host-a has no 1 VGPU left for guest"):
+        driver.spawn(spec_of("second", held={"VGPU": 1}), "op-2")
+    assert len(driver.guests()) == 1
+    driver.destroy(uuid_named("first"), "op-3")
+    driver.spawn(spec_of("second", held={"VGPU": 1}), "op-2")
+
+
+def test_a_guest_is_built_on_a_node_of_its_host():
+    driver = fake(Script(node=(FakeNode(name="{host}-1"), FakeNode(name="{host}-2"))))
+    assert driver.nodes() == ["host-a-1", "host-a-2"]
+    driver.spawn(spec_of(node="host-a-2"), "op-1")
+    assert [driver.resources(node).vcpus_used for node in driver.nodes()] == [0, 1]
+    with pytest.raises(BuildFailed, match="host host-a has no node host-b-1"):
+        driver.spawn(spec_of("other", "host-b-1"), "op-1")
+    with pytest.raises(NotFound, match="host host-a has no node host-b-1"):
+        driver.resources("host-b-1")
+
+
+def test_nodes_of_one_name_are_refused():
+    with pytest.raises(BadSettings, match="two nodes of host host-a have one name, there are host-a"):
+        fake(Script(node=(FakeNode(), FakeNode(name="host-a"))))
+
+
+def test_a_guest_uses_the_cells_that_were_chosen_for_it():
+    cells = (NumaCell(id=0, memory_mb=4096, cpus=(0, 1)), NumaCell(id=3, memory_mb=1024, cpus=(2, 3)))
+    node = FakeNode(cell=cells)
+    tree, held = tree_of("host-a"), {"VCPU": 1, "MEMORY_MB": 512}
+    flat = fake(Script(node=(node,)))
+    flat.update_provider_tree(tree, "host-a")
+    placed = PlacedCell(cell=InstanceCell(id=0, cpus=frozenset({0}), memory_mb=512), host_cell=3)
+    flat.spawn(spec_of(held=held, cells=(placed,)), "op-1")
+    allocations = {GUEST: {"allocations": {uuid_named("host-a"): {"resources": {**held}}}}}
+    numa = fake(Script(layout="numa", node=(node,)), shelf=flat._shelf)
+    numa.update_provider_tree(tree, "host-a", allocations)
+    assert allocations[GUEST]["allocations"] == {tree.data("host-a_numa3").uuid: {"resources": held}}
+
+
+def test_threads_build_and_destroy_guests_side_by_side():
+    driver = fake(Script(node=(FakeNode(gpu=(Gpu(name="gpu0", vgpus=8),)),)))
+    refused = []
+
+    def work(number):
+        for turn in range(20):
+            spec = spec_of(f"guest{number}", held={"VGPU": 1})
+            try:
+                driver.spawn(spec, f"op-{turn}")
+            except BuildFailed as error:
+                refused.append(error)
+            driver.destroy(spec.uuid, f"gone-{turn}")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (refused, driver.guests()) == ([], [])

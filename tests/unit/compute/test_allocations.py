@@ -1,0 +1,49 @@
+"""Arithmetic of what is held."""
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.compute.allocations import added, amounts_of, doubled, holdings_of, removed
+from roost.errors import BadRequest
+
+AMOUNTS = st.dictionaries(
+    st.sampled_from("abc"), st.dictionaries(st.sampled_from(["VCPU", "VGPU"]), st.integers(1, 9), min_size=1)
+)
+
+
+@given(AMOUNTS, AMOUNTS)
+def test_what_is_added_can_be_given_back(old, more):
+    before = copy.deepcopy((old, more))
+    assert removed(added(old, more), more) == old
+    assert (old, more) == before
+
+
+@given(AMOUNTS, AMOUNTS)
+def test_both_ends_of_a_move_are_held(old, new):
+    both = doubled(old, new)
+    assert both.keys() == old.keys() | new.keys()
+    assert all(amounts == old.get(uuid, new.get(uuid)) for uuid, amounts in both.items())
+
+
+@given(AMOUNTS, AMOUNTS)
+def test_nobody_gives_back_more_than_is_held(old, less):
+    fits = all(
+        amount <= old.get(uuid, {}).get(resource_class, 0)
+        for uuid, each in less.items()
+        for resource_class, amount in each.items()
+    )
+    if fits:
+        assert added(removed(old, less), less) == old
+    else:
+        with pytest.raises(BadRequest, match="cannot be given back"):
+            removed(old, less)
+
+
+@given(AMOUNTS)
+def test_what_is_empty_is_not_sent(amounts):
+    holdings = {uuid: {"resources": each, "generation": 3} for uuid, each in amounts.items()}
+    assert amounts_of(holdings | {"d": {"resources": {}}}) == amounts
+    assert holdings_of(amounts | {"d": {}}) == {uuid: {"resources": each} for uuid, each in amounts.items()}

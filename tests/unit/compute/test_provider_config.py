@@ -1,0 +1,249 @@
+import pytest
+
+from roost.compute.provider_config import ProviderConfig, ProviderConfigs, read
+from roost.errors import BadSettings
+from roost.model.provider import Inventory
+from tests.provider_trees import everything, planted
+from tests.worlds import uuid_named
+
+HOST = uuid_named("host")
+META = "meta: {schema_version: '1.0'}\n"
+WHOLE = f"""\
+{META}
+providers:
+  - identification: {{name: host}}
+    inventories:
+      additional:
+        - CUSTOM_FPGA: {{total: 4, reserved: 1, min_unit: 1, max_unit: 2, step_size: 1, allocation_ratio: 1.5}}
+        - CUSTOM_A: {{total: 7}}
+          CUSTOM_B: {{total: 8}}
+    traits:
+      additional: [CUSTOM_FAST, CUSTOM_NEAR]
+  - identification: {{uuid: $COMPUTE_NODE}}
+    traits: {{additional: [CUSTOM_PLAIN]}}
+  - identification: {{uuid: {HOST.upper().replace("-", "")}}}
+"""
+
+
+def written(tmp_path, **files):
+    for name, text in files.items():
+        (tmp_path / f"{name}.yaml").write_text(text)
+    return str(tmp_path)
+
+
+def entry(identification="{name: host}", rest=""):
+    return f"{META}providers:\n  - identification: {identification}\n{rest}"
+
+
+def test_what_a_file_adds_is_read(tmp_path):
+    folder = written(tmp_path, site=WHOLE)
+    path = f"{folder}/site.yaml"
+    assert read(folder) == [
+        ProviderConfig(
+            provider="host",
+            inventories={
+                "CUSTOM_FPGA": Inventory(total=4, reserved=1, max_unit=2, allocation_ratio=1.5),
+                "CUSTOM_A": Inventory(total=7),
+                "CUSTOM_B": Inventory(total=8),
+            },
+            traits=frozenset({"CUSTOM_FAST", "CUSTOM_NEAR"}),
+            path=path,
+        ),
+        ProviderConfig(provider="$COMPUTE_NODE", traits=frozenset({"CUSTOM_PLAIN"}), path=path),
+        ProviderConfig(provider=HOST, path=path),
+    ]
+
+
+def test_files_are_read_by_name_and_other_files_are_none(tmp_path):
+    folder = written(tmp_path, b=entry("{name: b}"), a=entry("{name: a}"))
+    (tmp_path / "c.yml").write_text("{")
+    (tmp_path / ".d.yaml").write_text("{")
+    assert [each.provider for each in read(folder)] == ["a", "b"]
+
+
+def test_no_folder_and_an_empty_one_add_nothing(tmp_path):
+    assert (read(str(tmp_path / "none")), read(str(tmp_path))) == ([], [])
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.99"])
+def test_versions_from_1_on_are_read(tmp_path, version):
+    assert read(written(tmp_path, site=entry().replace("1.0", version)))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "Expected object, got null"),
+        ("- a", "Expected object, got array"),
+        ("a: [", "is no YAML: line 1: "),
+        ("meta: !!python/object:os.system {}", "is no YAML: line 1: could not determine a constructor"),
+        ("meta: 2001-99-99", "is no YAML: month must be in 1..12"),
+        (META, "missing required field providers"),
+        ("providers: [{identification: {name: a}}]", "missing required field meta"),
+        (META + "providers: []", "providers: Expected array of length >= 1"),
+        (entry() + "other: 1", "Object contains unknown field other"),
+        ("meta: {}\nproviders: []", "meta: Object missing required field schema_version"),
+        (entry().replace("'1.0'", "1.0"), "meta.schema_version: Expected str, got float"),
+        (entry().replace("1.0", "2.0"), "meta.schema_version must be 1.x, got '2.0'"),
+        (entry().replace("1.0", "1"), "meta.schema_version must be 1.x, got '1'"),
+        (META + "providers:\n  - traits: {additional: []}", "missing required field identification"),
+        (entry("{}"), "providers[0].identification must have uuid or name, one of them"),
+        (entry(f"{{name: host, uuid: {HOST}}}"), "providers[0].identification must have uuid or name, one of them"),
+        (entry("{uuid: host}"), "providers[0].identification.uuid must be a uuid or $COMPUTE_NODE, got 'host'"),
+        (entry("{uuid: $compute_node}"), "must be a uuid or $COMPUTE_NODE, got '$compute_node'"),
+        (entry("{name: ''}"), "providers[0].identification.name: Expected str of length >= 1"),
+        (entry("{name: 7}"), "providers[0].identification.name: Expected str"),
+        (entry("{host: a}"), "unknown field host"),
+        (entry(rest="    inventory: {}"), "providers[0]: Object contains unknown field inventory"),
+        (entry(rest="    inventories: {extra: []}"), "providers[0].inventories: Object contains unknown field extra"),
+        (entry(rest="    inventories: {additional: {CUSTOM_A: {total: 1}}}"), "additional: Expected array, got object"),
+        (
+            entry(rest="    inventories: {additional: [{VCPU: {total: 1}}]}"),
+            "providers[0].inventories.additional: names must begin with CUSTOM_ and be of A-Z, 0-9 and _, got 'VCPU'",
+        ),
+        (entry(rest="    inventories: {additional: [{CUSTOM_a: {total: 1}}]}"), "got 'CUSTOM_a'"),
+        (
+            entry(rest="    inventories: {additional: [{CUSTOM_A: {}}]}"),
+            "CUSTOM_A: Object missing required field total",
+        ),
+        (
+            entry(rest="    inventories: {additional: [{CUSTOM_A: {total: 0}}]}"),
+            "CUSTOM_A: total must be 1..2147483647",
+        ),
+        (
+            entry(rest="    inventories: {additional: [{CUSTOM_A: {total: 2, reserved: 3}}]}"),
+            "CUSTOM_A: reserved must be 0..2, got 3",
+        ),
+        (entry(rest="    inventories: {additional: [{CUSTOM_A: {total: 1.5}}]}"), "CUSTOM_A: total: Expected int"),
+        (entry(rest="    inventories: {additional: [{CUSTOM_A: {total: 1, ratio: 2}}]}"), "unknown field ratio"),
+        (entry(rest="    inventories: {additional: [{CUSTOM_A: 4}]}"), "Expected object, got int"),
+        (
+            entry(rest="    inventories: {additional: [{CUSTOM_A: {total: 1}}, {CUSTOM_A: {total: 2}}]}"),
+            "providers[0].inventories.additional: CUSTOM_A is there twice",
+        ),
+        (
+            entry(rest="    traits: {additional: [HW_CPU_X86_AVX2]}"),
+            "providers[0].traits.additional: names must begin with CUSTOM_ and be of A-Z, 0-9 and _, got 'HW_CPU_X86",
+        ),
+        (entry(rest="    traits: {additional: [1]}"), "providers[0].traits.additional[0]: Expected str, got int"),
+    ],
+)
+def test_a_file_that_cannot_be_meant_is_refused_by_its_name(tmp_path, text, problem):
+    folder = written(tmp_path, site=text)
+    with pytest.raises(BadSettings) as error:
+        read(folder)
+    assert str(error.value).startswith(f"{folder}/site.yaml: ")
+    assert problem in str(error.value)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "folder.yaml").mkdir()
+    with pytest.raises(BadSettings, match=r"folder[.]yaml: cannot be read: Is a directory"):
+        read(str(tmp_path))
+    (tmp_path / "folder.yaml").rmdir()
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff")
+    with pytest.raises(BadSettings, match=r"bytes[.]yaml: cannot be read: it is no UTF-8"):
+        read(str(tmp_path))
+    with pytest.raises(BadSettings, match=r"bytes[.]yaml: cannot be read: Not a directory"):
+        read(str(tmp_path / "bytes.yaml"))
+
+
+@pytest.mark.parametrize("identification", ["{name: host}", "{uuid: $COMPUTE_NODE}", f"{{uuid: {HOST}}}"])
+def test_a_provider_has_one_entry_in_all_files(tmp_path, identification):
+    folder = written(tmp_path, a=entry(identification), b=entry(identification))
+    with pytest.raises(BadSettings, match=r"b[.]yaml: provider '\S+' has an entry in \S+a[.]yaml already"):
+        read(folder)
+
+
+# --- what of it comes into a tree ---
+
+
+def config(provider="host", inventories=None, traits=(), path="site.yaml"):
+    return ProviderConfig(
+        provider=provider, traits=frozenset(traits), path=path,
+        inventories={name: Inventory(total=total) for name, total in (inventories or {}).items()},
+    )  # fmt: skip
+
+
+def merged(tree, *configs):
+    """Merge entries into a tree, and give what was warned of."""
+    warned = []
+    ProviderConfigs(configs, warn=warned.append).merge(tree)
+    return warned
+
+
+def test_inventories_and_traits_come_to_what_is_there():
+    tree = planted()
+    assert merged(tree, config(inventories={"CUSTOM_FPGA": 4}, traits=["CUSTOM_FAST", "CUSTOM_A"])) == []
+    data = tree.data("host")
+    assert set(data.inventory) == {"VCPU", "CUSTOM_FPGA"}
+    assert (data.inventory["CUSTOM_FPGA"]["total"], data.inventory["CUSTOM_FPGA"]["allocation_ratio"]) == (4, 1.0)
+    assert data.traits == {"CUSTOM_A", "CUSTOM_B", "CUSTOM_FAST", "OWNER_NOVA"}
+    assert tree.data("pool") == planted().data("pool")
+
+
+def test_a_provider_is_named_by_its_uuid_too():
+    tree = planted()
+    merged(tree, config(uuid_named("cell0"), traits=["CUSTOM_FAST"]))
+    assert tree.has_traits("cell0", ["CUSTOM_FAST", "OWNER_NOVA"])
+
+
+def test_merging_again_changes_nothing():
+    tree = planted()
+    adding = config(inventories={"CUSTOM_FPGA": 4}, traits=["CUSTOM_FAST"])
+    merged(tree, adding)
+    before = everything(tree)
+    merged(tree, adding)
+    assert everything(tree) == before
+
+
+def test_the_default_is_for_roots_that_are_compute_nodes_and_have_no_entry_of_their_own():
+    tree = planted()
+    tree.new_root("other", uuid_named("other"))
+    tree.new_root("third", uuid_named("third"))
+    for name in ("host", "cell0", "other", "third"):
+        tree.add_traits(name, "COMPUTE_NODE")
+    merged(
+        tree, config("$COMPUTE_NODE", traits=["CUSTOM_PLAIN"]), config("other", traits=["CUSTOM_FAST"]),
+        config(uuid_named("third")),
+    )  # fmt: skip
+    having = {name: {"CUSTOM_PLAIN", "CUSTOM_FAST", "OWNER_NOVA"} & tree.data(name).traits for name in
+              ("host", "cell0", "pool", "other", "third")}  # fmt: skip
+    assert having == {
+        "host": {"CUSTOM_PLAIN", "OWNER_NOVA"}, "cell0": set(), "pool": set(), "other": {"CUSTOM_FAST", "OWNER_NOVA"},
+        "third": {"OWNER_NOVA"},
+    }  # fmt: skip
+
+
+def test_a_provider_that_is_not_there_is_warned_of_once():
+    tree, warned = planted(), []
+    configs = ProviderConfigs([config("nobody"), config("$COMPUTE_NODE")], warn=warned.append)
+    before = everything(tree)
+    for _ in range(3):
+        configs.merge(tree)
+    assert warned == ["site.yaml: there is no provider 'nobody', so its entry is passed over"]
+    assert everything(tree) == before
+
+
+@pytest.mark.parametrize(
+    ("configs", "problem"),
+    [
+        ([config(inventories={"VCPU": 8})], "site.yaml: provider 'host' has inventory of VCPU already"),
+        ([config(traits=["HW_CPU_X86_AVX2"])], "site.yaml: provider 'host' has the trait HW_CPU_X86_AVX2 already"),
+        (
+            [config(), config(HOST, path="b.yaml")],
+            f"site.yaml and b.yaml have entries of one provider, 'host' and '{HOST}'",
+        ),
+        ([config("pool"), config("twice")], "several providers are named 'twice'"),
+    ],
+)
+def test_what_contradicts_the_tree_is_refused_and_nothing_is_merged(configs, problem):
+    tree = planted()
+    tree.add_traits("host", "HW_CPU_X86_AVX2")
+    for parent in ("host", "pool"):
+        tree.new_child("twice", parent, uuid_named(f"twice {parent}"))
+    before = everything(tree)
+    with pytest.raises(ValueError) as error:
+        merged(tree, config("cell1", traits=["CUSTOM_FAST"]), *configs)
+    assert problem in str(error.value)
+    assert everything(tree) == before

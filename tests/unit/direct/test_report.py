@@ -1,0 +1,44 @@
+"""The way of a report client in process, with keystoneauth1 and without."""
+
+import sys
+
+import pytest
+
+from roost import PlacementDirect
+from roost.direct.report import DirectHttp
+from roost.errors import PlacementGone
+from tests.reporting import World
+
+
+@pytest.fixture(params=["keystoneauth", "own"])
+def direct(request, monkeypatch):
+    """Let the tests run with each client."""
+    if request.param == "keystoneauth":
+        pytest.importorskip("keystoneauth1", reason="the extra keystone is not installed")
+    else:
+        for name in ("keystoneauth1.adapter", "keystoneauth1", "requests"):
+            monkeypatch.setitem(sys.modules, name, None)
+        monkeypatch.delitem(sys.modules, "roost.direct.keystone", raising=False)
+    return PlacementDirect("sqlite://")
+
+
+def test_a_report_client_may_do_everything_there(direct):
+    with direct as client:
+        world = World(DirectHttp(client))
+        ours, tree = world.rooted()
+        tree.new_child(world.n("cell"), world.u("host"), world.u("cell"))
+        ours.update_from_provider_tree(tree, {})
+        assert world.children("host") == ["cell", "host"]
+
+
+def test_an_error_is_an_answer(direct):
+    with direct as client:
+        answer = DirectHttp(client).ask("PUT", "/traits/NONSENSE", version="1.36")
+        assert (answer.status, answer.code) == (400, "placement.undefined_code")
+
+
+def test_after_the_end_of_the_context_nobody_answers(direct):
+    with direct as client:
+        http = DirectHttp(client)
+    with pytest.raises(PlacementGone, match="has ended"):
+        http.ask("GET", "/traits", version="1.36")
