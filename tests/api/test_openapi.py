@@ -7,8 +7,10 @@ import pytest
 
 from roost.api.v1 import openapi
 from roost.api.v1.routes import TABLE
+from tests.api.test_agents import ORDER, put
 from tests.asking import asking_own
 from tests.products import fleet
+from tests.working import operation, order
 
 RACK = "00000000-0000-4000-8000-000000000001"
 DOCUMENT = openapi.document()
@@ -87,9 +89,19 @@ def test_answers_are_as_the_document_says():
         ("/groups", "POST"): ("/groups", {"name": "web", "policy": "affinity", "uuid": RACK}),
         ("/groups", "GET"): ("/groups", None),
         ("/groups/{uuid}", "GET"): (f"/groups/{RACK}", None),
-    }
+        ("/agents/{host}", "PUT"): ("/agents/host-0", {"run": RACK, "driver": "fake", "nodes": []}),
+        ("/agents/{host}/nodes/{node}", "PUT"): ("/agents/host-0/nodes/host-0", {"host_ip": "10.0.0.1"}),
+        ("/agents", "GET"): ("/agents", None),
+        ("/agents/{host}", "GET"): ("/agents/host-0", None),
+        ("/orders/poll", "POST"): (
+            "/orders/poll", {"agents": [{"host": "host-0", "run": RACK, "fence": 1}], "wait_s": 0},
+        ),
+        ("/orders/{id}/answer", "POST"): ("/orders/1/answer", {"run": RACK, "outcome": "ok"}),
+        ("/agents/{host}", "DELETE"): ("/agents/host-0", None),
+    }  # fmt: skip
     assert set(asked) == set(OPERATIONS)
     with asking_own(fleet(3, vcpus=4)) as own:
+        put(own, operation(1), order(1, host="host-0", action="destroy", body=ORDER))
         made = own.post("/decisions", SMALL).json
         names = {"/decisions": made["uuid"], "/instances": made["picks"][0]["instance_uuid"]}
         for (path, method), (url, body) in asked.items():
