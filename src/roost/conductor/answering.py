@@ -23,7 +23,8 @@ import msgspec
 
 from roost.conductor.presence import given_up, is_silent, reporting
 from roost.conductor.reconcile import Reconciled, reconcile
-from roost.conductor.story import due_now, line
+from roost.conductor.rows import due_now, instead, later
+from roost.conductor.story import line
 from roost.engine.state import State
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
@@ -133,7 +134,7 @@ def poll(
         disabled=tuple(each.host for each in polls if is_disabled(current.state, each.host)),
     )  # fmt: skip
     taken = [
-        _changed(order, state="taken", run=runs[order.host].run)
+        instead(later(order, state="taken", run=runs[order.host].run))
         for order in waiting
         if order.state != "taken" or order.run != runs[order.host].run
     ]
@@ -161,10 +162,10 @@ def answer(reader: WorkReader, order_id: int, *, run: bytes, given: Answer, now_
         raise Conflict(f"the host {order.host} was registered by another run of its agent")
     if order.state in {"answered", "withdrawn"}:
         return order.state == "answered"
-    work = [_changed(order, state="answered", run=run, answer=msgspec.json.encode(given))]
+    work = [instead(later(order, state="answered", run=run, answer=msgspec.json.encode(given)))]
     operation = reader.operation(order.operation_id)
     if operation is not None and not operation.outcome:
-        work.append(due_now(operation, now_s=now_s))
+        work.append(instead(due_now(operation, now_s=now_s)))
     return Plan(answer=True, work=tuple(work), reads_work=True)
 
 
@@ -242,11 +243,13 @@ def _cleaning(
     if before is not None and before.run != agent.run:
         old = reader.operation_of(before.run)
         if old is not None and not old.outcome:
-            work.append(due_now(old, now_s=now_s))
+            work.append(instead(due_now(old, now_s=now_s)))
     if found.is_clean:
         return work
-    body = Clean(host=agent.host, fence=agent.fence, guests=tuple(map(uuid_text, found.hold + found.destroy)))
     known = reader.operation_of(agent.run)
+    numbers = [] if known is None else [order.number for order in reader.orders_of(known.id)]
+    guests = tuple(map(uuid_text, found.hold + found.destroy))
+    body = Clean(host=agent.host, fence=agent.fence, guests=guests, after=max(numbers, default=0))
     row = OperationRow(
         id=current.new_id("operation") if known is None else known.id, uuid=agent.run, kind="clean", step="clean",
         due_at_s=now_s, body=msgspec.msgpack.encode(body), created_at_s=now_s, changed_at_s=now_s,
@@ -304,7 +307,3 @@ def _act(action: str, body: OrderBody) -> Act:
         assert body.to is not None, f"an order to {action} tells where to"
         return _SENT[action](body.to)
     return _ALONE[action]
-
-
-def _changed(order: OrderRow, **changes: object) -> Put:
-    return Put(msgspec.structs.replace(order, version=order.version + 1, **changes), order.version)

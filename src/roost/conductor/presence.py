@@ -2,11 +2,12 @@
 
 import msgspec
 
-from roost.conductor.story import due_now, line
+from roost.conductor.rows import due_now, instead, later
+from roost.conductor.story import line
 from roost.engine.state import State
 from roost.fleet.hosts import writes_of_facts
 from roost.model.journal import Write
-from roost.model.work import AgentRow, Put
+from roost.model.work import AgentRow
 from roost.placement.plans import Plan
 from roost.ports import Commits, WorkReader
 
@@ -14,9 +15,14 @@ from roost.ports import Commits, WorkReader
 _TOLD_MAX = 1000
 
 
-def is_silent(agent: AgentRow | None, *, now_s: float, down_time_s: float) -> bool:
-    """Say whether nothing is to be expected of an agent: there is none, it left, or was not heard for too long."""
-    return agent is None or agent.state == "gone" or now_s - agent.heard_at_s > down_time_s
+def is_gone(agent: AgentRow | None) -> bool:
+    """Say whether nothing is to be expected of an agent: there is none, it left, or it was given up."""
+    return agent is None or agent.state == "gone"
+
+
+def is_silent(agent: AgentRow, *, now_s: float, down_time_s: float) -> bool:
+    """Say whether an agent is gone, or was not heard for so long that it will be given up."""
+    return is_gone(agent) or now_s - agent.heard_at_s > down_time_s
 
 
 def reporting(state: State, host: str, *, reported_at_s: float | None) -> tuple[Write, ...]:
@@ -39,11 +45,10 @@ def given_up(
 
     It has to register anew, so that its host comes back clean.
     """
-    row = msgspec.structs.replace(agent, state="gone", version=agent.version + 1)
     numbers = {order.operation_id for order in reader.open_orders([agent.host], most=_TOLD_MAX)}
     waiting = [each for each in map(reader.operation, sorted(numbers)) if each is not None and not each.outcome]
-    work = [Put(row, agent.version), line(current, "agent.gone", now_s=now_s, host=agent.name)]
-    work += [due_now(each, now_s=now_s) for each in waiting]
+    work = [instead(later(agent, state="gone")), line(current, "agent.gone", now_s=now_s, host=agent.name)]
+    work += [instead(due_now(each, now_s=now_s)) for each in waiting]
     return Plan(
         answer=None, writes=reporting(current.state, agent.host, reported_at_s=reported_at_s), work=tuple(work),
         reads_work=True,

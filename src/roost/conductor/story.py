@@ -2,7 +2,7 @@
 
 import msgspec
 
-from roost.model.work import EventRow, OperationRow, Put
+from roost.model.work import EventRow, Put
 from roost.ports import Commits
 
 
@@ -23,11 +23,3 @@ def line(
             id=number, at_s=now_s, instance_uuid=instance_uuid, operation_id=operation_id, kind=kind, body=body
         )
     )  # fmt: skip
-
-
-def due_now(operation: OperationRow, *, now_s: float) -> Put:
-    """Return an operation that whoever finds it goes on with at once; who works on it now loses its commit."""
-    row = msgspec.structs.replace(
-        operation, due_at_s=now_s, owner="", owned_until_s=0.0, changed_at_s=now_s, version=operation.version + 1
-    )
-    return Put(row, operation.version)

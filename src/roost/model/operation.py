@@ -110,4 +110,6 @@ class Clean(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     host: str  # as in ``AgentRow``
     fence: int  # of the registration
     guests: tuple[str, ...]  # uuids of the instances that may have to go
+    after: int = 0  # orders with numbers up to this one were of an earlier registration of the same run
+    again_at_s: float = 0.0  # when those are asked for once more that it could not get rid of; 0: there are none
     problem: str = ""
