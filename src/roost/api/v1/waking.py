@@ -7,6 +7,7 @@ from threading import Lock
 
 from roost.errors import Unavailable
 from roost.model.work import AgentRow, OrderRow, Put
+from roost.observe import metrics
 
 
 class Waking:
@@ -76,7 +77,7 @@ class Waking:
         with self._lock:
             if self.is_closed:
                 raise Unavailable("the server is stopping; try again")
-            waited = sum(len(each.hosts) for each in self._waiting)
+            waited = self._waited
             if waited + len(waiter.hosts) > self._agents_max:
                 text = f"{waited:,} agents wait for orders (limit placement.agents_max); try again"
                 raise Unavailable(text)
@@ -84,12 +85,14 @@ class Waking:
             self._waiting.add(waiter)
             if any(self._woken.get(host, 0) > mark for host in waiter.hosts):
                 waiter.awake.set()
+            metrics.AGENTS_WAITING.set(waited + len(waiter.hosts))
         return waiter
 
     def leave(self, waiter: "Waiter") -> None:
         """Give a place back, on the loop."""
         with self._lock:
             self._waiting.discard(waiter)
+            metrics.AGENTS_WAITING.set(self._waited)
 
     def close(self) -> None:
         """Let all waiting come to an end, on the loop."""
@@ -98,6 +101,10 @@ class Waking:
             waiting = list(self._waiting)
         for waiter in waiting:
             waiter.awake.set()
+
+    @property
+    def _waited(self) -> int:
+        return sum(len(each.hosts) for each in self._waiting)
 
     def _set(self, called: set[str]) -> None:
         with self._lock:
