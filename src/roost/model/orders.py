@@ -1,0 +1,190 @@
+"""What agents and a server say to each other: who lives on a host, what is ordered there, and what became of it."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from roost.model.guest import Found, GuestSpec, Prepared
+from roost.model.names import AMOUNT_MAX
+
+# Agents that ask together, orders that are told at once, and orders that an agent may name.
+AGENTS_MAX = 1_000
+ORDERS_MAX = 1_000
+HELD_MAX = 10_000
+# For which a server may be asked to wait until there is something to do, in seconds.
+WAIT_MAX_S = 25.0
+PROBLEM_MAX = 2_000
+
+_Uuid = Annotated[str, Meta(pattern="^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+_Name = Annotated[str, Meta(min_length=1, max_length=255)]
+_Number = Annotated[int, Meta(ge=0, le=AMOUNT_MAX)]
+
+
+class OwnNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A node of a host."""
+
+    node: Annotated[_Name, Meta(description="Its name.")]
+    uuid: Annotated[_Uuid, Meta(description="Of its root provider.")]
+
+
+class Registration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An agent lives on a host, with what it found there."""
+
+    run: Annotated[_Uuid, Meta(description="One life of the agent's process.")]
+    driver: Annotated[_Name, Meta(description="What runs its guests.")]
+    software: Annotated[str, Meta(max_length=255, description="What the agent is, with its version.")] = ""
+    cell: Annotated[str, Meta(max_length=255, description="Whose conductor sends it orders; empty: the only one.")] = ""
+    nodes: Annotated[tuple[OwnNode, ...], Meta(max_length=AGENTS_MAX, description="Of the host.")]
+    guests: Annotated[tuple[Found, ...], Meta(max_length=HELD_MAX, description="All that its driver has.")] = ()
+
+
+class Registered(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of the guests of a host, and whether new ones come.
+
+    An agent that is not ready registers again, in the same run, when it has done what is said here, and now and then.
+    """
+
+    fence: Annotated[int, Meta(description="Rises with each run; polls name it.")]
+    is_ready: Annotated[bool, Meta(description="Whether the host counts as up; else its guests come first.")]
+    keep: Annotated[tuple[str, ...], Meta(description="Uuids of guests that are its own.")] = ()
+    hold: Annotated[tuple[str, ...], Meta(description="Uuids of guests to stop and keep: it is not decided yet.")] = ()
+    destroy: Annotated[tuple[str, ...], Meta(description="Uuids of guests that are deleted, or elsewhere now.")] = ()
+    is_disabled: Annotated[bool, Meta(description="Whether an operator lets nothing new be placed on it.")] = False
+    down_after_s: Annotated[float, Meta(description="It counts as down when it was not heard for so long.")]
+
+
+class Spawn(msgspec.Struct, frozen=True, tag_field="action", tag="spawn"):
+    """Build a guest and let it run."""
+
+    guest: GuestSpec
+
+
+class Rebuild(msgspec.Struct, frozen=True, tag_field="action", tag="rebuild"):
+    """Give a guest the disk of an image anew."""
+
+    guest: GuestSpec
+
+
+class Prepare(msgspec.Struct, frozen=True, tag_field="action", tag="prepare"):
+    """Keep room for a guest that is to come."""
+
+    guest: GuestSpec
+
+
+class Finish(msgspec.Struct, frozen=True, tag_field="action", tag="finish"):
+    """Make a guest of what has arrived."""
+
+    guest: GuestSpec
+
+
+class Destroy(msgspec.Struct, frozen=True, tag_field="action", tag="destroy"):
+    """Let nothing be left of a guest."""
+
+
+class Discard(msgspec.Struct, frozen=True, tag_field="action", tag="discard"):
+    """Undo what the operation prepared and finished here."""
+
+
+class Inspect(msgspec.Struct, frozen=True, tag_field="action", tag="inspect"):
+    """Say what there is of a guest."""
+
+
+class Save(msgspec.Struct, frozen=True, tag_field="action", tag="save"):
+    """Save the disk of a stopped guest as an image."""
+
+
+class Power(msgspec.Struct, frozen=True, tag_field="action", tag="power"):
+    """Let a guest run, or stop it and keep it."""
+
+    is_on: bool
+
+
+class SendDisk(msgspec.Struct, frozen=True, tag_field="action", tag="send_disk"):
+    """Send the disk of a stopped guest to where it is to arrive."""
+
+    to: Prepared
+
+
+class LiveMigrate(msgspec.Struct, frozen=True, tag_field="action", tag="live_migrate"):
+    """Let a running guest run elsewhere."""
+
+    to: Prepared
+
+
+class AbortMigration(msgspec.Struct, frozen=True, tag_field="action", tag="abort_migration"):
+    """Let a live migration that is under way fail."""
+
+
+Act = (
+    Spawn | Rebuild | Prepare | Finish | Destroy | Discard | Inspect | Save | Power | SendDisk | LiveMigrate
+    | AbortMigration
+)  # fmt: skip
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """One act that is asked of one agent. The same operation and number is the same order, however often it comes."""
+
+    id: Annotated[int, Meta(description="By which it is answered.")]
+    host: Annotated[str, Meta(description="Whose agent it is for.")]
+    operation: Annotated[str, Meta(description="Uuid of the operation that it is a part of.")]
+    number: Annotated[int, Meta(description="Of the orders of the operation.")]
+    instance: Annotated[str | None, Meta(description="Uuid of the instance that it is about.")] = None
+    turn: Annotated[int, Meta(description="Rises with each operation of an instance; a lower one is out of date.")] = 0
+    act: Annotated[Act, Meta(description="What is asked.")]
+    limit_s: Annotated[float, Meta(description="So long it may take; then the operation goes on without it.")]
+
+
+class PollingAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An agent that asks for orders."""
+
+    host: Annotated[_Name, Meta(description="Where it lives.")]
+    run: Annotated[_Uuid, Meta(description="As it was registered.")]
+    fence: Annotated[_Number, Meta(description="As it was told then.")]
+    held: Annotated[
+        tuple[int, ...],
+        Meta(max_length=HELD_MAX, description="Ids of orders that it has, and that it need not be told again."),
+    ] = ()
+
+
+class Poll(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Agents of one process are alive, and ask for orders."""
+
+    agents: Annotated[
+        tuple[PollingAgent, ...], Meta(min_length=1, max_length=AGENTS_MAX, description="Each of another host.")
+    ]
+    wait_s: Annotated[
+        Annotated[float, Meta(ge=0, le=WAIT_MAX_S)], Meta(description="So long the answer may wait for an order.")
+    ] = WAIT_MAX_S
+    most: Annotated[
+        Annotated[int, Meta(ge=1, le=ORDERS_MAX)], Meta(description="So many orders are told at most.")
+    ] = 100  # fmt: skip
+
+
+class Polled(msgspec.Struct, frozen=True, kw_only=True):
+    """What agents are to do."""
+
+    orders: Annotated[tuple[Order, ...], Meta(description="Of one instance in the order in which they are done.")] = ()
+    withdrawn: Annotated[tuple[int, ...], Meta(description="Ids of held orders that nobody wants any more.")] = ()
+    unknown: Annotated[tuple[str, ...], Meta(description="Hosts whose agents must register anew.")] = ()
+    superseded: Annotated[
+        tuple[str, ...], Meta(description="Hosts of which another agent, or another run of it, is registered.")
+    ] = ()
+    disabled: Annotated[tuple[str, ...], Meta(description="Hosts on which an operator lets nothing be placed.")] = ()
+
+
+class OrderAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What became of an order."""
+
+    run: Annotated[_Uuid, Meta(description="Of the agent.")]
+    outcome: Annotated[
+        Literal["ok", "failed", "aborted", "stale"],
+        Meta(
+            description="failed: another host may do; aborted: none would; stale: a later operation of the instance "
+            "was here already."
+        ),
+    ]
+    problem: Annotated[str, Meta(max_length=PROBLEM_MAX, description="Why it is not ok.")] = ""
+    found: Annotated[Found | None, Meta(description="What there is of the guest; null: nothing.")] = None
+    prepared: Annotated[Prepared | None, Meta(description="Where the guest is to arrive.")] = None
+    saved: Annotated[str, Meta(max_length=255, description="Id of the image that was saved.")] = ""
