@@ -314,20 +314,20 @@ class Agent:
             self._lane(_name(order)).waiting.append(each)
 
     def _withdraw(self, each: _Order) -> None:
+        """Drop an order, or undo what came of it; once it is done if it is worked on."""
+        if each.is_unwanted:
+            return
         key, lane = _key(each.order), self._lane(_name(each.order))
-        if each.answer is None and each.begun_at_s is None:
+        is_waiting = each.answer is None and each.begun_at_s is None
+        if is_waiting:
             lane.waiting.remove(each)
-            if each.is_again:
-                lane.undos.append(Undo(each.order))
-            else:
-                self._settle(key)
-        elif each.answer is None:
+        if each.answer is None and each.begun_at_s is not None:
             each.is_unwanted = True
-        elif each.answer.outcome == "ok" and not each.is_unwanted:
+        elif (is_waiting and each.is_again) or (each.answer is not None and each.answer.outcome == "ok"):
             each.is_unwanted = True
             self._untold.pop(key, None)
             lane.undos.append(Undo(each.order))
-        elif not each.is_unwanted:
+        else:
             self._settle(key)
         self._tidy(_name(each.order))
 
