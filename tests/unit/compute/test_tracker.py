@@ -74,7 +74,7 @@ def test_a_node_that_the_driver_does_not_know_is_logged(capfd):
 
 def test_a_driver_that_leaves_out_what_must_be_told_is_logged_with_the_keys(capfd):
     driver = fake()
-    driver.resources = lambda node: {"vcpus": 8}
+    driver.resources = lambda _: {"vcpus": 8}
     assert tracker(driver=driver).update("host-a", is_startup=True) is None
     assert "the resources of node host-a lack memory_mb, local_gb" in capfd.readouterr().err
 
