@@ -39,16 +39,17 @@ def failed(problem: str = "no room") -> Answer:
 class Server:
     """One process: its product, the thread that serves it, and a reader of work."""
 
-    def __init__(self, store: Any, *, clock: FixedClock, settings: Settings | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, store: Any, *, clock: Any, settings: Settings | None = None, seed: int = 0, heed: Any = None
+    ) -> None:  # fmt: skip
         self.store, self.clock = store, clock
         current = Current(store, clock=clock)
         self.roost = Roost(
             store, settings or settings_of(), current=current, clock=clock, random=SeededRandom(seed)
         )  # fmt: skip
-        self.serving = Serving(current, decide=self.roost.scheduler.work)
+        self.serving = Serving(current, decide=self.roost.scheduler.work, heed=heed)
         self.reader = store.work_reader(clock)
         self.terms = TERMS
-        self.told: list[str] = []  # hosts whose agents have new orders
 
     def run(self, task: Callable[[Current], Any]) -> Any:
         """Do a task in the serving thread."""
@@ -60,9 +61,7 @@ class Server:
             decision=self.roost.decision, devices=PciAliases(self.roost.settings.pci).requests,
             terms=lambda: self.terms,
         )  # fmt: skip
-        return Conductor(
-            name, cells=cells, serving=self.serving, reader=self.reader, product=product, tell=self.told.extend
-        )
+        return Conductor(name, cells=cells, serving=self.serving, reader=self.reader, product=product)
 
     def jobs(self, name: str = "one") -> Jobs:
         """Give who does periodic jobs in this process."""
@@ -133,7 +132,7 @@ class Server:
 
 
 @contextmanager
-def server(store: Any = None, *fleets: Fleet, clock: FixedClock | None = None, **options: Any):
+def server(store: Any = None, *fleets: Fleet, clock: Any = None, **options: Any):
     """Give a server on a fleet."""
     opened = Server(MemoryStore() if store is None else store, clock=clock or FixedClock(), **options)
     try:

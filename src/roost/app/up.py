@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from roost.app.following import Following, following
+from roost.app.operating import Operating
 from roost.app.placement import Served, placement_policy
 from roost.app.reloading import Reloader
 from roost.app.serving import Site, answer, serving_on, store_served
@@ -18,6 +19,7 @@ from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.model.notification_settings import Notifications
 from roost.model.settings import Settings
+from roost.model.work import Put
 from roost.observe.events import Events
 from roost.observe.notifying import Notifying
 from roost.observe.webhook import Webhook
@@ -87,7 +89,9 @@ def _serve(
     tls = tls_of(settings)
     remote = following(served.settings, os.environ) if settings.remote_url else None
     waking = Waking(settings.agents_max)
-    roost, serving = open_product(served.url, served.settings, events=events, remote=remote, heed=waking.heed)
+    operating = Operating()
+    heed = _all_of(waking.heed, operating.heed)
+    roost, serving = open_product(served.url, served.settings, events=events, remote=remote, heed=heed)
     agents = Agents(serving, waking, clock=SystemClock())
     own = v1.Application(roost, agents=agents, identify=identify, events=events)
 
@@ -108,17 +112,29 @@ def _serve(
         agents.note_heard()
 
     def on_stop() -> None:
+        operating.stop()
         events.close()
         waking.close()
 
     if remote is not None:
         remote.start(serving)
     try:
+        if remote is None:  # Where another Placement keeps the amounts, a step and its claims are not one commit.
+            operating.start(roost, serving)
         answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready, look=look, on_stop=on_stop)
     finally:
+        operating.join()
         agents.close()
         if remote is not None:
             remote.stop()
+
+
+def _all_of(*heeds: Heed) -> Heed:
+    def heed(work: Sequence[Put]) -> None:
+        for each in heeds:
+            each(work)
+
+    return heed
 
 
 def _reloading(roost: Roost, serving: Serving, *, served: Served, tls: ssl.SSLContext | None) -> Callable[[], None]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from roost.conductor.failures import counting
-from roost.conductor.rows import instead, later
+from roost.conductor.rows import due_now, instead, later
 from roost.conductor.step import Choose, Commit, Desk, Step, Terms, View
 from roost.conductor.steps import STEPS, build
 from roost.errors import Conflict, RoostError, StoreBroken, Unavailable
@@ -51,19 +51,16 @@ class Conductor:
         cells: whose operations these are; None: of all cells. The empty name is that of operations without a host.
         serving: the thread that owns the columns, and commits.
         reader: what is known of work; nobody else uses it while a turn is on.
-        tell: told after a commit whose agents have new orders.
     """
 
     def __init__(
-        self, name: str, *, cells: Sequence[str] | None, serving: Serving, reader: WorkReader, product: Product,
-        tell: Callable[[Sequence[str]], None] = lambda _hosts: None,
+        self, name: str, *, cells: Sequence[str] | None, serving: Serving, reader: WorkReader, product: Product
     ) -> None:  # fmt: skip
         self._name = name
         self._cells = cells
         self._serving = serving
         self._reader = reader
         self._product = product
-        self._tell = tell
 
     def turn(self) -> int:
         """Take what is due, and work on it until all of it waits or is over; return how many operations that were.
@@ -79,6 +76,19 @@ class Conductor:
             agents = {agent.host: agent for agent in self._reader.agents()}
             mine = self._stepped(self._views(mine, agents=agents, terms=terms))
         return len(taken)
+
+    def take_over(self) -> None:
+        """Let the operations of conductors that are no more be due, where nobody else works on the database.
+
+        Raises:
+            Unavailable: the database cannot be read.
+        """
+        last = 0
+        while rows := self._reader.operations(after_id=last, most=_TOGETHER_MAX, is_open=True):
+            last, now_s = rows[-1].id, self._reader.now_s()
+            due = [due_now(row, now_s=now_s) for row in rows if row.owner]
+            for outcome in [self._asked(_always(Plan(answer=row, work=(instead(row),)))) for row in due]:
+                _outcome(outcome)
 
     def _all_cells(self) -> Sequence[str]:
         if self._cells is not None:
@@ -132,9 +142,6 @@ class Conductor:
         steps = [self._step_of(view, outcome) for view, outcome in zip(views, outcomes, strict=True)]
         done = [step for step in steps if step is not None]
         self._count([each for step in done if isinstance(step, Commit) for each in step.builds])
-        hosts = sorted({host for step in done if isinstance(step, Commit) for host in step.hosts})
-        if hosts:
-            self._tell(hosts)
         return [step.operation for step in done if step.operation.owner == self._name]
 
     def _task(self, view: View) -> Task[Step]:

@@ -86,11 +86,6 @@ class Commit:
     # Builds that ended with it, each with whether it failed: counted on their hosts afterwards, which is a hint.
     builds: tuple[tuple[Pick, bool], ...] = ()
 
-    @property
-    def hosts(self) -> list[str]:
-        """Whose agents have new orders, or one less."""
-        return sorted({put.row.host for put in self.work if isinstance(put.row, OrderRow)})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choose:

@@ -51,7 +51,6 @@ def test_an_instance_is_asked_for_chosen_sent_and_built(here):
     status = here.status("one")
     assert (status.status, status.task, status.host, status.node) == ("BUILD", "spawning", "h0", "h0")
     assert here.held("one")[0] == "h0"
-    assert here.told == ["h0"]
     (order,) = h0.poll().orders
     assert (action(order), order.instance, order.number, order.limit_s) == ("spawn", uuid_named("one"), 1, 600.0)
     guest = order.act.guest
