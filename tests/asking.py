@@ -107,8 +107,8 @@ def asking(store=None, *, identify=believe, policy=None):
 class Own(Asking):
     """Roost's own API, and the product behind it, which only ``in_thread`` may touch while it is served."""
 
-    def __init__(self, product, serving, *, identify=believe):
-        self.agents = Agents(serving, Waking(100), clock=SystemClock())
+    def __init__(self, product, serving, *, waking, identify=believe):
+        self.agents = Agents(serving, waking, clock=SystemClock())
         super().__init__(v1.Application(product, agents=self.agents, identify=identify), serving)
         self.product = product
 
@@ -120,9 +120,10 @@ class Own(Asking):
 @contextmanager
 def asking_own(*fleets, url="sqlite://", settings=None, identify=believe):
     """Open Roost's own API on a fleet; by default over a fresh store in memory."""
-    product, serving = open_product(str(url), settings or Settings())
+    waking = Waking(100)
+    product, serving = open_product(str(url), settings or Settings(), heed=waking.heed)
     try:
-        own = Own(product, serving, identify=identify)
+        own = Own(product, serving, waking=waking, identify=identify)
         for fleet in fleets:
             own.in_thread(lambda roost, fleet=fleet: roost.install(fleet))
         yield own

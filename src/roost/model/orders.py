@@ -217,3 +217,11 @@ class OrderAnswer(Answer, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """What became of an order, and who says so."""
 
     run: Annotated[_Uuid, Meta(description="Of the agent.")]
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of an answer."""
+
+    is_wanted: Annotated[
+        bool, Meta(description="false: the order was withdrawn, and what was done for it is to be undone.")
+    ]

@@ -47,11 +47,3 @@ class LeaveQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Which agent leaves."""
 
     run: Annotated[str, Meta(description="Only if it is this run; left out: whichever it is.")] = ""
-
-
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of an answer."""
-
-    is_wanted: Annotated[
-        bool, Meta(description="false: the order was withdrawn, and what was done for it is to be undone.")
-    ]

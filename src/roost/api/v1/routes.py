@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from roost.api.paths import Paths
-from roost.api.v1.agent_schemas import AgentsPage, AgentsQuery, Kept, LeaveQuery, ShownAgent
+from roost.api.v1.agent_schemas import AgentsPage, AgentsQuery, LeaveQuery, ShownAgent
 from roost.api.v1.aggregate_schemas import (
     AggregateBody,
     AggregatePatch,
@@ -56,7 +56,7 @@ from roost.model.capacity import Capacity
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.model.notification import Notification
-from roost.model.orders import OrderAnswer, Poll, Polled, Registered, Registration
+from roost.model.orders import Kept, OrderAnswer, Poll, Polled, Registered, Registration
 from roost.model.request_document import FlavorEntry, ImageEntry
 
 Kind = type[msgspec.Struct]

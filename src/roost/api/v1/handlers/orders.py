@@ -7,7 +7,6 @@ from contextlib import suppress
 import msgspec
 
 from roost.api.placement.request import Receive, Response, Send
-from roost.api.v1.agent_schemas import Kept
 from roost.api.v1.agents import Agents, has_news
 from roost.api.v1.bodies import wrong
 from roost.api.v1.call import JSON, Call, shown
@@ -16,7 +15,7 @@ from roost.api.v1.waking import Waiter
 from roost.conductor import answering
 from roost.errors import NotFound, RoostError
 from roost.model.names import uuid_bytes
-from roost.model.orders import Answer, OrderAnswer, Poll, Polled
+from roost.model.orders import Answer, Kept, OrderAnswer, Poll, Polled
 from roost.observe import log
 from roost.placement.plans import Plan
 
