@@ -22,6 +22,7 @@
     │   ├── StoreBroken   the database is corrupt, read-only, full or gone
     │   ├── PlacementGone the remote Placement does not answer, or not as one does
     │   ├── SyncFailed    Placement has only a part of what a host offers: the next update goes on
+    │   ├── JournalLost   an agent cannot remember what it does: mend its disk, then start it again
     │   └── DriverNotReady   ask the driver again in a while
     ├── AuditFailed       do not trust the database until it is known why
     ├── ReshapeNeeded     start the agent again: providers of its host change their shape when it starts only
@@ -193,6 +194,10 @@ class PlacementGone(Unavailable):
 
 class SyncFailed(Unavailable):
     """Placement could not be brought to all that a host offers; what was written stays."""
+
+
+class JournalLost(Unavailable):
+    """The journal of an agent cannot be read or written, or another agent uses it."""
 
 
 class DriverNotReady(Unavailable):

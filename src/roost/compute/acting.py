@@ -1,0 +1,280 @@
+"""What an order is on a host: room for the guest, the act of its driver, and the answer."""
+
+import threading
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from roost.compute.driver import Driver
+from roost.compute.host_use import HostUse
+from roost.compute.journal import Holding, Journal
+from roost.compute.tasks import Clean, Undo, Work
+from roost.errors import BadRequest, BuildAborted, BuildFailed, DriverNotReady, JournalLost, first_line
+from roost.model.guest import Found, GuestSpec, Prepared
+from roost.model.guest_use import GuestNeeds
+from roost.model.orders import (
+    PROBLEM_MAX,
+    AbortMigration,
+    Destroy,
+    Discard,
+    Finish,
+    Inspect,
+    LiveMigrate,
+    Order,
+    OrderAnswer,
+    Power,
+    Prepare,
+    Rebuild,
+    Save,
+    SendDisk,
+    Spawn,
+)
+from roost.observe import log
+
+
+class Acting:
+    """Does on one host what tasks say; threads do so at the same time, for one instance one at a time.
+
+    Args:
+        host: name of the service.
+        run: of the agent.
+        driver: has begun to work for the host.
+        journal: keeps what guests have.
+        use_of: gives who has what of a node; a node that it does not know is a KeyError.
+    """
+
+    def __init__(
+        self, host: str, *, run: str, driver: Driver, journal: Journal, use_of: Callable[[str], HostUse]
+    ) -> None:  # fmt: skip
+        self._host, self._run, self._driver, self._journal = host, run, driver, journal
+        self._use_of = use_of
+        self._lock = threading.Lock()  # of all that guests have: each claim is judged beside all others
+
+    def carry_out(self, task: Work | Undo | Clean) -> OrderAnswer:
+        """Do a task, and return what came of it; whatever the driver raises is an answer.
+
+        Raises:
+            JournalLost: what was done could not be written down.
+        """
+        try:
+            match task:
+                case Work(order, is_again):
+                    return self._work(order, is_again=is_again)
+                case Undo(order):
+                    self._undo(order)
+                case Clean(instance, action):
+                    self._clean(instance, action)
+        except JournalLost:
+            raise
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # A driver may be somebody else's, and raise anything.
+            if isinstance(task, Work):
+                return self._failed(task.order, error)
+            log.fault(f"{type(task).__name__.lower()} on host {self._host}", error)
+            return self._says("aborted", f"{type(error).__name__}: {first_line(error)}")
+        return self._says("ok")
+
+    # --- orders ---
+
+    def _work(self, order: Order, *, is_again: bool) -> OrderAnswer:
+        instance = order.instance
+        if instance is None:
+            raise BadRequest("the order names no instance")
+        act = order.act
+        if isinstance(act, (Spawn, Rebuild, Finish)) and act.guest.uuid != instance:
+            raise BadRequest(f"the order is about instance {instance}, and its guest is {act.guest.uuid}")
+        prepared, saved = None, ""
+        if not (is_again and self._is_done(order, instance)):
+            prepared, saved = self._act(order, instance)
+        found = self._found(instance, is_asked=isinstance(act, Inspect))
+        return OrderAnswer(run=self._run, outcome="ok", found=found, prepared=prepared, saved=saved)
+
+    def _is_done(self, order: Order, instance: str) -> bool:
+        """Say whether an order that was begun in an earlier life has come to its end then."""
+        if not isinstance(order.act, (Spawn, Rebuild, Finish)):
+            return False  # Of these no guest bears the mark; to do them twice is as good as once.
+        found = _checked(self._driver.inspect(instance))
+        return found is not None and found.operation == order.operation and found.state in ("running", "stopped")
+
+    def _act(self, order: Order, instance: str) -> tuple[Prepared | None, str]:
+        driver, operation, act = self._driver, order.operation, order.act
+        match act:
+            case Spawn(guest):
+                driver.spawn(self._admitted(guest, operation), operation)
+            case Rebuild(guest):
+                driver.rebuild(self._admitted(guest, operation), operation)
+            case Prepare(guest):
+                told = driver.prepare(self._admitted(guest, operation, is_move=True), operation)
+                if not isinstance(told, Prepared):
+                    raise TypeError(f"prepare of the driver returned {type(told).__name__}, no Prepared")
+                return told, ""
+            case Finish(guest):
+                driver.finish(self._had(guest, operation), operation)
+            case Destroy():
+                driver.destroy(instance, operation)
+                self._give_back(instance)
+            case Discard():
+                driver.discard(instance, operation)
+                self._revert(instance, operation)
+            case Power(is_on):
+                driver.power(instance, is_on=is_on)
+            case SendDisk(to):
+                driver.send_disk(instance, to)
+            case LiveMigrate(to):
+                driver.live_migrate(instance, to)
+                self._give_back(instance)
+            case AbortMigration():
+                driver.abort_migration(instance)
+            case Save():
+                saved = driver.save(instance)
+                if not isinstance(saved, str) or not 0 < len(saved) <= 255:
+                    raise TypeError("save of the driver returned no id of an image")
+                return None, saved
+            case Inspect():
+                pass  # Whatever is done, the answer says what there is.
+        return None, ""
+
+    def _found(self, instance: str, *, is_asked: bool) -> Found | None:
+        try:
+            return _checked(self._driver.inspect(instance))
+        except (Exception, SystemExit):
+            if is_asked:
+                raise
+            return None  # What was ordered is done all the same.
+
+    def _failed(self, order: Order, error: BaseException) -> OrderAnswer:
+        """Make an answer of an error, and see to it that nothing is left of what was begun."""
+        told = isinstance(error, (BuildFailed, BuildAborted, DriverNotReady))
+        if not told:
+            log.fault(f"order {order.id} on host {self._host}", error)
+        try:
+            self._undo(order, is_left=not told)
+        except JournalLost:
+            raise
+        except (Exception, SystemExit) as other:  # noqa: BLE001  # The same.
+            log.fault(f"undoing order {order.id} on host {self._host}", other)
+        problem = str(error) if told else f"{type(error).__name__}: {first_line(error)}"
+        return self._says("failed" if isinstance(error, (BuildFailed, DriverNotReady)) else "aborted", problem)
+
+    def _undo(self, order: Order, *, is_left: bool = True) -> None:
+        """Let nothing be left of what an order brought about, unless a later one has taken it over.
+
+        Args:
+            order: that was to be done.
+            is_left: whether the driver may have left something.
+        """
+        instance = order.instance
+        if instance is None:
+            return
+        if isinstance(order.act, Spawn):
+            found = _checked(self._driver.inspect(instance)) if is_left else None
+            if found is not None and found.operation == order.operation:
+                self._driver.destroy(instance, order.operation)
+        elif isinstance(order.act, (Prepare, Finish)) and is_left:
+            self._driver.discard(instance, order.operation)
+        if isinstance(order.act, (Spawn, Prepare)) or (isinstance(order.act, Finish) and is_left):
+            self._revert(instance, order.operation)
+
+    def _clean(self, instance: str, action: str) -> None:
+        if action == "destroy":
+            self._driver.destroy(instance, self._run)
+            self._give_back(instance)
+        elif action == "pause":
+            self._journal.pause(instance)
+            self._driver.power(instance, is_on=False)
+        else:
+            self._driver.power(instance, is_on=True)
+        if action != "pause":
+            self._journal.resume(instance)
+
+    # --- what guests have ---
+
+    def _admitted(self, guest: GuestSpec, operation: str, *, is_move: bool = False) -> GuestSpec:
+        """Let a guest have what it needs of its node, and return it with the cells that it got.
+
+        Raises:
+            BuildFailed: the node lacks it, or is none of the host.
+        """
+        needs = GuestNeeds(topology=guest.topology, pci=guest.pci, limits=guest.limits, mappings=guest.mappings)
+        with self._lock:
+            use = self._use_on(guest.node)
+            if is_move:
+                admission = use.claim_move(guest.uuid, needs, migration=operation)
+            else:
+                admission = use.claim(guest.uuid, needs)
+            if admission.use is None:
+                raise BuildFailed(admission.reason)
+            known = self._journal.holdings(guest.uuid)
+            own = Holding(
+                node=guest.node, holder=guest.uuid, instance=guest.uuid, operation=operation, use=admission.use
+            )  # fmt: skip
+            others = [each for each in known if each.holder != guest.uuid]
+            if is_move and not any(each.holder == operation for each in known):
+                others += [
+                    msgspec.structs.replace(each, holder=operation)
+                    for each in known
+                    if each.holder == guest.uuid and each.node == guest.node
+                ]
+            for each in known:
+                if each.holder == guest.uuid and each.node != guest.node:
+                    self._use_on(each.node).give_back(guest.uuid)
+            self._journal.hold(guest.uuid, [own, *others])
+        return msgspec.structs.replace(guest, cells=admission.use.cells)
+
+    def _had(self, guest: GuestSpec, operation: str) -> GuestSpec:
+        """Return a guest with the cells that it got when it was prepared."""
+        for each in self._journal.holdings(guest.uuid):
+            if each.holder == guest.uuid and each.node == guest.node and each.operation == operation:
+                return msgspec.structs.replace(guest, cells=each.use.cells)
+        return self._admitted(guest, operation)
+
+    def _give_back(self, instance: str) -> None:
+        """Take from an instance all that it has, and that operations keep for it."""
+        with self._lock:
+            for each in self._journal.holdings(instance):
+                self._use_on(each.node).give_back(each.holder)
+            self._journal.hold(instance, [])
+
+    def _revert(self, instance: str, operation: str) -> None:
+        """Take from an instance what an operation let it have, and let it have again what that kept."""
+        with self._lock:
+            known = self._journal.holdings(instance)
+            stays: list[Holding] = []
+            for each in known:
+                if each.holder == operation:
+                    self._use_on(each.node).hand_over(operation, instance)
+                    stays.append(msgspec.structs.replace(each, holder=instance))
+                elif each.holder == instance and each.operation == operation:
+                    if not any(other.holder == operation and other.node == each.node for other in known):
+                        self._use_on(each.node).give_back(instance)
+                else:
+                    stays.append(each)
+            if stays != known:
+                self._journal.hold(instance, stays)
+
+    def _use_on(self, node: str) -> HostUse:
+        try:
+            return self._use_of(node)
+        except KeyError:
+            raise BuildFailed(f"host {self._host} has no node {node}") from None
+
+    def _says(self, outcome: Literal["ok", "failed", "aborted"], problem: str = "") -> OrderAnswer:
+        return OrderAnswer(run=self._run, outcome=outcome, problem=problem[:PROBLEM_MAX])
+
+
+def checked_guests(told: object) -> list[Found]:
+    """Return what a driver told of its guests.
+
+    Raises:
+        TypeError: it is no list of them.
+    """
+    if not isinstance(told, (list, tuple)) or not all(isinstance(each, Found) for each in told):
+        raise TypeError("guests of the driver returned no list of Found")
+    return [*told]
+
+
+def _checked(told: object) -> Found | None:
+    """Return what a driver told of a guest."""
+    if told is None or isinstance(told, Found):
+        return told
+    raise TypeError(f"inspect of the driver returned {type(told).__name__}, no Found")

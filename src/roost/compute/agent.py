@@ -1,0 +1,473 @@
+"""The agent of a host, as a machine that is told what happened and says what is to be done next.
+
+It has no thread, socket, clock or chance. Whoever runs it asks ``due`` for tasks, carries them out in any order and at
+the same time, and says what came of each. Times are seconds of a clock that never goes back.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import msgspec
+
+from roost.compute.journal import Entry, Key, Mark
+from roost.compute.tasks import Clean, Look, Register, Task, Tell, Undo, Work
+from roost.errors import BadRequest, BadSettings, Conflict, NotFound, RoostError
+from roost.model.guest import Found
+from roost.model.orders import (
+    HELD_MAX,
+    PROBLEM_MAX,
+    AbortMigration,
+    LiveMigrate,
+    Order,
+    OrderAnswer,
+    OwnNode,
+    PollingAgent,
+    Prepare,
+    Registered,
+    Registration,
+    Spawn,
+)
+
+# Before the server is asked again: doubling, from the first to the last.
+_AGAIN_S, _AGAIN_MAX_S = 0.5, 15.0
+
+
+class Memory(Protocol):
+    """The part of a journal that an agent needs."""
+
+    def entries(self) -> list[Entry]: ...  # noqa: D102  # as in ``roost.compute.journal``, so for all of these
+    def entry(self, key: Key) -> Entry | None: ...  # noqa: D102
+    def mark(self, instance: str) -> Mark: ...  # noqa: D102
+    def begin(self, orders: Sequence[Order]) -> None: ...  # noqa: D102
+    def finish(self, order: Order, answer: OrderAnswer) -> None: ...  # noqa: D102
+    def take(self, key: Key) -> None: ...  # noqa: D102
+    def forget(self, key: Key) -> None: ...  # noqa: D102
+    def paused(self) -> frozenset[str]: ...  # noqa: D102
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Who an agent is."""
+
+    host: str  # name of the service
+    run: str  # uuid of this life
+    driver: str  # name of what runs its guests
+    software: str = ""
+    cell: str = ""
+
+
+@dataclass(slots=True)
+class _Order:
+    """An order that is not settled between agent and server."""
+
+    order: Order
+    is_again: bool = False  # begun in an earlier life
+    is_unwanted: bool = False  # withdrawn while it was worked on
+    answer: OrderAnswer | None = None  # None: it waits, or is worked on
+    begun_at_s: float | None = None  # None: it waits
+    is_being_told: bool = False
+    refusals: int = 0  # how often the server could not take the answer
+
+    @property
+    def mark(self) -> Mark:
+        return self.order.turn, self.order.number
+
+
+@dataclass(slots=True)
+class _Lane:
+    """All that concerns one instance, done one by one; only the abort of a move passes the move."""
+
+    cleans: list[Clean] = field(default_factory=list)
+    undos: list[Undo] = field(default_factory=list)
+    waiting: list[_Order] = field(default_factory=list)
+    current: Task | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.cleans or self.undos or self.waiting or self.current)
+
+
+class Agent:
+    """The agent of one host.
+
+    Args:
+        identity: who it is.
+        memory: what an earlier life left, and this one leaves.
+        driver_timeout_s: after so long an order that is worked on counts as failed.
+        spread: by which all pauses are multiplied, so that many agents do not come at the same moment, > 0.
+    """
+
+    def __init__(
+        self, identity: Identity, memory: Memory, *, driver_timeout_s: float, spread: float = 1.0
+    ) -> None:  # fmt: skip
+        self._identity, self._memory = identity, memory
+        self._timeout_s, self._spread = driver_timeout_s, spread
+        self._phase: Literal["away", "looking", "seen", "registering", "cleaning", "ready"] = "away"
+        self._again_at_s, self._pause_s = 0.0, _AGAIN_S
+        self._seen: Registration | None = None
+        self._registered: Registered | None = None
+        self._has_failed_to_clean = self._was_polled = self._is_tracked = self._is_stopping = False
+        self._orders: dict[Key, _Order] = {}
+        self._lanes: dict[str, _Lane] = {}
+        self._overdue: dict[Key, Order] = {}
+        self._untold: dict[Key, _Order] = {}
+        self.end: RoostError | None = None  # Why it must end; None: it need not.
+        self.is_disabled: bool | None = None  # Whether an operator lets nothing new be placed here; None: not known.
+        for entry in memory.entries():
+            self._remember(entry)
+
+    @property
+    def host(self) -> str:
+        """The name of its host."""
+        return self._identity.host
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is registered, and what it found is settled."""
+        return self._phase == "ready"
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether it was registered in this life."""
+        return self._registered is not None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is worked on, and the server has all answers."""
+        is_working = any(each.begun_at_s is not None and each.answer is None for each in self._orders.values())
+        return not (self._untold or is_working or any(lane.current for lane in self._lanes.values()))
+
+    @property
+    def down_after_s(self) -> float:
+        """The server counts it as down when it has not heard of it for so long; infinite while that is not known."""
+        return self._registered.down_after_s if self._registered else float("inf")
+
+    # --- what to do ---
+
+    def due(self, now_s: float) -> list[Task]:
+        """Return what is to be done from now on; each task is returned once."""
+        if self.end is not None:
+            return []
+        tasks: list[Task] = []
+        self._fail_overdue(now_s)
+        if self._phase == "away" and now_s >= self._again_at_s and not self._is_stopping:
+            self._phase = "looking"
+            tasks.append(Look())
+        if self._phase == "seen" and self._seen is not None:
+            self._phase = "registering"
+            tasks.append(Register(self._seen))
+        if self._phase in ("cleaning", "ready"):
+            tasks += self._next_in_lanes(now_s)
+            tasks += self._answers(now_s)
+        return tasks
+
+    def polling(self) -> PollingAgent | None:
+        """Return how it takes part in a poll; None: it does not now."""
+        if self._phase != "ready" or self._registered is None or self._is_stopping or self.end is not None:
+            return None
+        held = sorted(each.order.id for each in self._orders.values())[:HELD_MAX]
+        return PollingAgent(
+            host=self.host, run=self._identity.run, fence=self._registered.fence, held=tuple(held)
+        )  # fmt: skip
+
+    def stop(self) -> None:
+        """Begin nothing more; what is worked on ends, and its answers are told."""
+        self._is_stopping = True
+
+    # --- what happened ---
+
+    def looked(self, nodes: Sequence[OwnNode], guests: Sequence[Found]) -> None:
+        """Hear what the driver has."""
+        self._seen = Registration(
+            run=self._identity.run, driver=self._identity.driver, software=self._identity.software,
+            cell=self._identity.cell, nodes=tuple(nodes), guests=tuple(guests),
+        )  # fmt: skip
+        self._phase = "seen"
+
+    def registered(self, registered: Registered, now_s: float) -> None:
+        """Hear what becomes of the guests that were there."""
+        assert self._seen is not None, "it registers what it has seen"
+        self._registered, self.is_disabled = registered, registered.is_disabled
+        running = {found.uuid for found in self._seen.guests if found.state == "running"}
+        cleans = [Clean(uuid, "destroy") for uuid in registered.destroy]
+        cleans += [Clean(uuid, "pause") for uuid in registered.hold if uuid in running]
+        cleans += [Clean(uuid, "resume") for uuid in registered.keep if uuid in self._memory.paused()]
+        for lane in self._lanes.values():
+            lane.cleans.clear()  # What was said before no longer counts.
+        for clean in cleans:
+            self._lane(clean.instance).cleans.append(clean)
+        self._has_failed_to_clean = False
+        self._phase = "ready" if registered.is_ready else "cleaning"
+        if registered.is_ready and not cleans:
+            self._pause_s = _AGAIN_S
+        elif not cleans:
+            self._come_again(now_s)
+
+    def refused(self, error: RoostError, now_s: float) -> None:
+        """Hear that it could not look, or was not registered."""
+        if isinstance(error, (BadSettings, Conflict)):
+            self.end = error
+        else:
+            self._come_again(now_s)
+
+    def heard(
+        self, fence: int, orders: Iterable[Order], *, now_s: float, withdrawn: Collection[int] = (),
+        is_unknown: bool = False, is_superseded: bool = False, is_disabled: bool = False,
+    ) -> None:  # fmt: skip
+        """Hear the answer to a poll.
+
+        Args:
+            fence: that the poll named.
+            now_s: when it came.
+            orders, withdrawn, is_unknown, is_superseded, is_disabled: the parts of ``Polled`` that are about it.
+        """
+        if self._registered is None or fence != self._registered.fence or self.end is not None:
+            return
+        if is_superseded:
+            self.end = Conflict(f"another agent of host {self.host} has registered, so this one ends")
+            return
+        if is_unknown:
+            self.unknown(now_s)
+            return
+        self.is_disabled, self._was_polled = is_disabled, True
+        for each in [each for each in self._orders.values() if each.order.id in withdrawn]:
+            self._withdraw(each)
+        for order in orders:
+            self._receive(order)
+
+    def unknown(self, now_s: float) -> None:
+        """Hear that the server does not know it, so that it registers again."""
+        if self._phase == "ready":
+            self._come_again(now_s)
+
+    def tracked(self) -> None:
+        """Hear that the server and Placement know what the host has, so that orders may be begun."""
+        self._is_tracked = True
+
+    def worked(self, task: Work | Undo | Clean, answer: OrderAnswer, now_s: float) -> None:
+        """Hear what came of a task that the driver took part in; its answer says whether it is done."""
+        match task:
+            case Clean():
+                self._leave(task.instance, task)
+                self._has_failed_to_clean |= answer.outcome != "ok"
+                is_open = self._phase == "cleaning" or (self._phase == "ready" and self._has_failed_to_clean)
+                if is_open and not any(map(_is_cleaning, self._lanes.values())):
+                    # At once, so that the host is up soon, unless something would go wrong again.
+                    self._come_again(now_s, is_at_once=not self._has_failed_to_clean)
+            case Undo():
+                self._leave(_name(task.order), task)
+                self._settle(_key(task.order))
+            case Work():
+                self._leave(_name(task.order), task)
+                self._finished(task.order, answer)
+
+    def told(self, order: Order) -> None:
+        """Hear that the server has the answer to an order."""
+        self._settle(_key(order))
+
+    def untold(self, order: Order, error: RoostError, now_s: float) -> None:
+        """Hear that the server did not take the answer to an order."""
+        each = self._orders.get(_key(order))
+        if each is None or each.answer is None:
+            return
+        each.is_being_told = False
+        match error:
+            case BadSettings():
+                self.end = error
+            case Conflict():
+                self._withdraw(each)
+            case NotFound() | BadRequest() if each.refusals:
+                self._settle(_key(order))  # It is of no use to say it for ever.
+            case NotFound():
+                each.refusals += 1
+                self.unknown(now_s)
+            case BadRequest():
+                each.refusals += 1
+                problem = f"the server does not understand the answer: {error}"[:PROBLEM_MAX]
+                each.answer = OrderAnswer(run=self._identity.run, outcome="aborted", problem=problem)
+            case _:
+                self._again_at_s = now_s + self._pause_s * self._spread
+
+    # --- orders ---
+
+    def _remember(self, entry: Entry) -> None:
+        """Take up an order of an earlier life."""
+        if entry.state == "taken":
+            return
+        each = _Order(order=entry.order, is_again=True, answer=entry.answer)
+        self._orders[_key(entry.order)] = each
+        if entry.answer is None:
+            self._lane(_name(entry.order)).waiting.append(each)
+        else:
+            self._untold[_key(entry.order)] = each
+
+    def _receive(self, order: Order) -> None:
+        key = _key(order)
+        if key in self._orders:
+            return
+        known = self._memory.entry(key)
+        if known is not None and known.answer is not None:
+            # The server knows less than it did: it is told again what became of this.
+            self._orders[key] = self._untold[key] = _Order(order=order, answer=known.answer)
+        else:
+            self._orders[key] = each = _Order(order=order)
+            self._lane(_name(order)).waiting.append(each)
+
+    def _withdraw(self, each: _Order) -> None:
+        """Drop an order, or undo what came of it; once it is done if it is worked on."""
+        if each.is_unwanted:
+            return
+        key, lane = _key(each.order), self._lane(_name(each.order))
+        is_waiting = each.answer is None and each.begun_at_s is None
+        if is_waiting:
+            lane.waiting.remove(each)
+        if each.answer is None and each.begun_at_s is not None:
+            each.is_unwanted = True
+        elif (is_waiting and each.is_again) or (each.answer is not None and each.answer.outcome == "ok"):
+            each.is_unwanted = True
+            self._untold.pop(key, None)
+            lane.undos.append(Undo(each.order))
+        else:
+            self._settle(key)
+        self._tidy(_name(each.order))
+
+    def _finished(self, order: Order, answer: OrderAnswer) -> None:
+        key = _key(order)
+        if self._overdue.pop(key, None) is not None:
+            # It was said to have failed, and somebody acts on that already.
+            if answer.outcome == "ok":
+                self._lane(_name(order)).undos.append(Undo(order))
+            return
+        each = self._orders[key]
+        self._answer(each, answer)
+        if each.is_unwanted:
+            each.is_unwanted = False
+            self._withdraw(each)
+
+    def _answer(self, each: _Order, answer: OrderAnswer) -> None:
+        self._memory.finish(each.order, answer)
+        each.answer = answer
+        self._untold[_key(each.order)] = each
+
+    def _settle(self, key: Key) -> None:
+        """Nothing more is to be said of an order."""
+        self._untold.pop(key, None)
+        each = self._orders.pop(key, None)
+        known = None if each is None else self._memory.entry(key)
+        if known is not None and known.answer is not None:
+            self._memory.take(key)
+        elif known is not None:
+            self._memory.forget(key)
+
+    def _fail_overdue(self, now_s: float) -> None:
+        for key, each in self._orders.items():
+            if each.begun_at_s is None or each.answer is not None or now_s < each.begun_at_s + self._timeout_s:
+                continue
+            self._overdue[key] = each.order
+            problem = f"the driver on host {self.host} did not end {_told(each.order)} in {self._timeout_s:g} s"
+            self._answer(each, self._says("failed", problem))
+
+    def _answers(self, now_s: float) -> Iterable[Tell]:
+        if now_s < self._again_at_s and self._phase == "ready":
+            return
+        for each in self._untold.values():
+            if not each.is_being_told and each.answer is not None:
+                each.is_being_told = True
+                # An order that an earlier life took is answered by this one.
+                yield Tell(each.order, msgspec.structs.replace(each.answer, run=self._identity.run))
+
+    # --- lanes ---
+
+    def _next_in_lanes(self, now_s: float) -> list[Task]:
+        if self._is_stopping:
+            return []
+        tasks: list[Task] = []
+        begun: list[_Order] = []
+        may_work = self._phase == "ready" and self._is_tracked and self._was_polled
+        for name, lane in [*self._lanes.items()]:
+            if lane.current is not None:
+                begun += self._aborts(lane) if may_work else ()
+            elif lane.cleans:
+                lane.current = lane.cleans.pop(0)
+                tasks.append(lane.current)
+            elif may_work and lane.undos:
+                lane.current = lane.undos.pop(0)
+                tasks.append(lane.current)
+            elif may_work and (each := self._first(name, lane)) is not None:
+                lane.current = Work(each.order, each.is_again)
+                begun.append(each)
+            self._tidy(name)
+        fresh = [each.order for each in begun if not each.is_again]
+        if fresh:
+            self._memory.begin(fresh)  # Before any of them is done, or nobody would know of it after a crash.
+        for each in begun:
+            each.begun_at_s = now_s
+            tasks.append(Work(each.order, each.is_again))
+        return tasks
+
+    def _first(self, name: str, lane: _Lane) -> _Order | None:
+        """Take the next order of an instance; those that are out of date are answered."""
+        lane.waiting.sort(key=lambda each: (not each.is_again, each.mark))
+        newest = max((each.order.turn for each in lane.waiting), default=0)
+        while lane.waiting:
+            each = lane.waiting.pop(0)
+            if each.is_again:
+                return each
+            if each.order.turn < newest or each.mark < self._memory.mark(name):
+                self._answer(each, self._says("stale", f"a later order of instance {name} was here before it"))
+            elif self._overdue and isinstance(each.order.act, (Spawn, Prepare)):
+                hung = next(iter(self._overdue.values()))
+                self._answer(each, self._says("failed", f"the driver on host {self.host} hangs in {_told(hung)}"))
+            else:
+                return each
+        return None
+
+    def _aborts(self, lane: _Lane) -> list[_Order]:
+        """Take the order to abort the move that a guest is in."""
+        current = lane.current
+        if not isinstance(current, Work) or not isinstance(current.order.act, LiveMigrate):
+            return []
+        found = [each for each in lane.waiting if isinstance(each.order.act, AbortMigration)]
+        lane.waiting = [each for each in lane.waiting if each not in found]
+        return found
+
+    def _lane(self, name: str) -> _Lane:
+        return self._lanes.setdefault(name, _Lane())
+
+    def _leave(self, name: str, task: Work | Undo | Clean) -> None:
+        lane = self._lane(name)
+        if lane.current == task:  # The abort of a move is beside it.
+            lane.current = None
+        self._tidy(name)
+
+    def _tidy(self, name: str) -> None:
+        if name in self._lanes and self._lanes[name].is_empty:
+            del self._lanes[name]
+
+    def _come_again(self, now_s: float, *, is_at_once: bool = False) -> None:
+        """Register once more, later each time."""
+        self._phase = "away"
+        self._again_at_s = now_s if is_at_once else now_s + self._pause_s * self._spread
+        if not is_at_once:
+            self._pause_s = min(self._pause_s * 2, _AGAIN_MAX_S)
+
+    def _says(self, outcome: Literal["failed", "stale"], problem: str) -> OrderAnswer:
+        return OrderAnswer(run=self._identity.run, outcome=outcome, problem=problem)
+
+
+def _is_cleaning(lane: _Lane) -> bool:
+    return bool(lane.cleans) or isinstance(lane.current, Clean)
+
+
+def _key(order: Order) -> Key:
+    return order.operation, order.number
+
+
+def _name(order: Order) -> str:
+    """Return the name of the lane of an order: its instance, or its own."""
+    return order.instance or f"{order.operation} {order.number}"
+
+
+def _told(order: Order) -> str:
+    what = type(order.act).__struct_config__.tag
+    return f"{what} of instance {order.instance}" if order.instance else f"{what}"

@@ -1,0 +1,308 @@
+"""What the agent of a host remembers beyond its life: orders, what guests have of the host, and its nodes."""
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from roost.errors import JournalLost, first_line
+from roost.model.guest_use import GuestUse
+from roost.model.orders import Order, OrderAnswer
+
+# Answered orders and turns that are kept, in case that they come once more: the newest.
+TAKEN_MAX, MARKS_MAX = 1_000, 20_000
+_SLACK = 100  # So many more are kept before the oldest go, all at once.
+_VERSION = 1
+_TABLES = """
+    CREATE TABLE entry (
+        operation TEXT NOT NULL, number INTEGER NOT NULL, changed INTEGER NOT NULL, body BLOB NOT NULL,
+        PRIMARY KEY (operation, number));
+    CREATE TABLE mark (instance TEXT PRIMARY KEY NOT NULL, turn INTEGER NOT NULL, number INTEGER NOT NULL,
+        changed INTEGER NOT NULL);
+    CREATE TABLE holding (
+        node TEXT NOT NULL, holder TEXT NOT NULL, body BLOB NOT NULL,
+        PRIMARY KEY (node, holder));
+    CREATE TABLE paused (instance TEXT PRIMARY KEY NOT NULL);
+    CREATE TABLE node (name TEXT PRIMARY KEY NOT NULL, uuid TEXT NOT NULL);
+"""
+
+Key = tuple[str, int]  # operation and number: by which an order is known as the same
+Mark = tuple[int, int]  # turn and number: of an instance they rise
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """An order, and how far it came: begun, done, and taken, when the server has its answer."""
+
+    order: Order
+    state: Literal["begun", "done", "taken"]
+    answer: OrderAnswer | None = None  # None: it is only begun
+
+
+class Holding(msgspec.Struct, frozen=True, kw_only=True):
+    """What an instance has of a node, or the operation that moves it keeps there for it."""
+
+    node: str
+    holder: str  # uuid of the instance, or of the operation
+    instance: str
+    operation: str  # that let the instance have it
+    use: GuestUse
+
+
+class Journal:
+    """Remembers; durable on return where it says so. Threads may use it at the same time.
+
+    Args:
+        path: of its file, which one agent uses at a time; None: it lasts as long as this object.
+
+    Raises:
+        JournalLost: the file cannot be read or written, or another agent uses it; so for all methods.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._lock = threading.RLock()
+        self._entries: dict[Key, Entry] = {}  # in the order of their last change, so for marks
+        self._marks: dict[str, Mark] = {}
+        self._holdings: dict[tuple[str, str], Holding] = {}
+        self._paused: set[str] = set()
+        self._nodes: dict[str, str] = {}
+        self._changed = 0
+        self._file = None if path is None else self._opened(path)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+
+    # --- orders ---
+
+    def entries(self) -> list[Entry]:
+        """Return the orders that are known, those changed last at the end."""
+        with self._lock:
+            return [*self._entries.values()]
+
+    def entry(self, key: Key) -> Entry | None:
+        """Return what is known of an order."""
+        return self._entries.get(key)
+
+    def mark(self, instance: str) -> Mark:
+        """Return the turn and number up to which an instance has come; those below are out of date."""
+        return self._marks.get(instance, (-1, -1))
+
+    def begin(self, orders: Sequence[Order]) -> None:
+        """Remember that acts are begun, before they are; durable."""
+        with self._writing() as write:
+            for order in orders:
+                self._put(write, Entry(order=order, state="begun"))
+                if order.instance is not None:
+                    self._raise(write, order.instance, (order.turn, order.number))
+
+    def finish(self, order: Order, answer: OrderAnswer) -> None:
+        """Remember what became of an order, before it is told; durable."""
+        with self._writing() as write:
+            self._put(write, Entry(order=order, state="done", answer=answer))
+
+    def take(self, key: Key) -> None:
+        """Remember that the server has the answer to an order, and forget the oldest of those."""
+        with self._writing() as write:
+            known = self._entries.get(key)
+            if known is not None:
+                self._put(write, msgspec.structs.replace(known, state="taken"))
+            taken = [key for key, entry in self._entries.items() if entry.state == "taken"]
+            if len(taken) > TAKEN_MAX + _SLACK:
+                self._drop(write, taken[:-TAKEN_MAX])
+
+    def forget(self, key: Key) -> None:
+        """Forget an order that is neither answered nor to be done."""
+        with self._writing() as write:
+            self._drop(write, [key])
+
+    # --- what guests have ---
+
+    def holdings(self, instance: str) -> list[Holding]:
+        """Return what an instance has, and what operations keep for it."""
+        with self._lock:
+            return [each for each in self._holdings.values() if each.instance == instance]
+
+    def instances(self, node: str) -> Mapping[str, GuestUse]:
+        """Return what instances have of a node, by uuid; all that are known there, whatever they have."""
+        return self._on(node, is_own=True)
+
+    def migrations(self, node: str) -> Mapping[str, GuestUse]:
+        """Return what operations keep of a node for the instances that they move, by uuid."""
+        return self._on(node, is_own=False)
+
+    def hold(self, instance: str, holdings: Sequence[Holding]) -> None:
+        """Remember all that an instance has now, and that operations keep for it; durable."""
+        with self._writing() as write:
+            stays = {(each.node, each.holder) for each in holdings}
+            for known in self.holdings(instance):
+                if (known.node, known.holder) not in stays:
+                    del self._holdings[known.node, known.holder]
+                    write("DELETE FROM holding WHERE node = ? AND holder = ?", known.node, known.holder)
+            for each in holdings:
+                if self._holdings.get((each.node, each.holder)) != each:
+                    self._holdings[each.node, each.holder] = each
+                    body = msgspec.msgpack.encode(each)
+                    write("INSERT OR REPLACE INTO holding VALUES (?, ?, ?)", each.node, each.holder, body)
+
+    # --- guests that wait for a decision ---
+
+    def paused(self) -> frozenset[str]:
+        """Return the instances whose guests ran, and were stopped until it is decided whose they are."""
+        with self._lock:
+            return frozenset(self._paused)
+
+    def pause(self, instance: str) -> None:
+        """Remember that a guest that runs is to be stopped; durable."""
+        with self._writing() as write:
+            self._paused.add(instance)
+            write("INSERT OR REPLACE INTO paused VALUES (?)", instance)
+
+    def resume(self, instance: str) -> None:
+        """Forget that a guest was stopped."""
+        with self._writing() as write:
+            self._paused.discard(instance)
+            write("DELETE FROM paused WHERE instance = ?", instance)
+
+    # --- nodes ---
+
+    def node_uuids(self) -> Mapping[str, str]:
+        """Return the uuids of all nodes that were ever seen, by name."""
+        with self._lock:
+            return dict(self._nodes)
+
+    def keep_node(self, node: str, uuid: str) -> None:
+        """Remember the uuid of a node; durable."""
+        with self._writing() as write:
+            self._nodes[node] = uuid
+            write("INSERT OR REPLACE INTO node VALUES (?, ?)", node, uuid)
+
+    def forget_node(self, node: str) -> None:
+        """Forget a node."""
+        with self._writing() as write:
+            self._nodes.pop(node, None)
+            write("DELETE FROM node WHERE name = ?", node)
+
+    # --- in memory and in the file ---
+
+    def _on(self, node: str, *, is_own: bool) -> dict[str, GuestUse]:
+        with self._lock:
+            found = [each for each in self._holdings.values() if each.node == node]
+        return {each.holder: each.use for each in found if (each.holder == each.instance) is is_own}
+
+    def _put(self, write: "_Write", entry: Entry) -> None:
+        key = (entry.order.operation, entry.order.number)
+        self._entries.pop(key, None)
+        self._entries[key] = entry
+        self._changed += 1
+        write("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?)", *key, self._changed, msgspec.msgpack.encode(entry))
+
+    def _drop(self, write: "_Write", keys: Iterable[Key]) -> None:
+        for key in keys:
+            self._entries.pop(key, None)
+            write("DELETE FROM entry WHERE operation = ? AND number = ?", *key)
+
+    def _raise(self, write: "_Write", instance: str, mark: Mark) -> None:
+        raised = max(mark, self._marks.pop(instance, mark))
+        self._marks[instance] = raised
+        self._changed += 1
+        write("INSERT OR REPLACE INTO mark VALUES (?, ?, ?, ?)", instance, *raised, self._changed)
+        if len(self._marks) > MARKS_MAX + _SLACK:
+            for old in [*self._marks][:-MARKS_MAX]:
+                del self._marks[old]
+                write("DELETE FROM mark WHERE instance = ?", old)
+
+    @contextmanager
+    def _writing(self) -> Iterator["_Write"]:
+        """Write a line: all of it or nothing, and durable at the end."""
+        with self._lock:
+            write = _Write(self._file)
+            with _explained(self._path):
+                yield write
+                write.commit()
+
+    def _opened(self, path: Path) -> sqlite3.Connection:
+        with _explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+            try:
+                # Whoever has it exclusively keeps others out until the process ends, however it ends.
+                for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL"):
+                    file.execute(f"PRAGMA {pragma}")
+                file.execute("BEGIN IMMEDIATE")
+                (version,) = file.execute("PRAGMA user_version").fetchone()
+                if version == 0:
+                    for statement in _TABLES.split(";")[:-1]:
+                        file.execute(statement)
+                    file.execute(f"PRAGMA user_version = {_VERSION}")
+                file.execute("COMMIT")
+                _check(path, version)
+                self._read(file)
+            except BaseException:
+                file.close()
+                raise
+            return file
+
+    def _read(self, file: sqlite3.Connection) -> None:
+        for changed, body in file.execute("SELECT changed, body FROM entry ORDER BY changed"):
+            entry = msgspec.msgpack.decode(body, type=Entry)
+            self._entries[entry.order.operation, entry.order.number] = entry
+            self._changed = max(self._changed, changed)
+        for instance, turn, number, changed in file.execute("SELECT * FROM mark ORDER BY changed"):
+            self._marks[instance] = (turn, number)
+            self._changed = max(self._changed, changed)
+        for (body,) in file.execute("SELECT body FROM holding"):
+            holding = msgspec.msgpack.decode(body, type=Holding)
+            self._holdings[holding.node, holding.holder] = holding
+        self._paused = {instance for (instance,) in file.execute("SELECT instance FROM paused")}
+        self._nodes = dict(file.execute("SELECT name, uuid FROM node"))
+
+
+def _check(path: Path, version: int) -> None:
+    if version not in (0, _VERSION):
+        raise JournalLost(f"the agent's journal {path} is of version {version}, this agent knows {_VERSION}")
+
+
+class _Write:
+    """What one line of the journal changes in its file, gathered."""
+
+    def __init__(self, file: sqlite3.Connection | None) -> None:
+        self._file = file
+        self._statements: list[tuple[str, tuple[str | int | bytes, ...]]] = []
+
+    def __call__(self, statement: str, *values: str | int | bytes) -> None:
+        if self._file is not None:
+            self._statements.append((statement, values))
+
+    def commit(self) -> None:
+        if self._file is None or not self._statements:
+            return
+        self._file.execute("BEGIN IMMEDIATE")
+        try:
+            for statement, values in self._statements:
+                self._file.execute(statement, values)
+            self._file.execute("COMMIT")
+        except BaseException:
+            if self._file.in_transaction:
+                self._file.execute("ROLLBACK")
+            raise
+
+
+@contextmanager
+def _explained(path: Path | None) -> Iterator[None]:
+    """Turn errors of the file into ours."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise JournalLost(f"the agent's journal {path} is used by another agent") from None
+        raise JournalLost(f"the agent's journal {path} cannot be used: {first_line(error)}") from error
+    except OSError as error:
+        raise JournalLost(f"the agent's journal {path} cannot be used: {error.strerror}") from None
+    except msgspec.MsgspecError as error:
+        raise JournalLost(f"the agent's journal {path} cannot be understood: {first_line(error)}") from error

@@ -1,0 +1,372 @@
+"""The agent as a machine: what it is told, and what it wants done."""
+
+import pytest
+
+from roost.compute.agent import Agent, Identity
+from roost.compute.journal import Journal
+from roost.compute.tasks import Clean, Look, Register, Tell, Undo, Work
+from roost.errors import BadRequest, BadSettings, Conflict, DriverNotReady, NotFound, Unavailable
+from roost.model.guest import Found, Prepared
+from roost.model.orders import (
+    AbortMigration,
+    Destroy,
+    LiveMigrate,
+    OrderAnswer,
+    OwnNode,
+    PollingAgent,
+    Power,
+    Registered,
+    Spawn,
+)
+from tests.agents import HOST, RUN, order, spec
+from tests.worlds import uuid_named
+
+OK = OrderAnswer(run=RUN, outcome="ok")
+FAILED = OrderAnswer(run=RUN, outcome="failed", problem="no room")
+GUEST = uuid_named("guest")
+
+
+def agent(journal=None, *, run=RUN, timeout_s=600.0):
+    """Give an agent that nothing was asked of."""
+    return Agent(Identity(host=HOST, run=run, driver="fake"), journal or Journal(None), driver_timeout_s=timeout_s)
+
+
+def arrived(one, *guests, now_s=0.0, is_ready=True, **lists):
+    """Let an agent look and register."""
+    assert one.due(now_s) == [Look()]
+    one.looked([OwnNode(node=HOST, uuid=uuid_named(HOST))], guests)
+    (register,) = one.due(now_s)
+    assert isinstance(register, Register)
+    one.registered(Registered(fence=1, is_ready=is_ready, down_after_s=60.0, **lists), now_s)
+    return register.registration
+
+
+def ready(journal=None, **more):
+    """Give an agent that may do what is ordered."""
+    one = agent(journal, **more)
+    arrived(one)
+    one.tracked()
+    return one
+
+
+def hear(one, *orders, now_s=0.0, **more):
+    """Answer the poll of an agent, and give what it wants done then."""
+    one.heard(1, orders, now_s=now_s, **more)
+    return one.due(now_s)
+
+
+def found(name="guest", state="running"):
+    """Give what a driver has of a guest."""
+    return Found(uuid=uuid_named(name), node=HOST, operation="old", state=state)
+
+
+def outcomes(tasks):
+    """Give which answers are to be told."""
+    return [(task.order.id, task.answer.outcome) for task in tasks if isinstance(task, Tell)]
+
+
+# --- coming ---
+
+
+def test_an_agent_tells_what_it_found_and_polls_when_it_is_ready():
+    one = agent()
+    assert one.polling() is None
+    registration = arrived(one, found())
+    assert (registration.run, registration.nodes[0].node, registration.guests) == (RUN, HOST, (found(),))
+    assert one.polling() == PollingAgent(host=HOST, run=RUN, fence=1)
+    assert one.due(0.0) == []
+
+
+def test_guests_come_first_and_then_it_registers_again():
+    journal = Journal(None)
+    one = agent(journal)
+    arrived(
+        one, found("gone"), found("open"), found("off", "stopped"), found(), is_ready=False,
+        destroy=(uuid_named("gone"),), hold=(uuid_named("open"), uuid_named("off")), keep=(GUEST,),
+    )  # fmt: skip
+    cleans = one.due(0.0)
+    assert cleans == [Clean(uuid_named("gone"), "destroy"), Clean(uuid_named("open"), "pause")]
+    assert one.polling() is None
+    one.worked(cleans[0], OK, 0.0)
+    assert one.due(0.0) == []
+    one.worked(cleans[1], OK, 0.0)
+    assert one.due(0.0) == [Look()]
+
+
+def test_who_is_not_ready_comes_again_now_and_then_later_each_time():
+    one = agent()
+    arrived(one, is_ready=False)
+    pauses, now_s = [], 0.0
+    for _ in range(7):
+        before_s = now_s
+        while not (tasks := one.due(now_s)):
+            now_s += 0.25
+        pauses.append(now_s - before_s)
+        assert tasks == [Look()]
+        one.looked([], [])
+        one.due(now_s)
+        one.registered(Registered(fence=1, is_ready=False, down_after_s=60.0), now_s)
+    assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0]
+
+
+def test_a_guest_that_was_stopped_to_wait_runs_again_when_it_is_kept():
+    journal = Journal(None)
+    journal.pause(GUEST)
+    one = agent(journal)
+    arrived(one, found("guest", "stopped"), found("other"), keep=(GUEST, uuid_named("other")))
+    assert one.due(0.0) == [Clean(GUEST, "resume")]
+
+
+def test_a_guest_that_cannot_be_destroyed_is_tried_again_later():
+    one = agent()
+    arrived(one, found(), is_ready=False, destroy=(GUEST,))
+    (clean,) = one.due(0.0)
+    one.worked(clean, FAILED, 0.0)
+    assert one.due(0.4) == []
+    assert one.due(0.5) == [Look()]
+
+
+def test_a_driver_that_is_not_ready_is_asked_again_and_settings_that_are_wrong_are_the_end():
+    one = agent()
+    assert one.due(0.0) == [Look()]
+    one.refused(DriverNotReady("it starts"), 0.0)
+    assert (one.due(0.2), one.due(0.5)) == ([], [Look()])
+    one.refused(BadSettings("driver fake", "is wrong"), 0.5)
+    assert isinstance(one.end, BadSettings)
+    assert one.due(99.0) == []
+
+
+def test_another_agent_of_the_host_is_the_end():
+    one = agent()
+    one.due(0.0)
+    one.looked([], [])
+    one.due(0.0)
+    one.refused(Conflict("another agent lives there"), 0.0)
+    assert str(one.end) == "another agent lives there"
+    two = ready()
+    hear(two, is_superseded=True)
+    assert str(two.end) == "another agent of host host-a has registered, so this one ends"
+    assert two.polling() is None
+
+
+def test_a_server_that_does_not_know_the_agent_is_told_again():
+    one = ready()
+    assert hear(one, is_unknown=True) == []
+    assert one.polling() is None
+    assert one.due(0.5) == [Look()]
+
+
+# --- orders ---
+
+
+def test_an_order_is_written_down_before_it_is_done_and_answered_until_the_answer_is_taken():
+    journal = Journal(None)
+    one, spawn = ready(journal), order(Spawn(spec()))
+    (work,) = hear(one, spawn)
+    assert work == Work(spawn)
+    assert journal.entry((spawn.operation, 1)).state == "begun"
+    assert one.polling().held == (spawn.id,)
+    one.worked(work, OK, 1.0)
+    assert journal.entry((spawn.operation, 1)).state == "done"
+    assert one.due(1.0) == [Tell(spawn, OK)]
+    one.untold(spawn, Unavailable("no answer"), 1.0)
+    assert one.due(1.1) == []
+    assert one.due(2.0) == [Tell(spawn, OK)]
+    assert one.due(2.0) == []
+    one.told(spawn)
+    assert journal.entry((spawn.operation, 1)).state == "taken"
+    assert one.polling().held == ()
+    assert one.is_idle
+
+
+def test_an_order_that_comes_again_is_done_once_and_answered_again():
+    one, spawn = ready(), order(Spawn(spec()))
+    (work,) = hear(one, spawn, spawn)
+    assert hear(one, spawn) == []
+    one.worked(work, OK, 0.0)
+    assert hear(one, spawn) == [Tell(spawn, OK)]
+    one.told(spawn)
+    assert hear(one, spawn) == [Tell(spawn, OK)]
+
+
+def test_orders_of_one_instance_are_done_one_by_one_and_those_of_others_meanwhile():
+    one = ready()
+    first, second, other = order(Spawn(spec()), 1), order(Power(is_on=False), 2), order(Destroy(), of="other")
+    assert hear(one, second, first, other) == [Work(first), Work(other)]
+    one.worked(Work(first), OK, 0.0)
+    assert one.due(0.0) == [Work(second), Tell(first, OK)]
+
+
+def test_nothing_is_done_before_placement_knows_the_host():
+    one = agent()
+    arrived(one)
+    assert hear(one, order(Spawn(spec()))) == []
+    one.tracked()
+    assert one.due(0.0) == [Work(order(Spawn(spec())))]
+
+
+@pytest.mark.parametrize(("late", "number"), [(1, 5), (2, 1)])
+def test_an_order_from_before_one_that_was_begun_is_out_of_date(late, number):
+    one = ready()
+    (work,) = hear(one, order(Destroy(), 2, turn=2))
+    one.worked(work, OK, 0.0)
+    one.told(work.order)
+    assert outcomes(hear(one, order(Spawn(spec()), number, turn=late, order_id=7))) == [(7, "stale")]
+
+
+def test_of_two_turns_that_wait_only_the_later_is_done():
+    one = ready()
+    old, new = order(Spawn(spec()), turn=1), order(Destroy(), turn=2)
+    tasks = hear(one, old, new)
+    assert (tasks[0], outcomes(tasks[1:])) == (Work(new), [(old.id, "stale")])
+
+
+def test_the_abort_of_a_move_does_not_wait_for_its_end():
+    one = ready()
+    to = Prepared(uuid=GUEST, node="host-b", address="host-b")
+    move, abort = order(LiveMigrate(to), 1), order(AbortMigration(), 2)
+    assert hear(one, move) == [Work(move)]
+    assert hear(one, abort) == [Work(abort)]
+    one.worked(Work(abort), OK, 0.0)
+    assert outcomes(one.due(0.0)) == [(abort.id, "ok")]
+    one.told(abort)
+    assert not one.is_idle
+    one.worked(Work(move), FAILED, 0.0)
+    assert outcomes(one.due(0.0)) == [(move.id, "failed")]
+
+
+def test_who_stops_begins_nothing_and_tells_what_was_done():
+    one = ready()
+    (work,) = hear(one, order(Spawn(spec())))
+    one.stop()
+    assert one.polling() is None
+    one.heard(1, [order(Destroy(), of="other")], now_s=0.0)
+    one.worked(work, OK, 0.0)
+    assert outcomes(one.due(0.0)) == [(work.order.id, "ok")]
+
+
+# --- orders that nobody wants ---
+
+
+def test_an_order_that_is_withdrawn_before_it_was_begun_is_dropped():
+    one = ready()
+    first, second = order(Spawn(spec()), 1), order(Power(is_on=False), 2)
+    hear(one, first, second)
+    assert hear(one, withdrawn=[second.id]) == []
+    one.worked(Work(first), OK, 0.0)
+    assert outcomes(one.due(0.0)) == [(first.id, "ok")]
+
+
+def test_an_order_that_is_withdrawn_while_it_is_done_is_undone():
+    one, spawn = ready(), order(Spawn(spec()))
+    hear(one, spawn)
+    hear(one, withdrawn=[spawn.id])
+    one.worked(Work(spawn), OK, 0.0)
+    assert one.due(0.0) == [Undo(spawn)]
+    one.worked(Undo(spawn), OK, 0.0)
+    assert (one.due(0.0), one.is_idle) == ([], True)
+
+
+def test_an_answer_that_nobody_wants_is_undone_if_anything_was_done():
+    one = ready()
+    built, failed = order(Spawn(spec())), order(Spawn(spec("other")), of="other", order_id=9)
+    hear(one, built, failed)
+    one.worked(Work(built), OK, 0.0)
+    one.worked(Work(failed), FAILED, 0.0)
+    one.due(0.0)
+    one.untold(built, Conflict("withdrawn"), 0.0)
+    one.untold(failed, Conflict("withdrawn"), 0.0)
+    assert one.due(0.0) == [Undo(built)]
+    assert one.polling().held == (built.id,)
+
+
+def test_an_answer_to_an_order_that_the_server_lost_is_given_up_after_a_new_registration():
+    one, spawn = ready(), order(Spawn(spec()))
+    hear(one, spawn)
+    one.worked(Work(spawn), OK, 0.0)
+    one.due(0.0)
+    one.untold(spawn, NotFound("order", "101"), 0.0)
+    arrived(one, now_s=0.5)
+    assert outcomes(one.due(0.5)) == [(spawn.id, "ok")]
+    one.untold(spawn, NotFound("order", "101"), 0.5)
+    assert one.is_idle
+
+
+def test_an_answer_that_cannot_be_understood_is_said_to_be_that():
+    one, spawn = ready(), order(Spawn(spec()))
+    hear(one, spawn)
+    one.worked(Work(spawn), OK, 0.0)
+    one.due(0.0)
+    one.untold(spawn, BadRequest("saved is wrong"), 0.0)
+    (tell,) = one.due(0.0)
+    assert (tell.answer.outcome, tell.answer.problem) == (
+        "aborted",
+        "the server does not understand the answer: saved is wrong",
+    )
+
+
+# --- drivers that hang ---
+
+
+def test_an_order_whose_driver_hangs_fails_and_new_guests_are_refused_meanwhile():
+    one = ready(timeout_s=10.0)
+    hung, after = order(Spawn(spec()), 1), order(Destroy(), 2)
+    hear(one, hung, after)
+    assert one.due(9.9) == []
+    assert outcomes(one.due(10.0)) == [(hung.id, "failed")]
+    one.told(hung)
+    other = order(Spawn(spec("other")), of="other", order_id=5)
+    (tell,) = hear(one, other, now_s=11.0)
+    assert (tell.answer.outcome, tell.answer.problem) == (
+        "failed",
+        f"the driver on host host-a hangs in spawn of instance {GUEST}",
+    )
+    one.worked(Work(hung), OK, 12.0)
+    assert one.due(12.0) == [Undo(hung)]
+    one.worked(Undo(hung), OK, 12.0)
+    assert one.due(12.0) == [Work(after)]
+    another = order(Spawn(spec("third")), of="third", order_id=6)
+    assert hear(one, another, now_s=13.0) == [Work(another)]
+
+
+# --- another life ---
+
+
+def test_what_was_begun_in_an_earlier_life_is_looked_at_again_once_it_is_known_to_be_wanted():
+    journal = Journal(None)
+    spawn = order(Spawn(spec()))
+    hear(ready(journal), spawn)
+    two = ready(journal, run=uuid_named("second run"))
+    assert (two.due(0.0), two.polling().held) == ([], (spawn.id,))
+    assert hear(two) == [Work(spawn, is_again=True)]
+
+
+def test_what_was_begun_in_an_earlier_life_and_is_not_wanted_is_undone():
+    journal = Journal(None)
+    spawn = order(Spawn(spec()))
+    hear(ready(journal), spawn)
+    two = ready(journal)
+    assert hear(two, withdrawn=[spawn.id]) == [Undo(spawn)]
+    two.worked(Undo(spawn), OK, 0.0)
+    assert journal.entries() == []
+
+
+def test_what_was_done_in_an_earlier_life_is_answered_in_this_one():
+    journal = Journal(None)
+    one, spawn = ready(journal), order(Spawn(spec()))
+    hear(one, spawn)
+    one.worked(Work(spawn), OK, 0.0)
+    two = agent(journal, run=uuid_named("second run"))
+    arrived(two)
+    (tell,) = two.due(0.0)
+    assert (tell.order, tell.answer.run) == (spawn, uuid_named("second run"))
+
+
+def test_a_turn_of_an_earlier_life_still_counts():
+    journal = Journal(None)
+    hear(ready(journal), order(Destroy(), turn=2))
+    two = ready(journal)
+    (again,) = hear(two)
+    two.worked(again, OK, 0.0)
+    two.told(again.order)
+    assert outcomes(hear(two, order(Spawn(spec()), turn=1))) == [(101, "stale")]
