@@ -40,7 +40,7 @@ def url(request, tmp_path):
 def populate(url, *, flavor=b"", is_bfv=False):
     """Let an instance of a flavor be lost on the host; give its uuid."""
     body = flavor or msgspec.json.encode(FLAVOR)
-    request = msgspec.json.encode(Request(flavor=FLAVOR, is_bfv=is_bfv))
+    request = Request(flavor=FLAVOR, is_bfv=is_bfv).body()
     documents = [document_of("flavor", body, body), document_of("request", request, request)]
     uuid = World(None).u("lost")
     row = status(
