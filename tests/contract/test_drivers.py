@@ -63,6 +63,7 @@ def test_a_new_node_offers_processors_memory_and_disk_and_no_class_without_any(r
         assert all(0 <= record["reserved"] <= record["total"] for each in offered for record in each.values())
 
 
+@pytest.mark.shows("S116")
 def test_to_update_a_tree_again_changes_nothing(rig):
     driver = rig.driver()
     (node, *_) = driver.nodes()

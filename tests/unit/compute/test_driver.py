@@ -106,6 +106,7 @@ def test_a_name_that_two_packages_give_to_the_same_is_one(offered):
     assert [*drivers()] == ["fake", "whole"]
 
 
+@pytest.mark.shows("S117", "S136")
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
