@@ -49,8 +49,8 @@ def tree_of(*nodes):
 class FakeRig:
     """Hosts with the fake driver, which can reach each other."""
 
+    name = "fake"
     can_live_migrate = True
-    has_console = True
 
     def __init__(self):
         self._shelf = MemoryShelf()

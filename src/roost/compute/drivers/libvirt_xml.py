@@ -85,8 +85,8 @@ def domain_xml(domain: Domain) -> str:
 
 
 def mark_xml(mark: Mark) -> str:
-    """Return a mark as the metadata of a domain."""
-    return tostring(_mark_element(mark), encoding="unicode")
+    """Return a mark as libvirt takes it for a domain that there is: in no namespace, since it adds that itself."""
+    return tostring(_mark_element(mark, namespace=""), encoding="unicode")
 
 
 def read_mark(text: str) -> Mark | None:
@@ -122,15 +122,15 @@ def used_devices(text: str) -> tuple[set[str], set[str]]:
     return pci, mdevs
 
 
-def _mark_element(mark: Mark) -> Element:
+def _mark_element(mark: Mark, *, namespace: str = f"{{{NAMESPACE}}}") -> Element:
     element = Element(
-        f"{{{NAMESPACE}}}guest", uuid=mark.uuid, operation=mark.operation, node=mark.node,
+        f"{namespace}guest", uuid=mark.uuid, operation=mark.operation, node=mark.node,
         complete="yes" if mark.is_complete else "no", vcpus=str(mark.vcpus), memory_mb=str(mark.memory_mb),
         disk_gb=str(mark.disk_gb), disk=mark.disk,
     )  # fmt: skip
     for vgpu in mark.vgpus:
         told = {"uuid": vgpu.uuid, "gpu": vgpu.gpu, "type": vgpu.kind, "made": "yes" if vgpu.is_made else "no"}
-        SubElement(element, f"{{{NAMESPACE}}}vgpu", told)
+        SubElement(element, f"{namespace}vgpu", told)
     return element
 
 
