@@ -69,7 +69,7 @@ class Link:
         """Say whether libvirt could not understand what it was told, so that no other would either."""
         binding = self._libvirt
         codes = (binding.VIR_ERR_XML_ERROR, binding.VIR_ERR_XML_DETAIL, binding.VIR_ERR_XML_INVALID_SCHEMA)
-        return isinstance(error, self.error) and getattr(error, "get_error_code")() in codes  # noqa: B009  # Untyped.
+        return self._code(error) in codes
 
     # --- the host ---
 
@@ -105,7 +105,7 @@ class Link:
                 with self._unless_gone():
                     texts.append(device.XMLDesc())
         except self.error as error:
-            if getattr(error, "get_error_code")() != self._libvirt.VIR_ERR_NO_SUPPORT:  # noqa: B009  # Untyped.
+            if self._code(error) != self._libvirt.VIR_ERR_NO_SUPPORT:
                 raise
         return read_devices(texts)
 
@@ -131,10 +131,12 @@ class Link:
 
     def guest(self, uuid: str) -> Guest | None:
         """Return a guest; None: there is none."""
-        found = None
-        with self._unless_gone():
-            found = self._read(self.connection().lookupByUUIDString(uuid))
-        return found
+        try:
+            return self._read(self.connection().lookupByUUIDString(uuid))
+        except self.error as error:
+            if not self._is_gone(error):
+                raise
+            return None
 
     def define(self, xml: str) -> Any:
         """Define a domain, and return libvirt's object of it."""
@@ -192,13 +194,17 @@ class Link:
     @contextmanager
     def _unless_gone(self) -> Iterator[None]:
         """Pass over what somebody else removed meanwhile."""
-        binding = self._libvirt
         try:
             yield
         except self.error as error:
-            code = getattr(error, "get_error_code")()  # noqa: B009  # Untyped.
-            if code not in (binding.VIR_ERR_NO_DOMAIN, binding.VIR_ERR_NO_NODE_DEVICE):
+            if not self._is_gone(error):
                 raise
+
+    def _is_gone(self, error: Exception) -> bool:
+        return self._code(error) in (self._libvirt.VIR_ERR_NO_DOMAIN, self._libvirt.VIR_ERR_NO_NODE_DEVICE)
+
+    def _code(self, error: Exception) -> int | None:
+        return error.get_error_code() if isinstance(error, self.error) else None  # type: ignore[attr-defined]  # Untyped.
 
     def _expanded(self, cpu: str) -> frozenset[str]:
         """Return the features of the model of processors; none where libvirt does not know the model."""
