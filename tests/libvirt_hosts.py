@@ -6,6 +6,8 @@ import shutil
 import tempfile
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
+from xml.etree.ElementTree import fromstring
 
 import pytest
 
@@ -13,10 +15,11 @@ from roost.compute.drivers.libvirt import Libvirt, make
 from roost.compute.drivers.libvirt_link import Link
 from roost.compute.drivers.libvirt_options import read_libvirt_options
 from roost.model.agent import HostTerms
+from tests import libvirt_xml
 from tests.drivers import spec_of
 
 HOW_TO_INSTALL = "run `make libvirt`, which says what it lacks"
-_PLAIN = "<node><cpu><mhz>2000</mhz></cpu><memory>8388608</memory>{devices}</node>"
+_PLAIN = "<node><cpu><mhz>2000</mhz></cpu><memory>8388608</memory></node>"
 # QEMU as whoever runs the tests, without what a container does not allow.
 _QEMU_SETTINGS = """
 user = "root"
@@ -59,21 +62,78 @@ class Faulty:
         return fail
 
 
+class Cards:
+    """The devices of a host, as libvirt would have them: GPUs of which parts are made and given back, and others.
+
+    Args:
+        gpus: how many parts of which type each can be divided into, by address.
+        others: further node devices, as texts.
+    """
+
+    def __init__(self, gpus, *others):
+        self._gpus, self._others = gpus, others
+        self.parts = {}  # (address of the GPU, type) of each, by uuid
+
+    def __call__(self, connection):
+        """Give a connection that has these devices, and all else of another one."""
+        return _Carded(connection, self)
+
+    def texts(self):
+        """Give the node devices by name."""
+        found = {
+            libvirt_xml.name_of(address): libvirt_xml.pci(
+                address, "10de", "0fff",
+                types=[(kind, total - [*self.parts.values()].count((address, kind))) for kind, total in types.items()],
+            )
+            for address, types in self._gpus.items()
+        }  # fmt: skip
+        for uuid, (address, kind) in self.parts.items():
+            found[f"mdev_{uuid}"] = libvirt_xml.mdev(uuid, libvirt_xml.name_of(address), kind)
+        return found | {f"other-{number}": text for number, text in enumerate(self._others)}
+
+    def add(self, xml):
+        """Make a part of a GPU."""
+        told = fromstring(xml)
+        uuid, kind = told.findtext("capability/uuid"), told.find("capability/type").get("id")
+        (address,) = [each for each in self._gpus if libvirt_xml.name_of(each) == told.findtext("parent")]
+        assert [*self.parts.values()].count((address, kind)) < self._gpus[address][kind]
+        assert uuid not in self.parts
+        self.parts[uuid] = (address, kind)
+
+
+class _Carded:
+    def __init__(self, connection, cards):
+        self._connection, self._cards = connection, cards
+        self.nodeDeviceCreateXML = cards.add
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+    def listAllDevices(self):  # noqa: N802  # As libvirt calls it.
+        return [SimpleNamespace(XMLDesc=lambda text=text: text) for text in self._cards.texts().values()]
+
+    def nodeDeviceLookupByName(self, name):  # noqa: N802  # As libvirt calls it.
+        uuid = name.removeprefix("mdev_").replace("_", "-")
+        return SimpleNamespace(destroy=lambda: self._cards.parts.pop(uuid))
+
+
 class LibvirtRig:
-    """Hosts on libvirt's test driver, which share a folder."""
+    """Hosts on libvirt's test driver, which share a folder; ``cards`` are the devices of each."""
 
     name = "libvirt"
     can_live_migrate = False
 
-    def __init__(self, *, devices="", **options):
-        self._libvirt = binding()
+    def __init__(self, *, cards=lambda connection: connection, **options):
+        self._libvirt, self._cards = binding(), cards
         root = Path(tempfile.mkdtemp(prefix="roost-libvirt-"))
         weakref.finalize(self, shutil.rmtree, root, ignore_errors=True)
-        (root / "node.xml").write_text(_PLAIN.format(devices=devices))
+        (root / "node.xml").write_text(_PLAIN)
         (root / "images").mkdir()
         (root / "images" / "cirros").write_bytes(b"cirros" * 100)
-        self._options = {"uri": f"test://{root}/node.xml", "state": str(root / "state"), **options}
-        self._options["images"] = str(root / "images")
+        self.folder = root
+        self._options = {
+            "uri": f"test://{root}/node.xml", "state": str(root / "state"), "images": str(root / "images"), **options,
+        }  # fmt: skip
         self._connections, self._drivers = {}, {}
 
     def driver(self, host="host-a"):
@@ -81,7 +141,7 @@ class LibvirtRig:
         if host not in self._drivers:
             # Each connection to a file is a host of its own, and lives on when an agent starts again.
             if host not in self._connections:
-                self._connections[host] = self._libvirt.open(self._options["uri"])
+                self._connections[host] = self._cards(self._libvirt.open(self._options["uri"]))
             self._drivers[host] = self._made(self._connections[host])
             self._drivers[host].start(host)
         return self._drivers[host]
