@@ -12,7 +12,7 @@ from roost.compute.drivers.libvirt_host import read_processors
 from roost.errors import BadSettings
 
 
-class _Texts(msgspec.Struct, frozen=True, kw_only=True):
+class LibvirtTexts(msgspec.Struct, frozen=True, kw_only=True):
     """The options as they are written."""
 
     uri: str = "qemu:///system"
@@ -48,7 +48,7 @@ def read_libvirt_options(options: Mapping[str, str]) -> LibvirtOptions:
     Raises:
         BadSettings: an option is unknown or wrong.
     """
-    told = read_options("libvirt", _Texts, options)
+    told = read_options("libvirt", LibvirtTexts, options)
     state = Path(told.state).absolute()
     return LibvirtOptions(
         uri=told.uri, state=state, images=Path(told.images).absolute() if told.images else state / "images",
