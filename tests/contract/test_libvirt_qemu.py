@@ -7,6 +7,7 @@ import pytest
 from roost.compute.driver import load
 from roost.errors import BuildFailed
 from roost.model.flavor import Flavor
+from roost.model.topology import InstanceCell, Pins, PlacedCell
 from tests.drivers import spec_of, tree_of
 from tests.libvirt_hosts import boot_sector, qemu_uri
 from tests.worlds import uuid_named
@@ -112,3 +113,14 @@ def test_the_host_tells_what_it_really_has(driver):
     driver.update_provider_tree(tree, "host-a")
     assert tree.data("host-a").inventory["VCPU"]["total"] == told.vcpus
     assert set(driver.metrics("host-a")) >= {"cpu.frequency", "cpu.user.time", "cpu.idle.time"}
+
+
+def test_a_guest_boots_in_the_cell_and_on_the_processors_that_were_chosen_for_it(driver):
+    told = driver.resources("host-a").numa_topology
+    if told is None or not told.cells[0].cpus:
+        pytest.skip("this machine tells no memory nodes")
+    host = told.cells[0]
+    wanted = InstanceCell(id=0, pcpus=frozenset({0}), memory_mb=32, policy="dedicated")
+    pins = Pins(pairs=((0, host.cpus[-1]),))
+    driver.spawn(spec(cells=(PlacedCell(cell=wanted, host_cell=host.id, page_size=4, pins=pins),)), "op-1")
+    assert "roost" in read(driver, "roost")
