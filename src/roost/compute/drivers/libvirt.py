@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -22,7 +21,7 @@ from roost.compute.drivers.libvirt_devices import (
 )
 from roost.compute.drivers.libvirt_disks import Coming, Disks
 from roost.compute.drivers.libvirt_host import HostCapabilities, cpu_traits, divided
-from roost.compute.drivers.libvirt_link import Guest, Link
+from roost.compute.drivers.libvirt_link import Guest, Link, run_events
 from roost.compute.drivers.libvirt_options import LibvirtOptions, read_libvirt_options
 from roost.compute.drivers.libvirt_providers import Offer, update
 from roost.compute.drivers.libvirt_xml import Domain, domain_xml, mark_of, used_devices
@@ -36,8 +35,6 @@ from roost.observe import log
 _TRAITS = frozenset({"COMPUTE_IMAGE_TYPE_RAW", "COMPUTE_SAME_HOST_COLD_MIGRATE"})
 _GIB = 2**30
 _LOOK_S = 0.5  # between looks whether a guest has shut itself down
-_EVENTS_LOCK = threading.Lock()
-_events: list[threading.Thread] = []  # the one that runs libvirt's events, since there is one loop a process
 
 
 def make(options: Mapping[str, str], terms: HostTerms) -> "Libvirt":
@@ -52,7 +49,7 @@ def make(options: Mapping[str, str], terms: HostTerms) -> "Libvirt":
     except ImportError as error:
         problem = f"needs libvirt's binding, as with pip install 'roost[libvirt]': {first_line(error)}"
         raise BadSettings("driver libvirt", problem) from None
-    _run_events(libvirt)
+    run_events(libvirt)
     return Libvirt(told, terms=terms, link=Link(libvirt, told.uri, opened=libvirt.open))
 
 
@@ -89,7 +86,7 @@ class Libvirt:
             told = self._link.capabilities()
             self._has_console = self._link.kind() == "QEMU"  # Others have the file, and write nothing to it.
         self._topology(told)
-        self._kind(told)
+        told.domain_type(self._options.virt_type)
         disks = Disks(self._options.state / "hosts", host, images=self._options.images)
         for folder in (disks.folder, self._options.images):
             try:
@@ -276,13 +273,6 @@ class Libvirt:
         cells = divided(told.cells, shared=options.cpu_shared_set, dedicated=options.cpu_dedicated_set)
         return NumaTopology(cells=cells) if cells else None
 
-    def _kind(self, told: HostCapabilities) -> str:
-        """Return the kind of domain that guests are."""
-        wanted, known = self._options.virt_type, sorted({kind for arch, kind, _ in told.kinds if arch == told.arch})
-        if wanted and wanted not in known:
-            raise BadSettings("driver libvirt, option virt_type", f"the host runs {', '.join(known)}, not {wanted}")
-        return wanted or told.domain_type
-
     def _totals(self, told: HostCapabilities) -> dict[str, int]:
         topology, (cpus, memory_mb, _) = self._topology(told), self._link.info()
         disk_gb = shutil.disk_usage(self._disks.folder).total // _GIB
@@ -327,8 +317,8 @@ class Libvirt:
             )  # fmt: skip
             mark = mark_of(spec, operation, disk=str(disk), vgpus=vgpus)
             domain = self._link.define(domain_xml(Domain(
-                mark=mark, spec=spec, kind=self._kind(told), arch=told.arch, pci=pci, topology=topology,
-                console=str(self._disks.console_path(spec.uuid)), network=self._options.network,
+                mark=mark, spec=spec, kind=told.domain_type(self._options.virt_type), arch=told.arch, pci=pci,
+                topology=topology, console=str(self._disks.console_path(spec.uuid)), network=self._options.network,
             )))  # fmt: skip
         if spec.is_on:
             self._link.start(domain, mark)
@@ -444,19 +434,3 @@ def _found(guest: Guest) -> Found:
 
 def _awaited(coming: Coming) -> Found:
     return Found(uuid=coming.spec.uuid, node=coming.spec.node, operation=coming.operation, state="prepared")
-
-
-def _run_events(libvirt: Any) -> None:
-    """Run libvirt's events for as long as the process lives; without them it does not notice that a link broke."""
-    with _EVENTS_LOCK:
-        if _events:
-            return
-        libvirt.registerErrorHandler(lambda *_: None, None)  # Else it writes each error to standard error, too.
-        libvirt.virEventRegisterDefaultImpl()
-
-        def run() -> None:
-            while libvirt.virEventRunDefaultImpl() == 0:
-                pass
-
-        _events.append(threading.Thread(target=run, name="libvirt-events", daemon=True))
-        _events[0].start()

@@ -35,17 +35,18 @@ class HostCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     cells: tuple[NumaCell, ...] = ()  # with all processors as shared ones
     kinds: tuple[tuple[str, str, str], ...] = ()  # of guests: (architecture, type of domain, type of system)
 
-    @property
-    def domain_type(self) -> str:
-        """The kind of domain that its own architecture runs best as.
+    def domain_type(self, wanted: str = "") -> str:
+        """Return the kind of domain that guests are: the one that is wanted, else the best of its own architecture.
 
         Raises:
-            BadSettings: it runs none.
+            BadSettings: it runs none, or not that one.
         """
-        found = [kind for arch, kind, system in self.kinds if arch == self.arch and system == "hvm"]
+        found = sorted({kind for arch, kind, system in self.kinds if arch == self.arch and system == "hvm"})
         if not found:
             raise BadSettings("driver libvirt", f"the host runs no guests of its architecture, {self.arch}")
-        return "kvm" if "kvm" in found else found[0]
+        if wanted and wanted not in found:
+            raise BadSettings("driver libvirt, option virt_type", f"the host runs {', '.join(found)}, not {wanted}")
+        return wanted or ("kvm" if "kvm" in found else found[0])
 
     @property
     def cpu_info(self) -> dict[str, object]:

@@ -15,6 +15,8 @@ from roost.errors import DriverNotReady, Unavailable, first_line
 from roost.observe import log
 
 _ALL_PROCESSORS = -1
+_EVENTS_LOCK = threading.Lock()
+_events: list[threading.Thread] = []  # the one that runs libvirt's events, since there is one loop a process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -213,3 +215,19 @@ class Link:
             return features_of(read_xml(self.connection().baselineCPU([cpu], flag)))
         except self.error:
             return frozenset()
+
+
+def run_events(libvirt: Any) -> None:
+    """Run libvirt's events for as long as the process lives; without them it does not notice that a link broke."""
+    with _EVENTS_LOCK:
+        if _events:
+            return
+        libvirt.registerErrorHandler(lambda *_: None, None)  # Else it writes each error to standard error, too.
+        libvirt.virEventRegisterDefaultImpl()
+
+        def run() -> None:
+            while libvirt.virEventRunDefaultImpl() == 0:
+                pass
+
+        _events.append(threading.Thread(target=run, name="libvirt-events", daemon=True))
+        _events[0].start()

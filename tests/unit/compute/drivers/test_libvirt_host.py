@@ -35,8 +35,9 @@ def test_a_host_without_threads_tells_no_siblings():
 
 
 def test_guests_run_under_kvm_where_that_is_there():
-    assert told().domain_type == "kvm"
-    assert told(kvm=False).domain_type == "qemu"
+    assert told().domain_type() == "kvm"
+    assert told().domain_type("qemu") == "qemu"
+    assert told(kvm=False).domain_type() == "qemu"
     assert told().kinds == (("x86_64", "qemu", "hvm"), ("x86_64", "kvm", "hvm"), ("aarch64", "qemu", "hvm"))
     assert told(*TWO).cpu_info["topology"] == {"sockets": 2, "cores": 2, "threads": 2, "cells": 2}
 
@@ -44,7 +45,7 @@ def test_guests_run_under_kvm_where_that_is_there():
 def test_a_host_that_runs_none_of_its_own_kind_says_so():
     text = libvirt_xml.capabilities().replace("<arch name='x86_64'>", "<arch name='s390x'>")
     with pytest.raises(BadSettings, match="runs no guests of its architecture, x86_64"):
-        _ = read_capabilities(text).domain_type
+        read_capabilities(text).domain_type()
 
 
 @pytest.mark.parametrize(
