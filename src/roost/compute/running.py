@@ -137,7 +137,7 @@ class Running:
             part = [self._residents[host] for host in hosts[at : at + AGENTS_MAX]]
             threading.Thread(target=self._poll, args=(part, stop), name="poll", daemon=True).start()
         try:
-            while not stop.wait(_TICK_S) and self._broken is None and self._tick():
+            while self._broken is None and self._tick() and not stop.wait(_TICK_S):
                 pass
             self._wind_up()
         finally:
