@@ -134,11 +134,11 @@ def test_an_agent_that_is_killed_at_any_line_of_its_journal_does_each_order_once
         assert child.wait() == 0
     finally:
         kill(child)
-    assert len(lines) > 30
+    assert len(lines) > 20
     for line in lines:
         assert line["guests"] == [[uuid_named(STAYS), "stopped"]], line
         assert line["story"] == ["image cirros", f"built on {HOST}", f"stopped on {HOST}"], line
         assert [answer[:2] for answer in sorted(line["answers"])] == [[number, "ok"] for number in (1, 2, 3, 4)], line
         assert max(answer[2] for answer in line["answers"]) <= 2, line
-        assert set(line["states"]) == {"taken"}, line
+        assert set(line["states"]) <= {"done", "taken"}, line
         assert line["held"] == [uuid_named(STAYS)], line

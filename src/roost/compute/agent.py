@@ -138,6 +138,11 @@ class Agent:
         return not (self._untold or is_working or any(lane.current for lane in self._lanes.values()))
 
     @property
+    def is_in_a_hurry(self) -> bool:
+        """Whether orders of an earlier life wait until it is known that they are still wanted."""
+        return bool(self._orders) and not self._was_polled
+
+    @property
     def down_after_s(self) -> float:
         """The server counts it as down when it has not heard of it for so long; infinite while that is not known."""
         return self._registered.down_after_s if self._registered else float("inf")

@@ -328,16 +328,19 @@ class Running:
                     if not asking:
                         self._changed.wait(_TICK_S)
                         continue
-                    wait_s = self._wait_s(residents, len(asking))
+                    wait_s = self._wait_s(residents, asking)
                 if not self._poll_once(asking, wait_s):
                     stop.wait(self._pace.retry_s)
         except BaseException as error:  # noqa: BLE001  # Without polls the agents would be silent, and nobody would know.
             self._break(error)
 
-    def _wait_s(self, residents: Sequence[Resident], asking: int) -> float:
+    def _wait_s(self, residents: Sequence[Resident], asking: Sequence[PollingAgent]) -> float:
+        """Return how long a poll may wait: less while others are about to join, not at all where work waits for it."""
+        if any(self._residents[each.host].agent.is_in_a_hurry for each in asking):
+            return 0.0
         living = [each.agent for each in residents if each.agent.end is None]
         longest_s = min([WAIT_MAX_S, *(each.down_after_s / _BEATS for each in living)])
-        return longest_s if asking == len(living) else min(longest_s, _SHORT_WAIT_S)
+        return longest_s if len(asking) == len(living) else min(longest_s, _SHORT_WAIT_S)
 
     def _poll_once(self, asking: Sequence[PollingAgent], wait_s: float) -> bool:
         """Ask for orders, and return whether it was answered."""

@@ -337,7 +337,7 @@ def test_what_was_begun_in_an_earlier_life_is_looked_at_again_once_it_is_known_t
     spawn = order(Spawn(spec()))
     hear(ready(journal), spawn)
     two = ready(journal, run=uuid_named("second run"))
-    assert (two.due(0.0), two.polling().held) == ([], (spawn.id,))
+    assert (two.due(0.0), two.polling().held, two.is_in_a_hurry) == ([], (spawn.id,), True)
     assert hear(two) == [Work(spawn, is_again=True)]
 
 
