@@ -9,8 +9,11 @@ from roost.api.placement.auth import believe
 from roost.api.placement.policy import Policy
 from roost.api.placement.request import Request, Response
 from roost.api.v1 import application as v1
+from roost.api.v1.agents import Agents
+from roost.api.v1.waking import Waking
 from roost.app import open_product
 from roost.errors import RoostError
+from roost.machine import SystemClock
 from roost.model.settings import Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
@@ -90,13 +93,13 @@ class Asking:
 
 
 @contextmanager
-def asking(store=None):
-    """Open the API over a store; by default a fresh one in memory."""
+def asking(store=None, *, identify=believe, policy=None):
+    """Open the API over a store; by default a fresh one in memory, which believes whoever asks."""
     current = Current(store or MemoryStore())
     Placement(current)
     serving = Serving(current)
     try:
-        yield Asking(Application(identify=believe, allows=Policy(is_legacy=True).allows), serving)
+        yield Asking(Application(identify=identify, allows=(policy or Policy(is_legacy=True)).allows), serving)
     finally:
         serving.stop()
 
@@ -104,8 +107,9 @@ def asking(store=None):
 class Own(Asking):
     """Roost's own API, and the product behind it, which only ``in_thread`` may touch while it is served."""
 
-    def __init__(self, product, serving):
-        super().__init__(v1.Application(product, identify=believe), serving)
+    def __init__(self, product, serving, *, waking, identify=believe):
+        self.agents = Agents(serving, waking, clock=SystemClock())
+        super().__init__(v1.Application(product, agents=self.agents, identify=identify), serving)
         self.product = product
 
     def in_thread(self, act):
@@ -114,13 +118,15 @@ class Own(Asking):
 
 
 @contextmanager
-def asking_own(*fleets, url="sqlite://", settings=None):
+def asking_own(*fleets, url="sqlite://", settings=None, identify=believe):
     """Open Roost's own API on a fleet; by default over a fresh store in memory."""
-    product, serving = open_product(str(url), settings or Settings())
+    waking = Waking(100)
+    product, serving = open_product(str(url), settings or Settings(), heed=waking.heed)
     try:
-        own = Own(product, serving)
+        own = Own(product, serving, waking=waking, identify=identify)
         for fleet in fleets:
             own.in_thread(lambda roost, fleet=fleet: roost.install(fleet))
         yield own
+        own.agents.close()
     finally:
         serving.stop()

@@ -28,7 +28,7 @@ def scripted(*answers):
             self.end_headers()
             self.wfile.write(text)
 
-        do_GET = do_PUT = do_DELETE = answer  # noqa: N815  # names of the standard library
+        do_GET = do_PUT = do_POST = do_DELETE = answer  # noqa: N815  # names of the standard library
 
         def log_message(self, *_):
             pass

@@ -13,6 +13,7 @@ import msgspec
 
 from roost.compat.nova_conf import NovaConf, read_nova_conf
 from roost.errors import BadSettings
+from roost.model.conductor_settings import Conductor
 from roost.model.notification_settings import Notifications
 from roost.model.pci import read_alias
 from roost.model.placement_settings import Placement
@@ -39,6 +40,7 @@ _OWN: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
         "compute": Compute,
         "pci": Pci,
         "store": Store,
+        "conductor": Conductor,
         "placement": Placement,
         "notifications": Notifications,
     }
@@ -46,7 +48,7 @@ _OWN: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
 
 
 # Sections of the same name in a ``nova.conf`` mean something else.
-_NOT_OF_NOVA = {"store", "placement", "notifications"}
+_NOT_OF_NOVA = {"store", "conductor", "placement", "notifications"}
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,8 +7,10 @@ import pytest
 
 from roost.api.v1 import openapi
 from roost.api.v1.routes import TABLE
+from tests.api.test_agents import ORDER, put
 from tests.asking import asking_own
 from tests.products import fleet
+from tests.working import operation, order
 
 RACK = "00000000-0000-4000-8000-000000000001"
 DOCUMENT = openapi.document()
@@ -50,49 +52,62 @@ def test_names_of_operations_differ():
     assert len(set(names)) == len(names) == len(OPERATIONS)
 
 
+# What is asked of each path; an empty brace is what the first decision made.
+ASKED = {
+    ("/decisions", "POST"): ("/decisions", SMALL),
+    ("/decisions", "GET"): ("/decisions", None),
+    ("/decisions/{id}", "GET"): ("/decisions/{}", None),
+    ("/decisions/{id}/why", "GET"): ("/decisions/{}/why", None),
+    ("/decisions/{id}/replay", "POST"): ("/decisions/{}/replay", {}),
+    ("/decisions/{id}/next", "POST"): ("/decisions/{}/next", {}),
+    ("/instances", "GET"): ("/instances", None),
+    ("/instances/{id}", "GET"): ("/instances/{}", None),
+    ("/instances/{id}", "DELETE"): ("/instances/{}", None),
+    ("/events", "GET"): ("/events", None),
+    ("/capacity", "GET"): ("/capacity?flavor=small&by=zone", None),
+    ("/capacity", "POST"): ("/capacity", {"request": SMALL}),
+    ("/aggregates", "POST"): ("/aggregates", {"name": "rack", "uuid": RACK}),
+    ("/aggregates", "GET"): ("/aggregates", None),
+    ("/aggregates/{uuid}", "GET"): (f"/aggregates/{RACK}", None),
+    ("/aggregates/{uuid}", "PATCH"): (f"/aggregates/{RACK}", {"availability_zone": "east"}),
+    ("/aggregates/{uuid}/hosts/{host}", "PUT"): (f"/aggregates/{RACK}/hosts/host-0", None),
+    ("/zones", "GET"): ("/zones", None),
+    ("/hosts", "GET"): ("/hosts", None),
+    ("/hosts/{host}", "GET"): ("/hosts/host-0", None),
+    ("/aggregates/{uuid}/hosts/{host}", "DELETE"): (f"/aggregates/{RACK}/hosts/host-0", None),
+    ("/aggregates/{uuid}", "DELETE"): (f"/aggregates/{RACK}", None),
+    ("/services", "GET"): ("/services", None),
+    ("/services/{host}", "PATCH"): ("/services/host-0", {"disabled": True}),
+    ("/flavors/{name}", "PUT"): ("/flavors/small", {"vcpus": 1}),
+    ("/flavors", "GET"): ("/flavors", None),
+    ("/flavors/{name}", "GET"): ("/flavors/small", None),
+    ("/flavors/{name}", "DELETE"): ("/flavors/small", None),
+    ("/images/{name}", "PUT"): ("/images/debian", {"properties": {"hw_architecture": "x86_64"}}),
+    ("/images", "GET"): ("/images", None),
+    ("/images/{name}", "GET"): ("/images/debian", None),
+    ("/images/{name}", "DELETE"): ("/images/debian", None),
+    ("/groups", "POST"): ("/groups", {"name": "web", "policy": "affinity", "uuid": RACK}),
+    ("/groups", "GET"): ("/groups", None),
+    ("/groups/{uuid}", "GET"): (f"/groups/{RACK}", None),
+    ("/agents/{host}", "PUT"): ("/agents/host-0", {"run": RACK, "driver": "fake", "nodes": []}),
+    ("/agents/{host}/nodes/{node}", "PUT"): ("/agents/host-0/nodes/host-0", {"host_ip": "10.0.0.1"}),
+    ("/agents", "GET"): ("/agents", None),
+    ("/agents/{host}", "GET"): ("/agents/host-0", None),
+    ("/orders/poll", "POST"): (
+        "/orders/poll", {"agents": [{"host": "host-0", "run": RACK, "fence": 1}], "wait_s": 0},
+    ),
+    ("/orders/{id}/answer", "POST"): ("/orders/1/answer", {"run": RACK, "outcome": "ok"}),
+    ("/agents/{host}", "DELETE"): ("/agents/host-0", None),
+}  # fmt: skip
+
+
 def test_answers_are_as_the_document_says():
-    asked = {
-        ("/decisions", "POST"): ("/decisions", SMALL),
-        ("/decisions", "GET"): ("/decisions", None),
-        ("/decisions/{id}", "GET"): ("/decisions/{}", None),
-        ("/decisions/{id}/why", "GET"): ("/decisions/{}/why", None),
-        ("/decisions/{id}/replay", "POST"): ("/decisions/{}/replay", {}),
-        ("/decisions/{id}/next", "POST"): ("/decisions/{}/next", {}),
-        ("/instances", "GET"): ("/instances", None),
-        ("/instances/{id}", "GET"): ("/instances/{}", None),
-        ("/instances/{id}", "DELETE"): ("/instances/{}", None),
-        ("/events", "GET"): ("/events", None),
-        ("/capacity", "GET"): ("/capacity?flavor=small&by=zone", None),
-        ("/capacity", "POST"): ("/capacity", {"request": SMALL}),
-        ("/aggregates", "POST"): ("/aggregates", {"name": "rack", "uuid": RACK}),
-        ("/aggregates", "GET"): ("/aggregates", None),
-        ("/aggregates/{uuid}", "GET"): (f"/aggregates/{RACK}", None),
-        ("/aggregates/{uuid}", "PATCH"): (f"/aggregates/{RACK}", {"availability_zone": "east"}),
-        ("/aggregates/{uuid}/hosts/{host}", "PUT"): (f"/aggregates/{RACK}/hosts/host-0", None),
-        ("/zones", "GET"): ("/zones", None),
-        ("/hosts", "GET"): ("/hosts", None),
-        ("/hosts/{host}", "GET"): ("/hosts/host-0", None),
-        ("/aggregates/{uuid}/hosts/{host}", "DELETE"): (f"/aggregates/{RACK}/hosts/host-0", None),
-        ("/aggregates/{uuid}", "DELETE"): (f"/aggregates/{RACK}", None),
-        ("/services", "GET"): ("/services", None),
-        ("/services/{host}", "PATCH"): ("/services/host-0", {"disabled": True}),
-        ("/flavors/{name}", "PUT"): ("/flavors/small", {"vcpus": 1}),
-        ("/flavors", "GET"): ("/flavors", None),
-        ("/flavors/{name}", "GET"): ("/flavors/small", None),
-        ("/flavors/{name}", "DELETE"): ("/flavors/small", None),
-        ("/images/{name}", "PUT"): ("/images/debian", {"properties": {"hw_architecture": "x86_64"}}),
-        ("/images", "GET"): ("/images", None),
-        ("/images/{name}", "GET"): ("/images/debian", None),
-        ("/images/{name}", "DELETE"): ("/images/debian", None),
-        ("/groups", "POST"): ("/groups", {"name": "web", "policy": "affinity", "uuid": RACK}),
-        ("/groups", "GET"): ("/groups", None),
-        ("/groups/{uuid}", "GET"): (f"/groups/{RACK}", None),
-    }
-    assert set(asked) == set(OPERATIONS)
+    assert set(ASKED) == set(OPERATIONS)
     with asking_own(fleet(3, vcpus=4)) as own:
+        put(own, operation(1), order(1, host="host-0", action="destroy", body=ORDER))
         made = own.post("/decisions", SMALL).json
         names = {"/decisions": made["uuid"], "/instances": made["picks"][0]["instance_uuid"]}
-        for (path, method), (url, body) in asked.items():
+        for (path, method), (url, body) in ASKED.items():
             name = names.get(f"/{path.split('/')[1]}", "")
             answered = own.ask(method, url.format(name), body)
             responses = DOCUMENT["paths"][path][method.lower()]["responses"]

@@ -9,10 +9,13 @@ import psycopg
 import pytest
 
 from roost.model.journal import Place, PutGroup, PutMembership, PutSymbol, PutTraits
+from roost.model.names import uuid_text
 from roost.model.settings import Store as StoreSettings
-from roost.store.audit import Finding, audit
+from roost.model.work import Put
+from roost.store.audit import Finding, audit, orphans
 from roost.store.opening import open_store
 from tests.contract.stores import VCPU, claim, commit, host, inventory, item, offer, provider, state, uuid_of
+from tests.working import migration, status
 
 _CPU_1 = (1 << 16) + 1
 
@@ -134,3 +137,47 @@ def test_what_the_tables_themselves_forbid_is_found_where_they_do_not(tmp_path):
         f"UPDATE inventory SET used = 5 WHERE id = {_CPU_1}",
     )
     assert audit(path) == [Finding("doubled consumer", "consumers 1 and 2", "2 consumers have one uuid")]
+
+
+def known(store, *rows):
+    """Let there be instances with a status, and migrations."""
+    assert commit(store, item(work=map(Put, rows))) == [""]
+
+
+@pytest.mark.parametrize(
+    ("row", "is_orphan"),
+    [
+        (None, False),  # It was decided, and is run by somebody else.
+        (status(1, status="ACTIVE"), False),
+        (status(1, status="ERROR"), False),
+        (status(1, status="DELETED"), True),
+        (status(1, status="SHELVED_OFFLOADED"), True),
+        (status(1, status="SHELVED_OFFLOADED", operation_id=1), False),
+    ],
+)
+def test_what_a_deleted_instance_holds_is_an_orphan(database, row, is_orphan):
+    with closing(open_store(database, settings=StoreSettings())) as store:
+        rows = [] if row is None else [msgspec.structs.replace(row, uuid=uuid_of("consumer", 1))]
+        known(store, status(9), *rows)
+    found = audit(database)
+    assert [finding.check for finding in found] == ["orphan"] * is_orphan
+    assert len(orphans(database)) == is_orphan
+    if is_orphan:
+        (orphan,) = orphans(database)
+        assert (orphan.consumer, orphan.resource_class, orphan.amount) == (uuid_text(uuid_of("consumer", 1)), "VCPU", 2)
+        assert f"consumer {orphan.consumer} holds 2 VCPU on provider {orphan.provider}" in (
+            f"{found[0].subject} {found[0].problem}"
+        )
+
+
+@pytest.mark.parametrize(
+    ("words", "is_orphan"),
+    [("moving", False), ("finished", False), ("reverting", False), ("confirmed", True), ("failed", True)],
+)
+def test_who_is_no_instance_is_an_orphan_unless_it_is_a_migration_that_is_under_way(database, words, is_orphan):
+    with closing(open_store(database, settings=StoreSettings())) as store:
+        taken = claim(7, (inventory(3), 1), instance=False)
+        assert commit(store, item(taken)) == [""]
+        assert audit(database) == []  # Nobody tells which instances there are.
+        known(store, status(9), migration(1, uuid=taken.consumers[0].uuid, status=words))
+    assert [finding.check for finding in audit(database)] == ["orphan"] * is_orphan

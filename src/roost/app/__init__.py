@@ -25,7 +25,7 @@ from roost.app.reloading import Reloader
 from roost.app.scheduling import open_reader, open_roost, open_scratch, unstored
 from roost.app.up import open_own, open_product, serve_product
 from roost.product import Roost
-from roost.store.audit import audit
+from roost.store.audit import audit, orphans
 from roost.store.backup import backup, restore
 from roost.store.opening import exists, stamp, sync, upgrade, version_of
 
@@ -51,6 +51,7 @@ __all__ = [
     "open_reader",
     "open_roost",
     "open_scratch",
+    "orphans",
     "placement_policy",
     "placement_served",
     "placement_settings",

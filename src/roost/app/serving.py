@@ -12,7 +12,7 @@ from roost.machine import SystemClock
 from roost.model.placement_settings import Placement as PlacementSettings
 from roost.model.settings import Settings
 from roost.placement.current import Current
-from roost.placement.serving import Decide, Serving
+from roost.placement.serving import Decide, Heed, Serving
 from roost.placement.tidying import Tidier
 from roost.ports import Store
 from roost.store.memory import MemoryStore
@@ -59,12 +59,14 @@ def store_served(url: str, settings: Settings) -> Iterator[Store]:
         raise
 
 
-def serving_on(current: Current, settings: Settings, *, decide: Decide | None = None) -> Serving:
+def serving_on(
+    current: Current, settings: Settings, *, decide: Decide | None = None, heed: Heed | None = None
+) -> Serving:  # fmt: skip
     """Return the thread that owns columns from now on, with the limits of the settings."""
     return Serving(
         current, queue_max=settings.placement.queue_max, group_max=settings.store.group_max,
         retries=settings.placement.allocation_conflict_retry_count,
-        tidy=Tidier(current.store, settings.store, clock=SystemClock()), decide=decide,
+        tidy=Tidier(current.store, settings.store, clock=SystemClock()), decide=decide, heed=heed,
     )  # fmt: skip
 
 

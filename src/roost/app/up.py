@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from roost.app.following import Following, following
+from roost.app.operating import Operating
 from roost.app.placement import Served, placement_policy
 from roost.app.reloading import Reloader
 from roost.app.serving import Site, answer, serving_on, store_served
@@ -18,12 +19,13 @@ from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.model.notification_settings import Notifications
 from roost.model.settings import Settings
+from roost.model.work import Put
 from roost.observe.events import Events
 from roost.observe.notifying import Notifying
 from roost.observe.webhook import Webhook
 from roost.placement.current import Current
 from roost.placement.plans import Deed, Result
-from roost.placement.serving import Serving
+from roost.placement.serving import Heed, Serving
 from roost.product import Roost
 from roost.store.opening import open_reader
 
@@ -77,6 +79,8 @@ def _serve(
     from roost.api.placement.options import options_of
     from roost.api.tls import tls_of
     from roost.api.v1 import application as v1
+    from roost.api.v1.agents import Agents
+    from roost.api.v1.waking import Waking
 
     settings = served.settings.placement
     identify, authenticate = access_of(settings)
@@ -84,8 +88,12 @@ def _serve(
     placement = PlacementApplication(identify=identify, allows=allows, options=options_of(settings))
     tls = tls_of(settings)
     remote = following(served.settings, os.environ) if settings.remote_url else None
-    roost, serving = open_product(served.url, served.settings, events=events, remote=remote)
-    own = v1.Application(roost, identify=identify, events=events)
+    waking = Waking(settings.agents_max)
+    operating = Operating()
+    heed = _all_of(waking.heed, operating.heed)
+    roost, serving = open_product(served.url, served.settings, events=events, remote=remote, heed=heed)
+    agents = Agents(serving, waking, clock=SystemClock())
+    own = v1.Application(roost, agents=agents, identify=identify, events=events)
 
     def sites(serving: Serving, health: "Health") -> list[Site]:
         apis = ((PLACEMENT, placement), (v1.PREFIX, own)) if remote is None else ((v1.PREFIX, own),)
@@ -97,14 +105,36 @@ def _serve(
         }
         return [Site(Front(below, otherwise=Observing(health, others=tuple(below))), listener, tls)]
 
-    look = _reloading(roost, serving, served=served, tls=tls)
+    reload = _reloading(roost, serving, served=served, tls=tls)
+
+    def look() -> None:
+        reload()
+        agents.note_heard()
+
+    def on_stop() -> None:
+        operating.stop()
+        events.close()
+        waking.close()
+
     if remote is not None:
         remote.start(serving)
     try:
-        answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready, look=look, on_stop=events.close)
+        if remote is None:  # Where another Placement keeps the amounts, a step and its claims are not one commit.
+            operating.start(roost, serving)
+        answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready, look=look, on_stop=on_stop)
     finally:
+        operating.join()
+        agents.close()
         if remote is not None:
             remote.stop()
+
+
+def _all_of(*heeds: Heed) -> Heed:
+    def heed(work: Sequence[Put]) -> None:
+        for each in heeds:
+            each(work)
+
+    return heed
 
 
 def _reloading(roost: Roost, serving: Serving, *, served: Served, tls: ssl.SSLContext | None) -> Callable[[], None]:
@@ -128,7 +158,8 @@ def _reloading(roost: Roost, serving: Serving, *, served: Served, tls: ssl.SSLCo
 
 
 def open_product(
-    url: str, settings: Settings, *, events: Events | None = None, remote: Following | None = None
+    url: str, settings: Settings, *, events: Events | None = None, remote: Following | None = None,
+    heed: Heed | None = None,
 ) -> tuple[Roost, Serving]:  # fmt: skip
     """Open a database for the whole product, and the thread that serves it.
 
@@ -136,6 +167,7 @@ def open_product(
         url: of PostgreSQL, the path of a SQLite file, or ``sqlite://`` for a database in memory.
         events: where decisions are told; None: nowhere.
         remote: keeps the amounts, and tells which hosts there are; None: the database does.
+        heed: is told of work that was committed.
 
     Returns:
         The product, which from now on nobody else touches, and the thread that does.
@@ -155,8 +187,9 @@ def open_product(
             return roost.scheduler.work(deeds)  # The scheduler is another one after the settings were read anew.
 
         if events is not None:
-            return roost, serving_on(current, settings, decide=Notifying(decide, events, now_s=SystemClock().now_s))
-        return roost, serving_on(current, settings, decide=decide)
+            noted = Notifying(decide, events, now_s=SystemClock().now_s)
+            return roost, serving_on(current, settings, decide=noted, heed=heed)
+        return roost, serving_on(current, settings, decide=decide, heed=heed)
 
 
 def open_own(url: str, settings: Settings, *, is_read: bool) -> "InProcess":
@@ -172,7 +205,9 @@ def open_own(url: str, settings: Settings, *, is_read: bool) -> "InProcess":
     """
     from roost.api.placement.auth import believe
     from roost.api.placement.in_process import InProcess
+    from roost.api.v1.agents import Agents
     from roost.api.v1.application import Application
+    from roost.api.v1.waking import Waking
 
     if is_read:
         store = open_reader(url)
@@ -184,4 +219,5 @@ def open_own(url: str, settings: Settings, *, is_read: bool) -> "InProcess":
             raise
     else:
         roost, serving = open_product(url, settings)
-    return InProcess(Application(roost, identify=believe), serving)
+    agents = Agents(serving, Waking(settings.placement.agents_max), clock=SystemClock())
+    return InProcess(Application(roost, agents=agents, identify=believe), serving, on_close=agents.close)

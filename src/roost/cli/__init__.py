@@ -26,6 +26,7 @@ class _Lazy(click.Group):
     """Commands by name; the module of one is imported when it is asked for."""
 
     modules: ClassVar[dict[str, str]] = {
+        "agent": "roost.cli.agent",
         "aggregate": "roost.cli.aggregate",
         "audit": "roost.cli.audit",
         "capacity": "roost.cli.capacity",

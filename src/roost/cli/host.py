@@ -1,9 +1,13 @@
 """``roost host``: nodes and the services on them."""
 
+import os
+import socket
+from pathlib import Path
 from typing import Any
 
 import click
 
+from roost.cli import options
 from roost.cli.asking import Where, as_json, asking, fields, told, where
 from roost.cli.tables import Table, aligned
 
@@ -58,6 +62,43 @@ def set_(
     with asking(place, is_read=False) as api:
         found = api.ask("PATCH", "services", name, body=body)
     told(found, is_json=is_json, lines=lambda: fields(found))
+
+
+@host.command("migrate-inventory", short_help="Move inventories as the agent would, while all services are stopped.")
+@click.option("--driver", required=True, metavar="NAME", help="The driver of the host's agent.")
+@click.option("--option", "pairs", multiple=True, metavar="KEY=VALUE", help="Of the driver, as its agent has it.")
+@click.option("--term", "terms", multiple=True, metavar="KEY=VALUE", help="On which the host offers what it has.")
+@click.option("--host", "name", default=socket.gethostname, metavar="NAME", help="The service; else this machine's.")
+@click.option("--node", "nodes", multiple=True, metavar="NAME", help="Only this node; else all of the host.")
+@click.option("--provider-config", type=options.PATH, help="Folder of provider config files.")
+@options.config
+@options.data
+@as_json
+def migrate_inventory(
+    *, driver: str, pairs: tuple[str, ...], terms: tuple[str, ...], name: str, nodes: tuple[str, ...],
+    provider_config: Path | None, config: Path | None, data: Path | None, is_json: bool,
+) -> None:  # fmt: skip
+    """Move inventories, and all that is held of them, to where the driver of a host wants them.
+
+    It writes to the database, and is refused while a server runs on it. It is what the agent does when it starts,
+    without the agent; where nothing needs to move it changes nothing. Exit code 9 if something must move and cannot.
+    """
+    from roost.app import database_of
+    from roost.direct import migrating
+
+    asked = migrating.Migrating(
+        host=name, driver=driver, options=migrating.read_pairs("--option", pairs), nodes=nodes,
+        terms=migrating.read_terms(migrating.read_pairs("--term", terms)),
+        provider_config=str(provider_config or ""),
+    )  # fmt: skip
+    url = database_of(config, data, os.environ)
+    moved = []
+    for each in migrating.migrate_inventory(url, asked, warn=lambda said: click.echo(f"roost: {said}", err=True)):
+        moved.append({"node": each.node, "is_reshaped": each.is_reshaped})
+        if not is_json:  # What was done before a node that cannot move is told.
+            click.echo(f"{each.node}: {'moved' if each.is_reshaped else 'nothing to move'}")
+    if is_json:
+        told(moved, is_json=True, lines=list)
 
 
 def _table(found: list[dict[str, Any]]) -> Table:

@@ -20,9 +20,14 @@ def token() -> None:
 @token.command("create")
 @click.argument("name")
 @click.option("--role", "roles", multiple=True, help="A role of its holder, such as reader; may be repeated.")
+@click.option(
+    "--host", "hosts", multiple=True, help="A host whose agent holds it, all that it may touch; may be repeated."
+)
 @click.option("--project", default="", help="Project of its holder.  [its name]")
 @click.option("--file", "path", type=options.PATH, help="File to add it to, made if it is absent.")
-def create(*, name: str, roles: tuple[str, ...], project: str, path: Path | None) -> None:
+def create(
+    *, name: str, roles: tuple[str, ...], hosts: tuple[str, ...], project: str, path: Path | None
+) -> None:  # fmt: skip
     """Make a token and print it, this once; what a file keeps of it is added to the file, or printed below.
 
     NAME is the user that requests with this token are of.
@@ -30,7 +35,7 @@ def create(*, name: str, roles: tuple[str, ...], project: str, path: Path | None
     from roost.api.placement.auth import as_toml, new_token
     from roost.api.placement.token_edits import add_token
 
-    text, kept = new_token(name, project=project, roles=roles)
+    text, kept = new_token(name, project=project, roles=roles, hosts=hosts)
     if path is not None:
         add_token(path, kept)  # Before it is shown: a token that is kept nowhere is good for nothing.
     click.echo(text)
@@ -56,13 +61,18 @@ def list_tokens(*, path: Path | None, config: Path | None, is_json: bool) -> Non
     found = read_tokens(path or _file_of(config))
     if is_json:
         told = [
-            {"id": each.id, "name": each.name, "project": each.identity.project_id, "roles": each.roles}
+            {
+                "id": each.id, "name": each.name, "project": each.identity.project_id, "roles": each.roles,
+                "hosts": each.hosts,
+            }
             for each in found
-        ]
+        ]  # fmt: skip
         click.echo(msgspec.json.encode(told).decode())
         return
-    rows = [(each.id, each.name, each.identity.project_id, ", ".join(each.roles)) for each in found]
-    click.echo(paragraph(aligned([("id", "name", "project", "roles"), *rows], indent=0, right=())), nl=False)
+    rows = [
+        (each.id, each.name, each.identity.project_id, ", ".join(each.roles), ", ".join(each.hosts)) for each in found
+    ]
+    click.echo(paragraph(aligned([("id", "name", "project", "roles", "hosts"), *rows], indent=0, right=())), nl=False)
 
 
 @token.command("revoke")

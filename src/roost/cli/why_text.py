@@ -1,9 +1,8 @@
 """A decision and its explanation as text for people."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
-from roost.cli.plain import paragraph
+from roost.cli.plain import moment, paragraph
 from roost.cli.tables import Table, aligned
 from roost.model.decision import Decision
 from roost.model.explain import Explanation, Shortfall, Why
@@ -28,7 +27,7 @@ def to_text(why: Why) -> str:
 
 
 def _heading(decision: Decision) -> Iterator[str]:
-    yield f"decision {decision.uuid}: {decision.outcome} at {_moment(decision.decided_at_s)}"
+    yield f"decision {decision.uuid}: {decision.outcome} at {moment(decision.decided_at_s)}"
 
 
 def _request(request: Request, decision: Decision) -> Iterator[str]:
@@ -169,7 +168,7 @@ def _standing(standing: Standing, picks: int) -> str:
 
 def summary_text(summary: Summary, *, top: int) -> str:
     """Return the refusals of a time, most frequent reason first."""
-    since = f" since {_moment(summary.since_s)}" if summary.since_s else ""
+    since = f" since {moment(summary.since_s)}" if summary.since_s else ""
     lines = [f"{summary.refusals:,} requests were refused{since}"]
     if not summary.is_complete:
         lines.append("(only the newest are counted; name a later --since)")
@@ -177,7 +176,7 @@ def summary_text(summary: Summary, *, top: int) -> str:
         table: Table = [("refused", "instances", "projects", "last", "hosts", "most often asked for")]
         table += [
             (
-                f"{each.refusals:,}", f"{each.instances:,}", f"{each.projects:,}", _moment(each.last_at_s), each.reason,
+                f"{each.refusals:,}", f"{each.instances:,}", f"{each.projects:,}", moment(each.last_at_s), each.reason,
                 _wanted(each.requests),
             )
             for each in summary.reasons[:top]
@@ -196,11 +195,3 @@ def _wanted(requests: list[Wanted]) -> str:
     ]
     more = len(requests) - _REQUESTS_SHOWN
     return ", ".join(parts) + (f" and {more:,} more" if more > 0 else "")
-
-
-def _moment(seconds: float) -> str:
-    try:
-        moment = datetime.fromtimestamp(seconds, tz=UTC)
-    except (OverflowError, ValueError):  # Clocks may say anything, and no calendar goes on for ever.
-        return f"{seconds:,.0f} s after 1970"
-    return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00") + "Z"

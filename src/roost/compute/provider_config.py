@@ -17,7 +17,7 @@ from roost.model.names import uuid_bytes, uuid_form
 from roost.model.provider import Inventory
 
 COMPUTE_NODE = "$COMPUTE_NODE"  # stands for every root that is a compute node
-_COMPUTE_NODE_TRAIT, _OWNER_TRAIT = "COMPUTE_NODE", "OWNER_NOVA"
+COMPUTE_NODE_TRAIT, OWNER_TRAIT = "COMPUTE_NODE", "OWNER_NOVA"
 _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
 _VERSION = re.compile(r"1\.[0-9]{1,9}")
 _Text = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -114,7 +114,7 @@ class ProviderConfigs:
         for uuid, config in found.items():
             added = {name: asdict(inventory) for name, inventory in config.inventories.items()}
             tree.update_inventory(uuid, tree.data(uuid).inventory | added)
-            tree.add_traits(uuid, _OWNER_TRAIT, *config.traits)
+            tree.add_traits(uuid, OWNER_TRAIT, *config.traits)
 
     def _found(self, tree: ProviderTree) -> dict[str, ProviderConfig]:
         """Return the entry of each provider that has one, by uuid."""
@@ -131,7 +131,7 @@ class ProviderConfigs:
                 raise ValueError(f"{known.path} and {config.path} have entries of one provider, {names}")
         for config in self._configs:
             if config.provider == COMPUTE_NODE:
-                nodes = [root.uuid for root in tree.roots if _COMPUTE_NODE_TRAIT in root.traits]
+                nodes = [root.uuid for root in tree.roots if COMPUTE_NODE_TRAIT in root.traits]
                 found |= {uuid: config for uuid in nodes if uuid not in found}
         return found
 

@@ -13,7 +13,7 @@ class Server(Protocol):
     once or more often. All of these raise:
 
     Raises:
-        BadSettings: the agent is not let in, or may not touch the host: it must stop.
+        BadSettings: the agent is not let in, may not touch the host, or another run of it does: it must stop.
         NotFound: the host, or the order, is not known: the agent registers anew.
         BadRequest: what was said cannot be meant; said again, it is refused again.
         Unavailable: the agent is to stop, and nothing was answered until then.

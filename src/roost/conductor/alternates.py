@@ -51,7 +51,7 @@ def next_alternate(
         Conflict: the instance is not where the decision put it, or no alternate is left.
     """
     state = current.state
-    chosen = _pick_of(decision, instance_uuid)
+    chosen = pick_of(decision, instance_uuid)
     here = where(state, chosen.instance_uuid)
     tries = [chosen, *decision.alternates.get(chosen.cell, [])]
     if from_host not in {None, here[0]}:
@@ -64,6 +64,30 @@ def next_alternate(
         if isinstance(step, Step):
             return step
     raise Conflict(f"no alternate is left for the instance {chosen.instance_uuid}")
+
+
+def pick_of(decision: Decision, instance_uuid: str | None) -> Pick:
+    """Return what a decision chose for one of its instances.
+
+    Args:
+        instance_uuid: which one; None: the only one.
+
+    Raises:
+        NotFound: it is none of them.
+        BadRequest: there are several.
+        Conflict: the decision was refused.
+    """
+    if not decision.picks:
+        raise Conflict(f"decision {decision.uuid} was refused: it placed nothing")
+    if instance_uuid is None:
+        if len(decision.picks) > 1:
+            raise BadRequest(f"decision {decision.uuid} placed {len(decision.picks)} instances: name one of them")
+        return decision.picks[0]
+    wanted = uuid_form(instance_uuid)
+    found = next((pick for pick in decision.picks if pick.instance_uuid == wanted), None)
+    if found is None:
+        raise NotFound(f"instance of decision {decision.uuid}", instance_uuid)
+    return found
 
 
 def where(state: State, instance_uuid: str) -> tuple[str, str]:
@@ -100,20 +124,6 @@ def _held_by(state: State, instance_uuid: str) -> tuple[Holder, InstanceRow]:
     if holder is None or holder.instance is None:
         raise Conflict(f"the instance {instance_uuid} is not there any more")
     return holder, holder.instance
-
-
-def _pick_of(decision: Decision, instance_uuid: str | None) -> Pick:
-    if not decision.picks:
-        raise Conflict(f"decision {decision.uuid} was refused: it placed nothing")
-    if instance_uuid is None:
-        if len(decision.picks) > 1:
-            raise BadRequest(f"decision {decision.uuid} placed {len(decision.picks)} instances: name one of them")
-        return decision.picks[0]
-    wanted = uuid_form(instance_uuid)
-    found = next((pick for pick in decision.picks if pick.instance_uuid == wanted), None)
-    if found is None:
-        raise NotFound(f"instance of decision {decision.uuid}", instance_uuid)
-    return found
 
 
 def _move(current: Commits, holder: Holder, pick: Pick) -> Claim | str:

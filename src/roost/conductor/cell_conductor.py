@@ -18,7 +18,7 @@ from roost.conductor.claiming import claim, give_back
 from roost.conductor.failures import count
 from roost.conductor.faults import buried, reported, told
 from roost.conductor.product import Product
-from roost.conductor.retries import check_attempt, exhausted, first_attempt
+from roost.conductor.retries import attempt_on, check_attempt, exhausted, first_attempt
 from roost.errors import BuildFailed, Conflict, Unavailable
 from roost.model.building import Attempt, BuildOrder, Instance, Outcome
 from roost.model.decision import Pick
@@ -72,7 +72,7 @@ class CellConductor:
         check(attempt=attempt, error=None)
         while True:
             error = self._failure(order, pick)
-            attempts.append(_attempt(pick, problem="" if error is None else told(error)))
+            attempts.append(attempt_on(pick, problem="" if error is None else told(error)))
             count(self._product.placement, pick, has_failed=error is not None, rounds=settings.claim_rounds)
             if error is None:
                 self._see(order, pick)
@@ -116,11 +116,5 @@ class CellConductor:
             problem = claim(self._product, order, pick)
             if not problem:
                 return pick
-            attempts.append(_attempt(pick, problem=problem, is_claimed=False))
+            attempts.append(attempt_on(pick, problem=problem, is_claimed=False))
         raise exhausted(order.instance_uuid)
-
-
-def _attempt(pick: Pick, *, problem: str, is_claimed: bool = True) -> Attempt:
-    return Attempt(
-        host=pick.host, node=pick.node, cell=pick.cell, claim="claimed" if is_claimed else "refused", problem=problem
-    )

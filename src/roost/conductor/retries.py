@@ -1,6 +1,8 @@
 """Whether building may be tried once more, and what is said when it may not."""
 
 from roost.errors import BuildFailed, MaxRetriesExceeded
+from roost.model.building import Attempt
+from roost.model.decision import Pick
 from roost.model.request import Request
 
 
@@ -37,4 +39,15 @@ def exhausted(instance_uuid: str) -> MaxRetriesExceeded:
     """Return the error of an instance that no alternate is left for."""
     return MaxRetriesExceeded(
         f"Exhausted all hosts available for retrying build failures for instance {instance_uuid}."
+    )
+
+
+def attempt_on(pick: Pick, *, problem: str = "", is_claimed: bool = True) -> Attempt:
+    """Return a host that an instance was to be built on, as its story tells it.
+
+    Args:
+        problem: what went wrong there, or why it was not claimed; empty: the instance was built.
+    """
+    return Attempt(
+        host=pick.host, node=pick.node, cell=pick.cell, claim="claimed" if is_claimed else "refused", problem=problem
     )

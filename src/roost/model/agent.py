@@ -1,6 +1,6 @@
 """What the agent of a host learns of it: what a node has, what its driver can, on which terms it is offered."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -95,3 +95,20 @@ class HostTerms(msgspec.Struct, frozen=True, kw_only=True):
     initial_cpu_allocation_ratio: Annotated[_Ratio, Meta(description="Overcommit of VCPU on a new host.")] = 4.0
     initial_ram_allocation_ratio: Annotated[_Ratio, Meta(description="Overcommit of MEMORY_MB on a new host.")] = 1.0
     initial_disk_allocation_ratio: Annotated[_Ratio, Meta(description="Overcommit of DISK_GB on a new host.")] = 1.0
+
+
+class ReshapeTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """How an agent brings to Placement what moves from provider to provider."""
+
+    reshape_tries: Annotated[
+        Annotated[int, Meta(ge=1, le=1000)],
+        Meta(description="How often an update is tried that others come before; then a start gives up."),
+    ] = 4
+    reshape_pause_s: Annotated[
+        Annotated[float, Meta(ge=0)],
+        Meta(description="Seconds by which the longest pause grows from try to try; each is a random part of it."),
+    ] = 2.0
+    periodic_reshape: Annotated[
+        Literal["die", "log"],
+        Meta(description="What an agent does that finds out only while it runs: die, so that it starts anew; or log."),
+    ] = "die"

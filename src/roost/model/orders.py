@@ -1,4 +1,7 @@
-"""What agents and a server say to each other: who lives on a host, what is ordered there, and what became of it."""
+"""What agents and a server say to each other: who lives on a host, what is ordered there, and what became of it.
+
+On the wire it is JSON, and so it is in rows of orders.
+"""
 
 from typing import Annotated, Literal
 
@@ -42,14 +45,14 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class Registered(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of the guests of a host, and whether new ones come.
 
-    An agent that is not ready registers again, in the same run, when it has done what is said here, and now and then.
+    Until a host is ready, its agent gets no orders but those to destroy what is not its own; then it becomes ready.
     """
 
     fence: Annotated[int, Meta(description="Rises with each run; polls name it.")]
-    is_ready: Annotated[bool, Meta(description="Whether the host counts as up; else its guests come first.")]
+    is_ready: Annotated[bool, Meta(description="Whether the host counts as up.")]
     keep: Annotated[tuple[str, ...], Meta(description="Uuids of guests that are its own.")] = ()
     hold: Annotated[tuple[str, ...], Meta(description="Uuids of guests to stop and keep: it is not decided yet.")] = ()
-    destroy: Annotated[tuple[str, ...], Meta(description="Uuids of guests that are deleted, or elsewhere now.")] = ()
+    destroy: Annotated[tuple[str, ...], Meta(description="Uuids of guests that are not its own: orders follow.")] = ()
     is_disabled: Annotated[bool, Meta(description="Whether an operator lets nothing new be placed on it.")] = False
     down_after_s: Annotated[float, Meta(description="It counts as down when it was not heard for so long.")]
 
@@ -112,14 +115,32 @@ class LiveMigrate(msgspec.Struct, frozen=True, tag_field="action", tag="live_mig
     to: Prepared
 
 
+class Reboot(msgspec.Struct, frozen=True, tag_field="action", tag="reboot"):
+    """Let a running guest begin anew."""
+
+
 class AbortMigration(msgspec.Struct, frozen=True, tag_field="action", tag="abort_migration"):
     """Let a live migration that is under way fail."""
 
 
 Act = (
     Spawn | Rebuild | Prepare | Finish | Destroy | Discard | Inspect | Save | Power | SendDisk | LiveMigrate
-    | AbortMigration
+    | Reboot | AbortMigration
 )  # fmt: skip
+# As rows of orders say it.
+Action = Literal[
+    "spawn", "destroy", "power_on", "power_off", "reboot", "rebuild", "prepare", "discard", "send_disk", "finish",
+    "live_migrate", "abort_migration", "save", "inspect",
+]  # fmt: skip
+
+
+class OrderBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the row of an order says beside the action; which fields there are is told by that."""
+
+    operation: str  # its uuid, the mark of what comes to be
+    limit_s: float = 0.0  # so long an answer is waited for; 0: for ever
+    guest: GuestSpec | None = None  # of spawn, rebuild, prepare and finish
+    to: Prepared | None = None  # of send_disk and live_migrate
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,7 +153,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     instance: Annotated[str | None, Meta(description="Uuid of the instance that it is about.")] = None
     turn: Annotated[int, Meta(description="Rises with each operation of an instance; a lower one is out of date.")] = 0
     act: Annotated[Act, Meta(description="What is asked.")]
-    limit_s: Annotated[float, Meta(description="So long it may take; then the operation goes on without it.")]
+    limit_s: Annotated[float, Meta(description="So long an answer is waited for; 0: for ever.")]
 
 
 class PollingAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -166,6 +187,9 @@ class Polled(msgspec.Struct, frozen=True, kw_only=True):
 
     orders: Annotated[tuple[Order, ...], Meta(description="Of one instance in the order in which they are done.")] = ()
     withdrawn: Annotated[tuple[int, ...], Meta(description="Ids of held orders that nobody wants any more.")] = ()
+    settled: Annotated[
+        tuple[int, ...], Meta(description="Ids of held orders that are answered, or that nobody knows of.")
+    ] = ()
     unknown: Annotated[tuple[str, ...], Meta(description="Hosts whose agents must register anew.")] = ()
     superseded: Annotated[
         tuple[str, ...], Meta(description="Hosts of which another agent, or another run of it, is registered.")
@@ -173,10 +197,9 @@ class Polled(msgspec.Struct, frozen=True, kw_only=True):
     disabled: Annotated[tuple[str, ...], Meta(description="Hosts on which an operator lets nothing be placed.")] = ()
 
 
-class OrderAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of an order."""
 
-    run: Annotated[_Uuid, Meta(description="Of the agent.")]
     outcome: Annotated[
         Literal["ok", "failed", "aborted", "stale"],
         Meta(
@@ -188,3 +211,17 @@ class OrderAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     found: Annotated[Found | None, Meta(description="What there is of the guest; null: nothing.")] = None
     prepared: Annotated[Prepared | None, Meta(description="Where the guest is to arrive.")] = None
     saved: Annotated[str, Meta(max_length=255, description="Id of the image that was saved.")] = ""
+
+
+class OrderAnswer(Answer, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What became of an order, and who says so."""
+
+    run: Annotated[_Uuid, Meta(description="Of the agent.")]
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of an answer."""
+
+    is_wanted: Annotated[
+        bool, Meta(description="false: the order was withdrawn, and what was done for it is to be undone.")
+    ]

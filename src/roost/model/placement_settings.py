@@ -25,6 +25,7 @@ _AT_LEAST = {
     "tree_providers_max": 1,
     "connections_max": 1,
     "requests_max": 1,
+    "agents_max": 1,
     "queue_max": 1,
     "remote_timeout_s": 0.001,
     "remote_sync_s": 0.001,
@@ -147,6 +148,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     requests_max: Annotated[
         int, Meta(description="Requests that one process has begun and not answered, else 503.")
     ] = 2048
+    agents_max: Annotated[int, Meta(description="Agents that wait for orders at one process, else 503.")] = 10_000
     queue_max: Annotated[
         int, Meta(description="Requests that wait for the thread that answers them, in one process, else 503.")
     ] = 1024

@@ -135,6 +135,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         if self.move is not None and (self.count != 1 or self.instance_uuids not in {(), (self.move.instance_uuid,)}):
             raise ValueError("one instance moves at a time, and none but the one that move names")
 
+    def body(self) -> bytes:
+        """Return the request as it is stored: JSON, without what is of one time alone."""
+        kept = msgspec.structs.replace(self, instance_uuids=(), count=1, user_id="")
+        return msgspec.json.encode(kept, order="sorted")
+
     @property
     def group_joined(self) -> str | None:
         """The uuid of the server group that the instances join: of the request itself, else of the hint ``group``."""

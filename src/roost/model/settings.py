@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from roost.model.conductor_settings import Conductor
 from roost.model.notification_settings import Notifications
 from roost.model.pci import check_aliases
 from roost.model.placement_settings import Placement
@@ -187,6 +188,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     compute: Compute = Compute()
     pci: Pci = Pci()
     store: Store = Store()
+    conductor: Conductor = Conductor()
     placement: Placement = Placement()
     notifications: Notifications = Notifications()
     tables: dict[str, dict[str, Any]] = {}  # options of rules: section -> key -> value

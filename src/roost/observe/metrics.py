@@ -33,6 +33,7 @@ PROVIDERS = Gauge("roost_providers", "Providers there are.", multiprocess_mode="
 CONSUMERS = Gauge("roost_consumers", "Consumers that hold something.", multiprocess_mode="livemax")
 FAULTS = Counter("roost_faults", "Groups of requests that the database failed, or a fault of this program.")
 
+AGENTS_WAITING = Gauge("roost_agents_waiting", "Agents that wait for orders.", multiprocess_mode="livesum")
 EVENT_READERS = Gauge("roost_event_readers", "Readers that follow the events.", multiprocess_mode="livesum")
 EVENT_READERS_DROPPED = Counter("roost_event_readers_dropped", "Readers of events that were too slow.")
 WEBHOOK_EVENTS = Counter("roost_webhook_events", "Events that came to their end, delivered or not.", ["outcome"])

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from roost.model.decision import Decision
 from roost.model.fleet import Departure, NamedRequest
@@ -21,14 +21,17 @@ class Plan(Generic[Answer]):
 
     A plan is made from the columns as they are. Where a commit refuses it, somebody was faster: then it is
     made anew, and whoever makes it sees what changed and decides what to say. So a plan never needs to know
-    why it was refused. Only work is not in the columns: a step of it that was taken already ends in ``Conflict``.
+    why it was refused. Only work is not in the columns: a step of it that was taken already ends in ``Conflict``,
+    unless the plan says that whoever makes it anew reads its work again.
     """
 
     answer: Answer
     writes: tuple[Write, ...] = ()
     work: tuple[Put, ...] = ()  # committed with the writes
-    # In place of ``writes`` where providers are created: makes them of a fresh identity.
+    reads_work: bool = False  # whether its work is read in the task, so that it is made anew where others went on
+    # In place of ``writes`` where a provider or a host is created: makes them of a fresh identity.
     create: Callable[[int], tuple[Write, ...]] | None = None
+    creates: Literal["provider", "host"] = "provider"
     told: Callable[[], None] | None = None  # is called once the writes are durable
 
 

@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from roost.errors import Conflict, RoostError, Unavailable
 from roost.model.journal import Claim, Item, Refusal, Release
+from roost.model.work import Put
 from roost.observe import log, metrics
 from roost.placement.current import Current
 from roost.placement.plans import Act, Again, Deed, Plan, Result
@@ -21,6 +22,7 @@ Answer = TypeVar("Answer")
 Taken_contra = TypeVar("Taken_contra", contravariant=True)
 Task = Callable[[Current], Answer | Plan[Answer] | Act[Answer] | Again]
 Decide = Callable[[Sequence[Deed]], Sequence[Result]]
+Heed = Callable[[Sequence[Put]], None]
 
 
 class Outcome(Protocol[Taken_contra]):
@@ -61,11 +63,12 @@ class Serving:
         retries: how often a plan that lost a race is made anew.
         tidy: told in the thread, after each group, how many commits were accepted since the last time.
         decide: does acts on the same columns, in their order; None: there are none.
+        heed: told in the thread of work that plans wrote, when it is durable.
     """
 
     def __init__(
         self, current: Current, *, queue_max: int = 1024, group_max: int = 64, retries: int = 10,
-        tidy: Callable[[int], None] | None = None, decide: Decide | None = None,
+        tidy: Callable[[int], None] | None = None, decide: Decide | None = None, heed: Heed | None = None,
     ) -> None:  # fmt: skip
         self._current = current
         self._queue_max = queue_max
@@ -73,6 +76,7 @@ class Serving:
         self._retries = retries
         self._tidy = tidy
         self._decide = decide
+        self._heed = heed
         self._accepted = 0
         self._trouble = ""  # what is wrong with the database, as the log was told
         self._is_stopped = False
@@ -86,6 +90,11 @@ class Serving:
     def waiting_count(self) -> int:
         """How many tasks wait, about."""
         return self._waiting.qsize()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes may write to the same database."""
+        return self._current.store.is_shared
 
     def measure(self) -> None:
         """Tell the metrics how things are; from any thread."""
@@ -270,8 +279,10 @@ class Serving:
                 self._accepted += 1
                 if job.plan.told is not None:
                     job.plan.told()
+                if job.plan.work and self._heed is not None:
+                    self._heed(job.plan.work)
                 _answer(job, job.plan.answer)
-            elif refusal.is_final:
+            elif refusal.is_final and not job.plan.reads_work:
                 _fail([job], Conflict(f"{refusal.work} was changed meanwhile: nothing was written"))
             elif job.attempts <= self._retries:
                 metrics.CONFLICTS.inc()
@@ -294,7 +305,7 @@ class Serving:
         if not creating:
             return self._current.commit([Item(writes=plan.writes, work=plan.work) for plan in plans])
         assert len(creating) == len(plans), "a phase creates or does not"
-        with self._current.creating("provider", len(creating)) as first:
+        with self._current.creating(plans[0].creates, len(creating)) as first:
             return self._current.commit([Item(writes=create(first + at)) for at, create in enumerate(creating)])
 
 
@@ -320,16 +331,16 @@ def _fail(jobs: Sequence[_Job[Any]], error: Exception) -> None:
 
 
 def _phases(jobs: list[_Job[Any]]) -> list[list[_Job[Any]]]:
-    """Tell claims, which share few statements, from other writes, from work, and from providers created in turn.
+    """Tell claims, which share few statements, from other writes, from work, and from what is created in turn.
 
     Claims come after the other writes: these name generations, which claims raise, and claims name none.
     """
-    phases: tuple[list[_Job[Any]], ...] = ([], [], [], [])
+    phases: tuple[list[_Job[Any]], ...] = ([], [], [], [], [])
     for job in jobs:
         assert job.plan is not None
         if job.plan.create is not None:
-            assert not job.plan.work, "providers are created without work"
-            phases[3].append(job)
+            assert not job.plan.work, "what is created comes without work"
+            phases[3 if job.plan.creates == "provider" else 4].append(job)
         elif job.plan.work:
             phases[2].append(job)
         elif all(isinstance(write, Claim | Release) for write in job.plan.writes):

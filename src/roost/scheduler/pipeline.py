@@ -8,7 +8,6 @@ hosts, or, where only few hosts were touched since the last pass, from the pool 
 from collections.abc import Sequence
 from functools import cached_property
 
-import msgspec
 import numpy as np
 
 from roost.engine import ranking
@@ -110,9 +109,8 @@ class Shape:
 
     @cached_property
     def request_body(self) -> bytes:
-        """The request as it is stored: JSON, without what is of one time alone."""
-        request = msgspec.structs.replace(self.spec.request, instance_uuids=(), count=1, user_id="")
-        return msgspec.json.encode(request, order="sorted")
+        """The request as it is stored."""
+        return self.spec.request.body()
 
     @cached_property
     def _checks(self) -> list[tuple[str, str]]:

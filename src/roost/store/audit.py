@@ -1,7 +1,7 @@
 """Check a database by its tables alone: plain SQL, and none of the code that wrote them."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import msgspec
 from roost.errors import StoreBroken, Unavailable, first_line
 from roost.model.host import HostFacts
 from roost.store.opening import is_postgresql, needs_extra, sqlite_path
+from roost.store.orphans import ORPHANS, Orphan, orphan_of
 from roost.store.schema import check_version
 from roost.store.sqlite_file import explained, open_reader
 
@@ -210,21 +211,41 @@ def audit(url_or_path: str | Path) -> list[Finding]:
         StoreOutdated: its schema is older or newer than ours.
         Unavailable: PostgreSQL does not answer.
     """
-    url = str(url_or_path)
-    return _audit_postgresql(url) if is_postgresql(url) else _audit_sqlite(sqlite_path(url))
+    with _reading(str(url_or_path)) as (query, place):
+        return list(_findings(query, place))
 
 
-def _audit_sqlite(path: Path) -> list[Finding]:
+def orphans(url_or_path: str | Path) -> list[Orphan]:
+    """Return the allocations whose consumer is neither an instance nor a migration that is under way.
+
+    None, where no instance has a status.
+
+    Raises:
+        StoreBroken, StoreOutdated, Unavailable: as for ``audit``.
+    """
+    with _reading(str(url_or_path)) as (query, place):
+        _check_version(query, place)
+        return [orphan_of(row) for row in query(ORPHANS)]
+
+
+def _reading(url: str) -> AbstractContextManager[tuple[Query, str]]:
+    """Give what answers queries to a database, all as of one moment, and what the database is called."""
+    return _reading_postgresql(url) if is_postgresql(url) else _reading_sqlite(sqlite_path(url))
+
+
+@contextmanager
+def _reading_sqlite(path: Path) -> Iterator[tuple[Query, str]]:
     with closing(open_reader(path)) as connection, explained(path):
         connection.execute("BEGIN")
         # Pages that no check reads may be broken too. One line is enough to stop trusting the others.
         (problem,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if problem != "ok":
             raise StoreBroken(f"{path} is corrupt: {problem.splitlines()[-1]}")
-        return list(_findings(connection.execute, f"{path}"))
+        yield connection.execute, f"{path}"
 
 
-def _audit_postgresql(url: str) -> list[Finding]:
+@contextmanager
+def _reading_postgresql(url: str) -> Iterator[tuple[Query, str]]:
     with needs_extra():
         import psycopg
 
@@ -237,7 +258,7 @@ def _audit_postgresql(url: str) -> list[Finding]:
                 with connection.cursor("audit") as cursor:
                     yield from cursor.execute(text.encode())
 
-            return list(_findings(query, "the PostgreSQL database"))
+            yield query, "the PostgreSQL database"
     except psycopg.errors.UndefinedTable as error:
         raise StoreBroken("the PostgreSQL database is not one of roost") from error
     except psycopg.Error as error:
@@ -246,13 +267,21 @@ def _audit_postgresql(url: str) -> list[Finding]:
 
 
 def _findings(query: Query, place: str) -> Iterator[Finding]:
-    versions = [version for (version,) in query("SELECT version_num FROM alembic_version")]
-    check_version(versions[0] if versions else None, place)
+    _check_version(query, place)
     for check in _CHECKS:
         for row in query(check.query):
             yield Finding(check.name, check.subject.format(*row), check.problem.format(*row))
     yield from _cycles(query)
     yield from _fault_domains(query)
+    for orphan in map(orphan_of, query(ORPHANS)):
+        held = f"{orphan.amount} {orphan.resource_class} on provider {orphan.provider}"
+        problem = f"holds {held}, and is neither an instance nor a migration that is under way"
+        yield Finding("orphan", f"consumer {orphan.consumer}", problem)
+
+
+def _check_version(query: Query, place: str) -> None:
+    versions = [version for (version,) in query("SELECT version_num FROM alembic_version")]
+    check_version(versions[0] if versions else None, place)
 
 
 def _cycles(query: Query) -> Iterator[Finding]:

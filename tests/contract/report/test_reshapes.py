@@ -229,9 +229,13 @@ def test_a_reshape_that_never_arrives_may_have_been_carried_out_so_nothing_is_ta
 
 def test_a_reshape_that_was_carried_out_without_an_answer_is_seen_by_the_next_round(world, gpus):
     tree, allocations = to_children(world, gpus)
+    tree.new_child(world.n("idle"), world.u("host"), world.u("idle"))
+    tree.update_inventory(world.u("idle"), {"PGPU": GPU})
     world.network.lose("POST", "/reshaper", is_done=True)
     with pytest.raises(Conflict):
         gpus.update_from_provider_tree(tree, allocations)
+    assert world.totals("idle") == {"PGPU": 4}  # Nobody holds it, and it is not taken back.
+    world.ask("DELETE", f"/resource_providers/{world.u('idle')}")
     after(world)
     tree = gpus.get_provider_tree_and_ensure_root(world.u("host"))
     assert tree.data(world.u("gpu0")).inventory["VGPU"]["total"] == 4

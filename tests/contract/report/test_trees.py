@@ -4,6 +4,7 @@ import pytest
 
 from roost.errors import Conflict, NotFound, PlacementGone, SyncFailed
 from roost.model.names import SHARING_TRAIT
+from roost.model.placement_api import Answer
 from tests.reporting import VCPU
 
 
@@ -151,6 +152,14 @@ def test_a_provider_whose_creation_was_not_answered_is_created_once(world):
     tree = world.client().get_provider_tree_and_ensure_root(world.u("host"), world.n("host"))
     assert tree.data(world.u("host")).generation == 0
     assert [each.status for each in world.network.asked if each.method == "POST"] == [None, 409]
+
+
+def test_a_name_that_an_earlier_try_took_is_ours(world):
+    taken = {"errors": [{"detail": f"Conflicting resource provider name: {world.n('host')} already exists."}]}
+    world.network.lose("POST", "/resource_providers", is_done=True)
+    world.network.fault("POST", "/resource_providers", lambda _: Answer(409, taken))
+    tree = world.client().get_provider_tree_and_ensure_root(world.u("host"), world.n("host"))
+    assert tree.data(world.u("host")).name == world.n("host")
 
 
 def test_a_provider_is_found_by_its_name(world):

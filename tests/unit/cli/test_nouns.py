@@ -1,10 +1,12 @@
 """The commands of aggregates, hosts and server groups, on a database and on a server."""
 
 import json
+import re
 
 import pytest
 
 from roost.app import open_roost
+from roost.simulator.identities import uuid_of
 from tests.products import fleet
 from tests.servers import serve
 
@@ -62,6 +64,21 @@ def test_hosts_are_listed_shown_and_set(asked):
     told = json.loads(asked("host", "set", "host-1", "--enable", "--no-force-down", "--json"))
     assert (told["disabled"], told["disabled_reason"], told["up"]) == (False, "", True)
     assert asked("host", "show", "none", code=4) == "roost: no such host: none\n"
+
+
+def test_agents_are_listed_and_shown(folder, run):
+    with serve(noun="up", folder=folder) as server:
+        body = {"run": uuid_of("run"), "driver": "fake", "software": "roost 1", "nodes": []}
+        assert server.ask("PUT", "/v1/agents/host-1", body, headers={"x-auth-token": "admin"})[0] == 200
+        place = ("--url", server.address)
+        lines = run("agent", "list", *place)[1].splitlines()
+        assert re.fullmatch(r"host +state +heard +driver +cell +nodes", lines[0])
+        assert re.fullmatch(r"host-1  ready, up  20\d\d-\d\d-\d\d \d\d:\d\d:\d\dZ  fake    -     host-1", lines[1])
+        (listed,) = json.loads(run("agent", "list", "--json", *place)[1])
+        assert json.loads(run("agent", "show", "HOST-1", "--json", *place)[1]) == listed
+        said = run("agent", "show", "host-1", *place)[1]
+        assert re.search(r"^heard_at +20\d\d-", said, re.MULTILINE)
+        assert run("agent", "show", "none", *place)[::2] == (4, "roost: no such agent: none\n")
 
 
 def test_groups_are_made_and_shown(asked):

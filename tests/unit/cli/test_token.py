@@ -21,7 +21,7 @@ def test_a_token_is_shown_once_and_kept_as_a_hash(token, tmp_path):
     assert made.stdout.strip() not in path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     (listed,) = json.loads(token("list", "--file", "tokens.toml", "--json").stdout)
-    assert listed == {"id": listed["id"], "name": "joe", "project": "joe", "roles": ["reader"]}
+    assert listed == {"id": listed["id"], "name": "joe", "project": "joe", "roles": ["reader"], "hosts": []}
     assert made.stdout.strip() not in token("list", "--file", "tokens.toml").stdout
 
 
@@ -39,6 +39,18 @@ def test_a_revoked_token_is_gone_and_the_others_stay(token, tmp_path):
     assert stat.S_IMODE((tmp_path / "tokens.toml").stat().st_mode) == 0o640
     assert token("revoke", "joe", "--file", "tokens.toml").returncode == 0
     assert token("revoke", "joe", "--file", "tokens.toml").stderr == "roost: no such token: joe\n"
+
+
+def test_a_token_for_hosts_is_an_agents_and_nobody_elses(token):
+    assert token("create", "a", "--host", "host-1", "--host", "Host-2", "--file", "tokens.toml").returncode == 0
+    (listed,) = json.loads(token("list", "--file", "tokens.toml", "--json").stdout)
+    assert (listed["roles"], listed["hosts"]) == (["agent"], ["host-1", "Host-2"])
+    assert token("list", "--file", "tokens.toml").stdout.splitlines()[1].endswith("agent  host-1, Host-2")
+    refused = token("create", "a", "--host", "host-1", "--role", "admin", "--file", "tokens.toml")
+    text = "roost: a token for hosts has the role agent and no other, which a has not\n"
+    assert (refused.returncode, refused.stderr) == (2, text)
+    refused = token("create", "a", "--host", " ", "--file", "tokens.toml")
+    assert (refused.returncode, refused.stderr) == (2, "roost: a host of a has no name\n")
 
 
 def test_the_file_is_that_of_the_settings(token, tmp_path):

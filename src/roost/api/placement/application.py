@@ -2,11 +2,12 @@
 
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from roost.api import problems
 from roost.api.accept import acceptable
-from roost.api.placement import routes, versions
+from roost.api.placement import ownership, routes, versions
 from roost.api.placement.options import DEFAULTS, Options
 from roost.api.placement.request import (
     JSON,
@@ -59,6 +60,7 @@ class Application:
 
         # Quoted, or it would be worked out anew for each request.
         def task(current: Current) -> "Response | Plan[Response]":
+            ownership.check(request, current.state)
             return handler(request, current)
 
         return task
@@ -91,8 +93,11 @@ class Application:
         if route.policy is None:
             return
         assert request.identity is not None
+        who = request.identity
+        if who.hosts:  # What it may write is told by whose it is: see ``ownership``.
+            who = replace(who, roles=who.roles | {"service"})
         project_id = request.values("project_id")[-1:] if "project_id" in request.query_string else []
-        if not self._allows(route.policy, request.identity, {"project_id": "".join(project_id)}):
+        if not self._allows(route.policy, who, {"project_id": "".join(project_id)}):
             # Whoever asks for the system instead of a project is refused in fewer words.
             is_system_scoped = request.identity.is_system_scoped
             text = route.policy if is_system_scoped else f"Policy does not allow {route.policy} to be performed."

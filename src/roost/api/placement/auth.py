@@ -12,11 +12,14 @@ import msgspec
 
 from roost.api.placement.request import Identity
 from roost.errors import BadRequest, BadSettings
+from roost.model.names import is_text
 
 Headers = Mapping[str, str]
 _SALT_BYTES = 16
 _SECRET_BYTES = 32
 _ID_LETTERS = 8
+_HOST_MAX = 255
+AGENT = "agent"  # the role
 _HASH = re.compile(rf"[0-9a-f]{{{2 * _SALT_BYTES}}}:[0-9a-f]{{64}}")
 _ROLE = re.compile(r"[^\s,]+")
 
@@ -53,12 +56,17 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     sha256: str  # salt and hash of both, in hexadecimal, with a colon between them
     project: str = ""  # empty: the name
     roles: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()  # the only ones it may touch; empty: it is bound to none
 
     def __post_init__(self) -> None:
         if not self.name:
             raise ValueError("name must not be empty")
         if not _HASH.fullmatch(self.sha256):
             raise ValueError(f"sha256 of {self.name} is not one that `roost token create` makes")
+        if self.hosts and set(self.roles) != {AGENT}:
+            raise ValueError(f"a token for hosts has the role {AGENT} and no other, which {self.name} has not")
+        if not all(is_text(host, length_max=_HOST_MAX) and host.strip() for host in self.hosts):
+            raise ValueError(f"a host of {self.name} has no name")
 
     def is_of(self, text: bytes) -> bool:
         """Say whether this is the token of a text, in a time that does not tell how nearly."""
@@ -74,7 +82,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def identity(self) -> Identity:
         """Who holds it."""
         roles = frozenset(role.lower() for role in self.roles)
-        return Identity(user_id=self.name, project_id=self.project or self.name, roles=roles)
+        return Identity(user_id=self.name, project_id=self.project or self.name, roles=roles, hosts=_folded(self.hosts))
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,11 +126,16 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
         raise BadSettings(str(path), f"is no TOML: {error}") from None
 
 
-def new_token(name: str, *, project: str = "", roles: Sequence[str] = ()) -> tuple[str, Token]:
+def new_token(
+    name: str, *, project: str = "", roles: Sequence[str] = (), hosts: Sequence[str] = ()
+) -> tuple[str, Token]:  # fmt: skip
     """Make a token that nobody guesses; return its text, which is kept nowhere, and what a file holds of it.
 
+    Args:
+        hosts: the only ones that it may touch, which makes it an agent's; empty: it is bound to none.
+
     Raises:
-        BadRequest: the name is empty, or a role is no word.
+        BadRequest: the name is empty, a role is no word, or one of a host is not an agent's.
     """
     if not name:
         raise BadRequest("a token needs the name of its user")
@@ -131,7 +144,11 @@ def new_token(name: str, *, project: str = "", roles: Sequence[str] = ()) -> tup
             raise BadRequest(f"a role is one word without commas, got {role!r}")
     text, salt = secrets.token_urlsafe(_SECRET_BYTES), secrets.token_bytes(_SALT_BYTES)
     kept = f"{salt.hex()}:{_hashed(text.encode(), salt)}"
-    return text, Token(name=name, sha256=kept, project=project, roles=tuple(roles))
+    given = tuple(roles) or ((AGENT,) if hosts else ())
+    try:
+        return text, Token(name=name, sha256=kept, project=project, roles=given, hosts=tuple(hosts))
+    except ValueError as error:
+        raise BadRequest(str(error)) from None
 
 
 def as_toml(token: Token) -> str:
@@ -140,8 +157,15 @@ def as_toml(token: Token) -> str:
     if token.project:
         lines.append(f"project = {_quoted(token.project)}")
     lines.append(f"roles = [{', '.join(map(_quoted, token.roles))}]")
+    if token.hosts:
+        lines.append(f"hosts = [{', '.join(map(_quoted, token.hosts))}]")
     lines.append(f'sha256 = "{token.sha256}"')
     return "\n".join(lines) + "\n"
+
+
+def _folded(hosts: Sequence[str]) -> frozenset[str]:
+    # Two hosts never differ by case only.
+    return frozenset(host.lower() for host in hosts)
 
 
 def _hashed(text: bytes, salt: bytes) -> str:

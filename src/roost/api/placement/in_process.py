@@ -1,6 +1,6 @@
 """An API without a server: a request is answered in the process that asks."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import unquote, urlsplit
 
 from roost.api.asgi import Api
@@ -14,10 +14,13 @@ class InProcess:
     """The way through the application that a request over HTTP takes, without the sockets.
 
     Any number of threads may ask at the same time.
+
+    Args:
+        on_close: lets go of what else is held.
     """
 
-    def __init__(self, application: Api, serving: Serving) -> None:
-        self._application = application
+    def __init__(self, application: Api, serving: Serving, *, on_close: Callable[[], None] = lambda: None) -> None:
+        self._application, self._on_close = application, on_close
         self._serving: Serving | None = serving
 
     def ask(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"") -> Response:
@@ -56,3 +59,4 @@ class InProcess:
         serving, self._serving = self._serving, None
         if serving is not None:
             serving.stop()
+            self._on_close()

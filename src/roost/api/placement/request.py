@@ -40,6 +40,16 @@ class Identity:
     project_id: str = ""
     roles: frozenset[str] = frozenset()
     is_system_scoped: bool = False
+    hosts: frozenset[str] = frozenset()  # the only ones it may touch, in lower case; empty: it is bound to none
+
+    def may_touch(self, host: str) -> bool:
+        """Say whether it is not bound to other hosts."""
+        return not self.hosts or host.lower() in self.hosts
+
+    @property
+    def bounds(self) -> str:
+        """What it may touch, in words."""
+        return f"host{'s' if len(self.hosts) > 1 else ''} {', '.join(sorted(self.hosts))}"
 
 
 @dataclass(slots=True, kw_only=True)

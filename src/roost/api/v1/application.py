@@ -9,6 +9,7 @@ from roost.api import problems
 from roost.api.placement.request import Identity, Request, Response
 from roost.api.problems import Problem
 from roost.api.v1 import keys, openapi
+from roost.api.v1.agents import Agents
 from roost.api.v1.bodies import decoded, queried
 from roost.api.v1.call import JSON, Call
 from roost.api.v1.keys import Keys
@@ -32,14 +33,17 @@ class Application:
 
     Args:
         product: what is asked, over the columns that the serving thread owns.
+        agents: those that ask this process.
         identify: says from the headers who asks; None: nobody that is known.
         events: what is told of decisions; None: nothing.
     """
 
     open_paths: ClassVar = frozenset({openapi.PATH})
 
-    def __init__(self, product: Product, *, identify: Identify, events: Events | None = None) -> None:
-        self._product = product
+    def __init__(
+        self, product: Product, *, agents: Agents, identify: Identify, events: Events | None = None
+    ) -> None:  # fmt: skip
+        self._product, self._agents = product, agents
         self._identify = identify
         self._keys = Keys()
         self._events = events or Events(Notifications(), run="none")
@@ -62,7 +66,7 @@ class Application:
         def task(current: Current) -> "Response | Plan[Response] | Act[Response] | Again":
             call = Call(
                 request=request, product=self._product, current=current, keys=self._keys, events=self._events,
-                body=body, query=query,
+                agents=self._agents, body=body, query=query,
             )  # fmt: skip
             return handler(call) if call.key is None else _keyed(call, call.key, route)
 

@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from roost.api.placement.request import Request, Response, TooSlow
+from roost.api.problems import Problem
+from roost.api.v1.agents import Agents
 from roost.api.v1.keys import Keys
 from roost.api.v1.product import Product
 from roost.observe.events import Events
@@ -29,6 +31,7 @@ class Call:
     current: Current
     keys: Keys
     events: Events
+    agents: Agents
     body: Any  # of the type that the route names; None: it names none
     query: Any  # likewise
 
@@ -52,6 +55,17 @@ class Call:
     def key(self) -> str | None:
         """The idempotency key that came with it."""
         return self.request.headers.get("idempotency-key")
+
+    def check_host(self, host: str) -> None:
+        """Refuse what is about a host that the token of whoever asks is not for.
+
+        Raises:
+            Problem: 403.
+        """
+        who = self.request.identity
+        assert who is not None, "nobody unknown comes so far"
+        if not who.may_touch(host):
+            raise Problem(403, f"this token may only touch {who.bounds}, not {host}")
 
     def in_thread(self) -> None:
         """Let nobody but the thread that owns the columns answer this, however quick it was the last time.

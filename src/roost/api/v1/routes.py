@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from roost.api.paths import Paths
+from roost.api.v1.agent_schemas import AgentsPage, AgentsQuery, LeaveQuery, ShownAgent
 from roost.api.v1.aggregate_schemas import (
     AggregateBody,
     AggregatePatch,
@@ -28,7 +29,18 @@ from roost.api.v1.decision_schemas import (
     ShownWhy,
 )
 from roost.api.v1.group_schemas import DetailedGroup, GroupBody, GroupsPage, GroupsQuery, ShownGroup
-from roost.api.v1.handlers import aggregates, capacity, decisions, events, groups, hosts, instances, named
+from roost.api.v1.handlers import (
+    agents,
+    aggregates,
+    capacity,
+    decisions,
+    events,
+    groups,
+    hosts,
+    instances,
+    named,
+    orders,
+)
 from roost.api.v1.host_schemas import (
     DetailedHost,
     HostsPage,
@@ -42,7 +54,9 @@ from roost.api.v1.named_schemas import FlavorsList, ImagesList, ShownImage
 from roost.api.v1.paging import PageQuery
 from roost.model.capacity import Capacity
 from roost.model.flavor import Flavor
+from roost.model.host import HostFacts
 from roost.model.notification import Notification
+from roost.model.orders import Kept, OrderAnswer, Poll, Polled, Registered, Registration
 from roost.model.request_document import FlavorEntry, ImageEntry
 
 Kind = type[msgspec.Struct]
@@ -69,6 +83,42 @@ class Route:
         agents = ("agent",) if self.is_read or self.is_for_agents else ()
         return ("admin", "service", *agents, *(("reader",) if self.is_read else ()))
 
+
+# What agents ask of the server.
+_AGENTS: Mapping[str, Mapping[str, Route]] = {
+    "/agents": {
+        "GET": Route(handler=agents.list_agents, about="List agents.", query=AgentsQuery, answer=AgentsPage),
+    },
+    "/agents/{host}": {
+        "GET": Route(handler=agents.show, about="Show the agent of a host.", answer=ShownAgent),
+        "PUT": Route(
+            handler=agents.register, about="Say that an agent lives on a host, and which guests it found.",
+            body=Registration, answer=Registered, is_read=False, is_for_agents=True,
+        ),
+        "DELETE": Route(
+            handler=agents.leave, about="Say that no agent lives on a host any more: it is down at once.",
+            query=LeaveQuery, answer=None, status=204, is_read=False, is_for_agents=True,
+        ),
+    },
+    "/agents/{host}/nodes/{node}": {
+        "PUT": Route(
+            handler=agents.report, about="Say what is known of a node, whose root provider is in Placement.",
+            body=HostFacts, answer=None, status=204, is_read=False, is_for_agents=True,
+        ),
+    },
+    "/orders/poll": {
+        "POST": Route(
+            handler=orders.poll, about="Say that agents are alive, and wait for what they are to do.", body=Poll,
+            answer=Polled, is_read=False, is_for_agents=True,
+        ),
+    },
+    "/orders/{id}/answer": {
+        "POST": Route(
+            handler=orders.answer, about="Say what became of an order; said again, the first answer stays.",
+            body=OrderAnswer, answer=Kept, is_read=False, is_for_agents=True,
+        ),
+    },
+}  # fmt: skip
 
 # Methods are in the order in which the header ``allow`` lists them.
 _DECIDING: Mapping[str, Mapping[str, Route]] = {
@@ -217,5 +267,5 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     },
 }  # fmt: skip
 
-TABLE: Mapping[str, Mapping[str, Route]] = {**_DECIDING, **_FLEET}
+TABLE: Mapping[str, Mapping[str, Route]] = {**_DECIDING, **_FLEET, **_AGENTS}
 PATHS = Paths(TABLE)

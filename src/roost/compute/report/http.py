@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from roost.errors import BadRequest, Conflict, NotFound, PlacementGone, RoostError
 from roost.model.placement_api import Answer
 
-_STEP_S = 2.0  # by so much the longest pause grows from try to try
+_STEP_S = 2.0
 
 
 class Http(Protocol):
@@ -32,20 +32,23 @@ class Patience:
         sleep: waits so many seconds.
         uniform: gives a random number between two.
         tries: >= 1.
+        step_s: by so much the longest pause grows from try to try.
     """
 
     def __init__(
-        self, *, sleep: Callable[[float], None], uniform: Callable[[float, float], float], tries: int = 4
-    ) -> None:
+        self, *, sleep: Callable[[float], None], uniform: Callable[[float, float], float], tries: int = 4,
+        step_s: float = _STEP_S,
+    ) -> None:  # fmt: skip
         self._sleep = sleep
         self._uniform = uniform
         self._tries = tries
+        self._step_s = step_s
 
     def turns(self) -> Iterator[None]:
         """Yield once for each try, after the pause before it."""
         for turn in range(self._tries):
             if turn:
-                self._sleep(self._uniform(0.0, _STEP_S * turn))
+                self._sleep(self._uniform(0.0, self._step_s * turn))
             yield
 
 

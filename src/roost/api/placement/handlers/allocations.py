@@ -72,20 +72,15 @@ def list_of_provider(request: Request, current: Current) -> Response:
 
 def replace(request: Request, current: Current) -> Response | Plan[Response]:
     """Let one consumer hold what the body says."""
-    uuid = request.parameters["consumer"]
-    body = uuid_bytes(uuid)
-    if body is None:
-        raise _malformed(uuid)
-    wish = _wish(body, request.json(of_one(request.version)), request.options)
+    wish = wish_of(request)
     return _plan(
-        request, current, [wish], unknown_class=f"Unable to allocate inventory for consumer {uuid_text(body)}: "
+        request, current, [wish], unknown_class=f"Unable to allocate inventory for consumer {uuid_text(wish.uuid)}: "
     )
 
 
 def replace_many(request: Request, current: Current) -> Response | Plan[Response]:
     """Let several consumers hold what the body says, all of them or none."""
-    wishes = wishes_of(request.json(of_many(request.version)), request.options)
-    return _plan(request, current, wishes, unknown_class="Unable to allocate inventory ")
+    return _plan(request, current, wishes_of_many(request), unknown_class="Unable to allocate inventory ")
 
 
 def delete(request: Request, current: Current) -> Plan[Response]:
@@ -95,6 +90,24 @@ def delete(request: Request, current: Current) -> Plan[Response]:
     except NotFound as error:
         raise Problem(404, str(error)) from None
     return Plan(writes=(freed,), answer=answer(request, status=204))
+
+
+def wish_of(request: Request) -> Wish:
+    """Return what one consumer is to hold.
+
+    Raises:
+        BadRequest: it cannot be meant; so for the others.
+    """
+    uuid = request.parameters["consumer"]
+    body = uuid_bytes(uuid)
+    if body is None:
+        raise _malformed(uuid)
+    return _wish(body, request.json(of_one(request.version)), request.options)
+
+
+def wishes_of_many(request: Request) -> list[Wish]:
+    """Return what the consumers of a body are to hold."""
+    return wishes_of(request.json(of_many(request.version)), request.options)
 
 
 def wishes_of(consumers: Mapping[str, Any], options: Options) -> list[Wish]:

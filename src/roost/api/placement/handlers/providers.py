@@ -2,6 +2,7 @@
 
 import uuid
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
@@ -90,7 +91,7 @@ def show(request: Request, current: Current) -> Response:
 
 def create(request: Request, current: Current) -> Response | Plan[Response]:
     """Create a provider."""
-    body = request.json(_CREATE_NESTED if request.wants(versions.NESTED_PROVIDERS) else _CREATE)
+    body = creation_body(request)
     number = uuid_form(body.get("uuid") or str(uuid.uuid4()))
     creation = providers.creation(
         current.state, uuid=number, name=body["name"], parent_uuid=body.get("parent_provider_uuid")
@@ -110,7 +111,7 @@ def update(request: Request, current: Current) -> Plan[Response]:
     """Give a provider another name, or another place in the trees."""
     state = current.state
     row = providers.row_of(state, request.parameters["uuid"])
-    body = request.json(_UPDATE_NESTED if request.wants(versions.NESTED_PROVIDERS) else _UPDATE)
+    body = revision_body(request)
     revision = providers.revision(
         state, row, name=body["name"],
         parent=(body["parent_provider_uuid"],) if "parent_provider_uuid" in body else None,
@@ -122,6 +123,25 @@ def update(request: Request, current: Current) -> Plan[Response]:
         parent=revision.parent_uuid, root=revision.root_uuid,
     )  # fmt: skip
     return Plan(writes=revision.writes, answer=answer(request, text.encode(), changed_s=state.now_s))
+
+
+def creation_body(request: Request) -> dict[str, Any]:
+    """Return what is said of a new provider.
+
+    Raises:
+        BadRequest: it cannot be meant; so for the other one.
+    """
+    return _body(request, _CREATE_NESTED if request.wants(versions.NESTED_PROVIDERS) else _CREATE)
+
+
+def revision_body(request: Request) -> dict[str, Any]:
+    """Return what is said of a provider that there is."""
+    return _body(request, _UPDATE_NESTED if request.wants(versions.NESTED_PROVIDERS) else _UPDATE)
+
+
+def _body(request: Request, schema: Schema) -> dict[str, Any]:
+    body: dict[str, Any] = request.json(schema)
+    return body
 
 
 def _check_tree(request: Request, state: State, parent_uuid: str | None, *, moved_row: int | None = None) -> None:

@@ -9,6 +9,7 @@ from roost.api.placement.handlers.inventories import REPLACE
 from roost.api.placement.request import Request, Response, answer
 from roost.api.placement.versions import Version
 from roost.api.schema import Schema
+from roost.placement.claims import Wish
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.placement.reshapes import Offer, reshape
@@ -34,11 +35,20 @@ _SCHEMAS = {since: _schema(since) for since in (versions.RESHAPER, versions.MAPP
 
 def post(request: Request, current: Current) -> Plan[Response]:
     """Let providers offer and consumers hold what the body says, all of it or nothing."""
+    offers, wishes = offers_and_wishes(request)
+    writes = reshape(current, offers, wishes)
+    return Plan(writes=writes, answer=answer(request, status=204))
+
+
+def offers_and_wishes(request: Request) -> tuple[list[Offer], list[Wish]]:
+    """Return what providers are to offer, and what consumers are to hold.
+
+    Raises:
+        BadRequest: it cannot be meant.
+    """
     body: dict[str, Any] = request.json(newest(_SCHEMAS, request.version))
     offers = [
         Offer(uuid=uuid, generation=each["resource_provider_generation"], inventories=each["inventories"])
         for uuid, each in body["inventories"].items()
     ]
-    wishes = wishes_of(body["allocations"], request.options)
-    writes = reshape(current, offers, wishes)
-    return Plan(writes=writes, answer=answer(request, status=204))
+    return offers, wishes_of(body["allocations"], request.options)

@@ -20,7 +20,7 @@ from roost.api.v1.decision_schemas import (
 )
 from roost.api.v1.handlers.named import image_named
 from roost.api.v1.names import StateNames, flavor_named
-from roost.conductor.alternates import next_alternate
+from roost.conductor.alternates import next_alternate, pick_of, where
 from roost.conductor.remote_alternates import go_on
 from roost.errors import BadSettings, NotFound
 from roost.model.decision import Decision
@@ -103,6 +103,7 @@ def advance(call: Call) -> Response | Plan[Response]:
     body = call.body
     assert isinstance(body, NextBody)
     decision = call.product.decision(call.name)
+    call.check_host(_left(call, decision, body))
     remote = call.product.remote
     if remote is not None:
         pick, left = go_on(call.current, remote, decision, instance_uuid=body.instance_uuid, from_host=body.from_host)
@@ -110,6 +111,13 @@ def advance(call: Call) -> Response | Plan[Response]:
     step = next_alternate(call.current, decision, body.instance_uuid, from_host=body.from_host)
     answer = shown(NextStep(pick=pick_shown(step.pick), left=step.left))
     return Plan(answer=answer, writes=(step.release, step.claim))
+
+
+def _left(call: Call, decision: Decision, body: NextBody) -> str:
+    """Return the service that an instance is to leave; if it is on another one, nothing happens."""
+    if body.from_host is not None:
+        return body.from_host
+    return where(call.current.state, pick_of(decision, body.instance_uuid).instance_uuid)[0]
 
 
 def request_of(call: Call, body: DecisionBody) -> Request:

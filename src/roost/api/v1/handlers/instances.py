@@ -34,6 +34,7 @@ def show(call: Call) -> Response:
 def delete(call: Call) -> Plan[Response] | Act[Response]:
     """Let an instance give back what it holds."""
     holder = _instance(call)
+    call.check_host(_host_of(call.current.state, holder))
     if call.product.remote is not None:
         return Act(deed=Departure(instance_uuids=(uuid_text(holder.uuid),)), answer=_gone)
     return Plan(answer=Response(status=204), writes=(release_of(call.current.state, [holder]),))
@@ -51,6 +52,11 @@ def _instance(call: Call) -> Holder:
     if holder is None or holder.instance is None:
         raise NotFound("instance", call.name)
     return holder
+
+
+def _host_of(state: State, holder: Holder) -> str:
+    assert holder.instance is not None, "only instances are on hosts"
+    return state.hosts.names[state.hosts.row_of_id[holder.instance.host_id]]
 
 
 def _wanted(call: Call, query: InstancesQuery) -> Iterator[Holder]:

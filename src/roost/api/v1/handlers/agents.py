@@ -1,0 +1,141 @@
+"""Agents: registered, listed, shown, and gone; and what they report."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from roost.api.placement.request import Response
+from roost.api.v1.agent_schemas import AgentsPage, AgentsQuery, LeaveQuery, ShownAgent
+from roost.api.v1.bodies import wrong
+from roost.api.v1.call import Call, shown
+from roost.api.v1.uptime import down_time_of
+from roost.conductor import answering
+from roost.conductor.presence import is_silent
+from roost.errors import BadRequest, Conflict, NotFound
+from roost.fleet.reporting import check_node, facts_of_node, registration_of_node
+from roost.model.host import HostFacts
+from roost.model.journal import Write
+from roost.model.names import uuid_bytes, uuid_text
+from roost.model.orders import Registration
+from roost.model.work import AgentRow
+from roost.placement.plans import Plan
+
+_HOST_MAX = 255
+_DONE = Response(status=204)
+
+
+def register(call: Call) -> Plan[Response]:
+    """Let an agent begin, or come back."""
+    body, host, state = call.body, _host(call), call.current.state
+    assert isinstance(body, Registration)
+    if call.product.remote is not None:
+        raise Conflict("amounts are kept by another Placement, where no agent can be told what to do")
+    for each in body.nodes:
+        check_node(state, host=host, node=each.node, uuid=each.uuid)
+    plan = answering.register(
+        call.current, call.agents.reader(call.current), body, host=host, now_s=_now_s(call),
+        down_time_s=down_time_of(call.product.settings),
+    )  # fmt: skip
+    return answered(plan, shown(plan.answer))
+
+
+def report(call: Call) -> Plan[Response] | Response:
+    """Keep what an agent says of a node; of a root that is none yet it makes one."""
+    told, host, node, state = call.body, _host(call), call.parameter("node"), call.current.state
+    assert isinstance(told, HostFacts)
+    agent = _agent(call, host)
+    row = check_node(state, host=host, node=node)
+    if row is None:
+        raise Conflict(f"there is no provider {node}: report its inventory first")
+    if row in state.hosts.row_of_root:
+        writes = facts_of_node(state, row, told)
+        return Plan(answer=_DONE, writes=writes) if writes else _DONE
+    call.check_host(node)  # A root that is no node yet is of the host that has its name.
+    initial = HostFacts(cell=agent.cell, reported_at_s=None if agent.state == "ready" else _long_ago_s(call))
+    create = partial(_registration, call, row, host=agent.name, told=told, initial=initial)
+    return Plan(answer=_DONE, create=create, creates="host")
+
+
+def list_agents(call: Call) -> Response:
+    """Show a page of agents."""
+    call.in_thread()
+    query = call.query
+    assert isinstance(query, AgentsQuery)
+    found = [each for each in call.agents.reader(call.current).agents() if each.host > query.cursor]
+    page = found[: query.limit]
+    following = page[-1].host if len(found) > len(page) else None
+    return shown(AgentsPage(agents=[_shown(call, each) for each in page], next=following))
+
+
+def show(call: Call) -> Response:
+    """Show one agent."""
+    call.in_thread()
+    return shown(_shown(call, _agent(call, call.parameter("host"))))
+
+
+def leave(call: Call) -> Plan[Response] | Response:
+    """Let an agent end: its host is down at once."""
+    query, host = call.query, _host(call)
+    assert isinstance(query, LeaveQuery)
+    run = uuid_bytes(query.run) if query.run else _agent(call, host).run
+    if run is None:
+        raise wrong("?run", f"{query.run[:70]!r} is no uuid")
+    plan = answering.leave(
+        call.current, call.agents.reader(call.current), host, run=run, now_s=_now_s(call),
+        down_time_s=down_time_of(call.product.settings),
+    )  # fmt: skip
+    return _DONE if plan is None else answered(plan, _DONE)
+
+
+def answered(plan: Plan[Any], response: Response) -> Plan[Response]:
+    """Return a plan whose answer is told over HTTP."""
+    return Plan(answer=response, writes=plan.writes, work=plan.work, reads_work=plan.reads_work, told=plan.told)
+
+
+def _registration(
+    call: Call, row: int, number: int, *, host: str, told: HostFacts, initial: HostFacts
+) -> tuple[Write, ...]:  # fmt: skip
+    return tuple(
+        registration_of_node(call.current.state, row, number=number, host=host, told=told, initial=initial)
+    )  # fmt: skip
+
+
+def _host(call: Call) -> str:
+    """Return the host that the path names, which the token must be for.
+
+    Raises:
+        BadRequest: it is no name of a host.
+        Problem: 403.
+    """
+    host = call.parameter("host")
+    if len(host) > _HOST_MAX or not host.isascii() or not host.isprintable() or " " in host:
+        raise BadRequest(f"the name of a host is 1..{_HOST_MAX} visible ASCII characters, got {host[:70]!r}")
+    call.check_host(host)
+    return host
+
+
+def _agent(call: Call, host: str) -> AgentRow:
+    agent = call.agents.reader(call.current).agent(host.lower())
+    if agent is None:
+        raise NotFound("agent", host)
+    return agent
+
+
+def _now_s(call: Call) -> float:
+    return call.agents.reader(call.current).now_s()
+
+
+def _long_ago_s(call: Call) -> float:
+    return _now_s(call) - down_time_of(call.product.settings) - 1
+
+
+def _shown(call: Call, agent: AgentRow) -> ShownAgent:
+    hosts = call.current.state.hosts
+    rows: Sequence[int] = [row for row in hosts.rows_of_name.get(agent.host, ()) if hosts.alive.each[row]]
+    down_time_s = down_time_of(call.product.settings)
+    return ShownAgent(
+        host=agent.name, state=agent.state, up=not is_silent(agent, now_s=_now_s(call), down_time_s=down_time_s),
+        heard_at_s=agent.heard_at_s, registered_at_s=agent.registered_at_s, run=uuid_text(agent.run),
+        fence=agent.fence, cell=agent.cell, driver=agent.driver, software=agent.software,
+        nodes=[hosts.nodes[row] for row in rows], disabled=answering.is_disabled(call.current.state, agent.host),
+    )  # fmt: skip

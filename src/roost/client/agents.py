@@ -1,0 +1,173 @@
+"""The server as an agent asks it over HTTP, patiently: what is not answered is asked again until it is."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from threading import Lock
+from typing import TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from roost.client.wire import LOST, Wire, decoded
+from roost.errors import BadRequest, BadSettings, Conflict, NotFound, Unavailable
+from roost.model.host import HostFacts
+from roost.model.orders import WAIT_MAX_S, Kept, OrderAnswer, Poll, Polled, Registered, Registration
+from roost.observe import log
+
+SETTING = "agent.server"
+# Before each further try, the one twice as long as that before it, and each shorter or longer by half of it at most.
+_PAUSE_FIRST_S, _PAUSE_LAST_S = 0.5, 15.0
+# What an answer takes at most, beside the time for which a poll may wait.
+_ANSWER_S = 30.0
+_TOLD_MAX = 500  # characters of an error that is none of Roost's
+
+Told = TypeVar("Told")
+_REGISTERED = msgspec.json.Decoder(Registered).decode
+_POLLED = msgspec.json.Decoder(Polled).decode
+_KEPT = msgspec.json.Decoder(Kept).decode
+
+
+class HttpServer:
+    """Roost's own API as agents ask it: a ``roost.compute.server.Server``, over connections that are kept.
+
+    Args:
+        url: where ``/v1`` is found below.
+        token: that lets the agent in; None: none is sent.
+        draw: gives a fresh number, 0 <= number < 1.
+        pause: waits so many seconds, and says whether to go on; else the agent is to stop.
+
+    Raises:
+        BadSettings: the address is none.
+    """
+
+    def __init__(
+        self, url: str, *, token: str | None, draw: Callable[[], float], pause: Callable[[float], bool]
+    ) -> None:  # fmt: skip
+        self._url, self._draw, self._pause = url, draw, pause
+        self._headers = {"x-auth-token": token} if token else {}
+        self._lock = Lock()
+        self._idle = [self._wire()]
+        self._runs: dict[str, str] = {}  # by host: as it was registered
+
+    def register(self, host: str, registration: Registration) -> Registered:
+        """See ``Server``."""
+        try:
+            told = self._ask("PUT", f"/v1/agents/{quote(host, safe='')}", registration, told=_REGISTERED)
+        except NotFound:
+            raise BadSettings(self._url, "no agents are known there: it is no server of Roost") from None
+        self._runs[host] = registration.run
+        return told
+
+    def report(self, host: str, node: str, facts: HostFacts) -> None:
+        """See ``Server``."""
+        self._ask("PUT", f"/v1/agents/{quote(host, safe='')}/nodes/{quote(node, safe='')}", facts, told=_nothing)
+
+    def poll(self, poll: Poll) -> Polled:
+        """See ``Server``."""
+        return self._ask("POST", "/v1/orders/poll", poll, told=_POLLED)
+
+    def answer(self, order_id: int, answer: OrderAnswer) -> None:
+        """See ``Server``."""
+        try:
+            kept = self._ask("POST", f"/v1/orders/{order_id}/answer", answer, told=_KEPT)
+        except Conflict as error:
+            raise BadSettings(self._url, str(error)) from None
+        if not kept.is_wanted:
+            raise Conflict(f"the order {order_id} was withdrawn: undo what was done for it")
+
+    def deregister(self, host: str) -> None:
+        """See ``Server``."""
+        run = self._runs.get(host)
+        which = "" if run is None else f"?run={run}"
+        self._ask("DELETE", f"/v1/agents/{quote(host, safe='')}{which}", told=_nothing)
+
+    def close(self) -> None:
+        """Close the connections that nobody uses."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for wire in idle:
+            wire.close()
+
+    def _ask(
+        self, method: str, path: str, body: msgspec.Struct | None = None, *, told: Callable[[bytes], Told]
+    ) -> Told:  # fmt: skip
+        """Ask until there is an answer, and return what is told.
+
+        Raises:
+            BadSettings, NotFound, Conflict, BadRequest: as the answer says.
+            Unavailable: ``pause`` says that the agent is to stop.
+        """
+        pause_s, is_away = _PAUSE_FIRST_S, False
+        sent = None if body is None else msgspec.to_builtins(body)
+        while True:
+            try:
+                status, text = self._send(method, path, sent)
+                problem = _problem(status, text)
+                if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                    self._check(status, problem)
+                    found = told(text)
+                    if is_away:
+                        log.event("server_is_back", server=self._url)
+                    return found
+            except LOST as error:
+                problem = str(error) or type(error).__name__
+            except msgspec.MsgspecError as error:
+                problem = f"its answer cannot be understood: {error}"
+            if not is_away:
+                log.event("server_is_away", server=self._url, problem=problem)
+                is_away = True
+            if not self._pause(pause_s * (0.5 + self._draw())):
+                raise Unavailable(f"{self._url} did not answer: {problem}")
+            pause_s = min(2 * pause_s, _PAUSE_LAST_S)
+
+    def _send(self, method: str, path: str, body: object) -> tuple[int, bytes]:
+        """Ask once, or twice where the other side had closed the connection meanwhile.
+
+        Raises:
+            LOST: it was not answered.
+        """
+        with self._taken() as wire:
+            was_open = wire.is_open
+            try:
+                return wire.send(method, path, body, version=None)
+            except LOST:
+                if not was_open:
+                    raise
+            return wire.send(method, path, body, version=None)
+
+    @contextmanager
+    def _taken(self) -> Iterator[Wire]:
+        with self._lock:
+            wire = self._idle.pop() if self._idle else None
+        wire = wire or self._wire()
+        try:
+            yield wire
+        finally:
+            with self._lock:
+                self._idle.append(wire)
+
+    def _wire(self) -> Wire:
+        return Wire(self._url, headers=self._headers, timeout_s=WAIT_MAX_S + _ANSWER_S, setting=SETTING)
+
+    def _check(self, status: int, problem: str) -> None:
+        match status:
+            case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
+                raise BadSettings(self._url, problem)
+            case HTTPStatus.NOT_FOUND:
+                raise NotFound("agent or order", problem, message=problem)
+            case HTTPStatus.CONFLICT:
+                raise Conflict(problem)
+        if status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise BadRequest(problem)
+
+
+def _nothing(_text: bytes) -> None:
+    """Read an answer that says no more than that it was done."""
+
+
+def _problem(status: int, text: bytes) -> str:
+    """Return what an error says of itself, in one line."""
+    body = decoded(text)
+    detail = body.get("detail") if isinstance(body, dict) else None
+    return " ".join(str(detail or f"status {status}").split())[:_TOLD_MAX]

@@ -1,0 +1,60 @@
+"""Which allocations on a node are of instances that are deleted, and may go."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of an instance that an agent does not have."""
+
+    is_deleted: bool = False
+    host: str = ""  # where it is; empty: nowhere yet
+    is_busy: bool = False  # whether somebody works on it
+
+
+class Instances(Protocol):
+    """Knows what became of instances."""
+
+    def standings(self, uuids: Collection[str]) -> Mapping[str, Standing]:
+        """Return what is known of instances; those unknown are left out.
+
+        Raises:
+            Unavailable: it cannot be told now.
+        """
+
+
+class Judged(NamedTuple):
+    """What becomes of allocations on a node."""
+
+    released: tuple[str, ...]  # consumers that are deleted
+    doubtful: Mapping[str, str]  # consumers that stay, and what is odd about each
+
+
+def judge(
+    consumers: Iterable[str], *, tracked: Collection[str], standings: Mapping[str, Standing], host: str
+) -> Judged:  # fmt: skip
+    """Say which consumers give back what they hold on a node of a host.
+
+    Args:
+        consumers: who holds something there, by uuid.
+        tracked: uuids of instances and migrations that the host knows; they keep it.
+        standings: of the others; those unknown are no business of ours, and keep it.
+        host: name of the service.
+
+    Source:
+        nova/compute/resource_tracker.py, _remove_deleted_instances_allocations.
+    """
+    released, doubtful = [], {}
+    for consumer in sorted(set(consumers) - set(tracked)):
+        known = standings.get(consumer)
+        if known is None or (not known.is_deleted and not known.host):
+            continue  # Of somebody else, or being built: the scheduler claims before a host is told.
+        if known.is_deleted:
+            released.append(consumer)
+        elif known.host != host:
+            doubtful[consumer] = f"is on host {known.host}"
+        elif not known.is_busy:
+            doubtful[consumer] = "is on this host, whose agent does not know it"
+    return Judged(tuple(released), doubtful)

@@ -1,0 +1,46 @@
+"""What the server is told of a node: what its driver says of it, in the form of facts."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from roost.model.agent import NodeResources, PciDevice
+from roost.model.host import HostFacts, PciPool
+
+
+def facts_of(resources: NodeResources, *, metrics: Mapping[str, float], host_ip: str = "") -> HostFacts:
+    """Return the facts of a node without any guest on it.
+
+    Overcommit is left out: it is that of the inventories.
+
+    Args:
+        resources: as the driver tells them.
+        metrics: what it measures, by name.
+        host_ip: where its guests are reached from; empty: not known.
+    """
+    return HostFacts(
+        vcpus_total=resources.vcpus, memory_mb=resources.memory_mb, local_gb=resources.local_gb,
+        hypervisor_type=resources.hypervisor_type, hypervisor_version=resources.hypervisor_version,
+        supported_instances=resources.supported_instances, cpu_info=resources.cpu_info, stats=resources.stats,
+        metrics={**metrics}, pci_pools=pools_of(resources.pci_devices), numa=resources.numa_topology, host_ip=host_ip,
+    )  # fmt: skip
+
+
+def pools_of(devices: Sequence[PciDevice]) -> tuple[PciPool, ...]:
+    """Return devices as pools of those that are alike, in the order in which they are first met.
+
+    A device that is like no other is told with its address.
+    """
+    alike: dict[bytes, list[PciDevice]] = {}
+    for device in devices:
+        kind = msgspec.structs.replace(device, address="", parent_address="")
+        alike.setdefault(msgspec.json.encode(kind, order="sorted"), []).append(device)
+    return tuple(_pool(each) for each in alike.values())
+
+
+def _pool(devices: Sequence[PciDevice]) -> PciPool:
+    one = devices[0]
+    return PciPool(
+        vendor_id=one.vendor_id, product_id=one.product_id, dev_type=one.dev_type, numa_node=one.numa_node,
+        address=one.address if len(devices) == 1 else "", tags={**one.tags}, count=len(devices),
+    )  # fmt: skip

@@ -1,0 +1,222 @@
+"""The resource tracker: what a node has and has in use, brought to Placement and told to the server."""
+
+import uuid as uuids
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from roost.compute.cleaning import Instances, judge
+from roost.compute.driver import Driver, read_resources
+from roost.compute.facts import facts_of
+from roost.compute.host_use import HostUse
+from roost.compute.monitors import Monitors
+from roost.compute.report.client import ReportClient
+from roost.compute.reshaping import Bringing, Brought
+from roost.errors import BadSettings, Conflict, InUse, ReshapeFailed, ReshapeNeeded, RoostError
+from roost.model.agent import NodeResources
+from roost.model.guest_use import GuestUse
+from roost.model.host import HostFacts
+from roost.observe import log
+
+
+class Book(Protocol):
+    """What the agent of a host remembers beyond its life."""
+
+    def node_uuids(self) -> Mapping[str, str]:
+        """Return the uuids of all nodes that were ever seen, by name."""
+
+    def keep_node(self, node: str, uuid: str) -> None:
+        """Remember the uuid of a node; durable on return."""
+
+    def forget_node(self, node: str) -> None:
+        """Forget a node."""
+
+    def instances(self, node: str) -> Mapping[str, GuestUse]:
+        """Return what instances have of a node, by uuid; all that are known there, whatever they have."""
+
+    def migrations(self, node: str) -> Mapping[str, GuestUse]:
+        """Return the same of migrations, which keep what their instances left there."""
+
+
+class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What was learned of a node, and done about it."""
+
+    node: str
+    uuid: str  # of its root provider
+    facts: HostFacts  # with what guests have in use
+    is_reshaped: bool = False  # whether inventories moved with what is held of them
+    released: tuple[str, ...] = ()  # uuids of deleted instances whose allocations were given back
+
+
+class Tracker:
+    """Keeps what is known of the nodes of a host as their driver says; one thread at a time updates.
+
+    Args:
+        host: name of the service.
+        driver: has begun to work for the host.
+        report: of the host.
+        bringing: of the same driver and report client.
+        book: what is remembered.
+        monitors: what is measured.
+        instances: knows which instances are deleted; None: allocations are nobody's business here.
+        periodic_reshape: see ``ReshapeTerms``.
+        is_packing: whether guests go onto the memory nodes with least left, rather than those with most.
+        host_ip: where guests are reached from; empty: not known.
+        new_uuid: gives the uuids of new nodes.
+    """
+
+    def __init__(
+        self, host: str, *, driver: Driver, report: ReportClient, bringing: Bringing, book: Book,
+        monitors: Monitors, instances: Instances | None = None, periodic_reshape: Literal["die", "log"] = "die",
+        is_packing: bool = False, host_ip: str = "", new_uuid: Callable[[], str] = lambda: str(uuids.uuid4()),
+    ) -> None:  # fmt: skip
+        self._host, self._driver, self._report, self._bringing = host, driver, report, bringing
+        self._book, self._monitors, self._instances = book, monitors, instances
+        self._periodic_reshape, self._is_packing, self._host_ip = periodic_reshape, is_packing, host_ip
+        self._new_uuid = new_uuid
+        self._uses: dict[str, HostUse] = {}
+        self._told: dict[str, object] = {}  # what was last said in the log, by what it is about
+
+    def update(self, node: str, *, is_startup: bool, is_disabled: bool | None = None) -> NodeReport | None:
+        """Bring a node to Placement, and return what the server is to know of it.
+
+        Args:
+            node: its name.
+            is_startup: whether the agent is starting, so that inventories may move; until the first report, in
+                other words.
+            is_disabled: whether an operator lets nothing new be placed there; None: not known.
+
+        Returns:
+            None: it could not be done this time, and the log says why.
+
+        Raises:
+            ReshapeFailed: inventories must move and cannot: the agent must end; so for all of these.
+            ReshapeNeeded: inventories must move, the agent is not starting, and may end.
+            InUse: at the start, an inventory is to go of which something is held.
+            BadSettings: at the start, the node cannot be what it was.
+        """
+        try:
+            return self._update(node, is_startup=is_startup, is_disabled=is_disabled)
+        except Exception as error:  # A driver may raise anything; the next update may do.
+            if self._is_deadly(error, is_startup=is_startup):
+                log.event("agent_ends", host=self._host, node=node, problem=str(error))
+                raise
+            if isinstance(error, (RoostError, ValueError)):
+                log.event("node_not_updated", host=self._host, node=node, problem=str(error))
+            else:
+                log.fault(f"update of node {node}", error)
+            return None
+
+    def use(self, node: str) -> HostUse:
+        """Return who has what of a node; it was updated before.
+
+        Raises:
+            KeyError: it was not.
+        """
+        return self._uses[node]
+
+    def node_uuid(self, node: str, told: str | None = None) -> str:
+        """Return the uuid of a node, a fresh one where it is new, and remember it.
+
+        Args:
+            told: by its driver; None: it says none.
+
+        Raises:
+            BadSettings: it was another one.
+        """
+        known = self._book.node_uuids().get(node)
+        if known is not None and told is not None and told != known:
+            raise BadSettings(f"node {node}", f"its driver says that its uuid is {told}, and it was {known}")
+        found = known or told or self._new_uuid()
+        if known is None:
+            self._book.keep_node(node, found)
+        return found
+
+    def drop_gone_nodes(self) -> list[str]:
+        """Delete the providers of nodes that will not come back, with all that their instances hold; name the nodes.
+
+        Raises:
+            DriverNotReady, PlacementGone: ask again.
+        """
+        here, gone = set(self._driver.nodes()), []
+        for node, uuid in self._book.node_uuids().items():
+            if node in here or not self._driver.is_node_gone(node):
+                continue
+            left = self._report.delete_resource_provider(uuid, [*self._book.instances(node)])
+            if left:
+                log.event("node_left", host=self._host, node=node, providers=", ".join(left))
+                continue
+            self._book.forget_node(node)
+            self._uses.pop(node, None)
+            gone.append(node)
+        return gone
+
+    def _is_deadly(self, error: Exception, *, is_startup: bool) -> bool:
+        match error:
+            case ReshapeFailed():
+                return True
+            case ReshapeNeeded():
+                return is_startup or self._periodic_reshape == "die"
+            case InUse() | BadSettings():
+                return is_startup
+        return False
+
+    def _update(self, node: str, *, is_startup: bool, is_disabled: bool | None) -> NodeReport:
+        resources = read_resources(node, self._driver.resources(node))
+        self._log_view(node, resources)
+        uuid = self.node_uuid(node, resources.uuid)
+        brought = self._bringing.bring(node, uuid, is_startup=is_startup, is_disabled=is_disabled)
+        bare = facts_of(resources, metrics=self._monitors.metrics(self._driver, node), host_ip=self._host_ip)
+        use = self._uses.get(node)
+        if use is None:
+            use = self._uses[node] = HostUse(
+                bare, instances=self._book.instances(node), migrations=self._book.migrations(node),
+                is_packing=self._is_packing,
+            )  # fmt: skip
+        else:
+            use.tell(bare)
+        released = self._clean(node, uuid, brought)
+        return NodeReport(node=node, uuid=uuid, facts=use.facts, is_reshaped=brought.is_reshaped, released=released)
+
+    def _clean(self, node: str, uuid: str, brought: Brought) -> tuple[str, ...]:
+        """Give back what deleted instances hold on a node; name those. What cannot be told now is left for later."""
+        if self._instances is None:
+            return ()
+        try:
+            return self._cleaned(self._instances, node, brought.tree.get_provider_uuids(uuid))
+        except RoostError as error:
+            log.event("allocations_not_cleaned", host=self._host, node=node, problem=str(error))
+            return ()
+
+    def _cleaned(self, instances: Instances, node: str, below: Sequence[str]) -> tuple[str, ...]:
+        holders = {each for one in below for each in self._report.get_allocations_for_resource_provider(one)}
+        tracked = {*self._book.instances(node), *self._book.migrations(node)}
+        others = sorted(holders - tracked)
+        standings = instances.standings(others) if others else {}
+        judged = judge(holders, tracked=tracked, standings=standings, host=self._host)
+        for consumer, problem in judged.doubtful.items():
+            self._log_once(consumer, problem, "allocation_doubtful", node=node, consumer=consumer, problem=problem)
+        released = []
+        for consumer in judged.released:
+            try:
+                self._report.delete_allocation_for_instance(consumer)
+            except Conflict as error:  # It changed a moment ago; the next update looks again.
+                log.event("allocation_kept", node=node, consumer=consumer, problem=str(error))
+            else:
+                released.append(consumer)
+                log.event("allocation_released", node=node, consumer=consumer, problem="its instance is deleted")
+        return tuple(released)
+
+    def _log_view(self, node: str, resources: NodeResources) -> None:
+        self._log_once(
+            node, resources, "node_resources", node=node, vcpus=resources.vcpus, vcpus_used=resources.vcpus_used,
+            memory_mb=resources.memory_mb, memory_mb_used=resources.memory_mb_used, local_gb=resources.local_gb,
+            local_gb_used=resources.local_gb_used, pci_devices=len(resources.pci_devices),
+        )  # fmt: skip
+
+    def _log_once(self, subject: str, told: object, event: str, **fields: str | float) -> None:
+        """Tell of something unless the last time was the same."""
+        if self._told.get(subject) != told:
+            self._told[subject] = told
+            log.event(event, host=self._host, **fields)

@@ -1,0 +1,187 @@
+"""What is committed when somebody asks for an operation: from then on it goes its way, whoever asked or dies.
+
+Each is the task of a ``placement.serving.Serving``, or a part of one, as in ``conductor.answering``. The uuid of an
+operation is the caller's, from an idempotency key where there is one: asked again, the operation that is there is the
+answer.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from roost.conductor.rows import instead, later
+from roost.conductor.steps.delete import cancelled
+from roost.conductor.story import line
+from roost.engine.state import State
+from roost.errors import BadRequest, Conflict, NotFound
+from roost.fleet.named import document_of
+from roost.model.journal import PutDocument
+from roost.model.names import is_text, uuid_bytes, uuid_form, uuid_text
+from roost.model.operation import Asked, Build, Delete, Power, may_begin
+from roost.model.request import Request
+from roost.model.work import OperationRow, Put, StatusRow
+from roost.placement.plans import Plan
+from roost.ports import Commits, WorkReader
+
+INSTANCES_MAX = 1000
+_NAME_MAX = 255
+# Of the operations on an instance so many are looked at: an open one is among them.
+_LOOKED_AT = 8
+
+
+def build(
+    current: Commits, reader: WorkReader, asked: Request, *, operation_uuid: bytes, decision_uuid: str, name: str,
+    now_s: float,
+) -> Plan[OperationRow] | OperationRow:  # fmt: skip
+    """Accept a request for instances: each has a status from now on.
+
+    Args:
+        asked: with a uuid for each instance.
+        decision_uuid: that the decision about it is to have.
+        name: of the instance; of several the first, then ``-2`` and so on.
+
+    Returns:
+        The operation.
+
+    Raises:
+        BadRequest: it moves an instance, asks for too many, or a name or uuid cannot be kept.
+        Conflict: one of the instances exists already.
+    """
+    known = reader.operation_of(operation_uuid)
+    if known is not None:
+        return known
+    uuids = _new_uuids(current, reader, asked, name=name)
+    request = msgspec.structs.replace(asked, instance_uuids=tuple(map(uuid_form, asked.instance_uuids)))
+    documents, (flavor_id, image_id, request_id) = _documents(current.state, asked)
+    operation = OperationRow(
+        id=current.new_id("operation"), uuid=operation_uuid, kind="build", step="choose", due_at_s=now_s,
+        body=msgspec.msgpack.encode(Build(request=request, decision_uuid=decision_uuid)), created_at_s=now_s,
+        changed_at_s=now_s,
+    )  # fmt: skip
+    statuses = [
+        StatusRow(
+            uuid=uuid, id=current.new_id("status"), name=name if number == 1 else f"{name}-{number}",
+            project_id=asked.project_id, user_id=asked.user_id, status="BUILD", task="scheduling",
+            operation_id=operation.id, flavor_id=flavor_id, image_id=image_id, request_id=request_id,
+            created_at_s=now_s, changed_at_s=now_s,
+        )
+        for number, uuid in enumerate(uuids, 1)
+    ]  # fmt: skip
+    work = (Put(operation), *map(Put, statuses), line(current, "build.asked", now_s=now_s, operation_id=operation.id))
+    return Plan(answer=operation, writes=documents, work=work, reads_work=True)
+
+
+def delete(
+    current: Commits, reader: WorkReader, instance_uuid: str, *, operation_uuid: bytes, now_s: float,
+    is_forced: bool = False,
+) -> Plan[OperationRow] | OperationRow:  # fmt: skip
+    """Accept that an instance ends; whatever is being done to it is asked to end first.
+
+    Args:
+        is_forced: whether it gives back what it holds at once, and its host gets rid of it whenever it can.
+
+    Raises:
+        NotFound: there is no such instance.
+        Conflict: it is deleted, or is to be.
+    """
+    known = reader.operation_of(operation_uuid)
+    if known is not None:
+        return known
+    status = _status(reader, instance_uuid)
+    _check(reader, "delete", status)
+    operation = _operation(
+        current, status, kind="delete", body=Delete(is_forced=is_forced), operation_uuid=operation_uuid, now_s=now_s
+    )
+    event = line(current, "delete.asked", now_s=now_s, instance_uuid=status.uuid, operation_id=operation.id)
+    if not status.operation_id:
+        held = later(status, task="deleting", operation_id=operation.id, changed_at_s=now_s)
+        return Plan(answer=operation, work=(Put(operation), instead(held), event), reads_work=True)
+    waiting = msgspec.structs.replace(operation, step="waiting", turn=0)
+    holder = reader.operation(status.operation_id)
+    is_its_own = holder is not None and holder.instance_uuid == status.uuid and not holder.outcome
+    asked = (instead(cancelled(holder, now_s=now_s)),) if holder is not None and is_its_own else ()
+    return Plan(answer=waiting, work=(Put(waiting), *asked, event), reads_work=True)
+
+
+def power(
+    current: Commits, reader: WorkReader, instance_uuid: str, *, kind: Literal["start", "stop"], operation_uuid: bytes,
+    now_s: float,
+) -> Plan[OperationRow] | OperationRow:  # fmt: skip
+    """Accept that an instance starts or stops.
+
+    Raises:
+        NotFound: there is no such instance.
+        Conflict: it cannot as it is now.
+    """
+    known = reader.operation_of(operation_uuid)
+    if known is not None:
+        return known
+    status = _status(reader, instance_uuid)
+    _check(reader, kind, status)
+    operation = _operation(current, status, kind=kind, body=Power(), operation_uuid=operation_uuid, now_s=now_s)
+    task = "powering-on" if kind == "start" else "powering-off"
+    held = later(status, task=task, operation_id=operation.id, changed_at_s=now_s)
+    event = line(current, f"{kind}.asked", now_s=now_s, instance_uuid=status.uuid, operation_id=operation.id)
+    return Plan(answer=operation, work=(Put(operation), instead(held), event), reads_work=True)
+
+
+def _new_uuids(current: Commits, reader: WorkReader, asked: Request, *, name: str) -> list[bytes]:
+    if asked.move is not None:
+        raise BadRequest("an instance that moves is not built: ask for its move")
+    if asked.count > INSTANCES_MAX:
+        raise BadRequest(f"{INSTANCES_MAX:,} instances at most can be asked for at once, not {asked.count:,}")
+    if not name or not is_text(name, length_max=_NAME_MAX - len(f"-{INSTANCES_MAX}")):
+        raise BadRequest(f"the name of an instance must be text of 1..{_NAME_MAX - 5} characters, got {name[:70]!r}")
+    found: list[bytes] = []
+    for text in asked.instance_uuids:
+        body = uuid_bytes(text)
+        if body is None:
+            raise BadRequest(f"the instance {text!r} is no uuid")
+        if body in found or body in current.state.holders:
+            raise Conflict(f"the instance {text} exists already")
+        found.append(body)
+    if len(found) != asked.count:
+        raise BadRequest(f"{asked.count} instances are asked for, but {len(found)} uuids are given")
+    for status in reader.statuses_of(found):
+        raise Conflict(f"the instance {uuid_text(status.uuid)} exists already, in status {status.status}")
+    return found
+
+
+def _documents(state: State, asked: Request) -> tuple[tuple[PutDocument, ...], tuple[int, int, int]]:
+    """Return the documents of a request that are not stored yet, and the numbers of all: flavor, image, request."""
+    bodies = {"flavor": msgspec.json.encode(asked.flavor), "request": asked.body()}
+    if asked.image is not None:
+        bodies["image"] = msgspec.json.encode(asked.image)
+    found = {kind: document_of(kind, body, body) for kind, body in bodies.items()}
+    new = tuple(each for kind, each in found.items() if (kind, each.fingerprint) not in state.documents)
+    image = found.get("image")
+    return new, (found["flavor"].id, 0 if image is None else image.id, found["request"].id)
+
+
+def _status(reader: WorkReader, instance_uuid: str) -> StatusRow:
+    body = uuid_bytes(instance_uuid)
+    status = None if body is None else reader.status(body)
+    if status is None:
+        raise NotFound("instance", instance_uuid)
+    return status
+
+
+def _check(reader: WorkReader, kind: Asked, status: StatusRow) -> None:
+    problem = may_begin(kind, status)
+    if not problem and status.operation_id:
+        open_now = (each for each in reader.operations_on(status.uuid, newest=_LOOKED_AT) if not each.outcome)
+        if any(each.kind == "delete" for each in open_now):
+            problem = f"the instance {uuid_text(status.uuid)} is to be deleted already"
+    if problem:
+        raise Conflict(problem)
+
+
+def _operation(
+    current: Commits, status: StatusRow, *, kind: Asked, body: Delete | Power, operation_uuid: bytes, now_s: float
+) -> OperationRow:  # fmt: skip
+    """Return an operation that has the lock of an instance from now on."""
+    return OperationRow(
+        id=current.new_id("operation"), uuid=operation_uuid, kind=kind, instance_uuid=status.uuid,
+        turn=status.version + 1, cell=status.cell, step="send", due_at_s=now_s, body=msgspec.msgpack.encode(body),
+        created_at_s=now_s, changed_at_s=now_s,
+    )  # fmt: skip

@@ -1,0 +1,309 @@
+"""What the server answers agents: they register, poll for orders, answer them, are heard, and leave.
+
+.. code-block:: text
+
+    register   what the agent has is compared with what is known: it keeps, holds or destroys
+    poll       orders are marked as taken by this run of the agent, and delivered until it says that it knows them
+    answer     is kept with its order, once, and the operation that waits for it is due
+    beat       the agent was heard: no commit
+    leave      the host is down at once
+
+Each but ``beat`` is the task of a ``placement.serving.Serving``, or a part of one: called in its thread, with its
+columns and a reader that only this thread uses, it returns a plan or an answer. A plan that lost a race is
+made anew by calling it again, so nobody has to.
+
+.. code-block:: python
+
+    serving.run(lambda current: poll(current, reader, polls, most=64))
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from roost.conductor.presence import given_up, is_silent, reporting
+from roost.conductor.reconcile import Reconciled, reconcile
+from roost.conductor.rows import due_now, instead, later
+from roost.conductor.story import line
+from roost.engine.state import State
+from roost.errors import BadRequest, Conflict, NotFound
+from roost.model.names import uuid_bytes, uuid_form, uuid_text
+from roost.model.operation import Clean
+from roost.model.orders import (
+    AbortMigration,
+    Act,
+    Answer,
+    Destroy,
+    Discard,
+    Finish,
+    Inspect,
+    LiveMigrate,
+    Order,
+    OrderBody,
+    Polled,
+    PollingAgent,
+    Power,
+    Prepare,
+    Reboot,
+    Rebuild,
+    Registered,
+    Registration,
+    Save,
+    SendDisk,
+    Spawn,
+)
+from roost.model.work import AgentRow, OperationRow, OrderRow, Put
+from roost.placement.current import Current
+from roost.placement.plans import Plan
+from roost.ports import WorkReader
+
+_MADE_OF_GUESTS: Mapping[str, type[Spawn | Rebuild | Prepare | Finish]] = {
+    "spawn": Spawn, "rebuild": Rebuild, "prepare": Prepare, "finish": Finish,
+}  # fmt: skip
+_SENT: Mapping[str, type[SendDisk | LiveMigrate]] = {"send_disk": SendDisk, "live_migrate": LiveMigrate}
+_ALONE: Mapping[str, Act] = {
+    "destroy": Destroy(), "discard": Discard(), "inspect": Inspect(), "save": Save(), "reboot": Reboot(),
+    "abort_migration": AbortMigration(), "power_on": Power(is_on=True), "power_off": Power(is_on=False),
+}  # fmt: skip
+
+
+def register(
+    current: Current, reader: WorkReader, asked: Registration, *, host: str, now_s: float, down_time_s: float
+) -> Plan[Registered]:  # fmt: skip
+    """Let an agent begin, or come back; a new run takes over from an old one of the same host.
+
+    The host counts as up from the moment on at which nothing is there that is not its own: at once, or when the orders
+    to destroy it are answered. Registering again with the same run changes nothing that need not change.
+
+    Args:
+        host: name of the service.
+        down_time_s: an agent that was not heard for longer is given up.
+
+    Raises:
+        BadRequest: the registration cannot be meant.
+        Conflict: another agent is alive that reports other nodes under this name.
+    """
+    name = host.lower()
+    run, guests = _uuid(asked.run), [_uuid(guest.uuid) for guest in asked.guests]
+    before = reader.agent(name)
+    _check_owner(current.state, asked, before, host=host, now_s=now_s, down_time_s=down_time_s)
+    found = reconciled(reader, name, guests)
+    is_same = before is not None and before.run == run
+    fence = 1 if before is None else before.fence + (not is_same or before.state == "gone")
+    row = AgentRow(
+        host=name, name=host, run=run, cell=asked.cell, driver=asked.driver, software=asked.software,
+        state="ready" if found.is_clean else "arriving",
+        registered_at_s=before.registered_at_s if is_same and before is not None else now_s, heard_at_s=now_s,
+        fence=fence, version=1 if before is None else before.version + 1,
+    )  # fmt: skip
+    work = [Put(row, None if before is None else before.version)]
+    work += _cleaning(current, reader, row, found=found, before=before, now_s=now_s)
+    work.append(line(current, "agent.registered", now_s=now_s, host=host, state=row.state))
+    writes = reporting(current.state, name, reported_at_s=None) if found.is_clean else ()
+    keep, hold, destroy = (tuple(map(uuid_text, each)) for each in found)
+    answer = Registered(
+        fence=fence, is_ready=found.is_clean, keep=keep, hold=hold, destroy=destroy,
+        is_disabled=is_disabled(current.state, name), down_after_s=down_time_s,
+    )  # fmt: skip
+    return Plan(answer=answer, writes=writes, work=tuple(work), reads_work=True)
+
+
+def poll(
+    current: Current, reader: WorkReader, polls: Sequence[PollingAgent], *, most: int
+) -> Plan[Polled] | Polled:  # fmt: skip
+    """Deliver the orders that agents do not know yet, and take them for these.
+
+    Args:
+        polls: of agents that share a connection; what comes of those that are not in charge is told, too.
+        most: so many orders at once, >= 1.
+    """
+    agents = {agent.host: agent for agent in _agents(reader, polls)}
+    unknown = tuple(each.host for each in polls if _is_unknown(agents.get(each.host.lower()), each))
+    superseded = tuple(each.host for each in polls if _is_superseded(agents.get(each.host.lower()), each))
+    lost = {*unknown, *superseded}
+    runs = {each.host.lower(): agents[each.host.lower()] for each in polls if each.host not in lost}
+    known = {number for each in polls for number in each.held}
+    found = reader.open_orders(sorted(runs), most=most + len(known))
+    waiting = [order for order in found if order.id not in known and _is_for(order, runs[order.host])]
+    waiting.sort(key=lambda order: (order.turn, order.operation_id, order.number))
+    waiting = waiting[:most]
+    withdrawn, settled = _over(reader, sorted(known - {order.id for order in found}))
+    answer = Polled(
+        orders=tuple(map(_ordered, waiting)), withdrawn=withdrawn, settled=settled, unknown=unknown,
+        superseded=superseded,
+        disabled=tuple(each.host for each in polls if is_disabled(current.state, each.host)),
+    )  # fmt: skip
+    taken = [
+        instead(later(order, state="taken", run=runs[order.host].run))
+        for order in waiting
+        if order.state != "taken" or order.run != runs[order.host].run
+    ]
+    return Plan(answer=answer, work=tuple(taken), reads_work=True) if taken else answer
+
+
+def answer(reader: WorkReader, order_id: int, *, run: bytes, given: Answer, now_s: float) -> Plan[bool] | bool:
+    """Keep what came of an order, and let its operation go on; an answer that comes twice counts once.
+
+    Returns:
+        Whether it is wanted; else the order was withdrawn, and what was done for it has to be undone.
+
+    Args:
+        run: of the agent that gives it; a new run answers what an old one did.
+
+    Raises:
+        NotFound: there is no such order.
+        Conflict: another run is in charge of the host.
+    """
+    order = reader.order(order_id)
+    if order is None:
+        raise NotFound("order", str(order_id))
+    agent = reader.agent(order.host)
+    if agent is None or agent.run != run:
+        raise Conflict(f"the host {order.host} was registered by another run of its agent")
+    if order.state in {"answered", "withdrawn"}:
+        return order.state == "answered"
+    work = [instead(later(order, state="answered", run=run, answer=msgspec.json.encode(given)))]
+    operation = reader.operation(order.operation_id)
+    if operation is not None and not operation.outcome:
+        work.append(instead(due_now(operation, now_s=now_s)))
+    return Plan(answer=True, work=tuple(work), reads_work=True)
+
+
+def beat(current: Current, hosts: Iterable[str], *, now_s: float) -> None:
+    """Note that agents were heard, in the thread that owns the columns; best of many at once, about once a second."""
+    current.store.beat(sorted({host.lower() for host in hosts}), now_s)
+
+
+def leave(
+    current: Current, reader: WorkReader, host: str, *, run: bytes, now_s: float, down_time_s: float
+) -> Plan[None] | None:  # fmt: skip
+    """Let an agent end on purpose: its host is down at once, and its instances stay.
+
+    Raises:
+        NotFound: no such agent is known.
+        Conflict: the host was registered by another run.
+    """
+    agent = reader.agent(host.lower())
+    if agent is None:
+        raise NotFound("agent", host)
+    if agent.run != run:
+        raise Conflict(f"the host {host} was registered by another run of its agent")
+    if agent.state == "gone":
+        return None
+    last_s = min(agent.heard_at_s, now_s - down_time_s - 1)
+    return given_up(current, reader, agent, reported_at_s=last_s, now_s=now_s)
+
+
+def reconciled(reader: WorkReader, host: str, guests: Sequence[bytes]) -> Reconciled:
+    """Say what is to become of the instances that a host has, as things are known now."""
+    statuses = {status.uuid: status for status in reader.statuses_of(guests)} if guests else {}
+    moved = [
+        uuid for uuid, status in statuses.items() if status.migration_uuid is not None or status.host.lower() != host
+    ]
+    migrations = [each for uuid in moved for each in reader.migrations_of(uuid)]
+    return reconcile(host, guests, statuses=statuses, migrations=migrations)
+
+
+def is_disabled(state: State, host: str) -> bool:
+    """Say whether an operator lets nothing new be placed on a service."""
+    hosts = state.hosts
+    return any(
+        hosts.facts[row].is_disabled for row in hosts.rows_of_name.get(host.lower(), ()) if hosts.alive.each[row]
+    )
+
+
+def _uuid(text: str) -> bytes:
+    body = uuid_bytes(text)
+    if body is None:
+        raise BadRequest(f"{text!r} is no uuid")
+    return body
+
+
+def _check_owner(
+    state: State, asked: Registration, before: AgentRow | None, *, host: str, now_s: float, down_time_s: float
+) -> None:  # fmt: skip
+    """Refuse a second agent under the name of one that is alive: it reports other nodes."""
+    if before is None or before.run == uuid_bytes(asked.run) or is_silent(before, now_s=now_s, down_time_s=down_time_s):
+        return
+    hosts, providers = state.hosts, state.providers
+    rows = [row for row in hosts.rows_of_name.get(before.host, ()) if hosts.alive.each[row]]
+    known = {hosts.nodes[row]: providers.uuids[int(hosts.provider_row.each[row])] for row in rows}
+    told = {each.node: uuid_form(each.uuid) for each in asked.nodes}
+    is_other = any(told.get(node, uuid) != uuid for node, uuid in known.items())
+    if is_other or (known and told and known.keys().isdisjoint(told)):
+        raise Conflict(f"the host {host} is registered by another agent, which reports {', '.join(sorted(known))}")
+
+
+def _cleaning(
+    current: Current, reader: WorkReader, agent: AgentRow, *, found: Reconciled, before: AgentRow | None,
+    now_s: float,
+) -> list[Put]:  # fmt: skip
+    """Return the operation that makes a host clean, which is named after the run, and the end of an earlier one."""
+    work = []
+    if before is not None and before.run != agent.run:
+        old = reader.operation_of(before.run)
+        if old is not None and not old.outcome:
+            work.append(instead(due_now(old, now_s=now_s)))
+    if found.is_clean:
+        return work
+    known = reader.operation_of(agent.run)
+    numbers = [] if known is None else [order.number for order in reader.orders_of(known.id)]
+    guests = tuple(map(uuid_text, found.hold + found.destroy))
+    body = Clean(host=agent.host, fence=agent.fence, guests=guests, after=max(numbers, default=0))
+    row = OperationRow(
+        id=current.new_id("operation") if known is None else known.id, uuid=agent.run, kind="clean", step="clean",
+        due_at_s=now_s, body=msgspec.msgpack.encode(body), created_at_s=now_s, changed_at_s=now_s,
+        version=1 if known is None else known.version + 1,
+    )  # fmt: skip
+    return [*work, Put(row, None if known is None else known.version)]
+
+
+def _agents(reader: WorkReader, polls: Sequence[PollingAgent]) -> list[AgentRow]:
+    if len(polls) > 1:
+        return reader.agents()
+    found = [reader.agent(each.host.lower()) for each in polls]
+    return [agent for agent in found if agent is not None]
+
+
+def _is_unknown(agent: AgentRow | None, each: PollingAgent) -> bool:
+    """Say whether an agent has to register: it never did, or was given up."""
+    return agent is None or (agent.state == "gone" and agent.run == uuid_bytes(each.run))
+
+
+def _is_superseded(agent: AgentRow | None, each: PollingAgent) -> bool:
+    """Say whether another run of an agent is in charge of its host, or the same one after it had left."""
+    if agent is None or _is_unknown(agent, each):
+        return False
+    return (agent.run, agent.fence) != (uuid_bytes(each.run), each.fence)
+
+
+def _is_for(order: OrderRow, agent: AgentRow) -> bool:
+    """Say whether an order is delivered now: before a host is clean it gets nothing but orders to destroy."""
+    return agent.state == "ready" or order.action == "destroy"
+
+
+def _over(reader: WorkReader, numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Tell orders that were withdrawn from those that are settled."""
+    rows = {number: reader.order(number) for number in numbers}
+    withdrawn = tuple(number for number, row in rows.items() if row is not None and row.state == "withdrawn")
+    settled = tuple(number for number, row in rows.items() if row is None or row.state == "answered")
+    return withdrawn, settled
+
+
+def _ordered(order: OrderRow) -> Order:
+    body = msgspec.json.decode(order.body, type=OrderBody)
+    return Order(
+        id=order.id, host=order.host, operation=body.operation, number=order.number, turn=order.turn,
+        instance=None if order.instance_uuid is None else uuid_text(order.instance_uuid),
+        act=_act(order.action, body), limit_s=body.limit_s,
+    )  # fmt: skip
+
+
+def _act(action: str, body: OrderBody) -> Act:
+    if action in _MADE_OF_GUESTS:
+        assert body.guest is not None, f"an order to {action} tells the guest"
+        return _MADE_OF_GUESTS[action](body.guest)
+    if action in _SENT:
+        assert body.to is not None, f"an order to {action} tells where to"
+        return _SENT[action](body.to)
+    return _ALONE[action]

@@ -1,0 +1,95 @@
+"""What is done again and again, by one process at a time: who has the lease of a job does it."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from roost.conductor.presence import given_up
+from roost.conductor.rows import instead, later
+from roost.errors import Conflict
+from roost.model.work import AgentRow, LeaseRow, Put
+from roost.placement.current import Current
+from roost.placement.plans import Plan
+from roost.placement.serving import Serving, Task
+from roost.ports import WorkReader
+
+
+class Job(NamedTuple):
+    """One job."""
+
+    every_s: float
+    run: "Callable[[Jobs], None]"
+
+
+class Jobs:
+    """Does periodic jobs, each while nobody else has its lease.
+
+    Args:
+        name: tells it from all others that work on the database.
+        serving: the thread that owns the columns, and commits.
+        reader: what is known of work; nobody else uses it while a turn is on.
+        down_time_s: an agent that was not heard for longer is given up.
+    """
+
+    def __init__(
+        self, name: str, *, serving: Serving, reader: WorkReader, down_time_s: Callable[[], float]
+    ) -> None:  # fmt: skip
+        self.serving = serving
+        self.reader = reader
+        self.down_time_s = down_time_s
+        # Nobody could be heard while no server was there, so silence counts from now on.
+        self.started_s = reader.now_s()
+        self._name = name
+        self._next_s: dict[str, float] = {}
+
+    def turn(self) -> None:
+        """Do what is due.
+
+        Raises:
+            Unavailable: the database cannot be used.
+        """
+        for name, job in JOBS.items():
+            now_s = self.reader.now_s()
+            if now_s < self._next_s.get(name, 0.0):
+                continue
+            self._next_s[name] = now_s + job.every_s
+            # Who does it keeps the lease; where it dies, another one waits for a turn to be left out.
+            if self._has(name, now_s=now_s, until_s=now_s + 2 * job.every_s):
+                job.run(self)
+
+    def _has(self, name: str, *, now_s: float, until_s: float) -> bool:
+        """Take the lease of a job, or keep it; say whether it is ours."""
+        lease = self.reader.lease(name)
+        if lease is not None and lease.owner != self._name and lease.until_s > now_s:
+            return False
+        new = LeaseRow(name=name, owner=self._name, until_s=until_s)
+        put = Put(new) if lease is None else instead(later(lease, owner=self._name, until_s=until_s))
+        taken: Task[bool] = lambda _current: Plan(answer=True, work=(put,))  # noqa: E731  # so that it has a type
+        try:
+            return self.serving.run(taken)
+        except Conflict:
+            return False
+
+
+def watch(jobs: Jobs) -> None:
+    """Give up agents that were not heard for too long: their hosts are down, and whoever waits for them looks again."""
+    for agent in jobs.reader.agents():
+        if _is_silent(jobs, agent):
+            jobs.serving.run(_watched(jobs, agent.host))
+
+
+def _watched(jobs: Jobs, host: str) -> Task[None]:
+    def task(current: Current) -> Plan[None] | None:
+        agent = jobs.reader.agent(host)
+        if agent is None or not _is_silent(jobs, agent):
+            return None
+        return given_up(current, jobs.reader, agent, reported_at_s=agent.heard_at_s, now_s=jobs.reader.now_s())
+
+    return task
+
+
+def _is_silent(jobs: Jobs, agent: AgentRow) -> bool:
+    heard_s = max(agent.heard_at_s, jobs.started_s)
+    return agent.state != "gone" and jobs.reader.now_s() - heard_s > jobs.down_time_s()
+
+
+JOBS: Mapping[str, Job] = {"watch": Job(every_s=5.0, run=watch)}

@@ -1,0 +1,224 @@
+"""A conductor at work: it takes operations that are due, finds the next step of each, and commits it.
+
+Many conductors may work on one database. Who takes an operation owns it for a while; each step is committed only while
+the operation is as it was read, so whoever was too slow, or was thought dead, loses that commit and drops what it did.
+A step that is committed is all there is: any conductor goes on from there.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from roost.conductor.failures import counting
+from roost.conductor.rows import due_now, instead, later
+from roost.conductor.step import Choose, Commit, Desk, Step, Terms, View
+from roost.conductor.steps import STEPS, build
+from roost.errors import Conflict, RoostError, StoreBroken, Unavailable
+from roost.model.decision import Decision, Pick
+from roost.model.operation import Kind
+from roost.model.pci import PciRequest
+from roost.model.request import Request
+from roost.model.work import AgentRow, OperationRow
+from roost.observe import log
+from roost.placement.current import Current
+from roost.placement.plans import Act, Plan, Result
+from roost.placement.serving import Serving, Task
+from roost.ports import WorkReader
+
+# So many operations are worked on at once: they share commits.
+_TOGETHER_MAX = 64
+# Of the operations on an instance so many are looked at: an open one is among them.
+_LOOKED_AT = 8
+
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """What a conductor needs of the product behind it; all of it is used in the thread that owns the columns."""
+
+    decision: Callable[[str], Decision]  # a stored one; raises NotFound
+    devices: Callable[[Request], tuple[PciRequest, ...]]  # that a request wants
+    terms: Callable[[], Terms]  # by the settings in force
+
+
+class Conductor:
+    """Works on the operations of some cells.
+
+    Args:
+        name: tells it from all others that work on the database.
+        cells: whose operations these are; None: of all cells. The empty name is that of operations without a host.
+        serving: the thread that owns the columns, and commits.
+        reader: what is known of work; nobody else uses it while a turn is on.
+    """
+
+    def __init__(
+        self, name: str, *, cells: Sequence[str] | None, serving: Serving, reader: WorkReader, product: Product
+    ) -> None:  # fmt: skip
+        self._name = name
+        self._cells = cells
+        self._serving = serving
+        self._reader = reader
+        self._product = product
+
+    def turn(self) -> int:
+        """Take what is due, and work on it until all of it waits or is over; return how many operations that were.
+
+        Raises:
+            Unavailable: the database cannot be read.
+        """
+        terms = self._product.terms()
+        now_s = self._reader.now_s()
+        due = self._reader.due_operations(self._all_cells(), now_s=now_s, most=_TOGETHER_MAX)
+        mine = taken = self._taken(due, until_s=now_s + terms.owner_s)
+        while mine:
+            agents = {agent.host: agent for agent in self._reader.agents()}
+            mine = self._stepped(self._views(mine, agents=agents, terms=terms))
+        return len(taken)
+
+    def take_over(self) -> None:
+        """Let the operations of conductors that are no more be due, where nobody else works on the database.
+
+        Raises:
+            Unavailable: the database cannot be read.
+        """
+        last = 0
+        while rows := self._reader.operations(after_id=last, most=_TOGETHER_MAX, is_open=True):
+            last, now_s = rows[-1].id, self._reader.now_s()
+            due = [due_now(row, now_s=now_s) for row in rows if row.owner]
+            for outcome in [self._asked(_always(Plan(answer=row, work=(instead(row),)))) for row in due]:
+                _outcome(outcome)
+
+    def _all_cells(self) -> Sequence[str]:
+        if self._cells is not None:
+            return self._cells
+        found = self._serving.run(lambda current: sorted({facts.cell for facts in current.state.hosts.facts}))
+        return ["", *filter(None, found)]
+
+    def _taken(self, due: Sequence[OperationRow], *, until_s: float) -> list[OperationRow]:
+        """Take operations, each for itself; return those that nobody else was faster to take."""
+        rows = [later(row, owner=self._name, owned_until_s=until_s) for row in due]
+        outcomes = [self._asked(_always(Plan(answer=row, work=(instead(row),)))) for row in rows]
+        found = [_outcome(outcome)[0] for outcome in outcomes]
+        return [row for row in found if row is not None]
+
+    def _views(
+        self, rows: Sequence[OperationRow], *, agents: Mapping[str, AgentRow], terms: Terms
+    ) -> list[View]:  # fmt: skip
+        """Read what next steps depend on; what cannot be understood is set aside, and the others go on."""
+        found = []
+        for row in rows:
+            try:
+                found.append(self._view(row, agents=agents, terms=terms))
+            except StoreBroken as error:
+                self._set_aside(row, error, now_s=self._reader.now_s(), terms=terms)
+        return found
+
+    def _view(self, row: OperationRow, *, agents: Mapping[str, AgentRow], terms: Terms) -> View:
+        """Read what the next step of an operation depends on."""
+        reader = self._reader
+        subjects = STEPS[cast("Kind", row.kind)].subjects(row)
+        statuses = {status.uuid: status for status in reader.statuses_of(subjects)} if subjects else {}
+        is_moved = row.kind == "clean"
+        moved = [uuid for uuid, status in statuses.items() if status.migration_uuid is not None or is_moved]
+        waiting = holder = None
+        if row.instance_uuid is not None:
+            others = reader.operations_on(row.instance_uuid, newest=_LOOKED_AT)
+            waiting = next(
+                (each for each in others if each.kind == "delete" and not each.outcome and each.id != row.id), None
+            )
+            number = statuses[row.instance_uuid].operation_id if row.instance_uuid in statuses else 0
+            holder = reader.operation(number) if number not in {0, row.id} else None
+        return View(
+            operation=row, orders=reader.orders_of(row.id), statuses=statuses,
+            migrations=[each for uuid in moved for each in reader.migrations_of(uuid)], agents=agents, waiting=waiting,
+            holder=None if holder is None or holder.outcome else holder, now_s=reader.now_s(), terms=terms,
+        )  # fmt: skip
+
+    def _stepped(self, views: Sequence[View]) -> list[OperationRow]:
+        """Take the next step of each; return the operations that go on at once."""
+        outcomes: list[Future[Step]] = [self._asked(self._task(view)) for view in views]
+        steps = [self._step_of(view, outcome) for view, outcome in zip(views, outcomes, strict=True)]
+        done = [step for step in steps if step is not None]
+        self._count([each for step in done if isinstance(step, Commit) for each in step.builds])
+        return [step.operation for step in done if step.operation.owner == self._name]
+
+    def _task(self, view: View) -> Task[Step]:
+        """Return what finds the next step on the columns as they are, and commits it."""
+        steps = STEPS[cast("Kind", view.operation.kind)]
+
+        def task(current: Current) -> Plan[Step] | Act[Step]:
+            step = steps.next_step(view, self._desk(current))
+            return _act(step) if isinstance(step, Choose) else _plan(step)
+
+        return task
+
+    def _desk(self, current: Current) -> Desk:
+        return Desk(current=current, decision=self._product.decision, devices=self._product.devices)
+
+    def _step_of(self, view: View, outcome: Future[Step]) -> Step | None:
+        """Return the step that was committed; None: somebody else went on, or nothing was written."""
+        step: Step | None
+        step, error = _outcome(outcome)
+        if isinstance(error, RoostError) and not isinstance(error, Unavailable) and _is_choosing(view):
+            # Where somebody else took the step, this one is refused too.
+            again: Future[Step] = self._asked(self._refused(view, error))
+            step, error = _outcome(again)
+        is_lost = isinstance(error, Conflict | Unavailable) and not isinstance(error, StoreBroken)
+        if error is not None and not is_lost:
+            self._set_aside(view.operation, error, now_s=view.now_s, terms=view.terms)
+        return step
+
+    def _refused(self, view: View, error: RoostError) -> Task[Step]:
+        return lambda current: _plan(build.refused(view, self._desk(current), error))
+
+    def _set_aside(self, operation: OperationRow, error: BaseException, *, now_s: float, terms: Terms) -> None:
+        """Let an operation wait that no step was found for, and let the log know why."""
+        log.fault(f"operation {operation.id}", error)
+        row = later(operation, due_at_s=now_s + terms.owner_s, owner="", owned_until_s=0.0)
+        _outcome(self._asked(_always(Plan(answer=row, work=(instead(row),)))))
+
+    def _count(self, builds: Iterable[tuple[Pick, bool]]) -> None:
+        """Count builds on their hosts: a hint, and where it is lost nothing is."""
+        for outcome in [self._asked(_counting(pick, has_failed=has_failed)) for pick, has_failed in builds]:
+            _outcome(outcome)
+
+    def _asked(self, task: Task[A]) -> Future[A]:
+        outcome: Future[A] = Future()
+        try:
+            self._serving.submit(task, outcome)
+        except Unavailable as error:
+            outcome.set_exception(error)
+        return outcome
+
+
+def _outcome(outcome: Future[A]) -> tuple[A, None] | tuple[None, BaseException]:
+    """Wait for what came of a task: its answer, or an error."""
+    error = outcome.exception()
+    return (outcome.result(), None) if error is None else (None, error)
+
+
+def _always(plan: Plan[A]) -> Task[A]:
+    return lambda _current: plan
+
+
+def _counting(pick: Pick, *, has_failed: bool) -> Task[None]:
+    return lambda current: Plan(answer=None, writes=counting(current.state, pick, has_failed=has_failed))
+
+
+def _plan(step: Commit) -> Plan[Step]:
+    return Plan(answer=step, writes=step.writes, work=(instead(step.operation), *step.work))
+
+
+def _act(step: Choose) -> Act[Step]:
+    def answer(result: Result) -> Step:
+        if isinstance(result, Exception):
+            raise result
+        return step
+
+    return Act(deed=step.deed, answer=answer)
+
+
+def _is_choosing(view: View) -> bool:
+    return view.operation.kind == "build" and view.operation.step == "choose"

@@ -1,0 +1,55 @@
+"""Whether the agent of a host is there: what is written when it goes, and when it is back."""
+
+import msgspec
+
+from roost.conductor.rows import due_now, instead, later
+from roost.conductor.story import line
+from roost.engine.state import State
+from roost.fleet.hosts import writes_of_facts
+from roost.model.journal import Write
+from roost.model.work import AgentRow
+from roost.placement.plans import Plan
+from roost.ports import Commits, WorkReader
+
+# So many operations are told at once that an agent is gone; the others find out when their time is up.
+_TOLD_MAX = 1000
+
+
+def is_gone(agent: AgentRow | None) -> bool:
+    """Say whether nothing is to be expected of an agent: there is none, it left, or it was given up."""
+    return agent is None or agent.state == "gone"
+
+
+def is_silent(agent: AgentRow, *, now_s: float, down_time_s: float) -> bool:
+    """Say whether an agent is gone, or was not heard for so long that it will be given up."""
+    return is_gone(agent) or now_s - agent.heard_at_s > down_time_s
+
+
+def reporting(state: State, host: str, *, reported_at_s: float | None) -> tuple[Write, ...]:
+    """Plan that a service counts as reporting, or as one whose last report was then.
+
+    Args:
+        host: the service; where it has no nodes yet, nothing is written.
+        reported_at_s: seconds since the epoch; None: it reports.
+    """
+    hosts = state.hosts
+    rows = [row for row in hosts.rows_of_name.get(host.lower(), ()) if hosts.alive.each[row]]
+    facts = [msgspec.structs.replace(hosts.facts[row], reported_at_s=reported_at_s) for row in rows]
+    return writes_of_facts(state, rows, facts)
+
+
+def given_up(
+    current: Commits, reader: WorkReader, agent: AgentRow, *, reported_at_s: float, now_s: float
+) -> Plan[None]:  # fmt: skip
+    """Plan that an agent is gone: its host is down, and whoever waits for it looks again.
+
+    It has to register anew, so that its host comes back clean.
+    """
+    numbers = {order.operation_id for order in reader.open_orders([agent.host], most=_TOLD_MAX)}
+    waiting = [each for each in map(reader.operation, sorted(numbers)) if each is not None and not each.outcome]
+    work = [instead(later(agent, state="gone")), line(current, "agent.gone", now_s=now_s, host=agent.name)]
+    work += [instead(due_now(each, now_s=now_s)) for each in waiting]
+    return Plan(
+        answer=None, writes=reporting(current.state, agent.host, reported_at_s=reported_at_s), work=tuple(work),
+        reads_work=True,
+    )  # fmt: skip

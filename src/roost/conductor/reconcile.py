@@ -1,0 +1,56 @@
+"""A host comes back: which of the instances that it has are its own still."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from roost.model.work import MigrationRow, StatusRow
+
+# Of migrations whose end is not known yet.
+_OPEN = frozenset({"moving", "finished", "reverting"})
+
+
+class Reconciled(NamedTuple):
+    """What is to become of the instances that a host has, by their uuids."""
+
+    keep: tuple[bytes, ...]
+    hold: tuple[bytes, ...]  # they must not run until it is known where they belong
+    destroy: tuple[bytes, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is there that is not the host's own."""
+        return not self.hold and not self.destroy
+
+
+def reconcile(
+    host: str, guests: Iterable[bytes], *, statuses: Mapping[bytes, StatusRow], migrations: Sequence[MigrationRow]
+) -> Reconciled:  # fmt: skip
+    """Say what is to become of the instances that a host has.
+
+    Only what is known to be elsewhere, or to be no more, goes. An instance that nobody knows of stays, and so does one
+    that is on no host yet: the database may be older than the host.
+
+    Args:
+        host: the service in lower case.
+        guests: uuids of the instances that it has.
+        statuses: of those of them that are known.
+        migrations: of these, at least those that are open.
+    """
+    found: dict[str, list[bytes]] = {"keep": [], "hold": [], "destroy": []}
+    for uuid in guests:
+        moves = [each for each in migrations if each.instance_uuid == uuid and each.status in _OPEN]
+        found[_fate(host, statuses.get(uuid), moves)].append(uuid)
+    return Reconciled(tuple(found["keep"]), tuple(found["hold"]), tuple(found["destroy"]))
+
+
+def _fate(host: str, status: StatusRow | None, moves: Sequence[MigrationRow]) -> str:
+    if status is None:
+        return "keep"
+    if status.status == "DELETED":
+        return "destroy"
+    here = [each for each in moves if host in {each.source_host.lower(), each.target_host.lower()}]
+    if any(each.kind == "evacuate" and each.source_host.lower() == host for each in here):
+        return "hold"  # It may run elsewhere already, and it may have to come back.
+    is_here = status.host.lower() == host or bool(here)
+    is_nowhere_yet = status.status == "BUILD" and not status.host
+    return "keep" if is_here or is_nowhere_yet else "destroy"

@@ -1,0 +1,24 @@
+"""Rows of work that take the place of others."""
+
+from typing import TypeVar
+
+import msgspec
+
+from roost.model.work import AgentRow, LeaseRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
+
+V = TypeVar("V", AgentRow, StatusRow, OperationRow, OrderRow, MigrationRow, LeaseRow)
+
+
+def later(row: V, /, **changes: object) -> V:
+    """Return the next version of a row."""
+    return msgspec.structs.replace(row, version=row.version + 1, **changes)
+
+
+def instead(row: AgentRow | StatusRow | OperationRow | OrderRow | MigrationRow | LeaseRow) -> Put:
+    """Return what puts a row in the place of the version before it."""
+    return Put(row, row.version - 1)
+
+
+def due_now(operation: OperationRow, *, now_s: float) -> OperationRow:
+    """Return an operation that whoever finds it goes on with at once; who works on it now loses its commit."""
+    return later(operation, due_at_s=now_s, owner="", owned_until_s=0.0, changed_at_s=now_s)

@@ -1,0 +1,201 @@
+"""A step of an operation: from what is true to what is committed next. What all kinds of operations share."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from roost.conductor.presence import is_gone
+from roost.conductor.rows import due_now, instead, later
+from roost.conductor.story import line
+from roost.errors import understood
+from roost.model.decision import Decision, Pick
+from roost.model.fleet import NamedRequest
+from roost.model.journal import Write
+from roost.model.names import uuid_text
+from roost.model.operation import Build, Clean, Delete, Power, Spawn
+from roost.model.orders import Action, Answer, OrderBody
+from roost.model.pci import PciRequest
+from roost.model.request import Request
+from roost.model.work import NEVER_S, AgentRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
+from roost.ports import Commits
+
+Body = Build | Spawn | Delete | Power | Clean
+B = TypeVar("B", Build, Spawn, Delete, Power, Clean)
+
+# Of orders that nobody has answered yet.
+_OPEN = frozenset({"waiting", "taken"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What the settings say about operations."""
+
+    attempts_max: int  # hosts that an instance may be tried on
+    build_timeout_s: float  # so long a host may build
+    act_timeout_s: float  # so long a host may take for anything else
+    owner_s: float  # so long nobody else works on an operation that somebody took
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What is known of an operation when its next step is looked for."""
+
+    operation: OperationRow
+    orders: Sequence[OrderRow] = ()  # by number
+    statuses: Mapping[bytes, StatusRow] = field(default_factory=dict)  # of its instances, by uuid
+    migrations: Sequence[MigrationRow] = ()  # of these
+    agents: Mapping[str, AgentRow] = field(default_factory=dict)  # by host
+    waiting: OperationRow | None = None  # the deletion that waits until this one ends
+    holder: OperationRow | None = None  # who works on the instance, if it is another one
+    now_s: float
+    terms: Terms
+
+    @property
+    def status(self) -> StatusRow:
+        """The status of the only instance."""
+        (found,) = self.statuses.values()
+        return found
+
+    def agent(self, host: str) -> AgentRow | None:
+        """Return the agent of a host; None: none ever registered."""
+        return self.agents.get(host.lower())
+
+    def is_away(self, host: str) -> bool:
+        """Say whether nothing is to be expected of the agent of a host."""
+        return is_gone(self.agent(host))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What a step works with beside what it knows, in the thread that owns the columns."""
+
+    current: Commits
+    decision: Callable[[str], Decision]  # a stored one; raises NotFound
+    devices: Callable[[Request], tuple[PciRequest, ...]]  # that a request wants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """The next step: all of it is committed, or nothing."""
+
+    operation: OperationRow  # as it is afterwards
+    writes: tuple[Write, ...] = ()
+    work: tuple[Put, ...] = ()
+    # Builds that ended with it, each with whether it failed: counted on their hosts afterwards, which is a hint.
+    builds: tuple[tuple[Pick, bool], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choose:
+    """The next step: hosts are chosen and claimed, in one commit with the operation."""
+
+    operation: OperationRow  # as it is afterwards
+    request: Request
+    decision_uuid: str
+
+    @property
+    def deed(self) -> NamedRequest:
+        """What the scheduler is asked."""
+        return NamedRequest(
+            request=self.request, decision_uuid=self.decision_uuid, work=(instead(self.operation),)
+        )  # fmt: skip
+
+
+Step = Commit | Choose
+
+
+def body_of(operation: OperationRow, kind: type[B]) -> B:
+    """Return what an operation remembers.
+
+    Raises:
+        StoreBroken: it cannot be understood.
+    """
+    with understood(f"operation {operation.id}"):
+        return msgspec.msgpack.decode(operation.body, type=kind)
+
+
+def going_on(view: View, step: str, *, body: Body | None = None) -> OperationRow:
+    """Return the operation at its next step, which comes at once."""
+    return _at(view, step=step, body=body)
+
+
+def waiting(view: View, until_s: float, *, step: str | None = None, body: Body | None = None) -> OperationRow:
+    """Return the operation as it waits: nobody owns it, and it is due then, or when an answer comes."""
+    return _at(
+        view, body=body, step=step or view.operation.step, due_at_s=min(until_s, NEVER_S), owner="", owned_until_s=0.0
+    )
+
+
+def ended(view: View, *, body: Body, problem: str = "") -> OperationRow:
+    """Return the operation at its end, with what went wrong."""
+    return _at(
+        view, body=msgspec.structs.replace(body, problem=problem), step="end", due_at_s=NEVER_S, owner="",
+        owned_until_s=0.0, outcome="failed" if problem else "done",
+    )  # fmt: skip
+
+
+def _at(view: View, *, body: Body | None, **changes: object) -> OperationRow:
+    told = view.operation.body if body is None else msgspec.msgpack.encode(body)
+    return later(view.operation, body=told, changed_at_s=view.now_s, **changes)
+
+
+def let_go(view: View, **changes: object) -> tuple[Put, ...]:
+    """Return the status of the only instance as the operation leaves it.
+
+    Nobody works on it any more, or the deletion that waits for this does from now on.
+    """
+    heir, now_s = view.waiting, view.now_s
+    if heir is None:
+        return (instead(later(view.status, **{"task": "", "operation_id": 0, "changed_at_s": now_s, **changes})),)
+    status = later(view.status, **{"changed_at_s": now_s, **changes, "task": "deleting", "operation_id": heir.id})
+    row = msgspec.structs.replace(due_now(heir, now_s=now_s), step="send", turn=status.version)
+    return instead(status), instead(row)
+
+
+def ordered(
+    view: View, desk: Desk, host: str, *, action: Action, body: OrderBody, ahead: int = 0,
+    operation: OperationRow | None = None,
+) -> OrderRow:  # fmt: skip
+    """Return a new order to the agent of a host.
+
+    Args:
+        ahead: how many new orders of the same operation come before it in the same commit.
+        operation: that it is one of; None: the one in view.
+    """
+    of = operation or view.operation
+    last = 0 if operation is not None else max((order.number for order in view.orders), default=0)
+    return OrderRow(
+        id=desk.current.new_id("order"), operation_id=of.id, number=last + 1 + ahead, host=host.lower(),
+        instance_uuid=of.instance_uuid, turn=of.turn, action=action, body=msgspec.json.encode(body),
+    )  # fmt: skip
+
+
+def plain(view: View, *, limit_s: float = 0.0) -> OrderBody:
+    """Return what is said with an order whose action says all."""
+    return OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s)
+
+
+def withdrawn(orders: Sequence[OrderRow]) -> tuple[Put, ...]:
+    """Return those of some orders that nobody answered, as orders that nobody is to answer any more."""
+    return tuple(instead(later(order, state="withdrawn")) for order in orders if is_open(order))
+
+
+def is_open(order: OrderRow) -> bool:
+    """Say whether an answer to an order may still come."""
+    return order.state in _OPEN
+
+
+def answer_of(order: OrderRow) -> Answer:
+    """Return the answer to an order that was answered."""
+    with understood(f"the answer to order {order.id}"):
+        return msgspec.json.decode(order.answer, type=Answer)
+
+
+def told(view: View, desk: Desk, kind: str, *, instance_uuid: bytes | None = None, **words: str) -> Put:
+    """Return a line of the story of the operation, and of its instance."""
+    return line(
+        desk.current, kind, now_s=view.now_s, instance_uuid=instance_uuid or view.operation.instance_uuid,
+        operation_id=view.operation.id, **words,
+    )  # fmt: skip

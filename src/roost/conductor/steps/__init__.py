@@ -1,0 +1,30 @@
+"""The next step of each kind of operation, as a function of what is known: no time, no chance, no database."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from roost.conductor.step import Desk, Step, View
+from roost.conductor.steps import build, clean, delete, power, spawn
+from roost.model.operation import Kind
+from roost.model.work import OperationRow
+
+
+class Steps(NamedTuple):
+    """One kind of operations."""
+
+    next_step: Callable[[View, Desk], Step]
+    subjects: Callable[[OperationRow], tuple[bytes, ...]]  # the instances whose statuses the next step looks at
+
+
+def _its_own(operation: OperationRow) -> tuple[bytes, ...]:
+    return () if operation.instance_uuid is None else (operation.instance_uuid,)
+
+
+STEPS: Mapping[Kind, Steps] = {
+    "build": Steps(build.next_step, build.subjects),
+    "spawn": Steps(spawn.next_step, _its_own),
+    "delete": Steps(delete.next_step, _its_own),
+    "start": Steps(power.next_step, _its_own),
+    "stop": Steps(power.next_step, _its_own),
+    "clean": Steps(clean.next_step, clean.subjects),
+}

@@ -1,0 +1,75 @@
+"""A host that came back gets rid of what is not its own any more; then it counts as up.
+
+.. code-block:: text
+
+    clean ─▶ clean   orders to destroy are out, or an evacuation that decides about an instance goes on
+          ─▶ end     nothing is there that is not the host's own: ready
+          ─▶ end     the agent registered again, or went: another operation of this kind does the rest
+"""
+
+import msgspec
+
+from roost.conductor.presence import reporting
+from roost.conductor.reconcile import reconcile
+from roost.conductor.rows import instead, later
+from roost.conductor.step import (
+    Commit,
+    Desk,
+    View,
+    answer_of,
+    body_of,
+    ended,
+    is_open,
+    ordered,
+    plain,
+    told,
+    waiting,
+    withdrawn,
+)
+from roost.model.names import uuid_bytes
+from roost.model.operation import Clean
+from roost.model.work import OperationRow, OrderRow, Put
+
+# So long it takes until an instance is looked at again that is held, or that the host could not get rid of.
+_PAUSE_S = 10.0
+
+
+def subjects(operation: OperationRow) -> tuple[bytes, ...]:
+    """Return the instances that may have to go."""
+    return tuple(filter(None, map(uuid_bytes, body_of(operation, Clean).guests)))
+
+
+def next_step(view: View, desk: Desk) -> Commit:
+    """Return the next step."""
+    body = body_of(view.operation, Clean)
+    agent = view.agent(body.host)
+    if agent is None or agent.state == "gone" or agent.fence != body.fence:
+        return Commit(operation=ended(view, body=body), work=withdrawn(view.orders))
+    found = reconcile(body.host, subjects(view.operation), statuses=view.statuses, migrations=view.migrations)
+    last = {order.instance_uuid: order for order in view.orders if order.number > body.after or is_open(order)}
+    left = [uuid for uuid in found.destroy if not _is_gone(last.get(uuid))]
+    if not left and not found.hold:
+        return Commit(
+            operation=ended(view, body=body),
+            writes=reporting(desk.current.state, body.host, reported_at_s=None),
+            work=(instead(later(agent, state="ready")), told(view, desk, "agent.ready", host=agent.name)),
+        )
+    failed = [uuid for uuid in left if uuid in last and not is_open(last[uuid])]
+    is_again = bool(failed) and 0 < body.again_at_s <= view.now_s
+    again_at_s = body.again_at_s or view.now_s + _PAUSE_S if failed and not is_again else 0.0
+    asked = [uuid for uuid in left if uuid not in last or (is_again and uuid in failed)]
+    orders = [
+        Put(
+            msgspec.structs.replace(
+                ordered(view, desk, body.host, action="destroy", body=plain(view), ahead=at),
+                instance_uuid=uuid, turn=view.statuses[uuid].version,
+            )
+        )
+        for at, uuid in enumerate(asked)
+    ]  # fmt: skip
+    after = msgspec.structs.replace(body, again_at_s=again_at_s)
+    return Commit(operation=waiting(view, view.now_s + _PAUSE_S, body=after), work=tuple(orders))
+
+
+def _is_gone(order: OrderRow | None) -> bool:
+    return order is not None and order.state == "answered" and answer_of(order).outcome == "ok"

@@ -1,0 +1,121 @@
+"""An instance ends: its host gets rid of it first, and only then it gives back what it holds.
+
+.. code-block:: text
+
+    waiting ─▶ waiting     another operation has the instance: it is asked to end, which hands over the lock
+            ─▶ send        nobody has it any more
+    send    ─▶ destroy     orders to every host that may have something of it
+            ─▶ end         there is none, or nobody is to wait for them: the orders stay for their return
+    destroy ─▶ end         they did, or were given up; what they hold of it then goes when they come back
+            ─▶ end         one could not: ERROR, and what the instance holds stays held
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from roost.conductor.rows import due_now, instead, later
+from roost.conductor.step import (
+    Commit,
+    Desk,
+    View,
+    answer_of,
+    body_of,
+    ended,
+    going_on,
+    is_open,
+    let_go,
+    ordered,
+    plain,
+    told,
+    waiting,
+)
+from roost.model.journal import Write
+from roost.model.operation import Delete
+from roost.model.work import MigrationRow, OperationRow, OrderRow, Put
+from roost.placement.claims import release_of
+
+_OPEN = frozenset({"moving", "finished", "reverting"})
+# Whoever has the instance hands it over. If that did not happen, it is looked at again after so many seconds.
+_LOOK_S = 5.0
+
+
+def next_step(view: View, desk: Desk) -> Commit:
+    """Return the next step."""
+    body = body_of(view.operation, Delete)
+    if view.operation.step == "waiting":
+        return _waiting(view)
+    if view.operation.step == "send":
+        return _send(view, desk, body)
+    bad = [order for order in view.orders if order.state == "answered" and answer_of(order).outcome != "ok"]
+    if bad:
+        return _stuck(view, desk, body, order=bad[0])
+    if any(is_open(order) and not view.is_away(order.host) for order in view.orders):
+        return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+    return _end(view, desk, body)
+
+
+def _waiting(view: View) -> Commit:
+    if view.holder is None:
+        held = later(view.status, task="deleting", operation_id=view.operation.id, changed_at_s=view.now_s)
+        taken = msgspec.structs.replace(going_on(view, "send"), turn=held.version)
+        return Commit(operation=taken, work=(instead(held),))
+    is_asked = view.holder.is_cancelled or view.holder.instance_uuid != view.operation.instance_uuid
+    return Commit(
+        operation=waiting(view, view.now_s + _LOOK_S),
+        work=() if is_asked else (instead(cancelled(view.holder, now_s=view.now_s)),),
+    )
+
+
+def cancelled(operation: OperationRow, *, now_s: float) -> OperationRow:
+    """Return an operation that is asked to end."""
+    return msgspec.structs.replace(due_now(operation, now_s=now_s), is_cancelled=True)
+
+
+def _send(view: View, desk: Desk, body: Delete) -> Commit:
+    hosts = _hosts(view)
+    said = plain(view, limit_s=0.0 if body.is_forced else view.terms.act_timeout_s)
+    orders = tuple(
+        Put(ordered(view, desk, host, action="destroy", body=said, ahead=at)) for at, host in enumerate(hosts)
+    )  # fmt: skip
+    if body.is_forced or all(map(view.is_away, hosts)):
+        return _end(view, desk, body, orders=orders)
+    return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s, step="destroy"), work=orders)
+
+
+def _hosts(view: View) -> list[str]:
+    """Return the hosts that may have something of the instance, of those where an agent ever was."""
+    named = {view.status.host.lower()}
+    for move in _moves(view):
+        named |= {move.source_host.lower(), move.target_host.lower()}
+    return sorted(host for host in named if host and view.agent(host) is not None)
+
+
+def _moves(view: View) -> list[MigrationRow]:
+    return [move for move in view.migrations if move.status in _OPEN]
+
+
+def _end(view: View, desk: Desk, body: Delete, *, orders: Sequence[Put] = ()) -> Commit:
+    """Return the end: the instance and what its moves kept give back what they hold."""
+    state, moves = desk.current.state, _moves(view)
+    holders = [
+        state.holders[uuid] for uuid in (view.status.uuid, *(move.uuid for move in moves)) if uuid in state.holders
+    ]
+    writes: tuple[Write, ...] = (release_of(state, holders),) if holders else ()
+    over = tuple(
+        instead(later(move, status="confirmed" if move.status == "finished" else "failed", changed_at_s=view.now_s))
+        for move in moves
+    )  # fmt: skip
+    gone = let_go(view, status="DELETED", fault="", cell="", host="", node="", migration_uuid=None)
+    return Commit(
+        operation=ended(view, body=body), writes=writes, work=(*orders, *over, *gone, told(view, desk, "delete.done"))
+    )
+
+
+def _stuck(view: View, desk: Desk, body: Delete, *, order: OrderRow) -> Commit:
+    answer = answer_of(order)
+    problem = f"{view.status.host or order.host} could not get rid of it: {answer.problem or answer.outcome}"
+    return Commit(
+        operation=ended(view, body=body, problem=problem),
+        work=(*let_go(view, status="ERROR", fault=problem), told(view, desk, "delete.failed", problem=problem)),
+    )

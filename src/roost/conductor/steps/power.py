@@ -1,0 +1,59 @@
+"""An instance starts or stops: one order to its host.
+
+.. code-block:: text
+
+    send ─▶ wait   the order is out
+    wait ─▶ end    it was done: ACTIVE or SHUTOFF; else the status stays, and the fault says why
+"""
+
+import msgspec
+
+from roost.conductor.step import (
+    Commit,
+    Desk,
+    View,
+    answer_of,
+    body_of,
+    ended,
+    is_open,
+    let_go,
+    ordered,
+    plain,
+    told,
+    waiting,
+    withdrawn,
+)
+from roost.model.operation import Power
+from roost.model.orders import Action
+from roost.model.work import Put
+
+
+def next_step(view: View, desk: Desk) -> Commit:
+    """Return the next step."""
+    body, host, limit_s = body_of(view.operation, Power), view.status.host, view.terms.act_timeout_s
+    if view.operation.is_cancelled:
+        return _end(view, desk, body, problem="it was cancelled")
+    if view.is_away(host):
+        return _end(view, desk, body, problem=f"the agent of {host} does not answer")
+    if view.operation.step == "send":
+        action: Action = "power_on" if view.operation.kind == "start" else "power_off"
+        after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
+        order = ordered(view, desk, host, action=action, body=plain(view, limit_s=limit_s))
+        return Commit(operation=waiting(view, after.limit_at_s, step="wait", body=after), work=(Put(order),))
+    order_row = view.orders[-1]
+    if is_open(order_row):
+        if view.now_s < body.limit_at_s:
+            return Commit(operation=waiting(view, body.limit_at_s))
+        return _end(view, desk, body, problem=f"{host} did not answer within {limit_s:,.0f} s")
+    answer = answer_of(order_row)
+    return _end(view, desk, body, problem="" if answer.outcome == "ok" else answer.problem or answer.outcome)
+
+
+def _end(view: View, desk: Desk, body: Power, *, problem: str) -> Commit:
+    kind = view.operation.kind
+    status = "ACTIVE" if kind == "start" else "SHUTOFF"
+    gone = let_go(view, fault=problem) if problem else let_go(view, status=status, fault="")
+    event = told(view, desk, f"{kind}.failed" if problem else f"{kind}.done", problem=problem)
+    return Commit(
+        operation=ended(view, body=body, problem=problem), work=(*withdrawn(view.orders), *gone, event)
+    )  # fmt: skip

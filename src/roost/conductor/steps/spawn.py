@@ -1,0 +1,227 @@
+"""One instance is built on its host, or on one of the alternates.
+
+.. code-block:: text
+
+    spawn    ─▶ end        it runs: ACTIVE
+             ─▶ spawn      the host could not: the next alternate is claimed in the commit that orders it there
+             ─▶ clearing   the host took too long, and is alive: first it has to get rid of what there may be of it
+             ─▶ end        no host could, or none may be tried: ERROR, and nothing is claimed
+    clearing ─▶ spawn, end as above, when the host answered, or was given up
+"""
+
+import hashlib
+from collections.abc import Callable
+
+import msgspec
+
+from roost.conductor.alternates import step_to, where
+from roost.conductor.faults import told as words_of
+from roost.conductor.retries import attempt_on, check_attempt, exhausted
+from roost.conductor.rows import instead, later
+from roost.conductor.step import (
+    Commit,
+    Desk,
+    View,
+    answer_of,
+    body_of,
+    ended,
+    is_open,
+    let_go,
+    ordered,
+    plain,
+    told,
+    waiting,
+    withdrawn,
+)
+from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded
+from roost.model.decision import Pick
+from roost.model.guest import GuestSpec
+from roost.model.image import Image
+from roost.model.names import uuid_text
+from roost.model.operation import Spawn
+from roost.model.orders import Answer, OrderBody
+from roost.model.pci import PciRequest
+from roost.model.request import Request
+from roost.model.work import OperationRow, OrderRow, Put, StatusRow
+from roost.placement.claims import release_of
+from roost.scheduler.numa.constraints import topology_of
+
+Builds = tuple[tuple[Pick, bool], ...]
+
+
+def begun(view: View, desk: Desk, status: StatusRow, *, body: Spawn) -> tuple[OperationRow, OrderRow]:
+    """Return the operation that builds an instance on the first of its picks, and its first order."""
+    now_s, limit_s = view.now_s, view.terms.build_timeout_s
+    operation = OperationRow(
+        id=desk.current.new_id("operation"), kind="spawn", instance_uuid=status.uuid,
+        uuid=_uuid_of_part(view.operation.uuid, status.uuid), turn=status.version + 1, parent_id=view.operation.id,
+        cell=body.picks[0].cell, step="spawn", due_at_s=now_s + limit_s, created_at_s=now_s, changed_at_s=now_s,
+        body=msgspec.msgpack.encode(msgspec.structs.replace(body, limit_at_s=now_s + limit_s)),
+    )  # fmt: skip
+    wanted = _wanted(operation, body, status.uuid, devices=desk.devices, limit_s=limit_s)
+    order = ordered(view, desk, body.picks[0].host, action="spawn", body=wanted, operation=operation)
+    return operation, order
+
+
+def next_step(view: View, desk: Desk) -> Commit:
+    """Return the next step."""
+    body = body_of(view.operation, Spawn)
+    if view.operation.is_cancelled:
+        return _cancelled(view, desk, body)
+    order = view.orders[-1]
+    if view.operation.step == "clearing":
+        if is_open(order) and not view.is_away(order.host):
+            return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+        answer = Answer(outcome="ok") if is_open(order) else answer_of(order)
+        if answer.outcome != "ok":
+            return _stuck(view, desk, body, problem=answer.problem or answer.outcome)
+        return _lost(view, desk, body, problem=body.lost, is_final=body.is_final)
+    if not is_open(order):
+        return _answered(view, desk, body, order=order)
+    if view.is_away(order.host):
+        return _lost(view, desk, body, problem=f"the agent of {body.picks[0].host} does not answer", is_final=False)
+    if view.now_s < body.limit_at_s:
+        return Commit(operation=waiting(view, body.limit_at_s))
+    return _clearing(view, desk, body, lost=f"it was not built within {view.terms.build_timeout_s:,.0f} s")
+
+
+def _answered(view: View, desk: Desk, body: Spawn, *, order: OrderRow) -> Commit:
+    answer = answer_of(order)
+    if answer.outcome != "ok":
+        problem = answer.problem or f"the host said no more than {answer.outcome}"
+        return _lost(view, desk, body, problem=problem, is_final=answer.outcome != "failed")
+    pick, name = body.picks[0], uuid_text(view.status.uuid)
+    try:
+        here = where(desk.current.state, name)
+    except Conflict as error:
+        return _clearing(view, desk, body, lost=words_of(error), is_final=True)
+    if here != (pick.host, pick.node):
+        lost = f"the instance {name} went to {here[1]} while it was built on {pick.node}"
+        return _clearing(view, desk, body, lost=lost, is_final=True)
+    after = msgspec.structs.replace(body, attempts=(*body.attempts, attempt_on(pick)))
+    return Commit(
+        operation=ended(view, body=after),
+        work=(*let_go(view, status="ACTIVE", fault=""), told(view, desk, "spawn.built", host=pick.host)),
+        builds=((pick, False),),
+    )
+
+
+def _lost(view: View, desk: Desk, body: Spawn, *, problem: str, is_final: bool) -> Commit:
+    """Return what follows an attempt that failed.
+
+    Args:
+        is_final: whether no other host would do.
+    """
+    pick, name = body.picks[0], uuid_text(view.status.uuid)
+    after = msgspec.structs.replace(
+        body, attempts=(*body.attempts, attempt_on(pick, problem=problem)), attempt=body.attempt + 1, lost="",
+        picks=body.picks[1:],
+    )  # fmt: skip
+    builds = () if body.lost and is_final else ((pick, True),)  # What was built and then taken away did not fail.
+    if is_final:
+        return _buried(view, desk, after, fault=problem, builds=builds)
+    try:
+        check_attempt(
+            body.request, instance_uuid=name, attempt=after.attempt, attempts_max=view.terms.attempts_max,
+            error=BuildFailed(problem),
+        )  # fmt: skip
+        return _elsewhere(view, desk, after, builds=builds)
+    except (BuildFailed, MaxRetriesExceeded, Conflict) as error:
+        return _buried(view, desk, after, fault=words_of(error), builds=builds)
+
+
+def _elsewhere(view: View, desk: Desk, body: Spawn, *, builds: Builds) -> Commit:
+    """Return the step to the next alternate that can be claimed, or to the end where none can.
+
+    Raises:
+        Conflict: the instance is not there any more.
+    """
+    name, attempts = uuid_text(view.status.uuid), list(body.attempts)
+    for at, pick in enumerate(body.picks):
+        step = step_to(desk.current, name, pick) if view.agent(pick.host) else f"no agent runs on {pick.host}"
+        if isinstance(step, str):
+            attempts.append(attempt_on(pick, problem=step, is_claimed=False))
+            continue
+        limit_s = view.terms.build_timeout_s
+        after = msgspec.structs.replace(
+            body, attempts=tuple(attempts), picks=body.picks[at:], limit_at_s=view.now_s + limit_s
+        )
+        wanted = _wanted(view.operation, after, view.status.uuid, devices=desk.devices, limit_s=limit_s)
+        return Commit(
+            operation=waiting(view, after.limit_at_s, step="spawn", body=after),
+            writes=(step.release, step.claim),
+            work=(
+                *withdrawn(view.orders),
+                instead(later(view.status, cell=pick.cell, host=pick.host, node=pick.node, changed_at_s=view.now_s)),
+                Put(ordered(view, desk, pick.host, action="spawn", body=wanted)),
+                told(view, desk, "spawn.failed", host=view.status.host, problem=_last(body), next=pick.host),
+            ),
+            builds=builds,
+        )
+    after = msgspec.structs.replace(body, attempts=tuple(attempts), picks=())
+    return _buried(view, desk, after, fault=words_of(exhausted(name)), builds=builds)
+
+
+def _clearing(view: View, desk: Desk, body: Spawn, *, lost: str, is_final: bool = False) -> Commit:
+    """Return the step that lets an agent that is alive get rid of what there may be of the instance."""
+    limit_s = view.terms.act_timeout_s
+    after = msgspec.structs.replace(body, lost=lost, is_final=is_final)
+    destroy = ordered(view, desk, body.picks[0].host, action="destroy", body=plain(view, limit_s=limit_s))
+    return Commit(
+        operation=waiting(view, view.now_s + limit_s, step="clearing", body=after),
+        work=(*withdrawn(view.orders), Put(destroy)),
+    )
+
+
+def _buried(view: View, desk: Desk, body: Spawn, *, fault: str, builds: Builds) -> Commit:
+    holder = desk.current.state.holders.get(view.status.uuid)
+    gone = let_go(view, status="ERROR", fault=fault, cell="", host="", node="")
+    return Commit(
+        operation=ended(view, body=body, problem=fault),
+        writes=() if holder is None else (release_of(desk.current.state, [holder]),),
+        work=(
+            *withdrawn(view.orders), *gone,
+            told(view, desk, "spawn.failed", host=view.status.host, problem=_last(body), fault=fault),
+        ),
+        builds=builds,
+    )  # fmt: skip
+
+
+def _stuck(view: View, desk: Desk, body: Spawn, *, problem: str) -> Commit:
+    """Return the end of an instance that its host cannot get rid of: what it holds there stays held."""
+    fault = f"{body.lost}; and {view.status.host} could not get rid of it: {problem}"
+    return Commit(
+        operation=ended(view, body=body, problem=fault),
+        work=(*let_go(view, status="ERROR", fault=fault), told(view, desk, "spawn.failed", fault=fault)),
+        builds=() if body.is_final else ((body.picks[0], True),),
+    )
+
+
+def _cancelled(view: View, desk: Desk, body: Spawn) -> Commit:
+    """Return the end that makes room for the deletion of the instance, which gives back what it holds."""
+    return Commit(
+        operation=ended(view, body=body, problem="it was cancelled"),
+        work=(*withdrawn(view.orders), *let_go(view), told(view, desk, "spawn.cancelled")),
+    )
+
+
+def _wanted(
+    operation: OperationRow, body: Spawn, uuid: bytes, *, devices: Callable[[Request], tuple[PciRequest, ...]],
+    limit_s: float,
+) -> OrderBody:  # fmt: skip
+    """Return what the agent of the first of the picks is told to build."""
+    pick, request = body.picks[0], body.request
+    guest = GuestSpec(
+        uuid=uuid_text(uuid), node=pick.node, name=body.name, flavor=request.flavor, image=request.image or Image(),
+        allocations=pick.allocations, topology=topology_of(request), pci=devices(request), limits=pick.limits,
+    )  # fmt: skip
+    return OrderBody(operation=uuid_text(operation.uuid), limit_s=limit_s, guest=guest)
+
+
+def _last(body: Spawn) -> str:
+    """Return what went wrong in the last attempt that was made."""
+    return next((each.problem for each in reversed(body.attempts) if each.claim == "claimed"), "")
+
+
+def _uuid_of_part(whole: bytes, part: bytes) -> bytes:
+    return hashlib.blake2b(whole + part, digest_size=16).digest()

@@ -1,0 +1,25 @@
+"""Settings of operations on instances: how long who is waited for."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+
+class Conductor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section ``[conductor]``."""
+
+    build_timeout_s: Annotated[
+        float, Meta(description="Seconds that a host may take to build an instance before another one is tried.")
+    ] = 600.0
+    act_timeout_s: Annotated[
+        float, Meta(description="Seconds that a host may take for anything else that is asked of it.")
+    ] = 120.0
+    owner_s: Annotated[
+        float, Meta(description="Seconds after which the operations of a conductor that is gone go to another one.")
+    ] = 30.0
+
+    def __post_init__(self) -> None:
+        for name in ("build_timeout_s", "act_timeout_s", "owner_s"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be more than 0, got {getattr(self, name)}")

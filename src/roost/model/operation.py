@@ -1,0 +1,115 @@
+"""Operations: what may be asked of an instance when, and what each kind remembers between two steps."""
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+import msgspec
+
+from roost.model.building import Attempt
+from roost.model.decision import Pick
+from roost.model.names import uuid_text
+from roost.model.request import Request
+from roost.model.work import StatusRow
+
+Status = Literal[
+    "BUILD", "ACTIVE", "SHUTOFF", "VERIFY_RESIZE", "SHELVED", "SHELVED_OFFLOADED", "ERROR", "DELETED"
+]  # fmt: skip
+# What is asked of one instance that is there.
+Asked = Literal[
+    "delete", "start", "stop", "reboot", "resize", "confirm", "revert", "migrate", "live_migrate", "evacuate",
+    "rebuild", "shelve", "offload", "unshelve", "reset",
+]  # fmt: skip
+# Beside these: a request for instances, one of its instances, a host that is to be left, a host that comes back.
+Kind = Literal[Asked, "build", "spawn", "drain", "clean"]
+
+STATUSES: tuple[Status, ...] = get_args(Status)
+ASKED: tuple[Asked, ...] = get_args(Asked)
+_ALL_BUT_DELETED = frozenset(STATUSES) - {"DELETED"}
+_ON_HOST = frozenset[Status]({"ACTIVE", "SHUTOFF"})
+_FROM: Mapping[Asked, frozenset[Status]] = {
+    "delete": _ALL_BUT_DELETED,
+    "start": frozenset({"SHUTOFF"}),
+    "stop": frozenset({"ACTIVE"}),
+    "reboot": frozenset({"ACTIVE"}),
+    "resize": _ON_HOST,
+    "confirm": frozenset({"VERIFY_RESIZE"}),
+    "revert": frozenset({"VERIFY_RESIZE"}),
+    "migrate": _ON_HOST,
+    "live_migrate": frozenset({"ACTIVE"}),
+    "evacuate": _ON_HOST | {"ERROR"},
+    "rebuild": _ON_HOST | {"ERROR"},
+    "shelve": _ON_HOST,
+    "offload": frozenset({"SHELVED"}),
+    "unshelve": frozenset({"SHELVED", "SHELVED_OFFLOADED"}),
+    "reset": frozenset({"ERROR"}),
+}
+# In ERROR an instance may be nowhere.
+_NEED_HOST = frozenset[Asked]({"evacuate", "rebuild"})
+_WORDS: Mapping[Asked, str] = {"live_migrate": "live-migrate"}
+
+
+def may_begin(kind: Asked, status: StatusRow) -> str:
+    """Say why an operation may not begin on an instance as it is; empty: it may.
+
+    One operation at a time works on an instance. Only a delete may be asked for meanwhile: it lets the other one end.
+    """
+    name = f"the instance {uuid_text(status.uuid)}"
+    word = _WORDS.get(kind, kind)
+    if status.status == "DELETED":
+        return f"{name} is deleted"
+    if status.operation_id and (kind != "delete" or status.task == "deleting"):
+        return f"{name} cannot {word} now: its task is {status.task}"
+    if status.status not in _FROM[kind]:
+        return f"{name} cannot {word} in status {status.status}"
+    if kind in _NEED_HOST and not status.host:
+        return f"{name} cannot {word}: it is on no host"
+    return ""
+
+
+class Build(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A request for instances."""
+
+    request: Request  # with the uuids of its instances
+    decision_uuid: str
+    sent: int = 0  # of its instances so many were told where they go
+    problem: str = ""  # why it failed; so for all kinds
+
+
+class Spawn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One of the instances of a request."""
+
+    request: Request  # without uuids
+    name: str
+    picks: tuple[Pick, ...]  # the host that it is on, then the alternates left
+    attempt: int  # the number of this one
+    attempts: tuple[Attempt, ...] = ()  # those that are over
+    limit_at_s: float = 0.0  # until then the host may take its time
+    lost: str = ""  # how this attempt failed, while the host clears up
+    is_final: bool = False  # whether no other host is tried after that
+    problem: str = ""
+
+
+class Delete(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The end of an instance."""
+
+    is_forced: bool = False  # whether nobody waits for its host
+    limit_at_s: float = 0.0
+    problem: str = ""
+
+
+class Power(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An instance starts, or stops."""
+
+    limit_at_s: float = 0.0
+    problem: str = ""
+
+
+class Clean(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A host that comes back gets rid of what is not its own any more, before it counts as up."""
+
+    host: str  # as in ``AgentRow``
+    fence: int  # of the registration
+    guests: tuple[str, ...]  # uuids of the instances that may have to go
+    after: int = 0  # orders with numbers up to this one were of an earlier registration of the same run
+    again_at_s: float = 0.0  # when those are asked for once more that it could not get rid of; 0: there are none
+    problem: str = ""

@@ -1,0 +1,343 @@
+"""Tokens that are bound to hosts: of all that can be written, only what is of these hosts is."""
+
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+
+from roost.api.placement.application import Application
+from roost.api.placement.auth import Tokens, believe, new_token
+from roost.api.placement.policy import Policy
+from roost.api.placement.routes import table
+from roost.api.v1.routes import TABLE as OWN_TABLE
+from roost.model.journal import Item
+from roost.model.names import SHARING_TRAIT
+from roost.model.orders import OrderBody
+from roost.model.work import Put
+from roost.simulator.identities import uuid_of
+from tests.asking import Asking, asking_own
+from tests.products import fleet
+from tests.working import operation, order
+
+AGENT, OTHER, FREE = "own host", "other host", "no host"
+OWN_ROOT, OTHER_ROOT = uuid_of("host", "0"), uuid_of("host", "1")
+SHARED = uuid_of("shared")
+NEW = uuid_of("new")
+ORDER = msgspec.json.encode(OrderBody(operation=uuid_of("operation")))
+TYPED = {"project_id": "p", "user_id": "u", "consumer_type": "INSTANCE"}
+
+
+class Bound:
+    """Both APIs over two hosts, host-0 and host-1, and tokens of an agent of host-0, of host-1, and of none."""
+
+    def __init__(self, own, tokens, placement):
+        self.own, self.placement = own, placement
+        self._tokens = tokens
+
+    def ask(self, who, method, url, body=None, *, version="1.39"):
+        """Ask the Placement API with one of the tokens."""
+        return self.placement.ask(method, url, body, version=version, headers={"x-auth-token": self._tokens[who]})
+
+    def ask_own(self, who, method, url, body=None):
+        """Ask Roost's own API with one of them."""
+        return self.own.ask(method, url, body, headers={"x-auth-token": self._tokens[who]})
+
+    def admin(self, method, url, body=None):
+        """Ask the Placement API as an administrator, who may do it."""
+        answer = self.placement.ask(method, url, body)
+        assert answer.status < 300, (method, url, answer.json)
+        return answer.json
+
+
+@contextmanager
+def bound(fleet_of=2):
+    made = {
+        who: new_token(who, roles=roles, hosts=hosts)
+        for who, roles, hosts in ((AGENT, (), ("Host-0",)), (OTHER, (), ("host-1",)), (FREE, ("agent",), ()))
+    }
+    known = Tokens([kept for _, kept in made.values()])
+
+    def identify(headers):
+        return known.identify(headers) or (believe(headers) if headers["x-auth-token"] == "admin" else None)
+
+    with asking_own(fleet(fleet_of, vcpus=8), identify=identify) as own:
+        application = Application(identify=identify, allows=Policy(is_legacy=True).allows)
+        placement = Asking(application, own.serving)
+        found = Bound(own, {who: text for who, (text, _) in made.items()}, placement)
+        for name, uuid in (("in-0", "a"), ("in-1", "b")):
+            root = OWN_ROOT if name == "in-0" else OTHER_ROOT
+            found.admin("POST", "/resource_providers", child(name, uuid_of(uuid), root))
+        for uuid in ("a", "b"):
+            found.admin("PUT", f"/resource_providers/{uuid_of(uuid)}/inventories", offered(VGPU=4))
+        found.admin("POST", "/resource_providers", {"name": "shared", "uuid": SHARED})
+        found.admin("PUT", f"/resource_providers/{SHARED}/inventories", offered(DISK_GB=100))
+        found.admin(
+            "PUT", f"/resource_providers/{SHARED}/traits",
+            {"traits": [SHARING_TRAIT], "resource_provider_generation": generation(found, SHARED)},
+        )  # fmt: skip
+        for consumer, root in (("here", OWN_ROOT), ("there", OTHER_ROOT)):
+            hold(found, consumer, {root: {"VCPU": 1}})
+        found.admin("PUT", "/traits/CUSTOM_OLD")
+        found.admin("PUT", "/resource_classes/CUSTOM_OLD")
+        yield found
+
+
+@pytest.fixture
+def apis():
+    with bound() as found:
+        yield found
+
+
+def child(name, uuid, parent):
+    return {"name": name, "uuid": uuid, "parent_provider_uuid": parent}
+
+
+def offered(*, generation=0, **totals):
+    return {
+        "inventories": {name: {"total": total} for name, total in totals.items()},
+        "resource_provider_generation": generation,
+    }
+
+
+def generation(apis, uuid):
+    return apis.admin("GET", f"/resource_providers/{uuid}")["generation"]
+
+
+def held(apis, consumer):
+    return {
+        uuid: each["resources"]
+        for uuid, each in apis.admin("GET", f"/allocations/{uuid_of(consumer)}")["allocations"].items()
+    }
+
+
+def holding(apis, consumer, amounts):
+    """Give what lets a consumer hold amounts instead of what it holds."""
+    found = apis.admin("GET", f"/allocations/{uuid_of(consumer)}")
+    allocations = {uuid: {"resources": resources} for uuid, resources in amounts.items()}
+    return {"allocations": allocations, "consumer_generation": found.get("consumer_generation"), **TYPED}
+
+
+def hold(apis, consumer, amounts):
+    apis.admin("PUT", f"/allocations/{uuid_of(consumer)}", holding(apis, consumer, amounts))
+
+
+def moved(apis, consumer, to):
+    """Give a reshape that moves what a consumer holds from a root to its child."""
+    inventories = {to: offered(generation=generation(apis, to), VCPU=8, VGPU=4)}
+    return {"inventories": inventories, "allocations": {uuid_of(consumer): holding(apis, consumer, {to: {"VCPU": 1}})}}
+
+
+def named(method, path, apis, *, root, consumer, child_uuid, new_name):
+    """Give a request to a path of the Placement API that would be carried out, about one host."""
+    uuid = child_uuid if path.endswith(("{uuid}", "inventories", "{resource_class}", "traits")) else root
+    at = path.format(uuid=uuid, name="CUSTOM_NEW", resource_class="VGPU", consumer=uuid_of(consumer))
+    now = generation(apis, uuid)
+    body = {
+        ("POST", "/resource_providers"): child(new_name, uuid_of(new_name), root),
+        ("PUT", "/resource_providers/{uuid}"): {"name": f"{new_name}-again", "parent_provider_uuid": root},
+        ("POST", "/resource_providers/{uuid}/inventories"): {
+            "resource_class": "PGPU", "total": 1, "resource_provider_generation": now,
+        },
+        ("PUT", "/resource_providers/{uuid}/inventories"): offered(generation=now, VGPU=5),
+        ("PUT", "/resource_providers/{uuid}/inventories/{resource_class}"): {
+            "total": 6, "resource_provider_generation": now,
+        },
+        ("PUT", "/resource_providers/{uuid}/aggregates"): {
+            "aggregates": [uuid_of("aggregate")], "resource_provider_generation": now,
+        },
+        ("PUT", "/resource_providers/{uuid}/traits"): {
+            "traits": ["HW_CPU_X86_AVX"], "resource_provider_generation": now,
+        },
+        ("POST", "/resource_classes"): {"name": "CUSTOM_POSTED"},
+        ("POST", "/allocations"): {uuid_of(consumer): holding(apis, consumer, {root: {"VCPU": 2}})},
+        ("PUT", "/allocations/{consumer}"): holding(apis, consumer, {root: {"VCPU": 3}}),
+        ("POST", "/reshaper"): moved(apis, consumer, child_uuid),
+    }.get((method, path))  # fmt: skip
+    if path.startswith(("/traits", "/resource_classes")) and method == "DELETE":
+        at = at.replace("NEW", "OLD")
+    return method, at, body
+
+
+OWN = {"root": OWN_ROOT, "consumer": "here", "child_uuid": uuid_of("a"), "new_name": "new-0"}
+ELSEWHERE = {"root": OTHER_ROOT, "consumer": "there", "child_uuid": uuid_of("b"), "new_name": "new-1"}
+WRITES = [(method, path) for path, methods in table().items() for method in methods if method != "GET"]
+# What is about no host: names are added by whoever may, and taken away by no agent.
+ADDED = {("POST", "/resource_classes"), ("PUT", "/resource_classes/{name}"), ("PUT", "/traits/{name}")}
+TAKEN = {("DELETE", "/resource_classes/{name}"), ("DELETE", "/traits/{name}")}
+
+
+@pytest.mark.parametrize(("method", "path"), WRITES)
+def test_each_write_of_the_placement_api_is_for_the_host_of_the_token_and_no_other(apis, method, path):
+    own, elsewhere = (named(method, path, apis, **where) for where in (OWN, ELSEWHERE))
+    assert apis.ask(FREE, *own).status == 403
+    taken = apis.ask(AGENT, *own)
+    if (method, path) in ADDED:
+        assert taken.status in {201, 204}
+        return
+    refused = apis.ask(AGENT, *elsewhere)
+    assert refused.status == 403
+    assert "this token may only touch host host-0, and " in refused.text
+    assert apis.ask(OTHER, *elsewhere).status == taken.status
+    assert (taken.status == 403) == ((method, path) in TAKEN), taken.json
+    assert taken.status in {200, 201, 204, 403}
+
+
+def test_a_write_elsewhere_says_whose_it_is(apis):
+    root = OTHER_ROOT
+    answer = apis.ask(AGENT, "PUT", f"/resource_providers/{uuid_of('b')}/traits", {"traits": []})
+    assert answer.text == f"this token may only touch host host-0, and provider {uuid_of('b')} is of host-1"
+    answer = apis.ask(AGENT, "POST", "/resource_providers", child("x", NEW, root))
+    assert answer.text == f"this token may only touch host host-0, and provider {root} is of host-1"
+
+
+def test_everything_may_be_read(apis):
+    for path in table():
+        if path != "/" and "GET" in table()[path]:
+            at = path.format(uuid=OTHER_ROOT, name="HW_CPU_X86_AVX", resource_class="VCPU", consumer=uuid_of("there"))
+            at = at.replace("/resource_classes/HW_CPU_X86_AVX", "/resource_classes/VCPU")
+            query = {"/usages": "?project_id=p", "/allocation_candidates": "?resources=VCPU:1"}.get(path, "")
+            assert apis.ask(AGENT, "GET", at + query).status in {200, 204}, path
+
+
+def test_a_new_root_has_the_name_of_a_host_of_the_token(apis):
+    apis.admin("DELETE", f"/resource_providers/{SHARED}/inventories")
+    answer = apis.ask(AGENT, "POST", "/resource_providers", {"name": "squatted", "uuid": NEW})
+    assert (answer.status, answer.text) == (
+        403, "this token may only touch host host-0, and a provider without a parent would be of squatted",
+    )  # fmt: skip
+    made, kept = new_token("new", hosts=("fresh", "fresh.example.org"))
+    apis.placement.application = Application(
+        identify=Tokens([kept]).identify, allows=Policy(is_legacy=True).allows
+    )  # fmt: skip
+    mine = {"headers": {"x-auth-token": made}}
+    assert apis.placement.post("/resource_providers", {"name": "fresh.example.org", "uuid": NEW}, **mine).status == 200
+    answer = apis.placement.put(f"/resource_providers/{NEW}/inventories", offered(VCPU=1), **mine)
+    assert answer.status == 200
+    body = {"name": "elsewhere", "parent_provider_uuid": None}
+    assert apis.placement.put(f"/resource_providers/{NEW}", body, **mine).status == 403
+    answer = apis.placement.put(f"/resource_providers/{SHARED}/inventories", offered(generation=9), **mine)
+    text = f"this token may only touch hosts fresh, fresh.example.org, and provider {SHARED} is of shared"
+    assert (answer.status, answer.text) == (403, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "parent", "status"),
+    [("renamed", OTHER_ROOT, 403), ("renamed", None, 403), ("renamed", OWN_ROOT, 200)],
+)
+def test_a_provider_stays_in_the_tree_of_its_host(apis, name, parent, status):
+    body = {"name": name, "parent_provider_uuid": parent}
+    assert apis.ask(AGENT, "PUT", f"/resource_providers/{uuid_of('a')}", body).status == status
+
+
+@pytest.mark.parametrize("way", ["one", "many", "reshape"])
+@pytest.mark.parametrize(
+    ("before", "after", "status"),
+    [
+        ({OWN_ROOT: 1, OTHER_ROOT: 1}, {OWN_ROOT: 2, OTHER_ROOT: 1}, 204),
+        ({OWN_ROOT: 1, OTHER_ROOT: 1}, {OTHER_ROOT: 1}, 204),
+        ({OWN_ROOT: 1, OTHER_ROOT: 1}, {OWN_ROOT: 1}, 403),
+        ({OWN_ROOT: 1, OTHER_ROOT: 2}, {OWN_ROOT: 1, OTHER_ROOT: 1}, 403),
+        ({OWN_ROOT: 1, OTHER_ROOT: 1}, {}, 403),
+        ({OWN_ROOT: 1, SHARED: 10}, {}, 204),
+        ({OWN_ROOT: 1, SHARED: 10}, {SHARED: 5}, 204),
+        ({OWN_ROOT: 1, SHARED: 10}, {OWN_ROOT: 1, SHARED: 11}, 403),
+        ({OWN_ROOT: 1}, {OWN_ROOT: 1, OTHER_ROOT: 1}, 403),
+        ({OTHER_ROOT: 1}, {OTHER_ROOT: 1, OWN_ROOT: 1}, 403),
+        ({}, {OWN_ROOT: 1}, 403),
+    ],
+)
+def test_of_other_hosts_a_consumer_keeps_what_it_has(apis, before, after, status, way):
+    def amounts(of):
+        return {uuid: {"DISK_GB" if uuid == SHARED else "VCPU": amount} for uuid, amount in of.items()}
+
+    if before:
+        hold(apis, "mover", amounts(before))
+    body = holding(apis, "mover", amounts(after))
+    asked = {
+        "one": ("PUT", f"/allocations/{uuid_of('mover')}", body),
+        "many": ("POST", "/allocations", {uuid_of("mover"): body}),
+        "reshape": ("POST", "/reshaper", {"inventories": offers(apis), "allocations": {uuid_of("mover"): body}}),
+    }
+    answer = apis.ask(AGENT, *asked[way])
+    assert answer.status == status, answer.json
+    assert held(apis, "mover") == amounts(before if status == 403 else after)
+
+
+def offers(apis):
+    return {OWN_ROOT: offered(generation=generation(apis, OWN_ROOT), VCPU=8, MEMORY_MB=8192)}
+
+
+def test_a_class_keeps_its_name(apis):
+    answer = apis.ask(AGENT, "PUT", "/resource_classes/CUSTOM_OLD", {"name": "CUSTOM_X"}, version="1.6")
+    assert answer.status == 403
+
+
+def test_a_body_that_cannot_be_meant_is_told_first_and_what_is_not_there_is_not_there(apis):
+    assert apis.ask(AGENT, "PUT", f"/allocations/{uuid_of('there')}", {}).status == 400
+    assert apis.ask(AGENT, "POST", "/resource_providers", {"name": 1}).status == 400
+    assert apis.ask(AGENT, "DELETE", f"/resource_providers/{NEW}").status == 404
+    assert apis.ask(AGENT, "DELETE", f"/allocations/{NEW}").status == 404
+    assert apis.ask(AGENT, "POST", "/resource_providers", child("x", uuid_of("y"), NEW)).status == 400
+
+
+def test_a_policy_file_may_take_more_away(apis):
+    policy = Policy({"placement:resource_providers:traits:update": "role:admin"})
+    apis.placement.application = Application(
+        identify=apis.placement.application._identify, allows=policy.allows
+    )  # fmt: skip
+    url, body = f"/resource_providers/{OWN_ROOT}/traits", {"traits": [], "resource_provider_generation": 9}
+    answer = apis.ask(AGENT, "PUT", url, body)
+    assert (answer.status, "Policy does not allow" in answer.text) == (403, True)
+
+
+OWN_WRITES = [
+    (method, path) for path, methods in OWN_TABLE.items() for method, route in methods.items() if not route.is_read
+]
+RUN = uuid_of("run")
+REGISTRATION = {"run": RUN, "driver": "fake", "nodes": []}
+# Of what agents may write: how it is asked about a host, and about the instance of a decision there.
+OWN_BODIES = {
+    ("PUT", "/agents/{host}"): REGISTRATION,
+    ("PUT", "/agents/{host}/nodes/{node}"): {"host_ip": "10.0.0.1"},
+    ("POST", "/orders/{id}/answer"): {"run": RUN, "outcome": "ok"},
+}
+
+
+def prepared(apis):
+    """Let an agent live on each host, with an order to it, and an instance; give the names of all that by host."""
+    found = {}
+    for number, (who, host) in enumerate(((AGENT, "host-0"), (OTHER, "host-1")), start=1):
+        assert apis.ask_own(who, "PUT", f"/agents/{host}", REGISTRATION).status == 200
+        flavor = {"name": "small", "vcpus": 1, "memory_mb": 1}
+        made = apis.own.post("/decisions", {"flavor": flavor, "force_hosts": [host]}).json
+        orders = (operation(number), order(number, operation_id=number, host=host, action="destroy", body=ORDER))
+        apis.own.serving.run(
+            lambda current, orders=orders: current.commit([Item(writes=(), work=tuple(map(Put, orders)))])
+        )
+        instance = made["picks"][0]["instance_uuid"]
+        found[host] = {"decision": made["uuid"], "order": str(number), "instance": instance}
+    return found
+
+
+@pytest.mark.parametrize(("method", "path"), OWN_WRITES)
+def test_each_write_of_roosts_own_api_is_for_the_host_of_the_token_and_no_other(apis, method, path):
+    places = prepared(apis)
+
+    def asked(host):
+        names = places[host]
+        number = {
+            "/decisions/{id}/next": names["decision"], "/orders/{id}/answer": names["order"],
+        }.get(path, names["instance"])  # fmt: skip
+        body = OWN_BODIES.get((method, path), {} if path == "/decisions/{id}/next" else None)
+        if path == "/orders/poll":
+            body = {"agents": [{"host": host, "run": RUN, "fence": 1}], "wait_s": 0}
+        return method, path.format(id=number, host=host, node=host, uuid=OTHER_ROOT, name="x"), body
+
+    is_for_agents = OWN_TABLE[path][method].is_for_agents
+    refused = apis.ask_own(AGENT, *asked("host-1"))
+    assert refused.status == 403
+    bound_to = "this token may only touch host host-0, not host-1"
+    assert refused.json["detail"] == (bound_to if is_for_agents else "this is for the role admin or service")
+    for who, host in ((AGENT, "host-0"), (OTHER, "host-1"), (FREE, "host-0")):
+        status = apis.ask_own(who, *asked(host)).status
+        assert (status == 403) != is_for_agents, (who, status)

@@ -1,0 +1,206 @@
+"""Agents over Roost's own API: they register, report, poll and answer, and are shown."""
+
+import msgspec
+import pytest
+
+from roost.model.journal import Item
+from roost.model.names import uuid_bytes
+from roost.model.orders import OrderBody, Power
+from roost.model.work import Put
+from roost.simulator.identities import uuid_of
+from tests.api.test_agent_tokens import bound
+from tests.working import operation, order, status
+
+RUN, NEXT_RUN = uuid_of("run", "1"), uuid_of("run", "2")
+ORDER = msgspec.json.encode(OrderBody(operation=uuid_of("operation"), limit_s=60.0))
+
+
+def registration(run=RUN, **more):
+    return {"run": run, "driver": "fake", "software": "roost 1", "nodes": [], **more}
+
+
+def put(own, *rows):
+    """Commit rows of work as a conductor does."""
+    plan = own.serving.run
+    verdicts = plan(lambda current: current.commit([Item(writes=(), work=tuple(map(Put, rows)))]))
+    assert verdicts == [None]
+
+
+def polling(*, host="host-0", run=RUN, fence=1, held=(), wait_s=0):
+    agents = [{"host": host, "run": run, "fence": fence, "held": list(held)}]
+    return {"agents": agents, "wait_s": wait_s}
+
+
+def given(outcome="ok", **more):
+    return {"run": RUN, "outcome": outcome, **more}
+
+
+def test_an_agent_registers_and_is_shown(own):
+    told = own.put("/agents/Host-0", registration(nodes=[{"node": "host-0", "uuid": uuid_of("host", "0")}]))
+    assert told.status == 200
+    assert told.json == {
+        "fence": 1, "is_ready": True, "keep": [], "hold": [], "destroy": [], "is_disabled": False,
+        "down_after_s": 60.0,
+    }  # fmt: skip
+    shown = own.get("/agents/host-0").json
+    assert {name: shown[name] for name in ("host", "state", "up", "driver", "software", "fence", "nodes", "run")} == {
+        "host": "Host-0", "state": "ready", "up": True, "driver": "fake", "software": "roost 1", "fence": 1,
+        "nodes": ["host-0"], "run": RUN,
+    }  # fmt: skip
+    assert own.get("/agents").json == {"agents": [shown], "next": None}
+    assert own.get("/agents/host-9").status == 404
+
+
+def test_agents_are_listed_in_pages(own):
+    for host in ("c", "a", "b"):
+        own.put(f"/agents/{host}", registration())
+    first = own.get("/agents?limit=2").json
+    assert [each["host"] for each in first["agents"]] == ["a", "b"]
+    rest = own.get(f"/agents?limit=2&cursor={first['next']}").json
+    assert ([each["host"] for each in rest["agents"]], rest["next"]) == (["c"], None)
+
+
+def test_a_node_is_of_one_host_and_its_provider_is_what_it_says(own):
+    def registered(host, node, uuid):
+        answer = own.put(f"/agents/{host}", registration(nodes=[{"node": node, "uuid": uuid}]))
+        return answer.status, answer.json.get("detail")
+
+    root, stranger = uuid_of("host", "0"), uuid_of("stranger")
+    assert registered("other", "host-0", root) == (409, "the node host-0 is of the host host-0, not of other")
+    text = f"the provider of the node host-0 is {root}, and not {stranger} as host-0 says"
+    assert registered("host-0", "host-0", stranger) == (409, text)
+    assert registered("host-0", "new", stranger)[0] == 200
+
+
+def test_another_agent_of_a_host_that_is_alive_is_refused_by_name(own):
+    assert (
+        own.put("/agents/host-0", registration(nodes=[{"node": "host-0", "uuid": uuid_of("host", "0")}])).status == 200
+    )
+    answer = own.put("/agents/host-0", registration(NEXT_RUN, nodes=[{"node": "x", "uuid": uuid_of("x")}]))
+    assert answer.status == 409
+    assert answer.json["detail"] == "the host host-0 is registered by another agent, which reports host-0"
+
+
+def test_a_report_changes_what_is_the_agents_and_leaves_what_is_the_operators(own):
+    own.put("/agents/host-0", registration())
+    own.ask("PATCH", "/services/host-0", {"disabled": True, "disabled_reason": "dusty"})
+    told = {"hypervisor_type": "fake", "metrics": {"cpu.percent": 5.0}, "is_disabled": False, "cell": "x",
+            "failed_builds": 9, "reported_at_s": 1.0, "is_forced_down": True}  # fmt: skip
+    before = own.in_thread(lambda roost: roost.state.position)
+    assert own.put("/agents/host-0/nodes/host-0", told).status == 204
+    facts = own.get("/hosts/host-0").json["facts"]
+    assert facts == {
+        "hypervisor_type": "fake", "metrics": {"cpu.percent": 5.0}, "is_disabled": True, "disabled_reason": "dusty",
+    }  # fmt: skip
+    after = own.in_thread(lambda roost: roost.state.position)
+    assert own.put("/agents/host-0/nodes/host-0", told).status == 204
+    assert (before < after, own.in_thread(lambda roost: roost.state.position)) == (True, after)
+    assert own.put("/agents/host-0", registration()).json["is_disabled"]
+    assert own.post("/orders/poll", polling()).json["disabled"] == ["host-0"]
+
+
+@pytest.mark.parametrize("state", ["ready", "arriving"])
+def test_a_root_becomes_a_node_when_its_agent_reports_it_and_is_up_when_its_host_is_clean(state):
+    with bound() as apis:
+        own = apis.own
+        answer = own.put("/agents/new/nodes/new", {})
+        assert (answer.status, answer.json["detail"]) == (404, "no such agent: new")
+        guests = []
+        if state == "arriving":
+            put(own, status(1, uuid=uuid_bytes(uuid_of("gone")), status="DELETED"))
+            guests = [{"uuid": uuid_of("gone"), "node": "new", "operation": "", "state": "running"}]
+        told = own.put("/agents/new", registration(cell="east", guests=guests)).json
+        assert (told["is_ready"], told["destroy"]) == (state == "ready", [each["uuid"] for each in guests])
+        answer = own.put("/agents/new/nodes/new", {})
+        assert (answer.status, answer.json["detail"]) == (
+            409, "there is no provider new: report its inventory first",
+        )  # fmt: skip
+        apis.admin("POST", "/resource_providers", {"name": "new", "uuid": uuid_of("new")})
+        for _ in range(2):
+            assert own.put("/agents/new/nodes/new", {"host_ip": "10.0.0.1"}).status == 204
+        shown = own.get("/hosts/new").json
+        assert (shown["host"], shown["up"], shown["facts"]["cell"]) == ("new", state == "ready", "east")
+        assert shown["facts"]["host_ip"] == "10.0.0.1"
+        answer = own.put("/agents/new/nodes/in-0", {})
+        assert answer.json["detail"] == "the provider in-0 has a parent, so it is no node of new"
+
+
+def test_orders_are_told_until_they_are_held_and_answered_once(own):
+    own.put("/agents/host-0", registration())
+    put(own, operation(1), order(1, host="host-0", action="power_off", body=ORDER, instance_uuid=uuid_bytes(RUN)))
+    for _ in range(2):
+        (told,) = own.post("/orders/poll", polling()).json["orders"]
+        assert told == {
+            "id": 1, "host": "host-0", "operation": uuid_of("operation"), "number": 1, "instance": RUN, "turn": 0,
+            "act": {"action": "power", "is_on": False}, "limit_s": 60.0,
+        }  # fmt: skip
+    assert msgspec.convert(told["act"], Power) == Power(is_on=False)
+    assert own.post("/orders/poll", polling(held=[1])).json["orders"] == []
+    for outcome in ("ok", "failed"):
+        assert own.post("/orders/1/answer", given(outcome)).json == {"is_wanted": True}
+    reader = own.agents.reader
+    row = own.serving.run(lambda current: reader(current).order(1))
+    assert (row.state, msgspec.json.decode(row.answer)) == ("answered", {"outcome": "ok"})
+    assert own.post("/orders/poll", polling(held=[1])).json["settled"] == [1]
+
+
+def test_an_order_that_was_withdrawn_is_to_be_undone(own):
+    own.put("/agents/host-0", registration())
+    put(own, operation(1), order(1, host="host-0", state="withdrawn"))
+    assert own.post("/orders/poll", polling(held=[1])).json["withdrawn"] == [1]
+    assert own.post("/orders/1/answer", given()).json == {"is_wanted": False}
+    for number in ("7", "x", "9" * 30):
+        assert own.post(f"/orders/{number}/answer", given()).status == 404
+
+
+def test_who_is_not_in_charge_is_told_so(own):
+    assert own.post("/orders/poll", polling()).json["unknown"] == ["host-0"]
+    own.put("/agents/host-0", registration())
+    own.put("/agents/host-0", registration(NEXT_RUN))
+    assert own.post("/orders/poll", polling()).json["superseded"] == ["host-0"]
+    put(own, operation(1), order(1, host="host-0", action="destroy", body=ORDER))
+    answer = own.post("/orders/1/answer", given())
+    assert (answer.status, answer.json["detail"]) == (409, "the host host-0 was registered by another run of its agent")
+    assert own.delete(f"/agents/host-0?run={RUN}").status == 409
+    assert own.delete("/agents/host-0?run=x").json["field"] == "?run"
+    assert own.delete("/agents/host-0").status == 204
+    assert own.get("/agents/host-0").json["state"] == "gone"
+    assert own.get("/services").json["services"][0]["up"] is False
+
+
+def test_who_polls_was_heard(own):
+    own.put("/agents/host-0", registration())
+    own.put("/agents/host-1", registration())
+    own.post("/orders/poll", polling())
+    own.post("/orders/poll", polling(host="host-1", fence=9))
+    before = {each["host"]: each["heard_at_s"] for each in own.get("/agents").json["agents"]}
+    own.agents.note_heard()
+    own.agents.note_heard()
+    after = {each["host"]: each["heard_at_s"] for each in own.get("/agents").json["agents"]}
+    assert after["host-0"] > before["host-0"]
+    assert after["host-1"] == before["host-1"]
+
+
+@pytest.mark.parametrize(
+    ("url", "body", "field"),
+    [
+        ("/agents/host-0", registration(run="x"), "$.run"),
+        ("/agents/host-0", {}, "$"),
+        ("/agents/host-0", registration(nodes=[{"node": "", "uuid": RUN}]), "$.nodes[...].node"),
+        ("/agents/host-0", registration(beside=1), "$"),
+        ("/agents/host-0/nodes/host-0", {"num_io_ops": "many"}, "$.num_io_ops"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_with_its_place(own, url, body, field):
+    answer = own.put(url, body)
+    assert answer.status == 400
+    assert answer.json["field"].replace("[0]", "[...]") == field
+
+
+def test_polls_that_cannot_be_meant_are_refused(own):
+    twice = polling()
+    twice["agents"] *= 2
+    assert own.post("/orders/poll", twice).json["detail"] == "$.agents: a host is there twice"
+    assert own.post("/orders/poll", polling(wait_s=26)).json["field"] == "$.wait_s"
+    assert own.post("/orders/poll", {"agents": []}).json["field"] == "$.agents"
+    assert own.put("/agents/two words", registration()).status == 400

@@ -1,0 +1,97 @@
+"""A conductor beside a server: it hears of what is asked, takes over from one that died, and ends when it is told."""
+
+import time
+
+import pytest
+
+from roost.app.operating import Operating, terms_of
+from roost.conductor.rows import instead, later
+from roost.errors import StoreBroken
+from roost.machine import SystemClock
+from roost.model.conductor_settings import Conductor
+from roost.model.journal import Item
+from roost.model.settings import Settings
+from roost.store.sqlite import SqliteStore
+from tests.building import ladder
+from tests.conducting import hand, server
+
+
+@pytest.fixture
+def site(tmp_path):
+    """Give a server with a conductor that looks about once in a minute for what nobody tells it of."""
+    operating = Operating(look_s=60.0)
+    with server(SqliteStore(tmp_path / "roost.db"), ladder(2), clock=SystemClock(), heed=operating.heed) as here:
+        here.operating = operating
+        yield here
+        operating.join()
+
+
+def until(is_so):
+    """Wait for something that is to happen soon."""
+    end_s = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < end_s, "it does not happen"
+        time.sleep(0.01)
+
+
+def orders(agent):
+    """Wait for the orders of an agent."""
+    found = []
+    until(lambda: found or found.extend(agent.poll().orders))
+    return found
+
+
+def test_what_is_asked_and_answered_goes_on_at_once(site):
+    h0 = hand(site, "h0")
+    site.operating.start(site.roost, site.serving)
+    site.build("one")
+    h0.act(orders(h0)[0])
+    until(lambda: site.status("one").status == "ACTIVE")
+    site.delete("one")
+    h0.act(orders(h0)[0])
+    until(lambda: site.status("one").status == "DELETED")
+    site.operating.join()
+    assert (site.used()["VCPU"], site.open_operations()) == (0, [])
+
+
+def test_alone_on_its_database_it_goes_on_with_what_a_process_that_died_had_taken(site):
+    h0 = hand(site, "h0")
+    asked = site.build("one")
+    taken = later(asked, owner="dead", owned_until_s=site.clock.now_s() + 3600)
+    site.run(lambda current: current.commit([Item(writes=(), work=(instead(taken),))]))
+    site.operating.start(site.roost, site.serving)
+    h0.act(orders(h0)[0])
+    until(lambda: site.status("one").status == "ACTIVE")
+
+
+def test_a_database_that_fails_for_a_while_does_not_end_it(site, monkeypatch, capfd):
+    h0 = hand(site, "h0")
+    site.operating._look_s = 0.01
+    commit, failed = site.store.commit, []
+
+    def full(items):
+        if len(failed) < 5:
+            failed.append(items)
+            raise StoreBroken("no space left")
+        return commit(items)
+
+    site.build("one")
+    monkeypatch.setattr(site.store, "commit", full)
+    site.terms = None
+    site.operating.start(site.roost, site.serving)
+    until(lambda: len(failed) == 5)
+    h0.act(orders(h0)[0])
+    until(lambda: site.status("one").status == "ACTIVE")
+    assert "database_is_well" in capfd.readouterr().err
+
+
+def test_one_that_never_began_ends_at_once():
+    Operating().join()
+
+
+def test_terms_are_what_the_settings_say():
+    terms = terms_of(Settings(conductor=Conductor(build_timeout_s=1.5, act_timeout_s=2.5, owner_s=3.5)))
+    assert (terms.attempts_max, terms.build_timeout_s, terms.act_timeout_s, terms.owner_s) == (3, 1.5, 2.5, 3.5)
+    for name in ("build_timeout_s", "act_timeout_s", "owner_s"):
+        with pytest.raises(ValueError, match=f"{name} must be more than 0, got 0"):
+            Conductor(**{name: 0})

@@ -1,0 +1,307 @@
+"""``roost-manage placement …``: what it does, and its exit codes."""
+
+from contextlib import closing, nullcontext
+
+import msgspec
+import pytest
+
+from roost.cli import manage
+from roost.direct import labelling
+from roost.errors import Conflict, NotFound, PlacementGone
+from roost.model.flavor import Flavor
+from roost.model.fleet import Fleet
+from roost.model.host import Aggregate
+from roost.model.settings import Store as StoreSettings
+from roost.store.opening import open_store
+from tests.drivers import spec_of
+from tests.offline import Stopped
+from tests.tracking import HELD, HOST
+from tests.worlds import host, joined, roost_on, uuid_named
+
+SMALL = {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 2}
+
+
+@pytest.fixture
+def stopped(tmp_path):
+    """Give a database that nobody serves."""
+    return Stopped(tmp_path)
+
+
+@pytest.fixture
+def run(stopped, monkeypatch, capsys):
+    """Run a command of ``roost-manage placement`` on the database; give exit code, output and error."""
+
+    def run(*words, folder=stopped.folder):
+        words = ["roost-manage", "--data", str(folder), "placement", *map(str, words)]
+        monkeypatch.setattr("sys.argv", words)
+        with pytest.raises(SystemExit) as end:
+            manage.main()
+        return end.value.code, *capsys.readouterr()
+
+    return run
+
+
+def healed(stopped, **amounts):
+    """Give what an instance holds that was healed."""
+    return {stopped.uuid(HOST): SMALL | amounts}
+
+
+# --- heal_allocations ---
+
+
+def test_0_instances_that_hold_nothing_hold_what_their_flavor_says_and_others_stay(stopped, run):
+    stopped.instance(1, "one")
+    stopped.instance(2, "lost")
+    stopped.instance(3, "deleted", status="DELETED")
+    stopped.instance(4, "offloaded", status="SHELVED_OFFLOADED", host="", node="")
+    stopped.instance(5, "nowhere", status="ERROR", host="", node="")
+    stopped.instance(6, "busy", task="spawning")
+    code, said, _ = run("heal_allocations", "--verbose")
+    assert (code, said.splitlines()[-1]) == (0, "1 instances healed")
+    assert stopped.held("lost") == healed(stopped)
+    assert stopped.held("one") == {stopped.uuid(HOST): HELD}
+    assert [stopped.held(name) for name in ("deleted", "offloaded", "nowhere", "busy")] == [{}] * 4
+    assert f"instance {stopped.uuid('busy')} is passed over: somebody works on it (spawning)" in said
+    # And then there is nothing to do.
+    before = stopped.dump()
+    assert run("heal_allocations")[0] == 4
+    assert stopped.dump() == before
+
+
+def test_0_an_instance_gets_its_own_project_and_user_and_keeps_what_it_holds(stopped, run):
+    stopped.instance(1, "one", project_id="another")
+    assert run("heal_allocations")[0] == 0
+    with stopped.machine() as machine:
+        found = machine.world.ask("GET", f"/allocations/{stopped.uuid('one')}")
+    assert found["project_id"] == "another"
+    assert stopped.held("one") == {stopped.uuid(HOST): HELD}
+
+
+def test_0_an_instance_that_is_forced_holds_what_its_flavor_says(stopped, run):
+    stopped.instance(1, "one")
+    assert run("heal_allocations", "--instance", stopped.uuid("one"), "--force")[0] == 0
+    assert stopped.held("one") == healed(stopped)
+    assert run("heal_allocations", "--instance", stopped.uuid("one"), "--force")[0] == 4
+
+
+def test_0_where_the_node_offers_it_on_children_it_is_held_there(stopped, run):
+    assert run("migrate_compute_inventory", *words(stopped, "numa"))[0] == 0
+    stopped.instance(1, "lost")
+    assert run("heal_allocations")[0] == 0
+    held = stopped.held("lost")
+    assert held.pop(stopped.uuid(HOST)) == {"DISK_GB": 2}
+    assert list(held.values()) == [{"VCPU": 1, "MEMORY_MB": 512}]
+
+
+def test_1_no_more_than_so_many_are_healed_the_oldest_first(stopped, run):
+    for number in (3, 1, 2):
+        stopped.instance(number, f"lost {number}")
+    assert run("heal_allocations", "--max-count", 2)[:2] == (1, "2 instances healed\n")
+    assert [bool(stopped.held(f"lost {number}")) for number in (1, 2, 3)] == [True, True, False]
+
+
+def test_2_a_node_without_a_provider(stopped, run):
+    stopped.instance(1, "lost", node="nowhere")
+    code, _, error = run("heal_allocations")
+    assert code == 2
+    assert "is on node nowhere, of which there is no provider" in error
+
+
+def test_3_what_placement_refuses(stopped, run):
+    stopped.instance(1, "lost", flavor=Flavor(name="large", vcpus=1, memory_mb=10**6))
+    code, _, error = run("heal_allocations")
+    assert code == 3
+    assert "cannot hold" in error
+    assert stopped.held("lost") == {}
+
+
+def test_4_a_dry_run_says_what_would_be_done_and_does_nothing(stopped, run):
+    stopped.instance(1, "lost")
+    before = stopped.dump()
+    code, said, _ = run("heal_allocations", "--dry-run")
+    assert code == 4
+    assert f"instance {stopped.uuid('lost')} would hold 1 VCPU, 512 MEMORY_MB, 2 DISK_GB of provider" in said
+    assert "1 instances would be healed" in said
+    assert stopped.dump() == before
+
+
+def test_4_only_one_cell_is_healed(stopped, run):
+    stopped.instance(1, "lost", cell="a")
+    assert run("heal_allocations", "--cell", "b")[0] == 4
+    assert run("heal_allocations", "--cell", "a")[0] == 0
+
+
+@pytest.mark.parametrize("specs", [{"resources:VGPU": "1"}, {"accel:device_profile": "card"}])
+def test_8_a_device_that_only_the_host_knows(stopped, run, specs):
+    stopped.instance(1, "lost", flavor=Flavor(name="gpu", vcpus=1, extra_specs=specs))
+    assert run("heal_allocations")[0] == 8
+    assert stopped.held("lost") == {}
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        (("--max-count", "0"), "--max-count must be a whole number of 1 or more, got '0'"),
+        (("--max-count", "many"), "--max-count must be"),
+        (("--force",), "--force needs --instance"),
+        (("--instance", "x", "--cell", "y"), "cannot be given together"),
+        (("--instance", "x", "--max-count", "1"), "cannot be given together"),
+        (("--instance", "x"), "no such instance: x"),
+    ],
+)
+def test_127_what_cannot_be_meant(stopped, run, more, problem):
+    before = stopped.dump()
+    code, _, error = run("heal_allocations", *more)
+    assert code == 127
+    assert error.startswith(f"roost-manage: {problem}") or problem in error
+    assert stopped.dump() == before
+
+
+# --- audit ---
+
+
+@pytest.fixture
+def leaked(stopped):
+    """Give a database where an instance that is deleted holds something, one that lives too, and a migration."""
+    stopped.instance(1, "one")
+    stopped.instance(2, "two", status="DELETED")
+    with stopped.machine() as machine:
+        machine.world.hold("migration", **{HOST: {"VCPU": 1}})
+        machine.world.hold("ended", **{HOST: {"CUSTOM_FPGA": 1}})
+    stopped.migration("migration")
+    return stopped
+
+
+def test_0_an_audit_without_findings(stopped, run):
+    stopped.instance(1, "one")
+    stopped.instance(2, "two")
+    assert run("audit", "--verbose")[:2] == (0, "no allocation is of nobody\n")
+
+
+@pytest.mark.usefixtures("leaked")
+def test_1_an_audit_that_cannot_give_back(run, monkeypatch):
+    monkeypatch.setattr("roost.direct.orphans.delete", lambda *_: "consumer x: somebody changed it")
+    assert run("audit", "--delete")[0] == 1
+
+
+def test_3_an_audit_finds_what_deleted_instances_hold(leaked, run):
+    before = leaked.dump()
+    code, said, _ = run("audit")
+    assert code == 3
+    two = leaked.uuid("two")
+    assert {line.split()[1] for line in said.splitlines()} == {two}
+    assert f"consumer {two} holds 1 VGPU of provider {leaked.uuid(HOST)}" in said
+    assert leaked.dump() == before
+    assert run("audit", "--resource_provider", leaked.uuid(HOST))[0] == 3
+
+
+def test_4_an_audit_gives_it_back(leaked, run):
+    assert run("audit", "--delete")[0] == 4
+    assert [bool(leaked.held(name)) for name in ("one", "two", "migration", "ended")] == [True, False, True, True]
+    assert run("audit")[0] == 0
+
+
+def test_127_an_audit_of_a_provider_that_is_not_there(leaked, run):
+    for uuid in ("nonsense", leaked.uuid("nowhere")):
+        code, _, error = run("audit", "--resource_provider", uuid)
+        assert code == 127
+        assert uuid in error
+
+
+# --- sync_aggregates ---
+
+
+def test_0_hosts_are_in_aggregates_with_their_providers(stopped, run):
+    # Elsewhere, since here there are no hosts.
+    with closing(open_store(stopped.folder / "fleet.db", settings=StoreSettings())) as store:
+        fleet = Fleet(aggregates=[Aggregate(uuid=uuid_named("gold"), name="gold")])
+        roost_on(store).install(joined(fleet, host("a", aggregates=["gold"]), host("b")))
+    (stopped.folder / "fleet").mkdir()
+    (stopped.folder / "fleet.db").rename(stopped.folder / "fleet" / "roost.db")
+    found = run("sync_aggregates", "--verbose", folder=stopped.folder / "fleet")
+    assert found[:2] == (0, f"the provider of node a is in aggregate {uuid_named('gold')}\n")
+    assert run("sync_aggregates")[:2] == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(PlacementGone("away"), 2), (Conflict("race"), 3), (NotFound("provider", "a"), 6)]
+)
+def test_2_3_6_a_placement_that_is_away_one_that_refuses_and_one_without_the_provider(run, monkeypatch, error, code):
+    class Failing:
+        def aggregate_add_host(self, uuid, node):
+            raise error
+
+    monkeypatch.setattr(labelling, "hosts_in_aggregates", lambda _: {"uuid": ["a"]})
+    monkeypatch.setattr(labelling, "offline", lambda _: nullcontext(Failing()))
+    found = run("sync_aggregates")
+    assert (found[0], found[2]) == (code, f"roost-manage: {error}\n")
+
+
+# --- migrate_compute_inventory ---
+
+
+def words(stopped, layout, *more):
+    """Give the words that say which host."""
+    pairs = [word for pair in stopped.options(layout).items() for word in ("--option", "=".join(pair))]
+    return ("--driver", "fake", "--host", stopped.host, *pairs, *more)
+
+
+@pytest.mark.shows("S131")
+def test_0_inventories_move_and_then_there_is_nothing_to_move(stopped, run):
+    assert run("migrate_compute_inventory", *words(stopped, "gpus"))[:2] == (0, f"{stopped.host}: moved\n")
+    before = stopped.dump()
+    assert run("migrate_compute_inventory", *words(stopped, "gpus"))[:2] == (0, "")
+    assert stopped.dump() == before
+
+
+def test_1_inventories_that_cannot_move(stopped, run):
+    uuid = stopped.uuid("one")
+    less = msgspec.structs.replace(spec_of("one", stopped.host), uuid=uuid)
+    stopped.driver("flat").spawn(less, "another operation")
+    before = stopped.dump()
+    code, _, error = run("migrate_compute_inventory", *words(stopped, "gpus"))
+    assert code == 1
+    assert f"{uuid} holds 1 VGPU and uses none there" in error
+    assert stopped.dump() == before
+
+
+@pytest.mark.parametrize("more", [("--node", "nowhere"), ("--host", "another")])
+def test_2_a_node_that_is_not_there(stopped, run, more):
+    assert run("migrate_compute_inventory", *words(stopped, "gpus", *more))[0] == 2
+
+
+@pytest.mark.parametrize("more", [("--driver", "metal"), ("--option", "colour=red"), ("--term", "x")])
+def test_127_a_driver_that_cannot_be_meant(stopped, run, more):
+    assert run("migrate_compute_inventory", *words(stopped, "gpus", *more))[0] == 127
+
+
+# --- all of them ---
+
+ACTS = ("heal_allocations", "audit", "sync_aggregates", "migrate_compute_inventory")
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_255_a_server_that_runs_or_no_database(stopped, run, act):
+    stopped.instance(1, "one")
+    more = words(stopped, "gpus") if act == ACTS[-1] else ()
+    with stopped.machine():
+        code, _, error = run(act, *more)
+        assert (code, "roost-manage: " in error) == (255, True)
+    assert run(act, *more, folder=stopped.folder / "nowhere")[0] == 255
+
+
+def test_127_without_a_command(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["roost-manage"])
+    with pytest.raises(SystemExit) as end:
+        manage.main()
+    assert (end.value.code, "usage: roost-manage" in capsys.readouterr().out) == (127, True)
+
+
+def test_the_database_may_be_named_by_a_placement_conf(stopped, monkeypatch, capsys):
+    conf = stopped.folder / "placement.conf"
+    conf.write_text(f"[placement_database]\nconnection = sqlite:///{stopped.path}\n")
+    stopped.instance(1, "lost")
+    monkeypatch.setattr("sys.argv", ["roost-manage", "--config-file", str(conf), "placement", "heal_allocations"])
+    with pytest.raises(SystemExit) as end:
+        manage.main()
+    assert (end.value.code, capsys.readouterr().out) == (0, "1 instances healed\n")

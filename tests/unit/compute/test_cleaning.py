@@ -1,0 +1,30 @@
+"""Which allocations go: those of instances that are deleted, and of nobody else."""
+
+import pytest
+
+from roost.compute.cleaning import Judged, Standing, judge
+
+
+@pytest.mark.parametrize(
+    ("standing", "verdict"),
+    [
+        (None, ""),
+        (Standing(is_deleted=True), "released"),
+        (Standing(is_deleted=True, host="a", is_busy=True), "released"),
+        (Standing(), ""),
+        (Standing(host="a"), "is on this host, whose agent does not know it"),
+        (Standing(host="a", is_busy=True), ""),
+        (Standing(host="b"), "is on host b"),
+        (Standing(host="b", is_busy=True), "is on host b"),
+    ],
+)
+def test_what_becomes_of_a_consumer_that_the_host_does_not_know(standing, verdict):
+    standings = {} if standing is None else {"c": standing}
+    told = {} if verdict in {"", "released"} else {"c": verdict}
+    released = ("c",) if verdict == "released" else ()
+    assert judge(["c", "c"], tracked=[], standings=standings, host="a") == Judged(released, told)
+
+
+def test_whom_the_host_knows_keeps_everything():
+    standings = {"c": Standing(is_deleted=True), "m": Standing(host="b")}
+    assert judge(["c", "m"], tracked={"c", "m"}, standings=standings, host="a") == Judged((), {})

@@ -1,0 +1,44 @@
+"""Facts of a node: amounts as its driver tells them, and devices in pools of those that are alike."""
+
+from roost.compute.facts import facts_of, pools_of
+from roost.model.agent import NodeResources, PciDevice
+from roost.model.host import HostFacts, PciPool
+
+AMOUNTS = {
+    "vcpus": 8, "memory_mb": 1024, "local_gb": 10, "vcpus_used": 1, "memory_mb_used": 2, "local_gb_used": 3,
+}  # fmt: skip
+
+
+def device(address, product="1", **more):
+    """Give a device."""
+    return PciDevice(address=address, vendor_id="8086", product_id=product, **more)
+
+
+def test_amounts_are_as_the_driver_tells_them_and_overcommit_is_left_to_the_inventories():
+    resources = NodeResources(
+        **AMOUNTS, cpu_info={"arch": "x86_64"}, numa_topology=None, hypervisor_type="QEMU", hypervisor_version=7,
+        supported_instances=(("x86_64", "kvm", "hvm"),), stats={"a": "b"},
+    )  # fmt: skip
+    assert facts_of(resources, metrics={"cpu.percent": 0.5}, host_ip="10.0.0.1") == HostFacts(
+        vcpus_total=8, memory_mb=1024, local_gb=10, cpu_info={"arch": "x86_64"}, hypervisor_type="QEMU",
+        hypervisor_version=7, supported_instances=(("x86_64", "kvm", "hvm"),), stats={"a": "b"},
+        metrics={"cpu.percent": 0.5}, host_ip="10.0.0.1",
+    )  # fmt: skip
+
+
+def test_devices_that_are_alike_are_one_pool():
+    found = pools_of([
+        device("a", dev_type="type-VF", numa_node=0, parent_address="p", tags={"physical_network": "n"}),
+        device("b", dev_type="type-VF", numa_node=0, parent_address="q", tags={"physical_network": "n"}),
+        device("c", dev_type="type-VF", numa_node=1, tags={"physical_network": "n"}),
+        device("d", dev_type="type-VF", numa_node=0),
+        device("e", "2"),
+    ])  # fmt: skip
+    virtual = {"vendor_id": "8086", "product_id": "1", "dev_type": "type-VF"}
+    assert found == (
+        PciPool(**virtual, numa_node=0, tags={"physical_network": "n"}, count=2),
+        PciPool(**virtual, numa_node=1, address="c", tags={"physical_network": "n"}, count=1),
+        PciPool(**virtual, numa_node=0, address="d", count=1),
+        PciPool(vendor_id="8086", product_id="2", address="e", count=1),
+    )
+    assert pools_of([]) == ()

@@ -1,0 +1,88 @@
+"""What a node is called and what ends the agent, without a Placement."""
+
+import pytest
+
+from roost.compute.monitors import Monitors
+from roost.compute.tracker import Tracker
+from roost.errors import BadSettings, Conflict, InUse, PlacementGone, ReshapeFailed, ReshapeNeeded, SyncFailed
+from tests.drivers import fake
+from tests.tracking import MemoryBook
+
+
+class Failing:
+    """Brings nothing."""
+
+    def __init__(self, error):
+        self._error = error
+
+    def bring(self, node, uuid, *, is_startup, is_disabled):
+        """Fail."""
+        raise self._error
+
+
+def tracker(error=None, *, driver=None, periodic_reshape="die", book=None):
+    """Give a tracker whose updates fail."""
+    return Tracker(
+        "host-a", driver=driver or fake(), report=None, bringing=Failing(error), book=book or MemoryBook(),
+        monitors=Monitors([]), periodic_reshape=periodic_reshape, new_uuid=lambda: "fresh",
+    )  # fmt: skip
+
+
+ENDS, GOES_ON = True, False
+
+
+@pytest.mark.shows("S120", "S121")
+@pytest.mark.parametrize(
+    ("error", "at_start", "later"),
+    [
+        (ReshapeFailed("host-a", "no"), ENDS, ENDS),
+        (ReshapeNeeded("host-a", "VGPU"), ENDS, ENDS),
+        (InUse("held"), ENDS, GOES_ON),
+        (BadSettings("node", "is another"), ENDS, GOES_ON),
+        (SyncFailed("a part"), GOES_ON, GOES_ON),
+        (Conflict("race"), GOES_ON, GOES_ON),
+        (PlacementGone("away"), GOES_ON, GOES_ON),
+        (ValueError("twice"), GOES_ON, GOES_ON),
+        (RuntimeError("a fault"), GOES_ON, GOES_ON),
+    ],
+)
+def test_what_ends_the_agent(error, at_start, later, capfd):
+    for is_startup, ends in ((True, at_start), (False, later)):
+        if ends:
+            with pytest.raises(type(error)):
+                tracker(error).update("host-a", is_startup=is_startup)
+        else:
+            assert tracker(error).update("host-a", is_startup=is_startup) is None
+        said = capfd.readouterr().err
+        assert str(error) in said
+        assert ("agent_ends" in said) == ends
+
+
+@pytest.mark.shows("S121")
+def test_a_reshape_that_is_found_out_later_may_be_logged_only(capfd):
+    needed = ReshapeNeeded("host-a", "VGPU")
+    assert tracker(needed, periodic_reshape="log").update("host-a", is_startup=False) is None
+    assert str(needed) in capfd.readouterr().err
+    with pytest.raises(ReshapeNeeded):
+        tracker(needed, periodic_reshape="log").update("host-a", is_startup=True)
+
+
+def test_a_node_that_the_driver_does_not_know_is_logged(capfd):
+    assert tracker().update("nowhere", is_startup=True) is None
+    assert "host host-a has no node nowhere" in capfd.readouterr().err
+
+
+def test_a_driver_that_leaves_out_what_must_be_told_is_logged_with_the_keys(capfd):
+    driver = fake()
+    driver.resources = lambda _: {"vcpus": 8}
+    assert tracker(driver=driver).update("host-a", is_startup=True) is None
+    assert "the resources of node host-a lack memory_mb, local_gb" in capfd.readouterr().err
+
+
+def test_a_node_keeps_the_uuid_that_it_had_first():
+    book = MemoryBook()
+    found = tracker(book=book)
+    assert (found.node_uuid("host-a"), book.nodes) == ("fresh", {"host-a": "fresh"})
+    assert found.node_uuid("host-b", "told") == found.node_uuid("host-b") == "told"
+    with pytest.raises(BadSettings, match="says that its uuid is other, and it was told"):
+        found.node_uuid("host-b", "other")

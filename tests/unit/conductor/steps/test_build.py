@@ -1,0 +1,362 @@
+"""Instances are asked for, and run or are in ERROR with the story; nothing is held that does not run."""
+
+import msgspec
+import pytest
+
+from roost.conductor.step import body_of
+from roost.errors import BadRequest, Conflict
+from roost.model.fleet import Departure
+from roost.model.host import HostFacts
+from roost.model.journal import Item
+from roost.model.names import uuid_bytes, uuid_text
+from roost.model.operation import Build, Spawn
+from roost.model.orders import Answer
+from roost.model.request import Retry
+from roost.model.work import Put
+from tests.building import ladder
+from tests.conducting import action, failed, hand, served, server
+from tests.identities import uuid_named
+from tests.worlds import host, hosts, joined, settings_of
+
+NO_VALID_HOST = "No valid host was found. "
+
+
+@pytest.fixture
+def here():
+    with server(None, ladder(4)) as made:
+        yield made
+
+
+def agents(here, count=4):
+    return [hand(here, f"h{number}") for number in range(count)]
+
+
+def spawn_of(here, name):
+    """Give the operation that built an instance, and what it remembers."""
+    found = here.reader.operations_on(uuid_bytes(uuid_named(name)), newest=9)
+    row = next(row for row in found if row.kind == "spawn")
+    return row, body_of(row, Spawn)
+
+
+def attempts(here, name):
+    return [(each.host, each.claim, each.problem) for each in spawn_of(here, name)[1].attempts]
+
+
+def test_an_instance_is_asked_for_chosen_sent_and_built(here):
+    h0, *_ = agents(here)
+    asked = here.build("one", project_id="p", user_id="u")
+    status = here.status("one")
+    assert (status.status, status.task, status.operation_id, status.host) == ("BUILD", "scheduling", asked.id, "")
+    here.turn()
+    status = here.status("one")
+    assert (status.status, status.task, status.host, status.node) == ("BUILD", "spawning", "h0", "h0")
+    assert here.held("one")[0] == "h0"
+    (order,) = h0.poll().orders
+    assert (action(order), order.instance, order.number, order.limit_s) == ("spawn", uuid_named("one"), 1, 600.0)
+    guest = order.act.guest
+    assert (guest.uuid, guest.node, guest.name, guest.flavor.vcpus) == (uuid_named("one"), "h0", "one", 1)
+    assert guest.allocations == {uuid_named("h0"): {"VCPU": 1, "MEMORY_MB": 1}}
+    h0.act(order)
+    here.turn()
+    status = here.status("one")
+    assert (status.status, status.task, status.operation_id, status.fault) == ("ACTIVE", "", 0, "")
+    assert uuid_text(status.decision_uuid) == uuid_named("decision of key")
+    assert (status.project_id, status.user_id) == ("p", "u")
+    assert here.open_operations() == []
+    assert attempts(here, "one") == [("h0", "claimed", "")]
+    assert [kind for kind, _ in here.story("one")] == ["build.sent", "spawn.built"]
+    row, _ = spawn_of(here, "one")
+    assert (row.outcome, row.parent_id, row.turn) == ("done", asked.id, order.turn)
+
+
+def test_the_order_is_of_the_turn_at_which_the_instance_was_taken(here):
+    h0, *_ = agents(here)
+    here.build("one")
+    here.turn()
+    assert h0.poll().orders[0].turn == here.status("one").version
+
+
+def test_asked_again_with_the_same_key_the_operation_that_is_there_is_the_answer(here):
+    asked = here.build("one")
+    assert here.build("one") == asked
+    assert [row.id for row in here.reader.operations(most=9)] == [asked.id]
+
+
+def test_what_exists_is_not_built_again(here):
+    here.build("one")
+    with pytest.raises(Conflict, match="exists already, in status BUILD"):
+        here.build("one", key="another")
+    agents(here)
+    here.turn()
+    with pytest.raises(Conflict, match="exists already"):
+        here.build("two", "one", key="another")
+    assert here.status("two") is None
+
+
+@pytest.mark.parametrize(
+    ("names", "more", "problem"),
+    [
+        ([""], {}, "must be text of 1..250 characters"),
+        (["x" * 251], {}, "must be text of 1..250 characters"),
+        ([f"i{number}" for number in range(1001)], {}, "1,000 instances at most"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_and_changes_nothing(here, names, more, problem):
+    with pytest.raises(BadRequest, match=problem):
+        here.build(*names, **more)
+    assert here.reader.operations(most=9) == []
+
+
+def test_a_thousand_are_sent_in_pieces_and_each_ends_on_its_own():
+    names = [f"i{number}" for number in range(250)]
+    with server(None, hosts(5, VCPU=60, MEMORY_MB=600)) as here:
+        all_agents = agents(here, 5)
+        asked = here.build(*names)
+        here.turn()
+        parent = here.reader.operation(asked.id)
+        assert (parent.outcome, body_of(parent, Build).sent) == ("done", 250)
+        served(here, *all_agents)
+        statuses = here.reader.statuses(most=999)
+        assert [status.status for status in statuses] == ["ACTIVE"] * 250
+        assert {status.name for status in statuses} == {"i0", *(f"i0-{number}" for number in range(2, 251))}
+        assert here.used() == {"VCPU": 250, "MEMORY_MB": 250}
+        assert len(here.reader.parts_of(asked.id)) == 250
+        assert here.open_operations() == []
+
+
+def test_nothing_found_is_an_error_of_all_of_them_with_the_reason(here):
+    agents(here)
+    asked = here.build("one", "two", vcpus=2)
+    here.turn()
+    for name in ("one", "two"):
+        status = here.status(name)
+        assert (status.status, status.task, status.operation_id) == ("ERROR", "", 0)
+        assert status.fault.startswith(NO_VALID_HOST)
+        assert here.held(name) is None
+    parent = here.reader.operation(asked.id)
+    assert (parent.outcome, body_of(parent, Build).problem) == ("failed", here.status("one").fault)
+    decision = here.run(lambda _current: here.roost.decision(uuid_named("decision of key")))
+    assert not decision.is_granted
+    assert here.open_operations() == []
+
+
+def test_a_request_that_names_what_is_not_there_fails_with_that_sentence(here):
+    here.build("one", in_group="nobody")
+    here.turn()
+    assert here.status("one").status == "ERROR"
+    assert here.status("one").fault == f"no such server group: {uuid_named('nobody')}"
+    assert here.open_operations() == []
+
+
+def test_a_host_without_agent_is_given_back():
+    with server(None, ladder(2)) as here:
+        hand(here, "h1")
+        here.build("one")
+        here.turn()
+        assert (here.status("one").status, here.status("one").fault) == ("ERROR", "no agent runs on h0")
+        assert (here.held("one"), here.used()["VCPU"]) == (None, 0)
+
+
+def test_after_a_failed_build_the_next_alternate_is_claimed_in_the_commit_that_orders_it_there(here):
+    all_agents = agents(here)
+    here.build("one")
+    here.turn()
+    h0, h1, *_ = all_agents
+    (order,) = h0.poll().orders
+    h0.act(order, failed("no network"))
+    here.turn()
+    assert (here.held("one")[0], here.status("one").host) == ("h1", "h1")
+    (second,) = h1.poll().orders
+    assert (second.number, second.turn) == (2, order.turn)
+    assert second.act.guest.allocations == {uuid_named("h1"): {"VCPU": 1, "MEMORY_MB": 1}}
+    served(here, *all_agents)
+    assert here.status("one").status == "ACTIVE"
+    assert attempts(here, "one") == [("h0", "claimed", "no network"), ("h1", "claimed", "")]
+    assert ("spawn.failed", {"host": "h0", "problem": "no network", "next": "h1"}) in here.story("one")
+    assert here.used()["VCPU"] == 1
+
+
+def test_builds_are_counted_on_their_hosts(here):
+    served_by = agents(here)
+    here.build("one")
+    served(here, *served_by, script={"h0": [failed()], "h1": [failed()]})
+    facts = {
+        name: here.roost.state.hosts.facts[row].failed_builds for row, name in enumerate(here.roost.state.hosts.names)
+    }
+    assert facts == {"h0": 1, "h1": 1, "h2": 0, "h3": 0}
+
+
+def test_when_all_attempts_are_used_up_the_fault_says_how_many_and_why(here):
+    served_by = agents(here)
+    here.build("one")
+    served(here, *served_by, script={name: [failed(f"no {name}")] for name in ("h0", "h1", "h2")})
+    status = here.status("one")
+    assert (status.status, status.host, here.held("one")) == ("ERROR", "", None)
+    assert status.fault == (
+        "Exceeded maximum number of retries. Exceeded max scheduling attempts 3 for instance "
+        f"{uuid_named('one')}. Last exception: no h2"
+    )
+    assert [each[2] for each in attempts(here, "one")] == ["no h0", "no h1", "no h2"]
+    assert here.used()["VCPU"] == 0
+    assert here.open_operations() == []
+
+
+def test_when_no_alternate_is_left_the_fault_says_so():
+    with server(None, ladder(2)) as here:
+        served_by = agents(here, 2)
+        here.build("one")
+        served(here, *served_by, script={"h0": [failed()], "h1": [failed()]})
+        assert here.status("one").fault == (
+            "Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures for "
+            f"instance {uuid_named('one')}."
+        )
+
+
+def test_an_alternate_that_was_taken_meanwhile_is_passed_over(here):
+    served_by = agents(here)
+    here.build("one")
+    here.turn()
+    here.build("thief", key="thief", force_hosts=("h1",))
+    served(here, *served_by, script={"h0": [failed("no")]})
+    assert here.status("one").host == "h2"
+    assert [each[:2] for each in attempts(here, "one")] == [("h0", "claimed"), ("h1", "refused"), ("h2", "claimed")]
+    assert here.status("thief").status == "ACTIVE"
+
+
+def test_an_alternate_without_agent_is_passed_over(here):
+    served_by = [hand(here, name) for name in ("h0", "h2")]
+    here.build("one")
+    served(here, *served_by, script={"h0": [failed("no")]})
+    assert attempts(here, "one")[1] == ("h1", "refused", "no agent runs on h1")
+    assert (here.status("one").status, here.status("one").host) == ("ACTIVE", "h2")
+
+
+def test_with_one_attempt_allowed_the_answer_of_the_host_is_the_fault(here):
+    served_by = agents(here)
+    here.build("one", force_hosts=("h0",))
+    served(here, *served_by, script={"h0": [failed("no network")]})
+    assert (here.status("one").status, here.status("one").fault) == ("ERROR", "no network")
+    assert here.used()["VCPU"] == 0
+
+
+def test_attempts_of_an_earlier_request_count(here):
+    served_by = agents(here)
+    here.build("one", retry=Retry(attempts=3))
+    served(here, *served_by, script={"h0": [failed("no")]})
+    assert "Exceeded max scheduling attempts 3" in here.status("one").fault
+    here.build("two", key="two", retry=Retry(attempts=4))
+    served(here, *served_by)
+    assert here.status("two").fault.endswith("Last exception: None")
+
+
+@pytest.mark.parametrize("outcome", ["aborted", "stale"])
+def test_where_no_other_host_would_do_the_fault_is_what_the_host_said(here, outcome):
+    served_by = agents(here)
+    here.build("one")
+    served(here, *served_by, script={"h0": [Answer(outcome=outcome, problem="the image is broken")]})
+    assert (here.status("one").status, here.status("one").fault) == ("ERROR", "the image is broken")
+    assert (here.held("one"), here.used()["VCPU"]) == (None, 0)
+
+
+def test_a_host_that_falls_silent_is_left_for_the_next_and_its_order_withdrawn(here):
+    h0, h1, *_ = agents(here)
+    here.build("one")
+    here.turn()
+    (order,) = h0.poll().orders
+    h0.leave()
+    here.turn()
+    assert here.reader.order(order.id).state == "withdrawn"
+    assert (here.held("one")[0], here.status("one").host) == ("h1", "h1")
+    assert h0.answer(order) is False
+    served(here, h1)
+    assert attempts(here, "one") == [("h0", "claimed", "the agent of h0 does not answer"), ("h1", "claimed", "")]
+    h0.guests = {uuid_named("one"): "running"}
+    told = h0.register()
+    assert (told.is_ready, told.destroy) == (False, (uuid_named("one"),))
+
+
+def test_a_host_that_takes_too_long_first_gets_rid_of_the_instance(here):
+    h0, h1, *_ = served_by = agents(here)
+    here.build("one")
+    here.turn()
+    (order,) = h0.poll().orders
+    here.clock.time_s += 599
+    for agent in served_by:
+        agent.beat()
+    assert here.turn() == 0
+    here.clock.time_s += 1
+    here.turn()
+    assert here.held("one")[0] == "h0"
+    h0.known = [order.id]
+    told = h0.poll()
+    assert (told.withdrawn, [action(each) for each in told.orders]) == ((order.id,), ["destroy"])
+    here.clock.time_s += 121
+    for agent in served_by:
+        agent.beat()
+    here.turn()
+    assert here.held("one")[0] == "h0"
+    h0.act(told.orders[0])
+    here.turn()
+    assert here.held("one")[0] == "h1"
+    served(here, h1)
+    assert attempts(here, "one")[0][2] == "it was not built within 600 s"
+
+
+def test_a_host_that_cannot_get_rid_of_it_keeps_what_it_holds(here):
+    h0, *_ = served_by = agents(here)
+    here.build("one")
+    here.turn()
+    here.clock.time_s += 600
+    for agent in served_by:
+        agent.beat()
+    here.turn()
+    (order,) = [each for each in h0.poll().orders if action(each) == "destroy"]
+    h0.answer(order, failed("it hangs"))
+    here.turn()
+    status = here.status("one")
+    assert (status.status, status.host, here.held("one")[0]) == ("ERROR", "h0", "h0")
+    assert status.fault == "it was not built within 600 s; and h0 could not get rid of it: it hangs"
+    here.delete("one")
+    served(here, *served_by)
+    assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)
+
+
+def test_an_instance_that_lost_its_claim_while_it_was_built_ends_in_error(here):
+    h0, *_ = served_by = agents(here)
+    here.build("one")
+    here.turn()
+    here.run(lambda _current: here.roost.work([Departure(instance_uuids=(uuid_named("one"),))]))
+    served(here, *served_by)
+    assert here.status("one").status == "ERROR"
+    assert here.status("one").fault == f"the instance {uuid_named('one')} is not there any more"
+    assert h0.guests == {}
+
+
+def test_an_operation_that_makes_no_sense_is_set_aside_and_others_go_on(here, capfd):
+    served_by = agents(here)
+    bad = here.build("bad", key="bad")
+    here.build("one")
+    row = msgspec.structs.replace(here.reader.operation(bad.id), body=b"\xc1", version=2)
+    here.run(lambda current: current.commit([Item(writes=(), work=(Put(row, 1),))]))
+    served(here, *served_by)
+    assert here.status("one").status == "ACTIVE"
+    assert here.reader.operation(bad.id).due_at_s == here.clock.now_s() + 30
+    assert "cannot be understood" in capfd.readouterr().err
+
+
+def test_each_cell_has_its_conductor():
+    fleet = joined(host("east", facts=HostFacts(cell="east")), host("west", facts=HostFacts(cell="west")))
+    with server(None, fleet, settings=settings_of()) as here:
+        east, west = hand(here, "east"), hand(here, "west")
+        here.build("one", force_hosts=("east",))
+        here.build("two", key="two", force_hosts=("west",))
+        while here.conductor("super", cells=[""]).turn():
+            pass
+        for agent in (east, west):
+            (order,) = agent.poll().orders
+            agent.act(order)
+        here.conductor("east", cells=["east"]).turn()
+        assert [here.status(name).status for name in ("one", "two")] == ["ACTIVE", "BUILD"]
+        here.conductor("west", cells=["west"]).turn()
+        assert here.status("two").status == "ACTIVE"
+        assert (here.status("two").cell, attempts(here, "two")) == ("west", [("west", "claimed", "")])

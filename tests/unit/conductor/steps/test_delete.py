@@ -1,0 +1,253 @@
+"""An instance ends: its host first, then what it holds; and whatever else was going on makes room."""
+
+import pytest
+
+from roost.conductor.rows import instead, later
+from roost.conductor.step import body_of
+from roost.errors import Conflict, NotFound
+from roost.model.journal import Item
+from roost.model.names import uuid_bytes
+from roost.model.operation import Delete
+from roost.model.work import Put
+from tests.building import ladder
+from tests.conducting import action, failed, hand, served, server
+from tests.contract.stores import uuid_of
+from tests.identities import uuid_named
+from tests.working import migration
+from tests.worlds import hosts
+
+
+@pytest.fixture
+def here():
+    with server(None, ladder(3)) as made:
+        made.hands = [hand(made, f"h{number}") for number in range(3)]
+        yield made
+
+
+def running(here, *names):
+    for name in names:
+        here.build(name, key=name)
+    served(here, *here.hands)
+    assert all(here.status(name).status == "ACTIVE" for name in names)
+
+
+def test_what_it_holds_is_given_back_after_its_host_got_rid_of_it(here):
+    running(here, "one")
+    h0 = here.hands[0]
+    asked = here.delete("one")
+    assert (here.status("one").task, here.status("one").operation_id) == ("deleting", asked.id)
+    here.turn()
+    assert here.held("one")[0] == "h0"
+    (order,) = h0.poll().orders
+    assert (action(order), order.limit_s) == ("destroy", 120.0)
+    h0.act(order)
+    here.turn()
+    status = here.status("one")
+    assert (status.status, status.task, status.operation_id, status.host) == ("DELETED", "", 0, "")
+    assert (here.held("one"), here.used()["VCPU"], h0.guests) == (None, 0, {})
+    assert here.reader.operation(asked.id).outcome == "done"
+    assert [kind for kind, _ in here.story("one")][-2:] == ["delete.asked", "delete.done"]
+
+
+def test_it_is_of_a_later_turn_than_what_was_before(here):
+    here.build("one")
+    here.turn()
+    (spawn,) = here.hands[0].poll().orders
+    here.hands[0].act(spawn)
+    here.turn()
+    here.delete("one")
+    here.turn()
+    (destroy,) = here.hands[0].poll().orders
+    assert destroy.turn > spawn.turn
+
+
+def test_who_is_not_there_or_is_gone_is_not_deleted(here):
+    running(here, "one")
+    with pytest.raises(NotFound, match="no such instance"):
+        here.delete("nobody")
+    asked = here.delete("one")
+    assert here.delete("one").id == asked.id
+    with pytest.raises(Conflict, match="cannot delete now: its task is deleting"):
+        here.delete("one", key="another")
+    served(here, *here.hands)
+    with pytest.raises(Conflict, match="is deleted"):
+        here.delete("one", key="another")
+
+
+def test_a_host_that_is_away_is_not_waited_for_and_gets_its_order_when_it_returns(here):
+    running(here, "one")
+    h0 = here.hands[0]
+    h0.leave()
+    here.delete("one")
+    here.turn()
+    assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)
+    told = h0.register()
+    assert (told.is_ready, told.destroy) == (False, (uuid_named("one"),))
+    served(here, *here.hands)
+    assert h0.guests == {}
+    assert here.reader.agent("h0").state == "ready"
+    assert here.open_operations() == []
+
+
+def test_a_host_that_falls_silent_is_not_waited_for_any_longer(here):
+    running(here, "one")
+    here.delete("one")
+    here.turn()
+    here.hands[0].leave()
+    here.turn()
+    assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)
+
+
+def test_a_host_that_is_alive_is_waited_for_however_long_it_takes(here):
+    running(here, "one")
+    here.delete("one")
+    here.turn()
+    for _ in range(5):
+        here.clock.time_s += 121
+        here.hands[0].beat()
+        here.turn()
+    assert (here.status("one").status, here.held("one")[0]) == ("ACTIVE", "h0")
+    served(here, here.hands[0])
+    assert here.status("one").status == "DELETED"
+
+
+def test_by_force_it_is_given_back_at_once_and_the_host_follows(here):
+    running(here, "one")
+    here.delete("one", is_forced=True)
+    here.turn()
+    assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)
+    served(here, *here.hands)
+    assert here.hands[0].guests == {}
+
+
+def test_a_host_that_cannot_get_rid_of_it_leaves_it_in_error_with_what_it_holds(here):
+    running(here, "one")
+    asked = here.delete("one")
+    here.turn()
+    (order,) = here.hands[0].poll().orders
+    here.hands[0].answer(order, failed("it hangs"))
+    here.turn()
+    status = here.status("one")
+    assert (status.status, status.fault, here.held("one")[0]) == ("ERROR", "h0 could not get rid of it: it hangs", "h0")
+    assert body_of(here.reader.operation(asked.id), Delete).problem == status.fault
+    here.delete("one", key="again")
+    served(here, *here.hands)
+    assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)
+
+
+@pytest.mark.parametrize("has_polled", [False, True])
+def test_a_build_makes_room_at_once(here, has_polled):
+    built = here.build("one")
+    here.turn()
+    h0 = here.hands[0]
+    if has_polled:
+        h0.known = [h0.poll().orders[0].id]
+    (spawn,) = here.reader.parts_of(built.id)
+    here.delete("one")
+    here.turn()
+    assert (here.reader.operation(spawn.id).outcome, here.status("one").task) == ("failed", "deleting")
+    assert [order.state for order in here.reader.orders_of(spawn.id)] == ["withdrawn"]
+    assert here.held("one")[0] == "h0"
+    served(here, *here.hands)
+    assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)
+    assert here.open_operations() == []
+    assert ("spawn.cancelled", {}) in here.story("one")
+
+
+def test_an_instance_that_has_no_host_yet_is_deleted_when_it_has_one(here):
+    here.build("one", "two")
+    here.delete("one")
+    with pytest.raises(Conflict, match="is to be deleted already"):
+        here.delete("one", key="again")
+    here.turn()
+    here.clock.time_s += 5
+    for agent in here.hands:
+        agent.beat()
+    served(here, *here.hands)
+    assert [here.status(name).status for name in ("one", "two")] == ["DELETED", "ACTIVE"]
+    assert (here.used()["VCPU"], here.open_operations()) == (1, [])
+
+
+def test_an_instance_that_found_no_host_is_deleted_too(here):
+    here.build("one", vcpus=9)
+    here.delete("one")
+    here.turn()
+    here.clock.time_s += 5
+    here.turn()
+    assert (here.status("one").status, here.open_operations()) == ("DELETED", [])
+
+
+def test_an_instance_in_error_without_a_host_ends_at_once(here):
+    here.build("one", vcpus=9)
+    here.turn()
+    here.delete("one")
+    here.turn()
+    assert here.status("one").status == "DELETED"
+
+
+def test_hosts_of_an_open_move_get_rid_of_it_too_and_what_it_kept_is_given_back():
+    with server(None, hosts(3)) as here:
+        here.hands = [hand(here, f"h{number}") for number in range(3)]
+        running(here, "one")
+        body = uuid_bytes(uuid_named("one"))
+        target = here.status("one").host
+        source = next(name for name in ("h0", "h1", "h2") if name != target)
+        row = migration(1, instance_uuid=body, status="finished", source_host=source, target_host=target)
+        status = here.status("one")
+        work = (Put(row), instead(later(status, migration_uuid=row.uuid, status="VERIFY_RESIZE")))
+        here.run(lambda current: current.commit([Item(writes=(), work=work)]))
+        here.delete("one")
+        here.turn()
+        orders = {agent.host: [each.number for each in agent.poll().orders] for agent in here.hands}
+        assert {name for name, numbers in orders.items() if numbers} == {source, target}
+        assert sorted(number for numbers in orders.values() for number in numbers) == [1, 2]
+        served(here, *here.hands)
+        assert here.status("one").status == "DELETED"
+        assert here.reader.migration(uuid_of("migration", 1)).status == "confirmed"
+
+
+def test_it_stops_and_starts_and_says_why_where_it_cannot(here):
+    running(here, "one")
+    with pytest.raises(Conflict, match="cannot start in status ACTIVE"):
+        here.power("one", "start")
+    here.power("one", "stop")
+    assert here.status("one").task == "powering-off"
+    served(here, *here.hands)
+    assert (here.status("one").status, here.hands[0].guests) == ("SHUTOFF", {uuid_named("one"): "stopped"})
+    here.power("one", "start")
+    here.turn()
+    (order,) = here.hands[0].poll().orders
+    assert action(order) == "power_on"
+    here.hands[0].answer(order, failed("no memory"))
+    here.turn()
+    assert (here.status("one").status, here.status("one").fault, here.status("one").task) == (
+        "SHUTOFF", "no memory", "",
+    )  # fmt: skip
+    here.clock.time_s += 1
+    here.power("one", "start")
+    served(here, *here.hands)
+    assert (here.status("one").status, here.status("one").fault) == ("ACTIVE", "")
+
+
+def test_a_host_that_does_not_answer_leaves_the_instance_as_it_was(here):
+    running(here, "one")
+    here.power("one", "stop")
+    here.turn()
+    here.clock.time_s += 120
+    here.hands[0].beat()
+    here.turn()
+    assert (here.status("one").status, here.status("one").fault) == ("ACTIVE", "h0 did not answer within 120 s")
+    here.hands[0].leave()
+    here.power("one", "stop")
+    here.turn()
+    assert (here.status("one").status, here.status("one").fault) == ("ACTIVE", "the agent of h0 does not answer")
+    assert here.open_operations() == []
+
+
+def test_a_deletion_ends_what_is_being_done_and_goes_on(here):
+    running(here, "one")
+    here.power("one", "stop")
+    here.turn()
+    here.delete("one")
+    served(here, *here.hands)
+    assert (here.status("one").status, here.used()["VCPU"], here.open_operations()) == ("DELETED", 0, [])

@@ -1,0 +1,89 @@
+"""Inventories moved in a database that nobody serves."""
+
+import json
+
+import msgspec
+import pytest
+
+from tests.contract.report.test_reshaping import USED
+from tests.drivers import spec_of
+from tests.offline import Stopped
+
+
+@pytest.fixture
+def stopped(tmp_path):
+    """Give a database that nobody serves."""
+    return Stopped(tmp_path)
+
+
+def words(stopped, layout="flat", *more):
+    """Give the words of the command."""
+    pairs = [word for pair in stopped.options(layout).items() for word in ("--option", "=".join(pair))]
+    return (
+        "host", "migrate-inventory", "--data", stopped.folder, "--driver", "fake", "--host", stopped.host, *pairs, *more
+    )  # fmt: skip
+
+
+@pytest.mark.shows("S131", "S138")
+@pytest.mark.parametrize("layout", [*USED])
+def test_what_guests_hold_moves_and_the_next_time_there_is_nothing_to_do(stopped, run, layout):
+    assert run(*words(stopped, layout))[:2] == (0, f"{stopped.host}: moved\n")
+    with stopped.machine() as machine:
+        assert machine.usages() == USED[layout]
+    before = stopped.dump()
+    code, said, _ = run(*words(stopped, layout, "--json"))
+    assert (code, json.loads(said)) == (0, [{"node": stopped.host, "is_reshaped": False}])
+    assert stopped.dump() == before
+
+
+@pytest.mark.shows("S131")
+def test_where_nothing_needs_to_move_nothing_is_written_even_if_the_host_changed(stopped, run):
+    before = stopped.dump()
+    assert run(*words(stopped, "flat", "--term", "reserved_host_cpus=2"))[:2] == (
+        0,
+        f"{stopped.host}: nothing to move\n",
+    )
+    assert stopped.dump() == before
+
+
+def test_a_reshape_that_cannot_work_changes_nothing(stopped, run):
+    driver = stopped.driver("flat")
+    with stopped.machine() as machine:
+        uuid = machine.world.u("one")
+    driver.destroy(uuid, "operation")
+    driver.spawn(msgspec.structs.replace(spec_of("one", stopped.host), uuid=uuid), "another")
+    before = stopped.dump()
+    code, _, error = run(*words(stopped, "gpus"))
+    assert code == 9
+    assert f"{uuid} holds 1 VGPU and uses none there" in error
+    assert stopped.dump() == before
+
+
+def test_a_server_that_runs_keeps_it_away(stopped, run):
+    with stopped.machine():
+        assert run(*words(stopped, "gpus"))[0] == 7
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "problem"),
+    [
+        (("--node", "nowhere"), 4, "has no node nowhere"),
+        (("--driver", "metal"), 3, "driver metal: is none of"),
+        (("--option", "colour=red"), 3, "has no option colour"),
+        (("--option", "colour"), 3, "--option: must be KEY=VALUE, got 'colour'"),
+        (("--term", "colour=red"), 3, "term colour: is none of"),
+        (("--term", "reserved_host_cpus=-1"), 3, "term reserved_host_cpus: "),
+        (("--host", "another"), 4, "no such provider: another"),
+        (("--data", "/nowhere/at/all"), 7, "there is no database /nowhere/at/all"),
+    ],
+)
+def test_what_is_asked_wrongly_changes_nothing(stopped, run, more, code, problem):
+    before = stopped.dump()
+    found = run(*words(stopped, "gpus", *more))
+    assert found[0] == code, found
+    assert problem in found[2]
+    assert stopped.dump() == before
+
+
+def test_bare_metal_has_a_service_of_its_own(stopped, run):
+    assert run(*words(stopped, "gpus", "--driver", "ironic"))[:2] == (0, "")
