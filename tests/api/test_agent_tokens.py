@@ -8,6 +8,7 @@ import pytest
 from roost.api.placement.application import Application
 from roost.api.placement.auth import Tokens, believe, new_token
 from roost.api.placement.policy import Policy
+from roost.api.placement.request import Identity
 from roost.api.placement.routes import table
 from roost.api.v1.routes import TABLE as OWN_TABLE
 from roost.model.journal import Item
@@ -341,3 +342,9 @@ def test_each_write_of_roosts_own_api_is_for_the_host_of_the_token_and_no_other(
     for who, host in ((AGENT, "host-0"), (OTHER, "host-1"), (FREE, "host-0")):
         status = apis.ask_own(who, *asked(host)).status
         assert (status == 403) != is_for_agents, (who, status)
+
+
+def test_of_many_hosts_a_sentence_names_some():
+    who = Identity(user_id="fleet", hosts=frozenset(f"h{number}" for number in range(1000)))
+    assert who.bounds == "hosts h0, h1, h10, h100, h101 and 995 more"
+    assert (who.may_touch("H7"), who.may_touch("x")) == (True, False)

@@ -48,6 +48,7 @@ class HttpServer:
         self._headers = {"x-auth-token": token} if token else {}
         self._lock = Lock()
         self._idle = [self._wire()]
+        self._is_closed = False
         self._runs: dict[str, str] = {}  # by host: as it was registered
 
     def register(self, host: str, registration: Registration) -> Registered:
@@ -83,8 +84,9 @@ class HttpServer:
         self._ask("DELETE", f"/v1/agents/{quote(host, safe='')}{which}", told=_nothing)
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the connections, those in use when they are answered."""
         with self._lock:
+            self._is_closed = True
             idle, self._idle = self._idle, []
         for wire in idle:
             wire.close()
@@ -145,7 +147,11 @@ class HttpServer:
             yield wire
         finally:
             with self._lock:
-                self._idle.append(wire)
+                is_kept = not self._is_closed
+                if is_kept:
+                    self._idle.append(wire)
+            if not is_kept:
+                wire.close()
 
     def _wire(self) -> Wire:
         return Wire(self._url, headers=self._headers, timeout_s=WAIT_MAX_S + _ANSWER_S, setting=SETTING)

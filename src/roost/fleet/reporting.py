@@ -1,6 +1,6 @@
 """What an agent says of a node of its host: what is written of it, and what stays as operators and conductors said."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import msgspec
 
@@ -50,21 +50,19 @@ def facts_of_node(state: State, provider_row: int, told: HostFacts) -> tuple[Wri
 
 
 def registration_of_node(
-    state: State, provider_row: int, *, number: int, host: str, told: HostFacts, initial: HostFacts
-) -> Sequence[Write]:  # fmt: skip
-    """Plan that a root becomes a node of a service.
+    state: State, provider_row: int, *, host: str, told: HostFacts, initial: HostFacts
+) -> Callable[[int], tuple[Write, ...]]:  # fmt: skip
+    """Plan that a root becomes a node of a service; return what writes it of the identity of the new host.
 
     Args:
-        number: identity of the new host.
         initial: facts that are not the agent's to tell.
 
     Raises:
         BadRequest: facts cannot be kept.
     """
-    providers = state.providers
-    node = providers.names[provider_row]
+    number, node = state.providers.ids[provider_row], state.providers.names[provider_row]
     body = facts_body(node, _merged(initial, told))
-    return (PutHost(number, providers.ids[provider_row], host, node, body, 0),)
+    return lambda host_id: (PutHost(host_id, number, host, node, body, 0),)
 
 
 def _merged(known: HostFacts, told: HostFacts) -> HostFacts:

@@ -93,7 +93,7 @@ class Delete(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The end of an instance."""
 
     is_forced: bool = False  # whether nobody waits for its host
-    limit_at_s: float = 0.0
+    again_at_s: float = 0.0  # when a host is asked once more that could not get rid of it; 0: there is none
     problem: str = ""
 
 

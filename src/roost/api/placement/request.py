@@ -22,6 +22,8 @@ from roost.placement.plans import Plan
 JSON = "application/json"
 # Some hundred microseconds' worth of what is shown.
 _CHECKED_EACH = 64
+# Names of hosts in a sentence.
+_HOSTS_SHOWN = 5
 
 Item = TypeVar("Item")
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -49,7 +51,8 @@ class Identity:
     @property
     def bounds(self) -> str:
         """What it may touch, in words."""
-        return f"host{'s' if len(self.hosts) > 1 else ''} {', '.join(sorted(self.hosts))}"
+        names, more = sorted(self.hosts)[:_HOSTS_SHOWN], len(self.hosts) - _HOSTS_SHOWN
+        return f"host{'s' if len(self.hosts) > 1 else ''} {', '.join(names)}{f' and {more:,} more' * (more > 0)}"
 
 
 @dataclass(slots=True, kw_only=True)

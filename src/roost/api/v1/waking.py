@@ -23,7 +23,8 @@ class Waking:
         self._agents_max = agents_max
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: set[Waiter] = set()
+        self._waiting: dict[str, set[Waiter]] = {}  # by host
+        self._waited = 0  # agents that wait
         self._count = 0
         self._woken: dict[str, int] = {}  # by host: which call was the last one for it
         self.is_closed = False
@@ -38,7 +39,7 @@ class Waking:
     def hosts(self) -> list[str]:
         """What is waited for."""
         with self._lock:
-            return sorted({host for waiter in self._waiting for host in waiter.hosts})
+            return sorted(self._waiting)
 
     def heed(self, work: Iterable[Put]) -> None:
         """Wake whoever waits for what was committed: an order, one that nobody wants any more, or another agent."""
@@ -58,10 +59,11 @@ class Waking:
             self._count += 1
             for host in called:
                 self._woken[host] = self._count
-            if self._loop is None or not any(called & waiter.hosts for waiter in self._waiting):
-                return
-        with suppress(RuntimeError):  # The loop has ended, and those who waited with it.
-            self._loop.call_soon_threadsafe(self._set, called)
+            found = {waiter for host in called for waiter in self._waiting.get(host, ())}
+            loop = self._loop
+        if found and loop is not None:
+            with suppress(RuntimeError):  # It has ended, and those who waited with it.
+                loop.call_soon_threadsafe(_wake, found)
 
     def open(self, hosts: Sequence[str], *, mark: int) -> "Waiter":
         """Return a place to wait at, on the loop.
@@ -77,40 +79,38 @@ class Waking:
         with self._lock:
             if self.is_closed:
                 raise Unavailable("the server is stopping; try again")
-            waited = self._waited
-            if waited + len(waiter.hosts) > self._agents_max:
-                text = f"{waited:,} agents wait for orders (limit placement.agents_max); try again"
+            if self._waited + len(waiter.hosts) > self._agents_max:
+                text = f"{self._waited:,} agents wait for orders (limit placement.agents_max); try again"
                 raise Unavailable(text)
             self._loop = asyncio.get_running_loop()
-            self._waiting.add(waiter)
+            for host in waiter.hosts:
+                self._waiting.setdefault(host, set()).add(waiter)
+            self._count_waiters(len(waiter.hosts))
             if any(self._woken.get(host, 0) > mark for host in waiter.hosts):
                 waiter.awake.set()
-            metrics.AGENTS_WAITING.set(waited + len(waiter.hosts))
         return waiter
 
     def leave(self, waiter: "Waiter") -> None:
         """Give a place back, on the loop."""
         with self._lock:
-            self._waiting.discard(waiter)
-            metrics.AGENTS_WAITING.set(self._waited)
+            for host in waiter.hosts:
+                others = self._waiting[host] - {waiter}
+                if others:
+                    self._waiting[host] = others
+                else:
+                    del self._waiting[host]
+            self._count_waiters(-len(waiter.hosts))
 
     def close(self) -> None:
         """Let all waiting come to an end, on the loop."""
         with self._lock:
             self.is_closed = True
-            waiting = list(self._waiting)
-        for waiter in waiting:
-            waiter.awake.set()
+            found = {waiter for waiters in self._waiting.values() for waiter in waiters}
+        _wake(found)
 
-    @property
-    def _waited(self) -> int:
-        return sum(len(each.hosts) for each in self._waiting)
-
-    def _set(self, called: set[str]) -> None:
-        with self._lock:
-            found = [waiter for waiter in self._waiting if called & waiter.hosts]
-        for waiter in found:
-            waiter.awake.set()
+    def _count_waiters(self, more: int) -> None:
+        self._waited += more
+        metrics.AGENTS_WAITING.set(self._waited)
 
 
 class Waiter:
@@ -125,3 +125,8 @@ class Waiter:
         with suppress(TimeoutError):
             await asyncio.wait_for(self.awake.wait(), at_most_s)
         self.awake.clear()
+
+
+def _wake(waiters: Iterable[Waiter]) -> None:
+    for waiter in waiters:
+        waiter.awake.set()

@@ -5,12 +5,16 @@
     waiting ─▶ waiting     another operation has the instance: it is asked to end, which hands over the lock
             ─▶ send        nobody has it any more
     send    ─▶ destroy     orders to every host that may have something of it
-            ─▶ end         there is none, or nobody is to wait for them: the orders stay for their return
+            ─▶ end         there is none, or they are away: the orders stay for their return
+            ─▶ sweep       by force: what the instance holds is given back at once
     destroy ─▶ end         they did, or were given up; what they hold of it then goes when they come back
             ─▶ end         one could not: ERROR, and what the instance holds stays held
+    sweep   ─▶ sweep       one could not: it is asked again after a while
+            ─▶ end         they did, or were given up
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -38,6 +42,8 @@ from roost.placement.claims import release_of
 _OPEN = frozenset({"moving", "finished", "reverting"})
 # Whoever has the instance hands it over. If that did not happen, it is looked at again after so many seconds.
 _LOOK_S = 5.0
+# A host that could not get rid of something is asked again after so many seconds.
+_PAUSE_S = 10.0
 
 
 def next_step(view: View, desk: Desk) -> Commit:
@@ -47,6 +53,8 @@ def next_step(view: View, desk: Desk) -> Commit:
         return _waiting(view)
     if view.operation.step == "send":
         return _send(view, desk, body)
+    if view.operation.step == "sweep":
+        return _sweep(view, desk, body)
     bad = [order for order in view.orders if order.state == "answered" and answer_of(order).outcome != "ok"]
     if bad:
         return _stuck(view, desk, body, order=bad[0])
@@ -78,9 +86,29 @@ def _send(view: View, desk: Desk, body: Delete) -> Commit:
     orders = tuple(
         Put(ordered(view, desk, host, action="destroy", body=said, ahead=at)) for at, host in enumerate(hosts)
     )  # fmt: skip
-    if body.is_forced or all(map(view.is_away, hosts)):
+    if all(map(view.is_away, hosts)):
         return _end(view, desk, body, orders=orders)
+    if body.is_forced:
+        end = _end(view, desk, body, orders=orders)
+        return replace(end, operation=waiting(view, view.now_s + view.terms.act_timeout_s, step="sweep"))
     return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s, step="destroy"), work=orders)
+
+
+def _sweep(view: View, desk: Desk, body: Delete) -> Commit:
+    """Return what follows when the instance is deleted already, and a host may still have something of it."""
+    last = {order.host: order for order in view.orders if not view.is_away(order.host)}
+    bad = [order.host for order in last.values() if order.state == "answered" and answer_of(order).outcome != "ok"]
+    if not bad:
+        if any(map(is_open, last.values())):
+            return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+        return Commit(operation=ended(view, body=body))
+    is_again = 0 < body.again_at_s <= view.now_s
+    after = msgspec.structs.replace(body, again_at_s=0.0 if is_again else body.again_at_s or view.now_s + _PAUSE_S)
+    orders = tuple(
+        Put(ordered(view, desk, host, action="destroy", body=plain(view), ahead=at))
+        for at, host in enumerate(bad if is_again else ())
+    )
+    return Commit(operation=waiting(view, after.again_at_s or view.now_s + _PAUSE_S, body=after), work=orders)
 
 
 def _hosts(view: View) -> list[str]:

@@ -120,6 +120,31 @@ def test_by_force_it_is_given_back_at_once_and_the_host_follows(here):
     assert here.hands[0].guests == {}
 
 
+def test_by_force_a_host_that_cannot_get_rid_of_it_is_asked_until_it_can_or_is_away(here):
+    h0 = here.hands[0]
+    for name in ("one", "two"):
+        running(here, name)
+        here.delete(name, is_forced=True)
+        here.turn()
+        (order,) = h0.poll().orders
+        h0.answer(order, failed("it hangs"))
+        here.turn()
+        assert (h0.poll().orders, here.status(name).status) == ((), "DELETED")
+        here.clock.time_s += 10
+        here.turn()
+        (again,) = h0.poll().orders
+        assert (again.number, again.turn) == (2, order.turn)
+        if name == "one":
+            h0.act(again)
+        else:
+            h0.leave()
+        here.turn()
+        assert here.open_operations() == []
+    h0.register()
+    served(here, *here.hands)
+    assert h0.guests == {}
+
+
 def test_a_host_that_cannot_get_rid_of_it_leaves_it_in_error_with_what_it_holds(here):
     running(here, "one")
     asked = here.delete("one")

@@ -1,7 +1,6 @@
 """Agents: registered, listed, shown, and gone; and what they report."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from roost.api.placement.request import Response
@@ -14,7 +13,6 @@ from roost.conductor.presence import is_silent
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.fleet.reporting import check_node, facts_of_node, registration_of_node
 from roost.model.host import HostFacts
-from roost.model.journal import Write
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.orders import Registration
 from roost.model.work import AgentRow
@@ -52,7 +50,7 @@ def report(call: Call) -> Plan[Response] | Response:
         return Plan(answer=_DONE, writes=writes) if writes else _DONE
     call.check_host(node)  # A root that is no node yet is of the host that has its name.
     initial = HostFacts(cell=agent.cell, reported_at_s=None if agent.state == "ready" else _long_ago_s(call))
-    create = partial(_registration, call, row, host=agent.name, told=told, initial=initial)
+    create = registration_of_node(state, row, host=agent.name, told=told, initial=initial)
     return Plan(answer=_DONE, create=create, creates="host")
 
 
@@ -90,14 +88,6 @@ def leave(call: Call) -> Plan[Response] | Response:
 def answered(plan: Plan[Any], response: Response) -> Plan[Response]:
     """Return a plan whose answer is told over HTTP."""
     return Plan(answer=response, writes=plan.writes, work=plan.work, reads_work=plan.reads_work, told=plan.told)
-
-
-def _registration(
-    call: Call, row: int, number: int, *, host: str, told: HostFacts, initial: HostFacts
-) -> tuple[Write, ...]:  # fmt: skip
-    return tuple(
-        registration_of_node(call.current.state, row, number=number, host=host, told=told, initial=initial)
-    )  # fmt: skip
 
 
 def _host(call: Call) -> str:
