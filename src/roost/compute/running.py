@@ -368,7 +368,7 @@ class Running:
             resident = self._residents[each.host]
             hear = partial(
                 resident.agent.heard, each.fence, orders.get(each.host, ()), now_s=self._clock.elapsed_s(),
-                withdrawn=polled.withdrawn, is_unknown=each.host in polled.unknown,
+                withdrawn=polled.withdrawn, settled=polled.settled, is_unknown=each.host in polled.unknown,
                 is_superseded=each.host in polled.superseded, is_disabled=each.host in polled.disabled,
             )  # fmt: skip
             self._tell(resident, hear)
