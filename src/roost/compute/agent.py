@@ -226,7 +226,7 @@ class Agent:
         Args:
             fence: that the poll named.
             now_s: when it came.
-            orders, withdrawn, settled, is_unknown, is_superseded, is_disabled: the parts of ``Polled`` that are about it.
+            orders, withdrawn, settled, is_unknown, is_superseded, is_disabled: what of ``Polled`` is about it.
         """
         if self._registered is None or fence != self._registered.fence or self.end is not None:
             return
