@@ -104,7 +104,6 @@ class MemoryServer:
             if line.state == "waiting":
                 line.state, line.answer = "answered", answer
             self._save()
-            self.changed.notify_all()
 
     def deregister(self, host):
         """Forget an agent."""
@@ -134,6 +133,7 @@ class MemoryServer:
         return found
 
     def _save(self):
+        self.changed.notify_all()
         if self._path is not None:
             fresh = self._path.with_suffix(".new")
             fresh.write_bytes(msgspec.msgpack.encode(self.book))

@@ -1,17 +1,69 @@
-"""``roost agent``: agents of hosts, as a server knows them."""
+"""``roost agent``: runs the agent of a host, and shows agents as a server knows them."""
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from roost.cli.asking import Where, as_json, asking, fields, told, where
+from roost.cli.options import PATH
 from roost.cli.plain import moment
 from roost.cli.tables import Table, aligned
 
 
-@click.group("agent", short_help="Look at the agents of hosts.")
-def agent() -> None:
-    """Look at the agents of hosts."""
+@click.group("agent", invoke_without_command=True, short_help="Run the agent of a host, or look at agents.")
+@click.option("--server", metavar="URL", help="Of the server that it works for, as `roost up` prints it.")
+@click.option("--driver", metavar="NAME", help="What runs guests on the host.")
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="Of the driver; may be repeated.")
+@click.option("--host", metavar="NAME", help="Name of the service.  [that of the machine]")
+@click.option("--cell", default="", metavar="NAME", help="Whose conductor sends it orders.")
+@click.option(
+    "--state-dir", type=PATH, metavar="DIR", help="Folder of its journal.  [agents in the data; with --fleet none]"
+)
+@click.option("--fleet", type=click.IntRange(1, 10_000), metavar="N", help="Run N agents, of hosts NAME-1 to NAME-N.")
+@click.option("--token", envvar="ROOST_TOKEN", default="admin", metavar="TOKEN", help="Sent as x-auth-token.")
+@click.pass_context
+def agent(
+    context: click.Context, *, server: str | None, driver: str | None, options: tuple[str, ...], host: str | None,
+    cell: str, state_dir: Path | None, fleet: int | None, token: str,
+) -> None:  # fmt: skip
+    """Run the agent of a host: report what the host has, and do there what the server orders.
+
+    SIGTERM and SIGINT stop it once what is begun is done; guests go on.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if server is None or driver is None:
+        raise click.UsageError("--server and --driver are needed to run an agent", ctx=context)
+    from socket import gethostname
+
+    from roost.app.agent import AgentOptions, run_agents
+
+    name = host or gethostname()
+    hosts = (name,) if fleet is None else tuple(f"{name}-{number}" for number in range(1, fleet + 1))
+    told = AgentOptions(
+        server=server, token=token, driver=driver, options=dict(map(_option, options)), hosts=hosts, cell=cell,
+        state=_state(state_dir, is_fleet=fleet is not None),
+    )  # fmt: skip
+    who = f"agent of {name}" if fleet is None else f"{fleet} agents of {hosts[0]} to {hosts[-1]}"
+    run_agents(told, on_ready=lambda: click.echo(f"{who} for {server}"))
+
+
+def _option(text: str) -> tuple[str, str]:
+    key, is_set, value = text.partition("=")
+    if not key or not is_set:
+        raise click.BadParameter(f"must be KEY=VALUE, got {text!r}", param_hint="--option")
+    return key, value
+
+
+def _state(given: Path | None, *, is_fleet: bool) -> str | None:
+    if given is not None or is_fleet:
+        return None if given is None else str(given)
+    from os import environ, geteuid
+
+    from roost.settings import data_folder
+
+    return str(data_folder(None, environ, is_root=geteuid() == 0) / "agents")
 
 
 @agent.command("list")

@@ -63,6 +63,7 @@ class _Order:
     order: Order
     is_again: bool = False  # begun in an earlier life
     is_unwanted: bool = False  # withdrawn while it was worked on
+    is_settled: bool = False  # so that nobody waits for an answer, while it was worked on
     answer: OrderAnswer | None = None  # None: it waits, or is worked on
     begun_at_s: float | None = None  # None: it waits
     is_being_told: bool = False
@@ -138,6 +139,11 @@ class Agent:
         return not (self._untold or is_working or any(lane.current for lane in self._lanes.values()))
 
     @property
+    def is_in_a_hurry(self) -> bool:
+        """Whether orders of an earlier life wait until it is known that they are still wanted."""
+        return bool(self._orders) and not self._was_polled
+
+    @property
     def down_after_s(self) -> float:
         """The server counts it as down when it has not heard of it for so long; infinite while that is not known."""
         return self._registered.down_after_s if self._registered else float("inf")
@@ -165,9 +171,10 @@ class Agent:
         """Return how it takes part in a poll; None: it does not now."""
         if self._phase != "ready" or self._registered is None or self._is_stopping or self.end is not None:
             return None
-        held = sorted(each.order.id for each in self._orders.values())[:HELD_MAX]
+        # Of what is withdrawn the server need not speak again.
+        held = sorted(each.order.id for each in self._orders.values() if not (each.is_unwanted or each.is_settled))
         return PollingAgent(
-            host=self.host, run=self._identity.run, fence=self._registered.fence, held=tuple(held)
+            host=self.host, run=self._identity.run, fence=self._registered.fence, held=tuple(held[:HELD_MAX])
         )  # fmt: skip
 
     def stop(self) -> None:
@@ -212,14 +219,14 @@ class Agent:
 
     def heard(
         self, fence: int, orders: Iterable[Order], *, now_s: float, withdrawn: Collection[int] = (),
-        is_unknown: bool = False, is_superseded: bool = False, is_disabled: bool = False,
+        settled: Collection[int] = (), is_unknown: bool = False, is_superseded: bool = False, is_disabled: bool = False,
     ) -> None:  # fmt: skip
         """Hear the answer to a poll.
 
         Args:
             fence: that the poll named.
             now_s: when it came.
-            orders, withdrawn, is_unknown, is_superseded, is_disabled: the parts of ``Polled`` that are about it.
+            orders, withdrawn, settled, is_unknown, is_superseded, is_disabled: what of ``Polled`` is about it.
         """
         if self._registered is None or fence != self._registered.fence or self.end is not None:
             return
@@ -230,8 +237,11 @@ class Agent:
             self.unknown(now_s)
             return
         self.is_disabled, self._was_polled = is_disabled, True
-        for each in [each for each in self._orders.values() if each.order.id in withdrawn]:
-            self._withdraw(each)
+        for each in [*self._orders.values()]:
+            if each.order.id in withdrawn:
+                self._withdraw(each)
+            elif each.order.id in settled:
+                self._pass_over(each)
         for order in orders:
             self._receive(order)
 
@@ -331,6 +341,16 @@ class Agent:
             self._settle(key)
         self._tidy(_name(each.order))
 
+    def _pass_over(self, each: _Order) -> None:
+        """Say nothing more of an order that the server has an answer to, or does not know; begin it no more."""
+        if each.answer is None and each.begun_at_s is None:
+            self._lane(_name(each.order)).waiting.remove(each)
+            self._tidy(_name(each.order))
+        if each.answer is not None or each.begun_at_s is None:
+            self._settle(_key(each.order))
+        else:
+            each.is_settled = True  # It ends; what came of it stays, since nobody says otherwise.
+
     def _finished(self, order: Order, answer: OrderAnswer) -> None:
         key = _key(order)
         if self._overdue.pop(key, None) is not None:
@@ -340,7 +360,9 @@ class Agent:
             return
         each = self._orders[key]
         self._answer(each, answer)
-        if each.is_unwanted:
+        if each.is_settled:
+            self._settle(key)
+        elif each.is_unwanted:
             each.is_unwanted = False
             self._withdraw(each)
 

@@ -137,7 +137,7 @@ class Running:
             part = [self._residents[host] for host in hosts[at : at + AGENTS_MAX]]
             threading.Thread(target=self._poll, args=(part, stop), name="poll", daemon=True).start()
         try:
-            while not stop.wait(_TICK_S) and self._broken is None and self._tick():
+            while self._broken is None and self._tick() and not stop.wait(_TICK_S):
                 pass
             self._wind_up()
         finally:
@@ -328,16 +328,19 @@ class Running:
                     if not asking:
                         self._changed.wait(_TICK_S)
                         continue
-                    wait_s = self._wait_s(residents, len(asking))
+                    wait_s = self._wait_s(residents, asking)
                 if not self._poll_once(asking, wait_s):
                     stop.wait(self._pace.retry_s)
         except BaseException as error:  # noqa: BLE001  # Without polls the agents would be silent, and nobody would know.
             self._break(error)
 
-    def _wait_s(self, residents: Sequence[Resident], asking: int) -> float:
+    def _wait_s(self, residents: Sequence[Resident], asking: Sequence[PollingAgent]) -> float:
+        """Return how long a poll may wait: less while others are about to join, not at all where work waits for it."""
+        if any(self._residents[each.host].agent.is_in_a_hurry for each in asking):
+            return 0.0
         living = [each.agent for each in residents if each.agent.end is None]
         longest_s = min([WAIT_MAX_S, *(each.down_after_s / _BEATS for each in living)])
-        return longest_s if asking == len(living) else min(longest_s, _SHORT_WAIT_S)
+        return longest_s if len(asking) == len(living) else min(longest_s, _SHORT_WAIT_S)
 
     def _poll_once(self, asking: Sequence[PollingAgent], wait_s: float) -> bool:
         """Ask for orders, and return whether it was answered."""
@@ -365,7 +368,7 @@ class Running:
             resident = self._residents[each.host]
             hear = partial(
                 resident.agent.heard, each.fence, orders.get(each.host, ()), now_s=self._clock.elapsed_s(),
-                withdrawn=polled.withdrawn, is_unknown=each.host in polled.unknown,
+                withdrawn=polled.withdrawn, settled=polled.settled, is_unknown=each.host in polled.unknown,
                 is_superseded=each.host in polled.superseded, is_disabled=each.host in polled.disabled,
             )  # fmt: skip
             self._tell(resident, hear)

@@ -1,5 +1,6 @@
 """The agent as a machine: what it is told, and what it wants done."""
 
+import msgspec
 import pytest
 
 from roost.compute.agent import Agent, Identity
@@ -277,7 +278,18 @@ def test_an_answer_that_nobody_wants_is_undone_if_anything_was_done():
     one.untold(built, Conflict("withdrawn"), 0.0)
     one.untold(failed, Conflict("withdrawn"), 0.0)
     assert one.due(0.0) == [Undo(built)]
-    assert one.polling().held == (built.id,)
+    assert (one.polling().held, one.is_idle) == ((), False)
+
+
+def test_of_orders_that_are_settled_nothing_more_is_said():
+    one = ready()
+    waits, done, other = order(Power(is_on=True), 2), order(Spawn(spec())), order(Spawn(spec("other")), of="other")
+    hear(one, done, waits, msgspec.structs.replace(other, id=9))
+    one.worked(Work(done), FAILED, 0.0)
+    assert hear(one, settled=[waits.id, done.id, 9]) == []
+    assert (one.polling().held, one.is_idle) == ((), False)
+    one.worked(Work(msgspec.structs.replace(other, id=9)), FAILED, 0.0)
+    assert (one.due(0.0), one.is_idle) == ([], True)
 
 
 def test_an_answer_to_an_order_that_the_server_lost_is_given_up_after_a_new_registration():
@@ -337,7 +349,7 @@ def test_what_was_begun_in_an_earlier_life_is_looked_at_again_once_it_is_known_t
     spawn = order(Spawn(spec()))
     hear(ready(journal), spawn)
     two = ready(journal, run=uuid_named("second run"))
-    assert (two.due(0.0), two.polling().held) == ([], (spawn.id,))
+    assert (two.due(0.0), two.polling().held, two.is_in_a_hurry) == ([], (spawn.id,), True)
     assert hear(two) == [Work(spawn, is_again=True)]
 
 

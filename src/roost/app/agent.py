@@ -1,0 +1,168 @@
+"""Agents of hosts as a process: the driver, the journal, and the way to the server and to its Placement."""
+
+import os
+import random
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+
+from roost import __version__
+from roost.client.agents import HttpServer
+from roost.client.report import ReportHttp
+from roost.compute.acting import Acting
+from roost.compute.agent import Agent, Identity
+from roost.compute.driver import load
+from roost.compute.journal import Journal
+from roost.compute.monitors import Monitors
+from roost.compute.provider_config import ProviderConfigs, read
+from roost.compute.report.client import ReportClient
+from roost.compute.reshaping import Bringing
+from roost.compute.running import Pace, Resident, Running
+from roost.compute.tracker import Tracker
+from roost.errors import PlacementGone
+from roost.machine import SystemClock, SystemRandom
+from roost.model.agent import HostTerms, ReshapeTerms
+from roost.model.names import uuid_text
+from roost.model.placement_api import Answer
+from roost.observe import log
+
+PROVIDER_CONFIGS = "/etc/roost/provider_config"
+_PLACEMENT = "/placement"  # of a server, below its address
+_FLEET = uuid.UUID("5b1f7d0a-6f0e-4d7c-9a55-1c1c6a4f0c11")  # Uuids of the nodes of a fleet come of it.
+_SPREAD = (0.75, 1.25)
+
+
+class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process with agents is told."""
+
+    server: str  # address, above ``/v1`` and ``/placement``
+    token: str
+    driver: str
+    options: dict[str, str] = {}  # of the driver
+    hosts: tuple[str, ...]  # names of the services, one an agent
+    cell: str = ""
+    state: str | None = None  # path of the folder of the journals; None: they last as long as the process
+    provider_configs: str = PROVIDER_CONFIGS
+    terms: HostTerms = HostTerms()
+    reshape: ReshapeTerms = ReshapeTerms()
+    pace: Pace = Pace()
+
+
+def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: None) -> None:
+    """Let agents live until a signal says stop; a second one ends the process at once.
+
+    Args:
+        options: what the process is told.
+        on_ready: called when the agents begin.
+
+    Raises:
+        BadSettings: something that the process was told is wrong, or the server does not let an agent in.
+        Conflict: another agent has a host.
+        ReshapeNeeded, ReshapeFailed: see ``Tracker``.
+        JournalLost: a journal cannot be used.
+    """
+    stop = threading.Event()
+    with _stopped_by_signals(stop), ExitStack() as stack:
+        server = HttpServer(
+            options.server, token=options.token, draw=random.random, pause=lambda seconds: not stop.wait(seconds)
+        )  # fmt: skip
+        stack.callback(server.close)
+        placement = SharedHttp(
+            lambda: ReportHttp(
+                options.server.rstrip("/") + _PLACEMENT, headers={"x-auth-token": options.token}, setting="--server"
+            )
+        )
+        stack.callback(placement.close)
+        residents = [_resident(options, host, placement=placement, stack=stack) for host in options.hosts]
+        on_ready()
+        Running(residents, server, clock=SystemClock(), pace=options.pace).run(stop)
+
+
+class SharedHttp:
+    """A way to a Placement that threads may use at the same time: each has a connection while it asks.
+
+    Args:
+        connect: opens one.
+    """
+
+    def __init__(self, connect: Callable[[], ReportHttp]) -> None:
+        self._connect = connect
+        self._lock = threading.Lock()
+        self._idle: list[ReportHttp] = [connect()]
+
+    def ask(self, method: str, path: str, body: object = None, *, version: str) -> Answer:
+        """Ask once, see ``Http``."""
+        with self._lock:
+            own = self._idle.pop() if self._idle else None
+        own = own or self._connect()
+        try:
+            answer = own.ask(method, path, body, version=version)
+        except PlacementGone:
+            own.close()
+            raise
+        with self._lock:
+            self._idle.append(own)
+        return answer
+
+    def close(self) -> None:
+        """Close the connections."""
+        with self._lock:
+            for each in self._idle:
+                each.close()
+
+
+def _resident(options: AgentOptions, host: str, *, placement: SharedHttp, stack: ExitStack) -> Resident:
+    path = None if options.state is None else Path(options.state) / f"{quote(host, safe='')}.db"
+    journal = Journal(path)
+    stack.callback(journal.close)
+    driver = load(options.driver, options.options, options.terms)
+    report = ReportClient(placement, clock=SystemClock(), sleep=time.sleep, uniform=random.uniform)
+    configs = ProviderConfigs(
+        read(options.provider_configs),
+        warn=lambda problem: log.event("provider_config", host=host, problem=problem),
+    )
+    bringing = Bringing(
+        driver, report, configs=configs, terms=options.reshape, sleep=time.sleep, uniform=random.uniform
+    )
+    # Without a journal only a uuid that follows from the name is the same after a restart.
+    numbers = count()
+    new_uuid = (lambda: str(uuid.uuid5(_FLEET, f"{host}/{next(numbers)}"))) if path is None else _fresh_uuid
+    tracker = Tracker(
+        host, driver=driver, report=report, bringing=bringing, book=journal, monitors=Monitors(()),
+        periodic_reshape=options.reshape.periodic_reshape, new_uuid=new_uuid,
+    )  # fmt: skip
+    run = _fresh_uuid()
+    identity = Identity(
+        host=host, run=run, driver=options.driver, software=f"roost {__version__}", cell=options.cell
+    )  # fmt: skip
+    agent = Agent(
+        identity, journal, driver_timeout_s=options.pace.driver_timeout_s, spread=random.uniform(*_SPREAD)
+    )  # fmt: skip
+    return Resident(agent, driver, Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use), tracker)
+
+
+def _fresh_uuid() -> str:
+    return uuid_text(SystemRandom().uuids(1)[0])
+
+
+@contextmanager
+def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+    def ask(number: int, _frame: object) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

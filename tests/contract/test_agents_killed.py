@@ -1,0 +1,144 @@
+"""An agent that is killed before and after each line of its journal: the next one goes on, and all happens once."""
+
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from roost.compute.acting import Acting
+from roost.compute.agent import Agent, Identity
+from roost.compute.driver import load
+from roost.compute.journal import Journal
+from roost.compute.running import Pace, Resident, Running
+from roost.machine import SystemClock
+from roost.model.orders import Destroy, Power, Spawn
+from tests.agents import HOST, MemoryServer, PlainTracker, order, spec
+from tests.products import kill, worker
+from tests.worlds import uuid_named
+
+LINES = ("begin", "finish", "take", "forget", "hold", "keep_node")
+STAYS, GOES = "stays", "goes"
+ORDERS = (
+    order(Spawn(spec(STAYS)), 1, of=STAYS, order_id=1),
+    order(Power(is_on=False), 1, of=STAYS, turn=2, order_id=2),
+    order(Spawn(spec(GOES)), 1, of=GOES, order_id=3),
+    order(Destroy(), 1, of=GOES, turn=2, order_id=4),
+)
+
+
+class Deadly:
+    """A journal whose process is killed at the n-th moment before or after a line."""
+
+    def __init__(self, inner, moments):
+        self._inner, self._left = inner, moments
+
+    def __getattr__(self, name):
+        found = getattr(self._inner, name)
+        if name not in LINES:
+            return found
+
+        def write(*words):
+            self._pass()
+            came = found(*words)
+            self._pass()
+            return came
+
+        return write
+
+    def _pass(self):
+        self._left -= 1
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def live(folder, moments):
+    """Let an agent live until the server has all answers; it is killed after so many moments."""
+    server = MemoryServer(folder / "server")
+    journal = Deadly(Journal(folder / "journal"), moments)
+    driver = load("fake", {"state": str(folder / "guests")})
+    tracker, run = PlainTracker(driver, journal), uuid_named(f"run {os.getpid()}")
+    resident = Resident(
+        Agent(Identity(host=HOST, run=run, driver="fake"), journal, driver_timeout_s=600.0), driver,
+        Acting(HOST, run=run, driver=driver, journal=journal, use_of=tracker.use), tracker,
+    )  # fmt: skip
+    stop = threading.Event()
+
+    def watch():
+        """Act as the conductor: the next turn of an instance begins when the one before is answered."""
+        for first, second in ((1, 2), (3, 4)):
+            server.answer_to(first)
+            if all(line.order.id != second for line in server.book.lines):
+                server.put(ORDERS[second - 1])
+        server.answer_to(2)
+        server.answer_to(4)
+        stop.set()
+
+    threading.Thread(target=watch, daemon=True).start()
+    Running([resident], server, clock=SystemClock(), pace=Pace(update_s=-1.0)).run(stop)
+
+
+def forked(folder, moments):
+    """Let an agent live in a process of its own, and give the signal that ended it; 0: none did."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            live(folder, moments)
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+
+
+def rounds(folder):
+    """Kill an agent at each moment in turn, let the next one finish, and say what there is then."""
+    moments, ended = 0, signal.SIGKILL
+    while ended:
+        moments += 1
+        state = Path(folder) / str(moments)
+        state.mkdir()
+        MemoryServer(state / "server").put(ORDERS[0], ORDERS[2])
+        ended = forked(state, moments)
+        if ended:
+            assert forked(state, 0) == 0
+        driver = load("fake", {"state": str(state / "guests")})
+        driver.start(HOST)
+        journal = Journal(state / "journal")
+        sys.stdout.write(
+            json.dumps(
+                {
+                    "moment": moments,
+                    "guests": [(found.uuid, found.state) for found in driver.guests()],
+                    "story": driver.console(uuid_named(STAYS)).splitlines(),
+                    "answers": [
+                        (line.order.id, line.answer.outcome, line.answers)
+                        for line in MemoryServer(state / "server").book.lines
+                    ],
+                    "states": [entry.state for entry in journal.entries()],
+                    "held": [*journal.instances(HOST)],
+                }
+            )
+            + "\n"
+        )
+        sys.stdout.flush()
+
+
+def test_an_agent_that_is_killed_at_any_line_of_its_journal_does_each_order_once(tmp_path):
+    child = worker("tests.contract.test_agents_killed:rounds", str(tmp_path))
+    try:
+        lines = [json.loads(line) for line in child.stdout if line.startswith("{")]
+        assert child.wait() == 0
+    finally:
+        kill(child)
+    assert len(lines) > 20
+    for line in lines:
+        assert line["guests"] == [[uuid_named(STAYS), "stopped"]], line
+        assert line["story"] == ["image cirros", f"built on {HOST}", f"stopped on {HOST}"], line
+        assert [answer[:2] for answer in sorted(line["answers"])] == [[number, "ok"] for number in (1, 2, 3, 4)], line
+        assert max(answer[2] for answer in line["answers"]) <= 2, line
+        assert set(line["states"]) <= {"done", "taken"}, line
+        assert line["held"] == [uuid_named(STAYS)], line

@@ -1,0 +1,308 @@
+"""Agents with real threads, at a server in memory."""
+
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from roost.compute.acting import Acting
+from roost.compute.agent import Agent, Identity
+from roost.compute.drivers.fake_script import Fault, Script
+from roost.compute.journal import Journal
+from roost.compute.running import Pace, Resident, Running
+from roost.errors import (
+    BadSettings,
+    BuildFailed,
+    Conflict,
+    DriverNotReady,
+    JournalLost,
+    NotFound,
+    ReshapeFailed,
+    RoostError,
+)
+from roost.machine import SystemClock
+from roost.model.orders import Destroy, Power, Spawn
+from tests.agents import MemoryServer, PlainTracker, order
+from tests.drivers import fake, spec_of
+from tests.worlds import uuid_named
+
+QUICK = Pace(driver_timeout_s=0.2, update_s=0.05, retry_s=0.05, stop_s=5.0)
+PATIENT = Pace(update_s=0.05, retry_s=0.05, stop_s=5.0)
+
+
+def resident(host="host-a", *, driver=None, journal=None, tracker=None, pace=PATIENT, run="run"):
+    """Give an agent of a host, with what it acts through."""
+    driver, journal = driver or fake(host=host), journal or Journal(None)
+    tracker = tracker or PlainTracker(driver, journal)
+    run = uuid_named(f"{host} {run}")
+    agent = Agent(Identity(host=host, run=run, driver="fake"), journal, driver_timeout_s=pace.driver_timeout_s)
+    acting = Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
+    return Resident(agent, driver, acting, tracker)
+
+
+@contextmanager
+def living(server, *residents, pace=PATIENT):
+    """Let agents live in threads; give what they end with, at the end."""
+    stop, ends = threading.Event(), []
+
+    def run():
+        try:
+            Running(residents, server, clock=SystemClock(), pace=pace).run(stop)
+        except RoostError as error:
+            ends.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield ends, thread
+    finally:
+        stop.set()
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def spawn(name="guest", host="host-a", **more):
+    """Give the order to build a guest."""
+    return order(Spawn(spec_of(name, host)), of=name, host=host, **more)
+
+
+def test_an_agent_registers_reports_and_does_what_is_ordered(capsys):
+    server, one = MemoryServer(), resident()
+    with living(server, one) as (ends, _):
+        server.put(spawn(), order(Power(is_on=False), 2))
+        assert server.answer_to(101).outcome == "ok"
+        assert server.answer_to(102).found.state == "stopped"
+    assert ends == []
+    assert list(server.book.facts) == ["host-a"]
+    assert one.tracker.updates[0] == ("host-a", True, False)
+    assert (one.agent.is_idle, len(one.driver.guests())) == (True, 1)
+    capsys.readouterr()
+
+
+def test_many_agents_share_one_poll_and_each_does_what_is_its_own():
+    server = MemoryServer()
+    hosts = [f"host-{number}" for number in range(50)]
+    residents = [resident(host) for host in hosts]
+    with living(server, *residents):
+        orders = [spawn(f"{host} {one}", host) for host in hosts for one in range(4)]
+        orders = [order_of(each, number) for number, each in enumerate(orders, start=1)]
+        server.put(*orders)
+        assert {server.answer_to(each.id).outcome for each in orders} == {"ok"}
+    assert [len(each.driver.guests()) for each in residents] == [4] * 50
+
+
+def order_of(one, number):
+    """Give an order another id."""
+    return type(one)(**{name: getattr(one, name) for name in one.__struct_fields__ if name != "id"}, id=number)
+
+
+def test_a_driver_that_hangs_fails_the_order_and_the_agent_lives_on():
+    server, go = MemoryServer(), threading.Event()
+    script = Script(fault=(Fault(action="spawn", kind="slow", times=1),))
+    one = resident(driver=fake(script, wait=lambda _: go.wait(30)), pace=QUICK)
+    with living(server, one, pace=QUICK):
+        server.put(spawn(), order(Destroy(), 2, turn=1))
+        answer = server.answer_to(101)
+        assert (answer.outcome, "did not end spawn of instance" in answer.problem) == ("failed", True)
+        server.put(spawn("other", order_id=7))
+        assert "hangs in spawn" in server.answer_to(7).problem
+        server.put(order(Destroy(), of="third", order_id=8))
+        assert server.answer_to(8).outcome == "ok"
+        go.set()
+        assert server.answer_to(102).outcome == "ok"
+    assert one.driver.guests() == []
+
+
+def test_an_agent_that_stops_ends_what_is_begun_and_leaves_the_rest():
+    server, go, begun = MemoryServer(), threading.Event(), threading.Event()
+    script = Script(fault=(Fault(action="spawn", kind="slow", times=1),))
+    one = resident(driver=fake(script, wait=lambda _: (begun.set(), go.wait(30))))
+    with living(server, one):
+        server.put(spawn(), order(Power(is_on=False), 2))
+        assert begun.wait(30)
+        threading.Timer(0.2, go.set).start()
+    assert [line.state for line in server.book.lines] == ["answered", "waiting"]
+    with living(server, resident(driver=one.driver, run="next")):
+        assert server.answer_to(102).outcome == "ok"
+
+
+def test_a_server_that_lost_its_agents_hears_of_them_again():
+    server = MemoryServer()
+    with living(server, resident()):
+        server.put(spawn())
+        server.answer_to(101)
+        with server.changed:
+            server.book.runs.clear()
+            server.changed.notify_all()
+        server.put(order(Destroy(), 2))
+        assert server.answer_to(102).outcome == "ok"
+
+
+def test_guests_that_are_elsewhere_now_go_before_anything_is_ordered():
+    server, one = MemoryServer(), resident()
+    one.driver.spawn(spec_of("gone", "host-a"), "old")
+    server.book.destroy.add(uuid_named("gone"))
+    server.put(spawn())
+    with living(server, one):
+        assert server.answer_to(101).outcome == "ok"
+    assert [found.uuid for found in one.driver.guests()] == [uuid_named("guest")]
+
+
+def test_another_agent_of_the_host_ends_the_first():
+    server = MemoryServer()
+    with living(server, resident()) as (ends, first):
+        server.put(spawn())
+        server.answer_to(101)
+        with living(server, resident(run="other")) as (others, _):
+            first.join(30)
+            assert isinstance(ends[0], Conflict)
+        assert others == []
+
+
+class Refusing(MemoryServer):
+    """Lets nobody in."""
+
+    def register(self, host, registration):
+        """Refuse."""
+        raise BadSettings("token", "may only touch host b")
+
+
+def test_an_agent_that_is_not_let_in_ends_and_says_why():
+    with living(Refusing(), resident()) as (ends, thread):
+        thread.join(30)
+        assert str(ends[0]) == "token: may only touch host b"
+
+
+class Faulty:
+    """A tracker that fails first with what it is given."""
+
+    def __init__(self, inner, *errors):
+        self._inner, self._errors = inner, [*errors]
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def update(self, node, *, is_startup, is_disabled=None):
+        """Fail, or update."""
+        if not self._errors:
+            return self._inner.update(node, is_startup=is_startup, is_disabled=is_disabled)
+        error = self._errors.pop(0)
+        if error is None:
+            return None
+        raise error
+
+
+def test_orders_wait_until_placement_knows_the_host_however_often_it_fails(capsys):
+    server, driver, journal = MemoryServer(), fake(), Journal(None)
+    tracker = Faulty(PlainTracker(driver, journal), None, ValueError("odd"), None)
+    with living(server, resident(driver=driver, journal=journal, tracker=tracker)) as (ends, _):
+        server.put(spawn())
+        assert server.answer_to(101).outcome == "ok"
+    assert ends == []
+    assert "odd" in capsys.readouterr().err
+
+
+def test_a_reshape_that_fails_ends_the_agent_with_its_reason(capsys):
+    driver, journal = fake(), Journal(None)
+    tracker = Faulty(PlainTracker(driver, journal), ReshapeFailed("host-a", "who holds what is not known"))
+    with living(MemoryServer(), resident(driver=driver, journal=journal, tracker=tracker)) as (ends, thread):
+        thread.join(30)
+        assert "who holds what is not known" in str(ends[0])
+    assert '"agent_ends"' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [DriverNotReady("it starts"), Conflict("odd"), ValueError("odd"), SystemExit("odd")])
+def test_a_driver_that_does_not_begin_is_asked_again(error, capsys):
+    server, one = MemoryServer(), resident()
+    errors, start = [error], one.driver.start
+
+    def begin(host):
+        if errors:
+            raise errors.pop()
+        start(host)
+
+    one.driver.start = begin
+    with living(server, one) as (ends, _):
+        server.put(spawn())
+        assert server.answer_to(101).outcome == "ok"
+    assert ends == []
+    assert ("it starts" if isinstance(error, DriverNotReady) else "odd") in capsys.readouterr().err
+
+
+def test_an_agent_whose_journal_is_lost_ends_and_answers_nothing(capsys):
+    server, journal = MemoryServer(), Journal(None)
+
+    def lost(*_words):
+        raise JournalLost("the disk is full")
+
+    journal.finish = lost
+    with living(server, resident(journal=journal)) as (ends, thread):
+        server.put(spawn())
+        thread.join(30)
+        assert str(ends[0]) == "the disk is full"
+    assert server.book.lines[0].answer is None
+    capsys.readouterr()
+
+
+class Forgetful(MemoryServer):
+    """Does not know the host at the first report."""
+
+    reports = 0
+
+    def report(self, host, node, facts):
+        """Refuse the first two."""
+        self.reports += 1
+        if self.reports == 1:
+            raise NotFound("agent", host)
+        if self.reports == 2:
+            raise Conflict("its root provider is not there yet")
+        super().report(host, node, facts)
+
+
+def test_a_report_that_is_refused_is_made_again(capsys):
+    server = Forgetful()
+    with living(server, resident()):
+        server.put(spawn())
+        assert server.answer_to(101).outcome == "ok"
+    assert server.reports >= 3
+    assert "its root provider is not there yet" in capsys.readouterr().err
+
+
+class Busy(MemoryServer):
+    """Cannot answer the first polls and answers."""
+
+    fails = 3
+
+    def poll(self, poll):
+        """Refuse the first three."""
+        if self.fails:
+            self.fails -= 1
+            raise BuildFailed("whatever")
+        return super().poll(poll)
+
+
+def test_a_poll_that_is_refused_is_made_again(capsys):
+    server = Busy()
+    with living(server, resident()):
+        server.put(spawn())
+        assert server.answer_to(101).outcome == "ok"
+    assert capsys.readouterr().err.count("poll_failed") == 3
+
+
+def test_a_switch_that_an_operator_turns_reaches_the_tracker_at_once():
+    server, one = MemoryServer(), resident()
+    seen = threading.Event()
+    update = one.tracker.update
+
+    def watch(node, *, is_startup, is_disabled=None):
+        if is_disabled:
+            seen.set()
+        return update(node, is_startup=is_startup, is_disabled=is_disabled)
+
+    one.tracker.update = watch
+    with living(server, one, pace=Pace(update_s=-1.0, stop_s=5.0)):
+        server.put(spawn())
+        server.answer_to(101)
+        with server.changed:
+            one.agent.is_disabled = True
+        assert seen.wait(30)

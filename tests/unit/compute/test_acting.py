@@ -1,0 +1,299 @@
+"""What an order is on a host: room for the guest, the act of its driver, and the answer."""
+
+import pytest
+
+from roost.compute.acting import Acting, checked_guests
+from roost.compute.drivers.fake_guests import FakeGuest, MemoryShelf
+from roost.compute.drivers.fake_script import Fault, Script
+from roost.compute.journal import Journal
+from roost.compute.tasks import Clean, Undo, Work
+from roost.errors import JournalLost
+from roost.model.guest import Found
+from roost.model.host import HostFacts
+from roost.model.numa import NumaCell, NumaTopology
+from roost.model.orders import (
+    PROBLEM_MAX,
+    AbortMigration,
+    Destroy,
+    Discard,
+    Finish,
+    Inspect,
+    LiveMigrate,
+    Power,
+    Prepare,
+    Rebuild,
+    Save,
+    SendDisk,
+    Spawn,
+)
+from roost.model.topology import InstanceCell, InstanceTopology
+from tests.agents import HOST, RUN, PlainTracker, order, spec
+from tests.devices import ask, pool
+from tests.drivers import fake, spec_of
+from tests.worlds import uuid_named
+
+GUEST = uuid_named("guest")
+CELLS = NumaTopology(cells=(NumaCell(id=0, pcpus=(0, 1, 2, 3), cpus=(0, 1, 2, 3), memory_mb=4096),))
+CARD = {"pci": (ask(count=1),)}
+
+
+class Host:
+    """A host with two devices and one memory node."""
+
+    def __init__(self, driver=None, journal=None, name=HOST):
+        self.driver, self.journal = driver or fake(host=name), journal or Journal(None)
+        facts = HostFacts(pci_pools=(pool(count=2),), numa=CELLS)
+        self.tracker = PlainTracker(self.driver, self.journal, facts=facts)
+        self.tracker.update(name, is_startup=True)
+        self.acting = Acting(
+            name, run=RUN, driver=self.driver, journal=self.journal, use_of=self.tracker.use
+        )  # fmt: skip
+
+    def do(self, act, number=1, *, is_again=False, **more):
+        """Do an order, and give its answer."""
+        return self.acting.carry_out(Work(order(act, number, **more), is_again))
+
+    @property
+    def free(self):
+        """How many devices are free."""
+        return self.tracker.use(HOST).facts.pci_pools[0].count
+
+
+def failing(action, kind, **more):
+    """Give a host where an act goes wrong the first time."""
+    return Host(fake(Script(fault=(Fault(action=action, kind=kind, times=1, **more),)), HOST))
+
+
+class Odd:
+    """A driver that returns what it should not, or raises."""
+
+    def __init__(self, **answers):
+        self._inner, self._answers = fake(host=HOST), answers
+
+    def __getattr__(self, name):
+        if name not in self._answers:
+            return getattr(self._inner, name)
+        told = self._answers[name]
+
+        def call(*_words, **_more):
+            if isinstance(told, BaseException):
+                raise told
+            return told
+
+        return call
+
+
+def test_a_guest_is_admitted_built_and_told_of():
+    host = Host()
+    answer = host.do(Spawn(spec(**CARD)))
+    assert (answer.outcome, answer.found.state, answer.run) == ("ok", "running", RUN)
+    assert host.free == 1
+    assert [each.operation for each in host.journal.holdings(GUEST)] == [order(Destroy()).operation]
+
+
+def test_a_guest_gets_the_cells_that_it_was_admitted_to():
+    topology = InstanceTopology(cells=(InstanceCell(id=0, pcpus=frozenset({0, 1}), memory_mb=64, policy="dedicated"),))
+    host, seen = Host(), []
+    host.driver.spawn = lambda guest, _: seen.append(guest)
+    host.do(Spawn(spec(topology=topology)))
+    assert [each.host_cell for each in seen[0].cells] == [0]
+
+
+def test_a_guest_that_does_not_fit_is_refused_and_another_host_may_do():
+    host = Host()
+    host.do(Spawn(spec("other", pci=(ask(count=2),))), of="other")
+    answer = host.do(Spawn(spec(**CARD)))
+    assert answer.outcome == "failed"
+    assert answer.problem.startswith("the host lacks free PCI devices: 1 ")
+    assert host.driver.inspect(GUEST) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome", "problem"),
+    [
+        ("failed", "failed", "spawn on host-a was to go wrong (failed)"),
+        ("aborted", "aborted", "spawn on host-a was to go wrong (aborted)"),
+        ("unready", "failed", "spawn on host-a was to go wrong (unready)"),
+        ("crash", "aborted", "FakeCrash: spawn on host-a was to go wrong (crash)"),
+    ],
+)
+def test_a_build_that_goes_wrong_leaves_nothing(kind, outcome, problem, capsys):
+    host = failing("spawn", kind)
+    answer = host.do(Spawn(spec(**CARD)))
+    assert (answer.outcome, answer.problem) == (outcome, problem)
+    assert (host.driver.guests(), host.free, host.journal.holdings(GUEST)) == ([], 2, [])
+    assert ("Traceback" in capsys.readouterr().err) == (kind == "crash")
+
+
+def test_an_error_of_the_driver_is_an_answer_whatever_it_is(capsys):
+    host = Host()
+    answer = host.do(Power(is_on=True))
+    assert (answer.outcome, answer.problem) == ("aborted", "NotFound: host host-a has no complete guest " + GUEST)
+    assert Host(Odd(spawn=SystemExit("bye"))).do(Spawn(spec())).problem == "SystemExit: bye"
+    assert len(Host(Odd(spawn=ValueError("x" * 9_999))).do(Spawn(spec())).problem) == PROBLEM_MAX
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("told", "act", "problem"),
+    [
+        ({"prepare": 1}, Prepare(spec()), "TypeError: prepare of the driver returned int, no Prepared"),
+        ({"save": ""}, Save(), "TypeError: save of the driver returned no id of an image"),
+        ({"inspect": "here"}, Inspect(), "TypeError: inspect of the driver returned str, no Found"),
+    ],
+)
+def test_what_a_driver_must_not_return_aborts_the_order(told, act, problem, capsys):
+    answer = Host(Odd(**told)).do(act)
+    assert (answer.outcome, answer.problem) == ("aborted", problem)
+    capsys.readouterr()
+
+
+def test_a_guest_that_cannot_be_looked_at_is_built_all_the_same():
+    answer = Host(Odd(inspect=ValueError("no"))).do(Spawn(spec()))
+    assert (answer.outcome, answer.found) == ("ok", None)
+
+
+def test_an_order_whose_guest_is_another_one_is_aborted(capsys):
+    assert "and its guest is" in Host().do(Spawn(spec("other"))).problem
+    capsys.readouterr()
+
+
+def test_a_guest_gives_back_all_when_it_is_destroyed():
+    host = Host()
+    host.do(Spawn(spec(**CARD)))
+    assert host.do(Power(is_on=False), 2).found.state == "stopped"
+    assert host.do(Save(), 3).saved
+    assert host.do(Rebuild(spec(image="new", **CARD)), turn=2).found.operation == order(Destroy(), turn=2).operation
+    assert host.free == 1
+    answer = host.do(Destroy(), turn=3)
+    assert (answer.outcome, answer.found, host.free, host.journal.holdings(GUEST)) == ("ok", None, 2, [])
+
+
+def test_what_was_done_in_an_earlier_life_is_not_done_again():
+    host = Host()
+    built = order(Spawn(spec(**CARD)))
+    host.acting.carry_out(Work(built))
+    host.driver.spawn = None
+    answer = host.acting.carry_out(Work(built, is_again=True))
+    assert (answer.outcome, answer.found.operation) == ("ok", built.operation)
+
+
+def test_what_was_half_done_in_an_earlier_life_is_done():
+    host = Host()
+    host.driver._put(_half(order(Spawn(spec()))))
+    answer = host.do(Spawn(spec(**CARD)), is_again=True)
+    assert (answer.found.state, host.free) == ("running", 1)
+
+
+def _half(built):
+    return FakeGuest(spec=built.act.guest, operation=built.operation, state="building")
+
+
+# --- moves ---
+
+
+def test_a_move_to_another_host_holds_there_and_gives_back_here_when_it_is_destroyed():
+    shelf = MemoryShelf()
+    source, target = Host(fake(host=HOST, shelf=shelf)), Host(fake(host="host-b", shelf=shelf), name="host-b")
+    source.do(Spawn(spec(**CARD)))
+    coming = _on("host-b")
+    prepared = target.do(Prepare(coming), turn=2, host="host-b").prepared
+    source.do(Power(is_on=False), 2, turn=2)
+    source.do(SendDisk(prepared), 3, turn=2)
+    assert target.do(Finish(coming), 4, turn=2).found.state == "running"
+    assert target.do(Finish(coming), 4, turn=2, is_again=True).outcome == "ok"
+    assert source.do(Destroy(), 5, turn=2).outcome == "ok"
+    assert source.free == 2
+    assert list(target.journal.instances("host-b")) == [GUEST]
+
+
+def test_a_guest_that_left_while_it_ran_gives_back():
+    shelf = MemoryShelf()
+    source, target = Host(fake(host=HOST, shelf=shelf)), Host(fake(host="host-b", shelf=shelf), name="host-b")
+    source.do(Spawn(spec(**CARD)))
+    prepared = target.do(Prepare(_on("host-b")), turn=2).prepared
+    assert source.do(AbortMigration(), turn=2).outcome == "ok"
+    answer = source.do(LiveMigrate(prepared), 2, turn=2)
+    assert (answer.outcome, answer.found, source.free) == ("ok", None, 2)
+
+
+def test_a_resize_in_place_holds_both_until_it_is_undone():
+    host = Host()
+    host.do(Spawn(spec(**CARD)))
+    before = host.journal.holdings(GUEST)
+    host.do(Prepare(spec(pci=(ask(count=1),))), turn=2)
+    assert (host.free, len(host.journal.holdings(GUEST))) == (0, 2)
+    assert len(host.journal.migrations(HOST)) == 1
+    assert host.do(Discard(), 2, turn=2).outcome == "ok"
+    assert (host.free, host.journal.holdings(GUEST)) == (1, before)
+
+
+def test_to_undo_a_move_that_never_fitted_leaves_the_guest_what_it_has():
+    host = Host()
+    host.do(Spawn(spec(**CARD)))
+    assert host.do(Prepare(spec(pci=(ask(count=2),))), turn=2).outcome == "failed"
+    host.do(Discard(), 2, turn=2)
+    assert (host.free, host.driver.inspect(GUEST).state) == (1, "running")
+
+
+def _on(node):
+    return spec_of("guest", node, **CARD)
+
+
+# --- what is undone, and what the server said when the agent came ---
+
+
+def test_a_build_that_nobody_wants_is_undone_unless_a_later_order_took_the_guest_over():
+    host = Host()
+    built, later = order(Spawn(spec(**CARD))), order(Spawn(spec(**CARD)), turn=2)
+    host.acting.carry_out(Work(built))
+    assert host.acting.carry_out(Undo(built)).outcome == "ok"
+    assert (host.driver.guests(), host.free) == ([], 2)
+    host.acting.carry_out(Work(later))
+    host.acting.carry_out(Undo(built))
+    assert (len(host.driver.guests()), host.free) == (1, 1)
+
+
+@pytest.mark.parametrize("act", [Power(is_on=False), Destroy(), Save(), Inspect()])
+def test_of_other_orders_nothing_can_be_undone(act):
+    host = Host()
+    host.do(Spawn(spec()))
+    assert host.acting.carry_out(Undo(order(act, turn=2))).outcome == "ok"
+    assert host.driver.inspect(GUEST).state == "running"
+
+
+def test_guests_are_destroyed_stopped_and_started_as_the_server_said():
+    host = Host()
+    host.do(Spawn(spec(**CARD)))
+    assert host.acting.carry_out(Clean(GUEST, "pause")).outcome == "ok"
+    assert (host.driver.inspect(GUEST).state, host.journal.paused()) == ("stopped", {GUEST})
+    host.acting.carry_out(Clean(GUEST, "resume"))
+    assert (host.driver.inspect(GUEST).state, host.journal.paused()) == ("running", frozenset())
+    host.acting.carry_out(Clean(GUEST, "destroy"))
+    assert (host.driver.guests(), host.free) == ([], 2)
+
+
+def test_a_guest_that_cannot_be_destroyed_is_told_of(capsys):
+    host = failing("destroy", "crash")
+    assert host.acting.carry_out(Clean(GUEST, "destroy")).outcome == "aborted"
+    assert '"fault"' in capsys.readouterr().err
+
+
+def test_a_journal_that_is_lost_is_no_answer():
+    host = Host()
+
+    def lost(*_words):
+        raise JournalLost("the disk is full")
+
+    host.journal.hold = lost
+    with pytest.raises(JournalLost):
+        host.do(Spawn(spec()))
+    assert host.driver.guests() == []
+
+
+def test_guests_must_be_a_list_of_what_was_found():
+    found = Found(uuid=GUEST, node=HOST, operation="", state="running")
+    assert checked_guests((found,)) == [found]
+    for wrong in (None, {GUEST: found}, [GUEST]):
+        with pytest.raises(TypeError):
+            checked_guests(wrong)
