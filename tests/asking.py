@@ -107,8 +107,10 @@ def asking(store=None, *, identify=believe, policy=None):
 class Own(Asking):
     """Roost's own API, and the product behind it, which only ``in_thread`` may touch while it is served."""
 
-    def __init__(self, product, serving, *, waking, ends, identify=believe):
-        self.agents = Agents(serving, waking, ends=ends, clock=SystemClock())
+    def __init__(self, product, serving, *, waking=None, ends=None, identify=believe):
+        self.agents = Agents(
+            serving, waking or Waking(100), ends=ends or Waking(100, awaited=ENDS), clock=SystemClock()
+        )
         super().__init__(v1.Application(product, agents=self.agents, identify=identify), serving)
         self.product = product
 

@@ -35,7 +35,7 @@ def create(call: Call) -> Response | Plan[Response]:
         raise Conflict("amounts are kept by another Placement, where instances can be decided on, and not be run")
     asked, uuid = request_of(call, body), _operation_uuid(call)
     name = uuid_text(uuid)
-    if not asked.instance_uuids:
+    if not asked.instance_uuids and asked.move is None:
         uuids = tuple(keys.uuid_for("instance", name, str(number)) for number in range(asked.count))
         asked = msgspec.structs.replace(asked, instance_uuids=uuids)
     reader = call.agents.reader(call.current)

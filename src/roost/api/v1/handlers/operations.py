@@ -116,8 +116,8 @@ def _shown(reader: WorkReader, row: OperationRow) -> ShownOperation:
     ]  # fmt: skip
     return ShownOperation(
         uuid=uuid_text(row.uuid), kind=cast("Kind", row.kind), outcome=_outcome(row, parts, count=len(uuids)),
-        step=row.step, problem=problem, is_cancelled=row.is_cancelled, created_at_s=row.created_at_s, changed_at_s=row.changed_at_s,
-        instances=subjects, orders=[_order(each) for each in reader.orders_of(row.id)],
+        step=row.step, problem=problem, is_cancelled=row.is_cancelled, created_at_s=row.created_at_s,
+        changed_at_s=row.changed_at_s, instances=subjects, orders=[_order(each) for each in reader.orders_of(row.id)],
         story=events_shown(reader.events_of(row.id, newest=STORY_MAX)),
     )  # fmt: skip
 
