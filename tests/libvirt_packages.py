@@ -11,7 +11,7 @@ from pathlib import Path
 BINDING = "libvirt-python==12.8.0"
 DEBIAN = ("gcc", "pkg-config", "libvirt-dev", "libvirt-daemon", "libvirt-daemon-driver-qemu", "qemu-system-x86")
 USER = "libvirt-qemu"  # whom libvirt's driver for QEMU wants to know, although tests run QEMU as somebody else
-QUIET_S = 1200  # that a command may take
+QUIET_S = 600  # that a command may take
 
 
 def run(*words: str | Path) -> str:
