@@ -19,7 +19,7 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check tidy format reference reference-nova differential openstack soak bench bench-peers parity golden lock clean
+.PHONY: help demo test check tidy format reference reference-nova differential openstack libvirt soak bench bench-peers parity golden lock clean
 
 help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,10 @@ soak: $(DEV) ## run the long tests: many seeds, differential, endurance
 
 openstack: $(DEV) ## install the openstack client into .cache, for the tests that run it
 	@$(BIN)/python -m tests.openstack_client
+
+# Where packages cannot be had this says so and ends well: the tests that need them are skipped with that reason.
+libvirt: $(DEV) ## install libvirt and QEMU, where apt and root are there, for the tests of that driver
+	@$(BIN)/python -m tests.libvirt_packages
 
 bench: $(DEV) ## measure against the budgets (BENCH_ARGS="--only decide" narrows it)
 	$(BIN)/python -m bench.run $(BENCH_ARGS)

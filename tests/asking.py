@@ -10,7 +10,7 @@ from roost.api.placement.policy import Policy
 from roost.api.placement.request import Request, Response
 from roost.api.v1 import application as v1
 from roost.api.v1.agents import Agents
-from roost.api.v1.waking import Waking
+from roost.api.v1.waking import ENDS, Waking
 from roost.app import open_product
 from roost.errors import RoostError
 from roost.machine import SystemClock
@@ -107,8 +107,10 @@ def asking(store=None, *, identify=believe, policy=None):
 class Own(Asking):
     """Roost's own API, and the product behind it, which only ``in_thread`` may touch while it is served."""
 
-    def __init__(self, product, serving, *, waking, identify=believe):
-        self.agents = Agents(serving, waking, clock=SystemClock())
+    def __init__(self, product, serving, *, waking=None, ends=None, identify=believe):
+        self.agents = Agents(
+            serving, waking or Waking(100), ends=ends or Waking(100, awaited=ENDS), clock=SystemClock()
+        )
         super().__init__(v1.Application(product, agents=self.agents, identify=identify), serving)
         self.product = product
 
@@ -120,10 +122,15 @@ class Own(Asking):
 @contextmanager
 def asking_own(*fleets, url="sqlite://", settings=None, identify=believe):
     """Open Roost's own API on a fleet; by default over a fresh store in memory."""
-    waking = Waking(100)
-    product, serving = open_product(str(url), settings or Settings(), heed=waking.heed)
+    waking, ends = Waking(100), Waking(100, awaited=ENDS)
+
+    def heed(work):
+        waking.heed(work)
+        ends.heed(work)
+
+    product, serving = open_product(str(url), settings or Settings(), heed=heed)
     try:
-        own = Own(product, serving, waking=waking, identify=identify)
+        own = Own(product, serving, waking=waking, ends=ends, identify=identify)
         for fleet in fleets:
             own.in_thread(lambda roost, fleet=fleet: roost.install(fleet))
         yield own

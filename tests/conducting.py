@@ -75,9 +75,11 @@ class Server:
             assert count < 10_000, "operations turn round and round"
         return count
 
-    def build(self, *names: str, key: str = "key", **request: Any):
+    def build(self, *names: str, key: str = "key", extra_specs: Mapping[str, str] | None = None, **request: Any):
         """Ask for instances by the names that their uuids are made of."""
         wanted = wish(instance_uuids=tuple(map(uuid_named, names)), count=len(names), **request)
+        flavor = msgspec.structs.replace(wanted.flavor, extra_specs=dict(extra_specs or {}))
+        wanted = msgspec.structs.replace(wanted, flavor=flavor)
         return self.run(
             lambda current: accepting.build(
                 current, self.reader, wanted, operation_uuid=uuid_bytes(uuid_named(key)),

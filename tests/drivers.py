@@ -18,8 +18,9 @@ TINY = Flavor(name="tiny", vcpus=1, memory_mb=512, root_gb=1)
 def spec_of(name="guest", node="host-a", *, held=None, flavor=TINY, image="cirros", is_on=True, **more):
     """Give a guest by a name; ``held`` is what it holds of the root of its node."""
     allocations = {uuid_named(node): held} if held else {}
+    booted = image if isinstance(image, Image) else Image(id=image)
     return GuestSpec(
-        uuid=uuid_named(name), node=node, name=name, flavor=flavor, image=Image(id=image), is_on=is_on,
+        uuid=uuid_named(name), node=node, name=name, flavor=flavor, image=booted, is_on=is_on,
         **{"allocations": allocations, **more},
     )  # fmt: skip
 
@@ -48,8 +49,8 @@ def tree_of(*nodes):
 class FakeRig:
     """Hosts with the fake driver, which can reach each other."""
 
+    name = "fake"
     can_live_migrate = True
-    has_console = True
 
     def __init__(self):
         self._shelf = MemoryShelf()

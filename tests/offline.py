@@ -69,7 +69,7 @@ class Stopped:
     def instance(self, number, name, *, flavor=None, **changes):
         """Let an instance of a name be known; where nothing else is said it runs on the host."""
         flavor = flavor or Flavor(name="small", vcpus=1, memory_mb=512, root_gb=2)
-        bodies = {"flavor": msgspec.json.encode(flavor), "request": msgspec.json.encode(Request(flavor=flavor))}
+        bodies = {"flavor": msgspec.json.encode(flavor), "request": Request(flavor=flavor).body()}
         documents = {kind: document_of(kind, body, body) for kind, body in bodies.items()}
         known = {
             "uuid": uuid_bytes(self.uuid(name)), "status": "ACTIVE", "task": "", "project_id": PROJECT,

@@ -7,10 +7,11 @@ import pytest
 
 from roost.api.v1 import openapi
 from roost.api.v1.routes import TABLE
+from roost.model.names import uuid_text
 from tests.api.test_agents import ORDER, put
 from tests.asking import asking_own
 from tests.products import fleet
-from tests.working import operation, order
+from tests.working import operation, order, status
 
 RACK = "00000000-0000-4000-8000-000000000001"
 DOCUMENT = openapi.document()
@@ -52,6 +53,9 @@ def test_names_of_operations_differ():
     assert len(set(names)) == len(names) == len(OPERATIONS)
 
 
+STOPPED, RUNNING = (status(number, status=word, task="") for number, word in ((1, "SHUTOFF"), (2, "ACTIVE")))
+ENDED = operation(2, kind="stop", outcome="done")
+
 # What is asked of each path; an empty brace is what the first decision made.
 ASKED = {
     ("/decisions", "POST"): ("/decisions", SMALL),
@@ -60,9 +64,13 @@ ASKED = {
     ("/decisions/{id}/why", "GET"): ("/decisions/{}/why", None),
     ("/decisions/{id}/replay", "POST"): ("/decisions/{}/replay", {}),
     ("/decisions/{id}/next", "POST"): ("/decisions/{}/next", {}),
+    ("/instances", "POST"): ("/instances", {**SMALL, "name": "web"}),
     ("/instances", "GET"): ("/instances", None),
     ("/instances/{id}", "GET"): ("/instances/{}", None),
     ("/instances/{id}", "DELETE"): ("/instances/{}", None),
+    ("/instances/{id}/start", "POST"): (f"/instances/{uuid_text(STOPPED.uuid)}/start", None),
+    ("/instances/{id}/stop", "POST"): (f"/instances/{uuid_text(RUNNING.uuid)}/stop", None),
+    ("/operations/{id}", "GET"): (f"/operations/{uuid_text(ENDED.uuid)}", None),
     ("/events", "GET"): ("/events", None),
     ("/capacity", "GET"): ("/capacity?flavor=small&by=zone", None),
     ("/capacity", "POST"): ("/capacity", {"request": SMALL}),
@@ -104,7 +112,7 @@ ASKED = {
 def test_answers_are_as_the_document_says():
     assert set(ASKED) == set(OPERATIONS)
     with asking_own(fleet(3, vcpus=4)) as own:
-        put(own, operation(1), order(1, host="host-0", action="destroy", body=ORDER))
+        put(own, operation(1), ENDED, STOPPED, RUNNING, order(1, host="host-0", action="destroy", body=ORDER))
         made = own.post("/decisions", SMALL).json
         names = {"/decisions": made["uuid"], "/instances": made["picks"][0]["instance_uuid"]}
         for (path, method), (url, body) in ASKED.items():

@@ -62,7 +62,7 @@ class Waiting:
 
     async def waits(self, count=1):
         """Come back when so many hosts are waited for."""
-        while len(self.own.agents.waking.hosts) != count:  # noqa: ASYNC110  # it is told to nobody
+        while len(self.own.agents.waking.keys) != count:  # noqa: ASYNC110  # it is told to nobody
             await asyncio.sleep(0.001)
 
     async def commit(self, *rows):

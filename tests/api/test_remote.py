@@ -186,6 +186,15 @@ def test_two_processes_that_take_the_same_place_of_a_group_never_both_have_it(re
         assert [remote.used(number)["VCPU"] for number in range(3)] == [0, 2, 2]
 
 
+def test_instances_that_are_to_run_are_refused_and_nothing_is_claimed(api, remote):
+    answer = api.post("/instances", {**SMALL, "name": "web"})
+    assert answer.status == 409
+    text = "amounts are kept by another Placement, where instances can be decided on, and not be run"
+    assert answer.json["detail"] == text
+    assert api.get("/instances").json["instances"] == []
+    assert remote.used(2)["VCPU"] == 0
+
+
 def test_several_instances_are_placed_all_or_none(api, remote):
     made = api.post("/decisions", SMALL | {"count": 6}).json
     assert sorted(pick["host"] for pick in made["picks"]) == sorted(["host-0", "host-1", "host-2"] * 2)

@@ -48,6 +48,7 @@ MOVED = {"host": (3, {"VCPU": 8}), "child": (0, {"VGPU": 4})}
 TO_CHILD = {"server": ({"host": {"VCPU": 1}, "child": {"VGPU": 2}}, 1)}
 
 
+@pytest.mark.shows("S108", "S123", "S125")
 def test_inventory_moves_to_a_child_with_the_allocations_on_it(tree):
     assert reshape(tree, MOVED, TO_CHILD).status == 204
     assert (used(tree, "host"), used(tree, "child")) == ({"VCPU": 2}, {"VGPU": 2})
@@ -117,6 +118,7 @@ WRONG = {
 }  # fmt: skip
 
 
+@pytest.mark.shows("S124", "S126", "S127", "S128", "S135")
 @pytest.mark.parametrize("case", WRONG)
 def test_a_reshape_that_is_refused_changes_nothing_at_all(tree, case):
     offered, wanted, status, code, text = WRONG[case]
@@ -142,12 +144,14 @@ def test_a_refused_reshape_changes_nothing_that_lasts_and_one_that_is_not_does(l
         assert (generation(api, "host"), used(api, "child")) == (6, {"VGPU": 2})
 
 
+@pytest.mark.shows("S122")
 def test_the_reshaper_came_with_version_30(tree):
     assert reshape(tree, {"child": (0, {})}, version="1.29").status == 404
     assert reshape(tree, {"child": (0, {})}, version="1.30").status == 204
     assert reshape(tree, {}).status == 400
 
 
+@pytest.mark.shows("S109", "S124")
 def test_eight_children_take_over_devices_in_use_while_others_claim_on_the_same_tree(api):
     provider(api, "host", VCPU=1000, VGPU=16)
     children = [f"child-{number}" for number in range(8)]
@@ -183,3 +187,21 @@ def test_eight_children_take_over_devices_in_use_while_others_claim_on_the_same_
     assert statuses == {204}
     assert used(api, "host") == {"VCPU": 16}
     assert [used(api, child) for child in children] == [{"VGPU": 2}] * 8
+
+
+@pytest.mark.shows("S129")
+def test_its_parts_are_the_bodies_of_other_requests(tree):
+    offered = {"inventories": inventories(VCPU=8, VGPU=4), "resource_provider_generation": 3}
+    assert tree.put(f"/resource_providers/{HOST}/inventories", offered).status == 200
+    wanted = {uuid_named("server"): holding({"host": {"VCPU": 2, "VGPU": 2}}, 1)}
+    assert tree.post("/allocations", wanted).status == 204
+    offered["resource_provider_generation"], wanted[uuid_named("server")]["consumer_generation"] = 5, 2
+    assert tree.post("/reshaper", {"inventories": {HOST: offered}, "allocations": wanted}).status == 204
+    # What one of these refuses the other does, too.
+    for wrong in ({"inventories": {}}, {**offered, "more": 1}, {**offered, "resource_provider_generation": "7"}):
+        assert tree.put(f"/resource_providers/{HOST}/inventories", wrong).status == 400
+        assert tree.post("/reshaper", {"inventories": {HOST: wrong}, "allocations": {}}).status == 400
+    for key in ("project_id", "user_id", "consumer_generation"):
+        wrong = {uuid: {name: value for name, value in each.items() if name != key} for uuid, each in wanted.items()}
+        assert tree.post("/allocations", wrong).status == 400
+        assert tree.post("/reshaper", {"inventories": {}, "allocations": wrong}).status == 400

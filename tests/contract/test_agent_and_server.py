@@ -60,14 +60,14 @@ def answering():
 
 
 @contextmanager
-def living(url, *, life=1):
-    """Let an agent with a fake driver live on the host; give its driver."""
+def living(url, *, life=1, host=HOST, options=None):
+    """Let an agent with a fake driver live on a host; give its driver."""
     stop = threading.Event()
     server = HttpServer(url, token="admin", draw=lambda: 0.5, pause=lambda seconds: not stop.wait(seconds))
-    driver, journal, run = load("fake", {}), Journal(None), uuid_named(f"run {life}")
+    driver, journal, run = load("fake", options or {}), Journal(None), uuid_named(f"run {life} of {host}")
     tracker = PlainTracker(driver, journal)
-    acting = Acting(HOST, run=run, driver=driver, journal=journal, use_of=tracker.use)
-    agent = Agent(Identity(host=HOST, run=run, driver="fake"), journal, driver_timeout_s=60.0)
+    acting = Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
+    agent = Agent(Identity(host=host, run=run, driver="fake"), journal, driver_timeout_s=60.0)
     running = Running([Resident(agent, driver, acting, tracker)], server, clock=SystemClock())
     thread = threading.Thread(target=running.run, args=(stop,))
     thread.start()

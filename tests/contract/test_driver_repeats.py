@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from roost.errors import RoostError
 from roost.model.guest import Prepared
 from tests.drivers import FakeRig
+from tests.libvirt_hosts import LibvirtRig
 from tests.worlds import uuid_named
 
-RIGS = {"fake": FakeRig}
+RIGS = {rig.name: rig for rig in (FakeRig, LibvirtRig)}
 HOSTS = ("host-a", "host-b")
 GUEST = uuid_named("guest")
 

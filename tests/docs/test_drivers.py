@@ -7,12 +7,15 @@ import pytest
 
 from roost.compute.drivers.fake import FakeOptions
 from roost.compute.drivers.fake_script import Action, Child, FakeNode, Fault, Gpu, Kind, Script
+from roost.compute.drivers.libvirt_options import LibvirtTexts
 from roost.model.agent import HostTerms, PciDevice
+from tests.docs.test_documents import blocks
+from tests.libvirt_hosts import binding
 
 PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("kind", [FakeOptions, Script, FakeNode, Gpu, Child, PciDevice, Fault, HostTerms])
+@pytest.mark.parametrize("kind", [FakeOptions, LibvirtTexts, Script, FakeNode, Gpu, Child, PciDevice, Fault, HostTerms])
 def test_all_that_may_be_told_is_in_a_table(kind):
     told = set(re.findall(r"`(?:\[\[)?(?:node[.])?(\w+)(?:\]\])?`", PAGE)) | {
         name for name in HostTerms.__struct_fields__ if name.startswith("initial_")
@@ -22,3 +25,10 @@ def test_all_that_may_be_told_is_in_a_table(kind):
 
 def test_all_that_may_go_wrong_is_in_a_table():
     assert [choice for choice in (*get_args(Action), *get_args(Kind)) if f"`{choice}`" not in PAGE] == []
+
+
+def test_the_example_of_the_libvirt_driver_runs(tmp_path, monkeypatch):
+    binding()
+    monkeypatch.chdir(tmp_path)
+    ((_, code),) = blocks(PAGE, "python libvirt")
+    exec(compile(code, "agents.md", "exec"), {})

@@ -80,7 +80,7 @@ def _serve(
     from roost.api.tls import tls_of
     from roost.api.v1 import application as v1
     from roost.api.v1.agents import Agents
-    from roost.api.v1.waking import Waking
+    from roost.api.v1.waking import ENDS, ENDS_MAX, Waking
 
     settings = served.settings.placement
     identify, authenticate = access_of(settings)
@@ -88,11 +88,11 @@ def _serve(
     placement = PlacementApplication(identify=identify, allows=allows, options=options_of(settings))
     tls = tls_of(settings)
     remote = following(served.settings, os.environ) if settings.remote_url else None
-    waking = Waking(settings.agents_max)
+    waking, ends = Waking(settings.agents_max), Waking(ENDS_MAX, awaited=ENDS)
     operating = Operating()
-    heed = _all_of(waking.heed, operating.heed)
+    heed = _all_of(waking.heed, ends.heed, operating.heed)
     roost, serving = open_product(served.url, served.settings, events=events, remote=remote, heed=heed)
-    agents = Agents(serving, waking, clock=SystemClock())
+    agents = Agents(serving, waking, ends=ends, clock=SystemClock())
     own = v1.Application(roost, agents=agents, identify=identify, events=events)
 
     def sites(serving: Serving, health: "Health") -> list[Site]:
@@ -115,6 +115,7 @@ def _serve(
         operating.stop()
         events.close()
         waking.close()
+        ends.close()
 
     if remote is not None:
         remote.start(serving)
@@ -207,7 +208,7 @@ def open_own(url: str, settings: Settings, *, is_read: bool) -> "InProcess":
     from roost.api.placement.in_process import InProcess
     from roost.api.v1.agents import Agents
     from roost.api.v1.application import Application
-    from roost.api.v1.waking import Waking
+    from roost.api.v1.waking import ENDS, ENDS_MAX, Waking
 
     if is_read:
         store = open_reader(url)
@@ -219,5 +220,6 @@ def open_own(url: str, settings: Settings, *, is_read: bool) -> "InProcess":
             raise
     else:
         roost, serving = open_product(url, settings)
-    agents = Agents(serving, Waking(settings.placement.agents_max), clock=SystemClock())
+    waking, ends = Waking(settings.placement.agents_max), Waking(ENDS_MAX, awaited=ENDS)
+    agents = Agents(serving, waking, ends=ends, clock=SystemClock())
     return InProcess(Application(roost, agents=agents, identify=believe), serving, on_close=agents.close)

@@ -40,6 +40,7 @@ class _Lazy(click.Group):
         "group": "roost.cli.group",
         "host": "roost.cli.host",
         "import": "roost.cli.imports",
+        "instance": "roost.cli.instance",
         "placement": "roost.cli.placement",
         "policy": "roost.cli.policy",
         "replay": "roost.cli.replay",

@@ -42,16 +42,22 @@ class Api:
     def __init__(self, way: _Way) -> None:
         self._way = way
 
-    def ask(self, method: str, *steps: str, body: Mapping[str, object] | None = None) -> Any:
+    def ask(
+        self, method: str, *steps: str, body: Mapping[str, object] | None = None,
+        query: Mapping[str, str | bool] | None = None,
+    ) -> Any:  # fmt: skip
         """Ask for one thing; return what is answered, decoded.
 
         Args:
             steps: of the path below ``/v1``.
+            query: what follows it; None: nothing.
 
         Raises:
             BadRequest, NotFound, Conflict, Unavailable: as the answer says.
         """
-        return self._asked(method, _path(steps), {} if body is None else body)
+        said = {name: _word(value) for name, value in (query or {}).items()}
+        path = f"{_path(steps)}?{urlencode(said)}" if said else _path(steps)
+        return self._asked(method, path, {} if body is None else body)
 
     def listed(self, name: str, /, **query: str | bool | None) -> list[dict[str, Any]]:
         """Return a whole list, page by page.

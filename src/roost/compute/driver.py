@@ -15,7 +15,7 @@ from roost.model.agent import Capabilities, HostTerms, NodeResources
 from roost.model.guest import Found, GuestSpec, Prepared
 
 GROUP = "roost.drivers"  # entry points: functions or classes that are called with options and terms
-_OWN = {"fake": "roost.compute.drivers.fake:make"}
+_OWN = {"fake": "roost.compute.drivers.fake:make", "libvirt": "roost.compute.drivers.libvirt:make"}
 _Options = TypeVar("_Options", bound=msgspec.Struct)
 
 

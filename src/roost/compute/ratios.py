@@ -42,3 +42,20 @@ def reserved_amount(terms: HostTerms, resource_class: str) -> int:
         "DISK_GB": -(-terms.reserved_host_disk_mb // _MIB_PER_GIB),
     }
     return amounts.get(resource_class, 0)
+
+
+def offered(
+    terms: HostTerms, resource_class: str, total: int, *, present: Iterable[Mapping[str, Mapping[str, float]]],
+    kept: int = 0,
+) -> dict[str, float]:  # fmt: skip
+    """Return the inventory of a resource class as a host offers it.
+
+    Args:
+        terms, resource_class, present: as for ``allocation_ratio``.
+        total: in the unit of the class, 1 or more.
+        kept: how much the host keeps for itself on other providers already, in the same unit.
+    """
+    return {
+        "total": total, "reserved": min(max(reserved_amount(terms, resource_class) - kept, 0), total), "min_unit": 1,
+        "max_unit": total, "step_size": 1, "allocation_ratio": allocation_ratio(terms, resource_class, present),
+    }  # fmt: skip

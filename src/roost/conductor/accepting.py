@@ -24,7 +24,8 @@ from roost.placement.plans import Plan
 from roost.ports import Commits, WorkReader
 
 INSTANCES_MAX = 1000
-_NAME_MAX = 255
+# Of several instances the names have a number at their end, and at most 255 characters.
+NAME_MAX = 255 - len(f"-{INSTANCES_MAX}")
 # Of the operations on an instance so many are looked at: an open one is among them.
 _LOOKED_AT = 8
 
@@ -130,8 +131,8 @@ def _new_uuids(current: Commits, reader: WorkReader, asked: Request, *, name: st
         raise BadRequest("an instance that moves is not built: ask for its move")
     if asked.count > INSTANCES_MAX:
         raise BadRequest(f"{INSTANCES_MAX:,} instances at most can be asked for at once, not {asked.count:,}")
-    if not name or not is_text(name, length_max=_NAME_MAX - len(f"-{INSTANCES_MAX}")):
-        raise BadRequest(f"the name of an instance must be text of 1..{_NAME_MAX - 5} characters, got {name[:70]!r}")
+    if not name or not is_text(name, length_max=NAME_MAX):
+        raise BadRequest(f"the name of an instance must be text of 1..{NAME_MAX} characters, got {name[:70]!r}")
     found: list[bytes] = []
     for text in asked.instance_uuids:
         body = uuid_bytes(text)

@@ -8,15 +8,14 @@ A step that is committed is all there is: any conductor goes on from there.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from roost.conductor.failures import counting
 from roost.conductor.rows import due_now, instead, later
 from roost.conductor.step import Choose, Commit, Desk, Step, Terms, View
-from roost.conductor.steps import STEPS, build
+from roost.conductor.steps import build, steps_of
 from roost.errors import Conflict, RoostError, StoreBroken, Unavailable
 from roost.model.decision import Decision, Pick
-from roost.model.operation import Kind
 from roost.model.pci import PciRequest
 from roost.model.request import Request
 from roost.model.work import AgentRow, OperationRow
@@ -117,8 +116,7 @@ class Conductor:
 
     def _view(self, row: OperationRow, *, agents: Mapping[str, AgentRow], terms: Terms) -> View:
         """Read what the next step of an operation depends on."""
-        reader = self._reader
-        subjects = STEPS[cast("Kind", row.kind)].subjects(row)
+        reader, subjects = self._reader, steps_of(row).subjects(row)
         statuses = {status.uuid: status for status in reader.statuses_of(subjects)} if subjects else {}
         is_moved = row.kind == "clean"
         moved = [uuid for uuid, status in statuses.items() if status.migration_uuid is not None or is_moved]
@@ -146,7 +144,7 @@ class Conductor:
 
     def _task(self, view: View) -> Task[Step]:
         """Return what finds the next step on the columns as they are, and commits it."""
-        steps = STEPS[cast("Kind", view.operation.kind)]
+        steps = steps_of(view.operation)
 
         def task(current: Current) -> Plan[Step] | Act[Step]:
             step = steps.next_step(view, self._desk(current))

@@ -7,6 +7,7 @@ import msgspec
 
 from roost.model.building import Attempt
 from roost.model.decision import Pick
+from roost.model.guest_use import GuestNeeds
 from roost.model.names import uuid_text
 from roost.model.request import Request
 from roost.model.work import StatusRow
@@ -80,6 +81,7 @@ class Spawn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     request: Request  # without uuids
     name: str
+    needs: GuestNeeds  # beside amounts; limits are those of the picks
     picks: tuple[Pick, ...]  # the host that it is on, then the alternates left
     attempt: int  # the number of this one
     attempts: tuple[Attempt, ...] = ()  # those that are over

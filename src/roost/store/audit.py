@@ -200,6 +200,39 @@ _CHECKS = (
         "host {0}",
         "its provider {1} does not exist",
     ),
+    Check(
+        "status",
+        """SELECT s.id, s.status, s.host FROM instance_status s LEFT JOIN consumer c ON c.uuid = s.uuid
+           WHERE s.host <> '' AND c.id IS NULL""",
+        "instance {0}",
+        "is {1} on {2}, and holds nothing",
+    ),
+    Check(
+        # While an operation moves an instance, its status tells where it was.
+        "status",
+        """SELECT s.id, s.host, s.node, h.host, h.node FROM instance_status s JOIN consumer c ON c.uuid = s.uuid
+           JOIN instance i ON i.consumer_id = c.id JOIN host h ON h.id = i.host_id
+           WHERE s.host <> '' AND s.operation_id = 0 AND (s.host <> h.host OR s.node <> h.node)""",
+        "instance {0}",
+        "is on {1} ({2}) by its status, and on {3} ({4}) by what it holds",
+    ),
+    Check(
+        "operation",
+        """SELECT s.id, s.operation_id FROM instance_status s
+           LEFT JOIN operation o ON o.id = s.operation_id AND o.outcome = ''
+           WHERE s.operation_id <> 0 AND o.id IS NULL""",
+        "instance {0}",
+        "waits for operation {1}, which is over or not there",
+    ),
+    Check(
+        # One without a turn waits for it, and a deletion that sweeps has let go of its instance.
+        "operation",
+        """SELECT o.id, o.kind FROM operation o
+           LEFT JOIN instance_status s ON s.uuid = o.instance_uuid AND s.operation_id = o.id
+           WHERE o.outcome = '' AND o.turn > 0 AND o.step <> 'sweep' AND s.id IS NULL""",
+        "operation {0}",
+        "is an open {1} of an instance that it does not have",
+    ),
 )
 
 

@@ -7,16 +7,18 @@ import msgspec
 from roost.model.names import uuid_text
 
 # Where no instance has a status, nobody tells which there are, so nothing is an orphan. An instance without a status
-# is one that was decided and is run by somebody else. A migration that is over holds nothing.
+# is one that was decided and is run by somebody else. A migration that is over holds nothing, nor does an instance that
+# is on no host, but for one that is being built.
 ORPHANS = """
     SELECT c.uuid, p.uuid, s.name, a.amount FROM consumer c
     JOIN allocation a ON a.consumer_id = c.id JOIN provider p ON p.id = a.inventory_id / 65536
     JOIN symbol s ON s.id = a.inventory_id % 65536 AND s.kind = 'resource_class'
     LEFT JOIN instance i ON i.consumer_id = c.id LEFT JOIN instance_status t ON t.uuid = c.uuid
-    LEFT JOIN migration m ON m.uuid = c.uuid AND m.status IN ('moving', 'finished', 'reverting')
-    WHERE EXISTS (SELECT 1 FROM instance_status) AND m.uuid IS NULL
-      AND ((t.uuid IS NULL AND i.consumer_id IS NULL) OR t.status = 'DELETED'
-           OR (t.status = 'SHELVED_OFFLOADED' AND t.operation_id = 0))
+    LEFT JOIN migration m ON m.uuid = c.uuid
+    WHERE EXISTS (SELECT 1 FROM instance_status)
+      AND COALESCE(m.status, '') NOT IN ('moving', 'finished', 'reverting')
+      AND (m.uuid IS NOT NULL OR (t.uuid IS NULL AND i.consumer_id IS NULL) OR t.status = 'DELETED'
+           OR (t.host = '' AND t.status <> 'BUILD' AND t.operation_id = 0))
     ORDER BY c.uuid, p.uuid, s.name"""
 
 

@@ -107,7 +107,7 @@ def test_inventories_and_allocations_move_together(world, gpus):
     assert world.network.asked == []
 
 
-@pytest.mark.shows("S118")
+@pytest.mark.shows("S118", "S133")
 def test_the_steps_come_in_their_order(world, gpus):
     world.provider("old", parent="host", PCPU=1)
     tree, allocations = to_children(world, gpus)

@@ -37,7 +37,7 @@ def with_claims(used, count):
     return {**used, ROOT: {**used[ROOT], "DISK_GB": used[ROOT]["DISK_GB"] + count}}
 
 
-@pytest.mark.shows("S108", "S109", "S110", "S111", "S119", "S139")
+@pytest.mark.shows("S108", "S109", "S110", "S111", "S119", "S139", "S141")
 @pytest.mark.parametrize("layout", [*USED])
 def test_what_live_guests_hold_moves_and_the_third_start_finds_nothing(machine, world, layout):
     machine.start(layout)

@@ -90,7 +90,7 @@ def test_our_own_are_there_by_name():
 def test_those_of_entry_points_are_there_too(offered):
     offered("whole", f"{__name__}:whole")
     offered("other", f"{__name__}:whole", group="roost.filters")
-    assert [*drivers()] == ["fake", "whole"]
+    assert [*drivers()] == ["fake", "libvirt", "whole"]
     assert isinstance(load("whole", {"url": "x"}, HostTerms(reserved_host_cpus=1)), Fake)
 
 
@@ -103,9 +103,10 @@ def test_a_name_that_two_have_is_refused(offered):
 def test_a_name_that_two_packages_give_to_the_same_is_one(offered):
     for _ in range(2):
         offered("whole", f"{__name__}:whole")
-    assert [*drivers()] == ["fake", "whole"]
+    assert [*drivers()] == ["fake", "libvirt", "whole"]
 
 
+@pytest.mark.shows("S117", "S136")
 @pytest.mark.parametrize(
     ("name", "problem"),
     [

@@ -1,4 +1,4 @@
-"""Everything goes wrong at once, by chance from a seed; when it ends, everything comes to rest and nothing is leaked."""
+"""Everything goes wrong, by chance from a seed; when that ends, everything comes to rest and nothing is leaked."""
 
 import random
 from contextlib import suppress

@@ -30,6 +30,7 @@ def kind(request, monkeypatch):
     return request.param
 
 
+@pytest.mark.shows("S130")
 def test_the_whole_way_of_a_provider(kind):
     with roost.PlacementDirect("sqlite://") as client:
         assert isinstance(client, Client) == (kind == "own")
@@ -73,6 +74,7 @@ def test_headers_of_the_caller_go_before():
         assert client.get("/resource_providers", headers={"x-auth-token": "bob"}).status_code == 403
 
 
+@pytest.mark.shows("S130")
 @pytest.mark.usefixtures("kind")
 def test_it_leaves_nothing_behind(tmp_path):
     path, before = tmp_path / "roost.db", threading.active_count()

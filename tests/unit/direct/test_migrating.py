@@ -24,10 +24,12 @@ def words(stopped, layout="flat", *more):
     )  # fmt: skip
 
 
-@pytest.mark.shows("S131", "S138")
+@pytest.mark.shows("S131", "S138", "S140")
 @pytest.mark.parametrize("layout", [*USED])
 def test_what_guests_hold_moves_and_the_next_time_there_is_nothing_to_do(stopped, run, layout):
+    tables = [line for line in stopped.dump() if line.startswith("CREATE")]
     assert run(*words(stopped, layout))[:2] == (0, f"{stopped.host}: moved\n")
+    assert [line for line in stopped.dump() if line.startswith("CREATE")] == tables
     with stopped.machine() as machine:
         assert machine.usages() == USED[layout]
     before = stopped.dump()

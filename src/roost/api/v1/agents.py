@@ -1,6 +1,7 @@
 """Agents as this process knows them: who waits for orders here, who was heard, and what is read of their work."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -29,11 +30,12 @@ class Agents:
     Args:
         serving: the thread that owns the columns; in it work is read.
         waking: who waits.
+        ends: who waits for operations.
         clock: tells the time where the database has none of its own.
     """
 
-    def __init__(self, serving: Serving, waking: Waking, *, clock: Clock) -> None:
-        self._serving, self.waking, self._clock = serving, waking, clock
+    def __init__(self, serving: Serving, waking: Waking, *, ends: Waking, clock: Clock) -> None:
+        self._serving, self.waking, self.ends, self._clock = serving, waking, ends, clock
         self._reader: WorkReader | None = None
         self._heard: set[str] = set()
         self._looking: asyncio.Task[None] | None = None
@@ -68,19 +70,25 @@ class Agents:
             if left_s <= 0:
                 break
             await waiter.wait(left_s)
-            found = await self._ask(partial(self.polled, poll=poll))
+            found = await self.ask(partial(self.polled, poll=poll))
         return found
+
+    @property
+    def look_s(self) -> float:
+        """What others commit to the same database is to be looked for so often."""
+        return _LOOK_S if self._serving.is_shared else math.inf
+
+    async def ask(self, task: Callable[[Current], Plan[Answer] | Answer]) -> Answer:
+        """Have something done in the thread that owns the columns, on the loop."""
+        outcome: Future[Answer] = Future()
+        self._serving.submit(task, outcome)
+        return await asyncio.wrap_future(outcome)
 
     def close(self) -> None:
         """Let go of the database, when nobody is answered any more."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None
-
-    async def _ask(self, task: Callable[[Current], Plan[Answer] | Answer]) -> Answer:
-        outcome: Future[Answer] = Future()
-        self._serving.submit(task, outcome)
-        return await asyncio.wrap_future(outcome)
 
     def _beat(self, current: Current) -> None:
         heard, self._heard = self._heard, set()
@@ -92,10 +100,10 @@ class Agents:
             self._looking = loop.create_task(self._look())
 
     async def _look(self) -> None:
-        while hosts := self.waking.hosts:
+        while hosts := self.waking.keys:
             await asyncio.sleep(_LOOK_S)
             with suppress(RoostError):  # Whoever polls is told what is wrong.
-                self.waking.wake(await self._ask(partial(self._ordered, hosts=hosts)))
+                self.waking.wake(await self.ask(partial(self._ordered, hosts=hosts)))
 
     def _ordered(self, current: Current, *, hosts: list[str]) -> set[str]:
         """Return those hosts for which orders wait."""

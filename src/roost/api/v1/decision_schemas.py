@@ -16,8 +16,8 @@ _Image = Annotated[
 ]
 
 
-class DecisionBody(RequestDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request for equal instances, to be decided."""
+class AskedBody(RequestDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request for equal instances, whose flavor and image may be named."""
 
     flavor: Annotated[  # type: ignore[assignment]  # what is sent may name it
         FlavorEntry | str,
@@ -26,6 +26,11 @@ class DecisionBody(RequestDocument, frozen=True, kw_only=True, forbid_unknown_fi
         ),
     ]
     image: _Image = None  # type: ignore[assignment]  # likewise
+
+
+class DecisionBody(AskedBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request for equal instances, to be decided."""
+
     dry_run: Annotated[
         bool, Meta(description="Whether to say only what would be decided: nothing is claimed or stored.")
     ] = False

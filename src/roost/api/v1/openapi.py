@@ -26,7 +26,9 @@ def body() -> bytes:
 def document() -> dict[str, Any]:
     """Return the document as plain values."""
     routes = [route for methods in TABLE.values() for route in methods.values()]
-    kinds = dict.fromkeys(kind for route in routes for kind in (route.body, route.answer, route.query) if kind)
+    kinds = dict.fromkeys(
+        kind for route in routes for kind in (route.body, route.answer, route.later, route.query) if kind
+    )
     schemas, components = msgspec.json.schema_components([*kinds, ProblemDetails], ref_template=_REFERENCE)
     found = dict(zip([*kinds, ProblemDetails], schemas, strict=True))
     return {
@@ -56,12 +58,17 @@ def _operation(path: str, route: Route, *, found: dict[Any, Any], components: di
         "parameters": [*_of_path(path), *_of_query(route, components), *_of_headers(route)],
         "responses": {
             str(route.status): _answer(title_of(route.status), route.media_type, found.get(route.answer)),
+            **_of_later(route, found),
             "default": _answer("What is wrong", CONTENT_TYPE, found[ProblemDetails]),
         },
     }
     if route.body is not None:
         told["requestBody"] = {"required": True, "content": {JSON: {"schema": found[route.body]}}}
     return told
+
+
+def _of_later(route: Route, found: dict[Any, Any]) -> dict[str, Any]:
+    return {} if route.later is None else {"202": _answer(title_of(202), JSON, found[route.later])}
 
 
 def _answer(text: str, media_type: str, schema: Any) -> dict[str, Any]:

@@ -37,8 +37,10 @@ from roost.api.v1.handlers import (
     events,
     groups,
     hosts,
+    instance_acts,
     instances,
     named,
+    operations,
     orders,
 )
 from roost.api.v1.host_schemas import (
@@ -49,8 +51,17 @@ from roost.api.v1.host_schemas import (
     ServicesPage,
     ShownService,
 )
-from roost.api.v1.instance_schemas import InstancesPage, InstancesQuery, ShownInstance
+from roost.api.v1.instance_schemas import (
+    Accepted,
+    AcceptedInstances,
+    DeleteQuery,
+    DetailedInstance,
+    InstancesBody,
+    InstancesPage,
+    InstancesQuery,
+)
 from roost.api.v1.named_schemas import FlavorsList, ImagesList, ShownImage
+from roost.api.v1.operation_schemas import OperationQuery, ShownOperation
 from roost.api.v1.paging import PageQuery
 from roost.model.capacity import Capacity
 from roost.model.flavor import Flavor
@@ -71,6 +82,7 @@ class Route:
     answer: Kind | None  # None: nothing is said but that it was done
     media_type: str = JSON  # of the answer
     status: int = 200
+    later: Kind | None = None  # the answer with 202, where what is asked may take its time; None: it never does
     body: Kind | None = None
     query: Kind | None = None
     is_read: bool = True  # whether it changes nothing, so that readers may ask it
@@ -120,6 +132,45 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
     },
 }  # fmt: skip
 
+# What is asked of instances.
+_RUNNING: Mapping[str, Mapping[str, Route]] = {
+    "/instances": {
+        "GET": Route(
+            handler=instances.list_instances, about="List instances.", query=InstancesQuery, answer=InstancesPage
+        ),
+        "POST": Route(
+            handler=instance_acts.create, about="Let instances run on hosts that are chosen for them.",
+            body=InstancesBody, answer=AcceptedInstances, status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}": {
+        "GET": Route(handler=instances.show, about="Show an instance, and its story.", answer=DetailedInstance),
+        "DELETE": Route(
+            handler=instance_acts.delete, about="End an instance; one that nobody was asked to run is released now.",
+            query=DeleteQuery, answer=None, status=204, later=Accepted, is_read=False, is_for_agents=True,
+            is_keyed=True,
+        ),
+    },
+    "/instances/{id}/start": {
+        "POST": Route(
+            handler=instance_acts.start, about="Start an instance that was stopped.", answer=Accepted, status=202,
+            is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/stop": {
+        "POST": Route(
+            handler=instance_acts.stop, about="Stop an instance.", answer=Accepted, status=202, is_read=False,
+            is_keyed=True,
+        ),
+    },
+    "/operations/{id}": {
+        "GET": Route(
+            handler=operations.show, about="Show an operation, at once or when it is over.", query=OperationQuery,
+            answer=ShownOperation,
+        ),
+    },
+}  # fmt: skip
+
 # Methods are in the order in which the header ``allow`` lists them.
 _DECIDING: Mapping[str, Mapping[str, Route]] = {
     "/decisions": {
@@ -149,18 +200,6 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
     },
     "/decisions/{id}/why": {
         "GET": Route(handler=decisions.why, about="Explain a stored decision.", answer=ShownWhy),
-    },
-    "/instances": {
-        "GET": Route(
-            handler=instances.list_instances, about="List instances.", query=InstancesQuery, answer=InstancesPage
-        ),
-    },
-    "/instances/{id}": {
-        "GET": Route(handler=instances.show, about="Show an instance.", answer=ShownInstance),
-        "DELETE": Route(
-            handler=instances.delete, about="Release what an instance holds.", answer=None, status=204, is_read=False,
-            is_for_agents=True,
-        ),
     },
     "/events": {
         "GET": Route(
@@ -267,5 +306,5 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     },
 }  # fmt: skip
 
-TABLE: Mapping[str, Mapping[str, Route]] = {**_DECIDING, **_FLEET, **_AGENTS}
+TABLE: Mapping[str, Mapping[str, Route]] = {**_DECIDING, **_RUNNING, **_FLEET, **_AGENTS}
 PATHS = Paths(TABLE)

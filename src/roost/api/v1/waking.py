@@ -1,105 +1,145 @@
-"""Who waits for orders, and who is woken when there are some."""
+"""Who waits for orders or for the end of an operation, and who is woken when there are some."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import Lock
 
 from roost.errors import Unavailable
-from roost.model.work import AgentRow, OrderRow, Put
+from roost.model.work import AgentRow, OperationRow, OrderRow, Put
 from roost.observe import metrics
 
 
-class Waking:
-    """Hosts whose agents wait at this process.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Awaited:
+    """What is waited for at one place."""
 
-    Those who wait live on one loop; that there is something for a host is told from any thread.
+    keys: Callable[[Iterable[Put]], set[str]]  # what of it came with work that was committed
+    crowded: str  # how many wait already, for whoever is told to come back
+    count: Callable[[int], None] = lambda _waited: None  # is told how many wait
+
+
+def _hosts(work: Iterable[Put]) -> set[str]:
+    """Return hosts with an order, with one that nobody wants any more, or with another agent."""
+    return {
+        put.row.host
+        for put in work
+        if isinstance(put.row, AgentRow)
+        or (isinstance(put.row, OrderRow) and put.row.state in {"waiting", "withdrawn"})
+    }
+
+
+def _ended(work: Iterable[Put]) -> set[str]:
+    """Return operations that ended, or of which a part did."""
+    rows = [put.row for put in work if isinstance(put.row, OperationRow) and put.row.outcome]
+    return {key_of(number) for row in rows for number in (row.id, row.parent_id) if number}
+
+
+def key_of(operation_id: int) -> str:
+    """Return by what the end of an operation is waited for."""
+    return str(operation_id)
+
+
+# By host in lower case.
+ORDERS = Awaited(
+    keys=_hosts, crowded="{waited:,} agents wait for orders (limit placement.agents_max)",
+    count=metrics.AGENTS_WAITING.set,
+)  # fmt: skip
+ENDS = Awaited(keys=_ended, crowded="{waited:,} clients wait for operations")
+# So many may wait for operations.
+ENDS_MAX = 1_000
+
+
+class Waking:
+    """What is waited for at this process.
+
+    Those who wait live on one loop; that there is something is told from any thread.
 
     Args:
-        agents_max: so many hosts may be waited for, >= 1.
+        most: so much may be waited for, >= 1.
+        awaited: what it is.
     """
 
-    def __init__(self, agents_max: int) -> None:
-        self._agents_max = agents_max
+    def __init__(self, most: int, *, awaited: Awaited = ORDERS) -> None:
+        self._most, self._awaited = most, awaited
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: dict[str, set[Waiter]] = {}  # by host
-        self._waited = 0  # agents that wait
+        self._waiting: dict[str, set[Waiter]] = {}  # by key
+        self._waited = 0  # so much is waited for
         self._count = 0
-        self._woken: dict[str, int] = {}  # by host: which call was the last one for it
+        self._woken: dict[str, int] = {}  # by key: which call was the last one for it
+        self._forgotten = 0  # calls up to this one may be missing there
         self.is_closed = False
 
     @property
     def mark(self) -> int:
-        """A moment: whoever looks for orders after it, finds none, and waits from it on, misses nothing."""
+        """A moment: whoever looks after it, finds nothing, and waits from it on, misses nothing."""
         with self._lock:
             return self._count
 
     @property
-    def hosts(self) -> list[str]:
+    def keys(self) -> list[str]:
         """What is waited for."""
         with self._lock:
             return sorted(self._waiting)
 
     def heed(self, work: Iterable[Put]) -> None:
-        """Wake whoever waits for what was committed: an order, one that nobody wants any more, or another agent."""
-        hosts = {
-            put.row.host
-            for put in work
-            if isinstance(put.row, AgentRow)
-            or (isinstance(put.row, OrderRow) and put.row.state in {"waiting", "withdrawn"})
-        }
-        if hosts:
-            self.wake(hosts)
+        """Wake whoever waits for what was committed."""
+        keys = self._awaited.keys(work)
+        if keys:
+            self.wake(keys)
 
-    def wake(self, hosts: Iterable[str]) -> None:
-        """Wake whoever waits for one of some hosts, in lower case."""
-        called = set(hosts)
+    def wake(self, keys: Iterable[str]) -> None:
+        """Wake whoever waits for one of some things."""
+        called = set(keys)
         with self._lock:
             self._count += 1
-            for host in called:
-                self._woken[host] = self._count
-            found = {waiter for host in called for waiter in self._waiting.get(host, ())}
+            if len(self._woken) > 2 * self._most:  # Who began to look before is woken for nothing, and looks again.
+                self._woken.clear()
+                self._forgotten = self._count
+            for key in called:
+                self._woken[key] = self._count
+            found = {waiter for key in called for waiter in self._waiting.get(key, ())}
             loop = self._loop
         if found and loop is not None:
             with suppress(RuntimeError):  # It has ended, and those who waited with it.
                 loop.call_soon_threadsafe(_wake, found)
 
-    def open(self, hosts: Sequence[str], *, mark: int) -> "Waiter":
+    def open(self, keys: Sequence[str], *, mark: int) -> "Waiter":
         """Return a place to wait at, on the loop.
 
         Args:
-            hosts: in lower case.
+            keys: what for.
             mark: when there was nothing yet.
 
         Raises:
             Unavailable: there are too many, or the server is stopping.
         """
-        waiter = Waiter(frozenset(hosts))
+        waiter = Waiter(frozenset(keys))
         with self._lock:
             if self.is_closed:
                 raise Unavailable("the server is stopping; try again")
-            if self._waited + len(waiter.hosts) > self._agents_max:
-                text = f"{self._waited:,} agents wait for orders (limit placement.agents_max); try again"
-                raise Unavailable(text)
+            if self._waited + len(waiter.keys) > self._most:
+                raise Unavailable(f"{self._awaited.crowded.format(waited=self._waited)}; try again")
             self._loop = asyncio.get_running_loop()
-            for host in waiter.hosts:
-                self._waiting.setdefault(host, set()).add(waiter)
-            self._count_waiters(len(waiter.hosts))
-            if any(self._woken.get(host, 0) > mark for host in waiter.hosts):
+            for key in waiter.keys:
+                self._waiting.setdefault(key, set()).add(waiter)
+            self._count_waiters(len(waiter.keys))
+            if any(self._woken.get(key, self._forgotten) > mark for key in waiter.keys):
                 waiter.awake.set()
         return waiter
 
     def leave(self, waiter: "Waiter") -> None:
         """Give a place back, on the loop."""
         with self._lock:
-            for host in waiter.hosts:
-                others = self._waiting[host] - {waiter}
+            for key in waiter.keys:
+                others = self._waiting[key] - {waiter}
                 if others:
-                    self._waiting[host] = others
+                    self._waiting[key] = others
                 else:
-                    del self._waiting[host]
-            self._count_waiters(-len(waiter.hosts))
+                    del self._waiting[key]
+            self._count_waiters(-len(waiter.keys))
 
     def close(self) -> None:
         """Let all waiting come to an end, on the loop."""
@@ -110,14 +150,14 @@ class Waking:
 
     def _count_waiters(self, more: int) -> None:
         self._waited += more
-        metrics.AGENTS_WAITING.set(self._waited)
+        self._awaited.count(self._waited)
 
 
 class Waiter:
-    """Somebody who waits for what there is for some hosts."""
+    """Somebody who waits for one of some things."""
 
-    def __init__(self, hosts: frozenset[str]) -> None:
-        self.hosts = hosts
+    def __init__(self, keys: frozenset[str]) -> None:
+        self.keys = keys
         self.awake = asyncio.Event()
 
     async def wait(self, at_most_s: float) -> None:

@@ -13,7 +13,7 @@ from roost.compute.allocations import Allocations
 from roost.compute.drivers.fake_guests import Uses
 from roost.compute.drivers.fake_parts import SOFT, place, room_of
 from roost.compute.drivers.fake_script import FakeNode, Layout, Script
-from roost.compute.ratios import allocation_ratio, reserved_amount
+from roost.compute.ratios import offered
 from roost.compute.tree import ProviderTree
 from roost.errors import ReshapeFailed, ReshapeNeeded
 from roost.model.agent import HostTerms
@@ -132,12 +132,9 @@ class Shaping:
             wanted[part] = {}
             there = [known[each] for each in (part, *known) if each in known]
             for name, total in totals.items():
-                reserved = min(max(reserved_amount(self.terms, name) - kept.get(name, 0), 0), total)
-                kept[name] = kept.get(name, 0) + reserved
-                wanted[part][name] = {
-                    "total": total, "reserved": reserved, "min_unit": 1, "max_unit": total, "step_size": 1,
-                    "allocation_ratio": allocation_ratio(self.terms, name, there),
-                }  # fmt: skip
+                record = offered(self.terms, name, total, present=there, kept=kept.get(name, 0))
+                kept[name] = kept.get(name, 0) + int(record["reserved"])
+                wanted[part][name] = record
         renames = self.script.renames if self.script.layout == "renamed" else {}
         for name, inventory in self.node.inventories.items():
             wanted[ROOT][renames.get(name, name)] = asdict(inventory)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from roost.conductor.step import Desk, Step, View
 from roost.conductor.steps import build, clean, delete, power, spawn
-from roost.model.operation import Kind
+from roost.errors import StoreBroken
 from roost.model.work import OperationRow
 
 
@@ -20,7 +20,19 @@ def _its_own(operation: OperationRow) -> tuple[bytes, ...]:
     return () if operation.instance_uuid is None else (operation.instance_uuid,)
 
 
-STEPS: Mapping[Kind, Steps] = {
+def steps_of(operation: OperationRow) -> Steps:
+    """Return what an operation's kind does.
+
+    Raises:
+        StoreBroken: it is of no kind that is known here.
+    """
+    found = STEPS.get(operation.kind)
+    if found is None:
+        raise StoreBroken(f"operation {operation.id} is a {operation.kind!r}, which this program does not know")
+    return found
+
+
+STEPS: Mapping[str, Steps] = {
     "build": Steps(build.next_step, build.subjects),
     "spawn": Steps(spawn.next_step, _its_own),
     "delete": Steps(delete.next_step, _its_own),

@@ -8,6 +8,7 @@
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -27,19 +28,30 @@ from roost.conductor.step import (
     waiting,
 )
 from roost.conductor.steps.spawn import begun
-from roost.errors import Conflict, MaxRetriesExceeded, NotFound, NoValidHost, RoostError
+from roost.errors import BadRequest, Conflict, MaxRetriesExceeded, NotFound, NoValidHost, RoostError
 from roost.model.decision import Pick
+from roost.model.guest_use import GuestNeeds
 from roost.model.journal import Write
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Build, Spawn
 from roost.model.request import Request
 from roost.model.work import OperationRow, Put, StatusRow
 from roost.placement.claims import release_of
+from roost.scheduler.numa.constraints import topology_of
 
 # So many instances are sent in one commit.
 PIECE = 100
 # A decision that lost too many races is made anew after so many seconds.
 _PAUSE_S = 1.0
+
+
+class _Chosen(NamedTuple):
+    """What came of the decision."""
+
+    problem: str = ""  # why there is no host for any instance
+    picks: Mapping[str, Pick] = {}  # by instance
+    alternates: Mapping[str, list[Pick]] = {}  # by cell
+    needs: GuestNeeds = GuestNeeds()  # of each instance
 
 
 def next_step(view: View, desk: Desk) -> Step:
@@ -72,35 +84,36 @@ def refused(view: View, desk: Desk, error: RoostError) -> Commit:
 
 
 def _send(view: View, desk: Desk, body: Build) -> Commit:
-    problem, picks, alternates = _chosen(desk, body)
+    chosen = _chosen(desk, body)
     ids: list[bytes] = []  # of instances whose claims are given back
     work: list[Put] = []
     piece = subjects(view.operation)
     for uuid in piece:
-        status, pick = view.statuses[uuid], picks.get(uuid_text(uuid))
-        fault = problem or _fault(view, body.request, pick, uuid=uuid_text(uuid))
+        status, pick = view.statuses[uuid], chosen.picks.get(uuid_text(uuid))
+        fault = chosen.problem or _fault(view, body.request, pick, uuid=uuid_text(uuid))
         if fault or pick is None:
-            ids += [uuid] if pick is not None else []
+            ids += [] if body.problem else [uuid]  # Without a decision it is not this request that claimed.
             work += _buried(view, desk, status, decision_uuid=body.decision_uuid, fault=fault)
         else:
-            work += _sent(view, desk, status, body=body, picks=(pick, *alternates.get(pick.cell, ())))
+            work += _sent(view, desk, status, body=body, chosen=chosen, pick=pick)
     after = msgspec.structs.replace(body, sent=body.sent + len(piece))
     is_last = after.sent >= body.request.count
-    operation = ended(view, body=after, problem=problem) if is_last else going_on(view, "send", body=after)
+    operation = ended(view, body=after, problem=chosen.problem) if is_last else going_on(view, "send", body=after)
     return Commit(operation=operation, writes=_given_back(desk, ids), work=tuple(work))
 
 
-def _chosen(desk: Desk, body: Build) -> tuple[str, Mapping[str, Pick], Mapping[str, list[Pick]]]:
-    """Return why there is no host for any instance, or the picks by instance and the alternates by cell."""
+def _chosen(desk: Desk, body: Build) -> _Chosen:
     if body.problem:
-        return body.problem, {}, {}
+        return _Chosen(problem=body.problem)
     try:
         decision = desk.decision(body.decision_uuid)
-    except NotFound as error:
-        return words_of(error), {}, {}
+        needs = GuestNeeds(topology=topology_of(body.request), pci=desk.devices(body.request))
+    except (NotFound, BadRequest) as error:
+        return _Chosen(problem=words_of(error))
     if not decision.is_granted:
-        return str(NoValidHost(decision.reason)), {}, {}
-    return "", {pick.instance_uuid: pick for pick in decision.picks}, decision.alternates
+        return _Chosen(problem=str(NoValidHost(decision.reason)))
+    picks = {pick.instance_uuid: pick for pick in decision.picks}
+    return _Chosen(picks=picks, alternates=decision.alternates, needs=needs)
 
 
 def _fault(view: View, request: Request, pick: Pick | None, *, uuid: str) -> str:
@@ -119,12 +132,16 @@ def _fault(view: View, request: Request, pick: Pick | None, *, uuid: str) -> str
     return ""
 
 
-def _sent(view: View, desk: Desk, status: StatusRow, *, body: Build, picks: tuple[Pick, ...]) -> list[Put]:
+def _sent(
+    view: View, desk: Desk, status: StatusRow, *, body: Build, chosen: _Chosen, pick: Pick
+) -> list[Put]:  # fmt: skip
     """Return the operation that builds one instance, with its first order."""
     request = msgspec.structs.replace(body.request, instance_uuids=(), count=1)
-    spawn = Spawn(request=request, name=status.name, picks=picks, attempt=first_attempt(request))
+    spawn = Spawn(
+        request=request, name=status.name, needs=chosen.needs, attempt=first_attempt(request),
+        picks=(pick, *chosen.alternates.get(pick.cell, ())),
+    )  # fmt: skip
     operation, order = begun(view, desk, status, body=spawn)
-    pick = picks[0]
     held = later(
         status, task="spawning", operation_id=operation.id, cell=pick.cell, host=pick.host, node=pick.node,
         decision_uuid=uuid_bytes(body.decision_uuid), changed_at_s=view.now_s,

@@ -10,7 +10,6 @@
 """
 
 import hashlib
-from collections.abc import Callable
 
 import msgspec
 
@@ -40,11 +39,8 @@ from roost.model.image import Image
 from roost.model.names import uuid_text
 from roost.model.operation import Spawn
 from roost.model.orders import Answer, OrderBody
-from roost.model.pci import PciRequest
-from roost.model.request import Request
 from roost.model.work import OperationRow, OrderRow, Put, StatusRow
 from roost.placement.claims import release_of
-from roost.scheduler.numa.constraints import topology_of
 
 Builds = tuple[tuple[Pick, bool], ...]
 
@@ -58,7 +54,7 @@ def begun(view: View, desk: Desk, status: StatusRow, *, body: Spawn) -> tuple[Op
         cell=body.picks[0].cell, step="spawn", due_at_s=now_s + limit_s, created_at_s=now_s, changed_at_s=now_s,
         body=msgspec.msgpack.encode(msgspec.structs.replace(body, limit_at_s=now_s + limit_s)),
     )  # fmt: skip
-    wanted = _wanted(operation, body, status.uuid, devices=desk.devices, limit_s=limit_s)
+    wanted = _wanted(operation, body, status.uuid, limit_s=limit_s)
     order = ordered(view, desk, body.picks[0].host, action="spawn", body=wanted, operation=operation)
     return operation, order
 
@@ -146,7 +142,7 @@ def _elsewhere(view: View, desk: Desk, body: Spawn, *, builds: Builds) -> Commit
         after = msgspec.structs.replace(
             body, attempts=tuple(attempts), picks=body.picks[at:], limit_at_s=view.now_s + limit_s
         )
-        wanted = _wanted(view.operation, after, view.status.uuid, devices=desk.devices, limit_s=limit_s)
+        wanted = _wanted(view.operation, after, view.status.uuid, limit_s=limit_s)
         return Commit(
             operation=waiting(view, after.limit_at_s, step="spawn", body=after),
             writes=(step.release, step.claim),
@@ -205,15 +201,12 @@ def _cancelled(view: View, desk: Desk, body: Spawn) -> Commit:
     )
 
 
-def _wanted(
-    operation: OperationRow, body: Spawn, uuid: bytes, *, devices: Callable[[Request], tuple[PciRequest, ...]],
-    limit_s: float,
-) -> OrderBody:  # fmt: skip
+def _wanted(operation: OperationRow, body: Spawn, uuid: bytes, *, limit_s: float) -> OrderBody:
     """Return what the agent of the first of the picks is told to build."""
     pick, request = body.picks[0], body.request
     guest = GuestSpec(
         uuid=uuid_text(uuid), node=pick.node, name=body.name, flavor=request.flavor, image=request.image or Image(),
-        allocations=pick.allocations, topology=topology_of(request), pci=devices(request), limits=pick.limits,
+        allocations=pick.allocations, topology=body.needs.topology, pci=body.needs.pci, limits=pick.limits,
     )  # fmt: skip
     return OrderBody(operation=uuid_text(operation.uuid), limit_s=limit_s, guest=guest)
 

@@ -113,6 +113,7 @@ def test_a_new_host_has_the_shape_of_its_layout_at_once(layout):
     assert tree.has_traits(NODE, ["HW_CPU_X86_AVX2"])
 
 
+@pytest.mark.shows("S109", "S114", "S116", "S137")
 def test_virtual_gpus_move_from_the_root_to_the_gpus_that_guests_use():
     host = Host()
     for number in range(3):
@@ -140,6 +141,7 @@ def test_virtual_gpus_move_from_the_root_to_the_gpus_that_guests_use():
     assert host.everything() == before
 
 
+@pytest.mark.shows("S110", "S137")
 def test_what_memory_nodes_have_moves_to_those_that_guests_use():
     host = Host()
     host.spawn("big", VCPU=2, MEMORY_MB=3000, SRIOV_NET_VF=1, DISK_GB=5)
@@ -155,6 +157,7 @@ def test_what_memory_nodes_have_moves_to_those_that_guests_use():
     assert not host.start("numa")
 
 
+@pytest.mark.shows("S111", "S137")
 def test_a_custom_class_becomes_a_standard_one_on_its_provider():
     host = Host()
     host.spawn("guest", VCPU=1, CUSTOM_FPGA=2)
@@ -280,6 +283,7 @@ def finds_nothing_left(host):
     return "holds 1 VGPU and has no guest, and guests use the rest"
 
 
+@pytest.mark.shows("S115")
 @pytest.mark.parametrize("wrong", [uses_nothing, holds_of_a_child, finds_nothing_left])
 def test_a_reshape_that_cannot_be_right_fails_and_changes_nothing(wrong):
     host = Host()

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from roost.conductor.step import body_of
-from roost.errors import BadRequest, Conflict
+from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts
 from roost.model.journal import Item
@@ -332,16 +332,56 @@ def test_an_instance_that_lost_its_claim_while_it_was_built_ends_in_error(here):
     assert h0.guests == {}
 
 
-def test_an_operation_that_makes_no_sense_is_set_aside_and_others_go_on(here, capfd):
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"body": b"\xc1"}, "operation 1 cannot be understood"),
+        ({"body": b"\xc1", "step": "send"}, "operation 1 cannot be understood"),
+        ({"kind": "teleport"}, "operation 1 is a 'teleport', which this program does not know"),
+    ],
+)
+def test_an_operation_that_makes_no_sense_is_set_aside_and_others_go_on(here, capfd, changes, problem):
     served_by = agents(here)
     bad = here.build("bad", key="bad")
     here.build("one")
-    row = msgspec.structs.replace(here.reader.operation(bad.id), body=b"\xc1", version=2)
+    row = msgspec.structs.replace(here.reader.operation(bad.id), version=2, **changes)
     here.run(lambda current: current.commit([Item(writes=(), work=(Put(row, 1),))]))
     served(here, *served_by)
     assert here.status("one").status == "ACTIVE"
     assert here.reader.operation(bad.id).due_at_s == here.clock.now_s() + 30
-    assert "cannot be understood" in capfd.readouterr().err
+    assert problem in capfd.readouterr().err
+
+
+def test_what_a_guest_needs_is_told_to_each_host_and_what_cannot_be_meant_fails(here):
+    h0, h1, *_ = agents(here)
+    specs = {"hw:numa_nodes": "1", "hw:mem_page_size": "small"}
+    here.build("one", extra_specs=specs)
+    here.turn()
+    (order,) = h0.poll().orders
+    assert len(order.act.guest.topology.cells) == 1
+    h0.act(order, failed())
+    here.turn()
+    assert h1.poll().orders[0].act.guest.topology == order.act.guest.topology
+    here.build("two", key="two", extra_specs={"hw:numa_nodes": "many"})
+    here.turn()
+    assert here.status("two").status == "ERROR"
+    assert "hw:numa_nodes" in here.status("two").fault
+    assert here.used()["VCPU"] == 1
+
+
+def test_a_decision_that_is_not_kept_any_more_gives_back_what_it_claimed(here, monkeypatch):
+    agents(here)
+    monkeypatch.setattr("roost.conductor.steps.build.PIECE", 1)
+    here.build("one", "two")
+
+    def lost(uuid):
+        raise NotFound("decision", uuid)
+
+    monkeypatch.setattr(here.roost, "decision", lost)
+    here.turn()
+    assert [here.status(name).status for name in ("one", "two")] == ["ERROR", "ERROR"]
+    assert here.status("one").fault == f"no such decision: {uuid_named('decision of key')}"
+    assert (here.used()["VCPU"], here.open_operations()) == (0, [])
 
 
 def test_each_cell_has_its_conductor():

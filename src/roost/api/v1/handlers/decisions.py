@@ -7,6 +7,7 @@ from roost.api.v1 import keys
 from roost.api.v1.bodies import wrong
 from roost.api.v1.call import Call, shown
 from roost.api.v1.decision_schemas import (
+    AskedBody,
     DecisionBody,
     DecisionsPage,
     DecisionsQuery,
@@ -120,7 +121,7 @@ def _left(call: Call, decision: Decision, body: NextBody) -> str:
     return where(call.current.state, pick_of(decision, body.instance_uuid).instance_uuid)[0]
 
 
-def request_of(call: Call, body: DecisionBody) -> Request:
+def request_of(call: Call, body: AskedBody) -> Request:
     """Return the request that a body asks for, its names looked up.
 
     Raises:

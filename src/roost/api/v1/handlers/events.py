@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from roost.api.placement.request import Receive, Response, Send
 from roost.api.v1.call import EVENT_STREAM, Call
+from roost.api.v1.late import left
 from roost.observe import metrics
 from roost.observe.events import Events, Reader
 
@@ -54,7 +55,7 @@ class Following:
         """
         assert self._reader is not None, "it was opened"
         sending = asyncio.ensure_future(self._send(self._reader, send))
-        leaving = asyncio.ensure_future(_left(receive))
+        leaving = asyncio.ensure_future(left(receive))
         try:
             await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
             if sending.done() and sending.exception() is not None:
@@ -78,8 +79,3 @@ class Following:
                 await send({"type": "http.response.body", "body": part or _HEARTBEAT, "more_body": True})
             part = await reader.next()
         await send({"type": "http.response.body", "body": b""})
-
-
-async def _left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -1,65 +1,127 @@
-"""Instances: listed, shown, and released."""
+"""Instances: listed and shown."""
 
 import heapq
 from collections.abc import Iterable, Iterator
+from itertools import chain
+
+import msgspec
 
 from roost.api.placement.request import Response
 from roost.api.v1.call import Call, shown
-from roost.api.v1.instance_schemas import InstancesPage, InstancesQuery, ShownInstance
+from roost.api.v1.handlers.operations import STORY_MAX, events_shown
+from roost.api.v1.instance_schemas import (
+    DetailedInstance,
+    InstanceOperation,
+    InstancesPage,
+    InstancesQuery,
+    ShownInstance,
+)
+from roost.conductor.retries import attempt_on
+from roost.conductor.step import body_of
 from roost.engine.state import Holder, State
 from roost.errors import NotFound
-from roost.model.fleet import Departure
+from roost.model.building import Attempt
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_bytes, uuid_text
-from roost.placement.claims import release_of
-from roost.placement.plans import Act, Plan, Result
+from roost.model.operation import Spawn, Status
+from roost.model.work import OperationRow, StatusRow
+from roost.ports import WorkReader
+
+# A page ends, however few it shows, when so many were looked at.
+_LOOKED_AT_MAX = 5_000
+_CHUNK = 200
+# Of the operations on an instance so many are shown, the newest ones.
+_OPERATIONS_MAX = 20
+
+# A cursor behind an instance, and the instance; None: it is not shown here.
+_Found = Iterator[tuple[str, StatusRow | Holder | None]]
 
 
 def list_instances(call: Call) -> Response:
-    """Show a page of instances."""
+    """Show a page of instances: those with a status by their numbers, then other claims by their uuids.
+
+    Neither changes when an instance moves, so no page shows one twice or leaves one out.
+    """
     call.in_thread()
-    query, state = call.query, call.current.state
+    query = call.query
     assert isinstance(query, InstancesQuery)
-    found = heapq.nsmallest(query.limit + 1, _wanted(call, query), key=lambda holder: holder.id)
-    page = found[: query.limit]
-    following = str(page[-1].id) if len(found) > len(page) else None
-    return shown(InstancesPage(instances=[_shown(state, holder) for holder in page], next=following))
+    after = uuid_bytes(query.cursor) if "-" in query.cursor else None
+    found: Iterable[tuple[str, StatusRow | Holder | None]] = _claims(call, query, after=after or b"")
+    if after is None:
+        found = chain(_statuses(call, query, after_id=int(query.cursor or 0)), found)
+    page: list[ShownInstance] = []
+    last = following = None
+    for looked_at, (cursor, each) in enumerate(found):
+        if len(page) == query.limit or looked_at == _LOOKED_AT_MAX:
+            following = last
+            break
+        last = cursor
+        if each is not None:
+            page.append(_shown(call, each))
+    return shown(InstancesPage(instances=page, next=following))
 
 
 def show(call: Call) -> Response:
     """Show one instance."""
-    return shown(_shown(call.current.state, _instance(call)))
+    call.in_thread()
+    reader, uuid = call.agents.reader(call.current), uuid_bytes(call.name)
+    found = None if uuid is None else reader.status(uuid) or claim_of(call)
+    if uuid is None or found is None:
+        raise NotFound("instance", call.name)
+    told = msgspec.structs.asdict(_shown(call, found))
+    operations = reader.operations_on(uuid, newest=_OPERATIONS_MAX)
+    return shown(
+        DetailedInstance(
+            **told, attempts=_attempts(operations), operations=[_operation(each) for each in operations],
+            story=events_shown(reader.events_on(uuid, newest=STORY_MAX)),
+        )
+    )  # fmt: skip
 
 
-def delete(call: Call) -> Plan[Response] | Act[Response]:
-    """Let an instance give back what it holds."""
-    holder = _instance(call)
-    call.check_host(_host_of(call.current.state, holder))
-    if call.product.remote is not None:
-        return Act(deed=Departure(instance_uuids=(uuid_text(holder.uuid),)), answer=_gone)
-    return Plan(answer=Response(status=204), writes=(release_of(call.current.state, [holder]),))
-
-
-def _gone(result: Result) -> Response:
-    if isinstance(result, Exception):
-        raise result
-    return Response(status=204)
-
-
-def _instance(call: Call) -> Holder:
+def claim_of(call: Call) -> Holder | None:
+    """Return what an instance holds, by the columns; None: there is none of that uuid, or it holds nothing."""
     body = uuid_bytes(call.name)
     holder = None if body is None else call.current.state.holders.get(body)
-    if holder is None or holder.instance is None:
-        raise NotFound("instance", call.name)
-    return holder
+    return None if holder is None or holder.instance is None else holder
 
 
-def _host_of(state: State, holder: Holder) -> str:
+def host_of(state: State, holder: Holder) -> str:
+    """Return the service that the instance of a claim is on."""
     assert holder.instance is not None, "only instances are on hosts"
     return state.hosts.names[state.hosts.row_of_id[holder.instance.host_id]]
 
 
-def _wanted(call: Call, query: InstancesQuery) -> Iterator[Holder]:
+def _statuses(call: Call, query: InstancesQuery, *, after_id: int) -> _Found:
+    """Find the wanted instances with a status, by their numbers."""
+    reader, hosts = call.agents.reader(call.current), call.current.state.hosts
+    rows = hosts.rows_of_name.get(query.host.lower(), ())
+    host = next((hosts.names[row] for row in rows), query.host) if query.host else None
+    while chunk := reader.statuses(
+        after_id=after_id, most=_CHUNK, project_id=query.project, host=host, status=query.status
+    ):
+        for status in chunk:
+            after_id = status.id
+            is_named = not query.name or status.name == query.name
+            is_wanted = is_named and (status.status != "DELETED" or query.status == "DELETED")
+            yield str(status.id), status if is_wanted else None
+
+
+def _claims(call: Call, query: InstancesQuery, *, after: bytes) -> _Found:
+    """Find the wanted instances without a status, by their uuids: they have neither name nor status."""
+    if query.name or query.status is not None:
+        return
+    wanted = heapq.nsmallest(
+        _LOOKED_AT_MAX + 1, _wanted(call, query, after=after), key=lambda holder: holder.uuid
+    )  # fmt: skip
+    reader = call.agents.reader(call.current)
+    for at in range(0, len(wanted), _CHUNK):
+        chunk = wanted[at : at + _CHUNK]
+        known = {status.uuid for status in reader.statuses_of([holder.uuid for holder in chunk])}
+        for holder in chunk:
+            yield uuid_text(holder.uuid), None if holder.uuid in known else holder
+
+
+def _wanted(call: Call, query: InstancesQuery, *, after: bytes) -> Iterator[Holder]:
     state = call.current.state
     holders: Iterable[Holder] = state.holders_by_id.values()
     if query.project is not None:
@@ -68,26 +130,63 @@ def _wanted(call: Call, query: InstancesQuery) -> Iterator[Holder]:
     ids = {hosts.ids[row] for row in hosts.rows_of_name.get(query.host.lower(), ())} if query.host else None
     for holder in call.request.while_wanted(holders):
         instance = holder.instance
-        if instance is not None and holder.id > query.cursor and (ids is None or instance.host_id in ids):
+        if instance is not None and holder.uuid > after and (ids is None or instance.host_id in ids):
             yield holder
 
 
-def _shown(state: State, holder: Holder) -> ShownInstance:
-    instance = holder.instance
-    assert instance is not None, "only instances are shown"
+def _shown(call: Call, found: StatusRow | Holder) -> ShownInstance:
+    state = call.current.state
+    if isinstance(found, StatusRow):
+        return _told(state, call.agents.reader(call.current), found)
+    assert found.instance is not None, "only instances are shown"
+    row = state.hosts.row_of_id[found.instance.host_id]
+    return ShownInstance(
+        uuid=uuid_text(found.uuid), name="", status=None, task="", fault="", operation=None,
+        host=state.hosts.names[row], node=state.hosts.nodes[row], project_id=found.project_id, user_id=found.user_id,
+        group=_group(state, found), allocations=_allocations(state, found), decision=None, created_at_s=None,
+        changed_at_s=None,
+    )  # fmt: skip
+
+
+def _told(state: State, reader: WorkReader, status: StatusRow) -> ShownInstance:
+    holder = state.holders.get(status.uuid)
+    operation = reader.operation(status.operation_id) if status.operation_id else None
+    decision = status.decision_uuid
+    return ShownInstance(
+        uuid=uuid_text(status.uuid), name=status.name, status=msgspec.convert(status.status, Status),
+        task=status.task, fault=status.fault, operation=None if operation is None else uuid_text(operation.uuid),
+        host=status.host, node=status.node, project_id=status.project_id, user_id=status.user_id,
+        group=None if holder is None else _group(state, holder),
+        allocations={} if holder is None else _allocations(state, holder),
+        decision=None if decision is None else uuid_text(decision), created_at_s=status.created_at_s,
+        changed_at_s=status.changed_at_s,
+    )  # fmt: skip
+
+
+def _group(state: State, holder: Holder) -> str | None:
+    group = None if holder.instance is None else state.groups.get(holder.instance.group_id)
+    return None if group is None else group.uuid
+
+
+def _allocations(state: State, holder: Holder) -> dict[str, dict[str, int]]:
     providers, name_of = state.providers, state.class_ids.name_of
-    allocations: dict[str, dict[str, int]] = {}
+    found: dict[str, dict[str, int]] = {}
     for inventory_id, amount in holder.takes:
         uuid = providers.uuids[providers.row_of_id[inventory_id >> CLASS_BITS]]
-        allocations.setdefault(uuid, {})[name_of(inventory_id & CLASS_MASK)] = amount
-    row = state.hosts.row_of_id[instance.host_id]
-    group = state.groups.get(instance.group_id)
-    return ShownInstance(
-        uuid=uuid_text(holder.uuid),
-        host=state.hosts.names[row],
-        node=state.hosts.nodes[row],
-        project_id=holder.project_id,
-        user_id=holder.user_id,
-        group=None if group is None else group.uuid,
-        allocations=allocations,
-    )
+        found.setdefault(uuid, {})[name_of(inventory_id & CLASS_MASK)] = amount
+    return found
+
+
+def _attempts(operations: list[OperationRow]) -> list[Attempt]:
+    """Return the hosts that an instance was to be built on, the one where it is being built last."""
+    row = next((each for each in operations if each.kind == "spawn"), None)
+    if row is None:
+        return []
+    body = body_of(row, Spawn)
+    return [*body.attempts, *([] if row.outcome or not body.picks else [attempt_on(body.picks[0])])]
+
+
+def _operation(row: OperationRow) -> InstanceOperation:
+    return InstanceOperation(
+        uuid=uuid_text(row.uuid), kind=row.kind, outcome=row.outcome or "open", created_at_s=row.created_at_s
+    )  # fmt: skip

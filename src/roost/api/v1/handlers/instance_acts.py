@@ -1,0 +1,151 @@
+"""Instances: asked for, ended, started and stopped. What does it is an operation, and the answer says which."""
+
+from typing import Literal
+
+import msgspec
+
+from roost.api.placement.request import Response
+from roost.api.problems import Problem
+from roost.api.v1 import keys
+from roost.api.v1.call import Call, shown
+from roost.api.v1.handlers.agents import answered
+from roost.api.v1.handlers.decisions import request_of
+from roost.api.v1.handlers.instances import claim_of, host_of
+from roost.api.v1.instance_schemas import Accepted, AcceptedInstances, DeleteQuery, InstancesBody
+from roost.conductor import accepting
+from roost.conductor.step import body_of
+from roost.errors import Conflict, NotFound
+from roost.model.fleet import Departure
+from roost.model.names import uuid_bytes, uuid_form, uuid_text
+from roost.model.operation import Build
+from roost.model.request import Request
+from roost.model.work import OperationRow, StatusRow
+from roost.placement.claims import release_of
+from roost.placement.plans import Act, Plan, Result
+from roost.ports import WorkReader
+
+_DONE = Response(status=204)
+
+
+def create(call: Call) -> Response | Plan[Response]:
+    """Let instances come to be."""
+    body = call.body
+    assert isinstance(body, InstancesBody)
+    if call.product.remote is not None:
+        raise Conflict("amounts are kept by another Placement, where instances can be decided on, and not be run")
+    asked, uuid = request_of(call, body), _operation_uuid(call)
+    name = uuid_text(uuid)
+    if not asked.instance_uuids and asked.move is None:
+        uuids = tuple(keys.uuid_for("instance", name, str(number)) for number in range(asked.count))
+        asked = msgspec.structs.replace(asked, instance_uuids=uuids)
+    reader = call.agents.reader(call.current)
+    known = reader.operation_of(uuid)
+    if known is not None and not _is_same(reader, known, asked, name=body.name):
+        raise keys.used_otherwise(call.key or "")
+    plan = accepting.build(
+        call.current, reader, asked, operation_uuid=uuid, decision_uuid=keys.uuid_for("decision", name),
+        name=body.name, now_s=reader.now_s(),
+    )  # fmt: skip
+    told = AcceptedInstances(operation=name, instances=[uuid_form(each) for each in asked.instance_uuids])
+    return _told(call, plan, told, uuid=name)
+
+
+def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
+    """Let an instance end; one that nobody was asked to run gives back what it holds."""
+    query, reader = call.query, call.agents.reader(call.current)
+    assert isinstance(query, DeleteQuery)
+    identity = call.request.identity
+    if query.force and (identity is None or "admin" not in identity.roles):
+        raise Problem(403, "?force: to give back what an instance holds before its host got rid of it is for admin")
+    status = _status(call)
+    if status is None:
+        return _release(call)
+    call.check_host(status.host or "an instance that is on none")
+    uuid = _operation_uuid(call)
+    _check_same(call, reader.operation_of(uuid), "delete")
+    plan = accepting.delete(
+        call.current, reader, call.name, operation_uuid=uuid, now_s=reader.now_s(), is_forced=query.force
+    )
+    return _told(call, plan, Accepted(operation=uuid_text(uuid)), uuid=uuid_text(uuid))
+
+
+def start(call: Call) -> Response | Plan[Response]:
+    """Let an instance run that was stopped."""
+    return _power(call, "start")
+
+
+def stop(call: Call) -> Response | Plan[Response]:
+    """Let an instance run no more, and stay."""
+    return _power(call, "stop")
+
+
+def _power(call: Call, kind: Literal["start", "stop"]) -> Response | Plan[Response]:
+    status = _status(call)
+    if status is None:
+        if claim_of(call) is None:
+            raise NotFound("instance", call.name)
+        raise Conflict(f"the instance {call.name} cannot {kind}: it is a claim, and nobody was asked to run it")
+    call.check_host(status.host or "an instance that is on none")
+    reader, uuid = call.agents.reader(call.current), _operation_uuid(call)
+    _check_same(call, reader.operation_of(uuid), kind)
+    plan = accepting.power(call.current, reader, call.name, kind=kind, operation_uuid=uuid, now_s=reader.now_s())
+    return _told(call, plan, Accepted(operation=uuid_text(uuid)), uuid=uuid_text(uuid))
+
+
+def _release(call: Call) -> Plan[Response] | Act[Response]:
+    """Let an instance give back what it holds, at once."""
+    holder = claim_of(call)
+    if holder is None:
+        raise NotFound("instance", call.name)
+    call.check_host(host_of(call.current.state, holder))
+    if call.product.remote is not None:
+        return Act(deed=Departure(instance_uuids=(uuid_text(holder.uuid),)), answer=_gone)
+    return Plan(answer=_DONE, writes=(release_of(call.current.state, [holder]),))
+
+
+def _gone(result: Result) -> Response:
+    if isinstance(result, Exception):
+        raise result
+    return _DONE
+
+
+def _status(call: Call) -> StatusRow | None:
+    body = uuid_bytes(call.name)
+    return None if body is None else call.agents.reader(call.current).status(body)
+
+
+def _operation_uuid(call: Call) -> bytes:
+    """Return what an operation is to be called: it follows from the key, or else from the request alone."""
+    kind, word = ("operation", call.key) if call.key is not None else ("request", call.request.request_id)
+    found = uuid_bytes(keys.uuid_for(kind, call.owner, word))
+    assert found is not None, "it was made as one"
+    return found
+
+
+def _is_same(reader: WorkReader, known: OperationRow, asked: Request, *, name: str) -> bool:
+    """Say whether an operation is what is asked for: what is kept of it for long does not say by which name."""
+    if known.kind != "build":
+        return False
+    uuids = tuple(map(uuid_form, asked.instance_uuids))
+    first = uuid_bytes(uuids[0])
+    status = None if first is None else reader.status(first)
+    is_named = status is None or status.name == name
+    return is_named and body_of(known, Build).request == msgspec.structs.replace(asked, instance_uuids=uuids)
+
+
+def _check_same(call: Call, known: OperationRow | None, kind: str) -> None:
+    """Refuse a key that stands for another operation.
+
+    Raises:
+        Problem: 422.
+    """
+    if known is not None and (known.kind, known.instance_uuid) != (kind, uuid_bytes(call.name)):
+        raise keys.used_otherwise(call.key or "")
+
+
+def _told(
+    call: Call, plan: Plan[OperationRow] | OperationRow, told: msgspec.Struct, *, uuid: str
+) -> Response | Plan[Response]:  # fmt: skip
+    """Return the answer, which comes with a plan where the operation is a new one."""
+    response = shown(told, status=202, location=call.request.location(f"/operations/{uuid}")["location"])
+    return answered(plan, response) if isinstance(plan, Plan) else keys.replayed(response)

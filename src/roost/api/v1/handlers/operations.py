@@ -1,0 +1,138 @@
+"""Operations on instances: shown, now or when they are over."""
+
+import asyncio
+from functools import partial
+from typing import cast
+
+import msgspec
+
+from roost.api.placement.request import Response
+from roost.api.v1.agents import Agents
+from roost.api.v1.call import JSON, Call, shown
+from roost.api.v1.late import Late
+from roost.api.v1.operation_schemas import (
+    OperationQuery,
+    Outcome,
+    ShownEvent,
+    ShownOperation,
+    ShownOrder,
+    ShownSubject,
+)
+from roost.api.v1.waking import Waiter, key_of
+from roost.conductor.step import answer_of, body_of
+from roost.errors import NotFound, RoostError, understood
+from roost.model.names import uuid_bytes, uuid_text
+from roost.model.operation import Build, Kind
+from roost.model.work import EventRow, OperationRow, OrderRow
+from roost.observe import log
+from roost.placement.current import Current
+from roost.ports import WorkReader
+
+# So many lines of a story are told, the newest ones.
+STORY_MAX = 200
+# Parts of an operation may end by the hundreds: so long nobody looks again.
+_PAUSE_S = 0.1
+
+
+class _Ended(msgspec.Struct, frozen=True):
+    """What all operations remember of their end."""
+
+    problem: str = ""
+
+
+def show(call: Call) -> Response:
+    """Show an operation, at once or when it is over."""
+    call.in_thread()
+    query = call.query
+    assert isinstance(query, OperationQuery)
+    mark = call.agents.ends.mark  # Before it is looked: what comes meanwhile is not missed.
+    reader = call.agents.reader(call.current)
+    uuid = uuid_bytes(call.name)
+    row = None if uuid is None else reader.operation_of(uuid)
+    if row is None:
+        raise NotFound("operation", call.name)
+    found = _shown(reader, row)
+    if found.outcome != "open" or not query.wait_s:
+        return shown(found)
+    told = partial(_when_over, agents=call.agents, found=found, number=row.id, wait_s=query.wait_s)
+    return Response(
+        headers={"content-type": JSON}, stream=Late(call.agents.ends, [key_of(row.id)], mark=mark, told=told)
+    )
+
+
+def events_shown(rows: list[EventRow]) -> list[ShownEvent]:
+    """Return lines of a story as they are shown, oldest first.
+
+    Args:
+        rows: newest first.
+    """
+    found = []
+    for row in reversed(rows):
+        with understood(f"event {row.id}"):
+            told = msgspec.json.decode(row.body, type=dict[str, str]) if row.body else {}
+        instance = None if row.instance_uuid is None else uuid_text(row.instance_uuid)
+        found.append(ShownEvent(at_s=row.at_s, kind=row.kind, instance=instance, told=told))
+    return found
+
+
+async def _when_over(
+    waiter: Waiter, *, agents: Agents, found: ShownOperation, number: int, wait_s: float
+) -> ShownOperation:  # fmt: skip
+    """Wait until an operation is over, or for so long; return it as it is then."""
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + wait_s
+    try:
+        while found.outcome == "open" and not agents.ends.is_closed and (left_s := end_s - loop.time()) > 0:
+            await waiter.wait(min(left_s, agents.look_s))
+            found = await agents.ask(partial(_again, agents=agents, number=number, before=found))
+            await asyncio.sleep(_PAUSE_S if found.outcome == "open" else 0)
+    except RoostError as error:
+        # That it is well was said already; whoever asks again is told what is wrong.
+        log.event("wait_ends", problem=str(error))
+    return found
+
+
+def _again(current: Current, *, agents: Agents, number: int, before: ShownOperation) -> ShownOperation:
+    row = agents.reader(current).operation(number)
+    return before if row is None else _shown(agents.reader(current), row)
+
+
+def _shown(reader: WorkReader, row: OperationRow) -> ShownOperation:
+    with understood(f"operation {row.id}"):
+        problem = msgspec.msgpack.decode(row.body, type=_Ended).problem if row.body else ""
+    parts = reader.parts_of(row.id)
+    part_of = {each.instance_uuid: each for each in parts if each.instance_uuid is not None}
+    uuids = [] if row.instance_uuid is None else [row.instance_uuid]
+    if row.kind == "build":
+        request = body_of(row, Build).request
+        uuids = [body for text in request.instance_uuids if (body := uuid_bytes(text)) is not None]
+    statuses = {status.uuid: status for status in reader.statuses_of(uuids)} if uuids else {}
+    subjects = [
+        ShownSubject(
+            uuid=uuid_text(uuid), name=status.name, status=status.status, host=status.host, fault=status.fault,
+            operation=uuid_text(part_of[uuid].uuid) if uuid in part_of else None,
+        )
+        for uuid in uuids if (status := statuses.get(uuid)) is not None
+    ]  # fmt: skip
+    return ShownOperation(
+        uuid=uuid_text(row.uuid), kind=cast("Kind", row.kind), outcome=_outcome(row, parts, count=len(uuids)),
+        step=row.step, problem=problem, is_cancelled=row.is_cancelled, created_at_s=row.created_at_s,
+        changed_at_s=row.changed_at_s, instances=subjects, orders=[_order(each) for each in reader.orders_of(row.id)],
+        story=events_shown(reader.events_of(row.id, newest=STORY_MAX)),
+    )  # fmt: skip
+
+
+def _outcome(row: OperationRow, parts: list[OperationRow], *, count: int) -> Outcome:
+    """Say how an operation is, with its parts: that of a build goes on when it itself has told all hosts."""
+    if not row.outcome or not all(part.outcome for part in parts):
+        return "open"
+    is_short = row.kind == "build" and len(parts) < count  # Those without a part were sent to no host.
+    return "failed" if is_short or any(each.outcome == "failed" for each in (row, *parts)) else "done"
+
+
+def _order(row: OrderRow) -> ShownOrder:
+    answer = answer_of(row) if row.state == "answered" else None
+    return ShownOrder(
+        number=row.number, host=row.host, action=row.action, state=row.state,
+        outcome="" if answer is None else answer.outcome, problem="" if answer is None else answer.problem,
+    )  # fmt: skip

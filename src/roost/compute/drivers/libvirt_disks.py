@@ -1,0 +1,215 @@
+"""Files of guests: their disks, what is to arrive of them, and what they were before a move to their own host."""
+
+import errno
+import os
+import shutil
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+
+from roost.errors import BuildAborted, BuildFailed, Unavailable, understood
+from roost.model.guest import GuestSpec, Prepared
+
+_GIB = 2**30
+_CHUNK = 2**20  # bytes copied at a time
+_CONSOLE_MAX = 2**16  # bytes of a console that are told
+_COMING = "coming.json"
+_REPLACED = "replaced.xml"
+
+
+class Coming(msgspec.Struct, frozen=True, kw_only=True):
+    """A guest for which room is kept."""
+
+    spec: GuestSpec
+    operation: str
+
+
+class Disks:
+    """Files of the guests of one host, a folder each. Hosts that name the same folder reach each other by it.
+
+    A file that is there is whole: each is written beside its place first. Methods raise OSError where the system does.
+
+    Args:
+        folder: of all hosts.
+        host: whose guests these are.
+        images: folder of images, each a file that has its id as name.
+    """
+
+    def __init__(self, folder: Path, host: str, *, images: Path) -> None:
+        self.folder = folder / quote(host, safe="")
+        self._images = images
+
+    def path(self, uuid: str, operation: str) -> Path:
+        """Return where the disk of a guest is that an operation made."""
+        return self._guest(uuid) / f"{quote(operation, safe='')}.raw"
+
+    def make(self, spec: GuestSpec, operation: str) -> Path:
+        """Make a disk of an image, as large as the flavor says.
+
+        Raises:
+            BuildAborted: there is no such image, or it is larger.
+        """
+        target = self.path(spec.uuid, operation)
+        size = spec.flavor.root_gb * _GIB
+        fresh = _beside(target)
+        if spec.image.id is None:
+            fresh.write_bytes(b"")
+        else:
+            image = self._image(spec)
+            if size and image.stat().st_size > size:
+                raise BuildAborted(f"image {spec.image.id} does not fit into {spec.flavor.root_gb} GiB")
+            copy_sparse(image, fresh)
+        os.truncate(fresh, max(size, fresh.stat().st_size))
+        fresh.replace(target)
+        return target
+
+    def save(self, uuid: str, disk: Path) -> str:
+        """Keep a disk as an image, and return the id of that."""
+        image = f"saved-{uuid}"
+        fresh = _beside(self._images / image)
+        copy_sparse(disk, fresh)
+        fresh.replace(self._images / image)
+        return image
+
+    def console_path(self, uuid: str) -> Path:
+        """Return where the console of a guest is written to."""
+        return self._guest(uuid) / "console.log"
+
+    def console(self, uuid: str) -> str:
+        """Return the end of what a guest wrote."""
+        try:
+            with self.console_path(uuid).open("rb") as file:
+                file.seek(max(file.seek(0, os.SEEK_END) - _CONSOLE_MAX, 0))
+                return file.read().decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def drop(self, uuid: str, operation: str) -> None:
+        """Delete the disk that an operation made, if there is one."""
+        self.path(uuid, operation).unlink(missing_ok=True)
+
+    def drop_all(self, uuid: str) -> None:
+        """Delete everything of a guest."""
+        try:
+            shutil.rmtree(self._guest(uuid))
+        except FileNotFoundError:
+            return
+
+    # --- moves ---
+
+    def expect(self, coming: Coming) -> None:
+        """Keep room for a guest that is to come, in place of one that was to come before."""
+        self.forget(coming.spec.uuid)
+        target = self._guest(coming.spec.uuid) / _COMING
+        fresh = _beside(target)
+        fresh.write_bytes(msgspec.json.encode(coming))
+        fresh.replace(target)
+
+    def coming(self, uuid: str) -> Coming | None:
+        """Return the guest that is to come; None: none is.
+
+        Raises:
+            StoreBroken: what was kept of it cannot be understood.
+        """
+        return _read_coming(self._guest(uuid) / _COMING)
+
+    def all_coming(self) -> list[Coming]:
+        """Return all guests that are to come."""
+        found = (_read_coming(path) for path in sorted(self.folder.glob(f"*/{_COMING}")))
+        return [each for each in found if each is not None]
+
+    def arrived(self, uuid: str) -> None:
+        """Note that a guest that was to come is there."""
+        (self._guest(uuid) / _COMING).unlink(missing_ok=True)
+
+    def forget(self, uuid: str) -> None:
+        """Drop what is to come of a guest, and what has arrived of it."""
+        coming = self.coming(uuid)
+        if coming is not None:
+            self.arrived(uuid)
+            self.drop(uuid, coming.operation)
+
+    def send(self, disk: Path, to: Prepared) -> None:
+        """Copy a disk to where it is to arrive.
+
+        Raises:
+            BuildFailed: it is not awaited there, or that folder is none that this host sees.
+        """
+        target = Path(to.disk)
+        coming = _read_coming(target.with_name(_COMING)) if to.disk else None
+        if coming is None or target.stem != quote(coming.operation, safe=""):
+            raise BuildFailed(f"guest {to.uuid} is not awaited at {to.address}, or its folder is not shared with it")
+        fresh = _beside(target)
+        copy_sparse(disk, fresh)
+        fresh.replace(target)
+
+    def keep_replaced(self, uuid: str, xml: str) -> None:
+        """Keep what a guest was before a move to its own host."""
+        target = self._guest(uuid) / _REPLACED
+        fresh = _beside(target)
+        fresh.write_text(xml, encoding="utf-8")
+        fresh.replace(target)
+
+    def replaced(self, uuid: str) -> str | None:
+        """Return what a guest was before a move to its own host; None: nothing is kept."""
+        try:
+            return (self._guest(uuid) / _REPLACED).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+
+    def all_replaced(self) -> list[str]:
+        """Return what guests were before moves to their own host."""
+        return [path.read_text(encoding="utf-8") for path in sorted(self.folder.glob(f"*/{_REPLACED}"))]
+
+    def drop_replaced(self, uuid: str) -> None:
+        """Drop what a guest was."""
+        (self._guest(uuid) / _REPLACED).unlink(missing_ok=True)
+
+    def _guest(self, uuid: str) -> Path:
+        return self.folder / quote(uuid, safe="")
+
+    def _image(self, spec: GuestSpec) -> Path:
+        name = spec.image.id or ""
+        if spec.image.disk_format not in (None, "raw"):
+            raise BuildAborted(f"image {name} is {spec.image.disk_format}, and guests of this driver have raw disks")
+        path = self._images / name
+        if path.parent != self._images or not path.is_file():
+            raise BuildAborted(f"there is no image {name} in {self._images}")
+        return path
+
+
+def copy_sparse(source: Path, target: Path) -> None:
+    """Copy a file without its holes; it is on the disk when this returns."""
+    with source.open("rb") as taken, target.open("wb") as given:
+        size, at = os.fstat(taken.fileno()).st_size, 0
+        while at < size:
+            try:
+                start = os.lseek(taken.fileno(), at, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno != errno.ENXIO:
+                    raise
+                break  # Only a hole is left.
+            at = os.lseek(taken.fileno(), start, os.SEEK_HOLE)
+            while start < at:
+                chunk = os.pread(taken.fileno(), min(_CHUNK, at - start), start)
+                if not chunk:
+                    raise Unavailable(f"{source} became shorter while it was copied")
+                start += os.pwrite(given.fileno(), chunk, start)
+        given.truncate(size)
+        os.fsync(given.fileno())
+
+
+def _beside(path: Path) -> Path:
+    """Return where to write a file first."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.with_name(f"{path.name}.{os.getpid()}.new")
+
+
+def _read_coming(path: Path) -> Coming | None:
+    try:
+        body = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    with understood(f"what is to come at {path}"):
+        return msgspec.json.decode(body, type=Coming)

@@ -1,0 +1,210 @@
+"""What libvirt tells of a host in XML, read: processors, memory nodes, pages, and which kinds of guests it runs."""
+
+from collections.abc import Iterable
+from functools import cache
+from xml.etree.ElementTree import Element, ParseError, fromstring, tostring
+
+import msgspec
+
+from roost.errors import BadSettings, DriverNotReady, first_line, quoted
+from roost.model.names import standard_traits
+from roost.model.numa import MemoryPages, NumaCell
+
+_KIB = {"KiB": 1, "MiB": 1024, "GiB": 1024**2, "TiB": 1024**3}
+# Features that traits call otherwise; all others are found by their name.
+_CALLED = {
+    "pni": ("SSE3",), "fma": ("FMA3",), "pclmuldq": ("CLMUL",), "pclmulqdq": ("CLMUL",), "aes": ("AESNI",),
+    "sha-ni": ("SHA",), "hle": ("TSX",), "rtm": ("TSX",), "lzcnt": ("ABM",),
+}  # fmt: skip
+_PREFIX = {"x86_64": "HW_CPU_X86_", "i686": "HW_CPU_X86_", "aarch64": "HW_CPU_AARCH64_"}
+_VENDORS = {"Intel": "INTEL_", "AMD": "AMD_"}  # some traits name the vendor, too
+_THREADS = "HW_CPU_HYPERTHREADING"
+
+
+class HostCapabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What a host is."""
+
+    arch: str
+    model: str = ""  # of its processors
+    vendor: str = ""
+    features: frozenset[str] = frozenset()  # of its processors, beyond those of the model
+    cpu: str = ""  # XML of its processors, from which all features can be asked
+    sockets: int = 0  # 0: it does not say
+    cores: int = 0  # of a socket
+    threads: int = 0  # of a core
+    cells: tuple[NumaCell, ...] = ()  # with all processors as shared ones
+    kinds: tuple[tuple[str, str, str], ...] = ()  # of guests: (architecture, type of domain, type of system)
+
+    def domain_type(self, wanted: str = "") -> str:
+        """Return the kind of domain that guests are: the one that is wanted, else the best of its own architecture.
+
+        Raises:
+            BadSettings: it runs none, or not that one.
+        """
+        found = sorted({kind for arch, kind, system in self.kinds if arch == self.arch and system == "hvm"})
+        if not found:
+            raise BadSettings("driver libvirt", f"the host runs no guests of its architecture, {self.arch}")
+        if wanted and wanted not in found:
+            raise BadSettings("driver libvirt, option virt_type", f"the host runs {', '.join(found)}, not {wanted}")
+        return wanted or ("kvm" if "kvm" in found else found[0])
+
+    @property
+    def cpu_info(self) -> dict[str, object]:
+        """What hosts say of their processors."""
+        topology = {"sockets": self.sockets, "cores": self.cores, "threads": self.threads, "cells": len(self.cells)}
+        return {
+            "arch": self.arch, "model": self.model, "vendor": self.vendor, "features": sorted(self.features),
+            "topology": topology,
+        }  # fmt: skip
+
+
+def read_xml(text: str) -> Element:
+    """Return the root of what libvirt told.
+
+    Raises:
+        DriverNotReady: it is no XML.
+    """
+    try:
+        return fromstring(text)  # noqa: S314  # Libvirt wrote it, and its parser has limits of its own.
+    except ParseError as error:
+        raise DriverNotReady(f"libvirt answers what cannot be understood: {first_line(error)}") from None
+
+
+def read_capabilities(text: str) -> HostCapabilities:
+    """Return what a host's capabilities say.
+
+    Raises:
+        DriverNotReady: they cannot be understood.
+    """
+    try:
+        return _capabilities(read_xml(text))
+    except (ValueError, LookupError) as error:
+        raise DriverNotReady(f"libvirt tells of its host what cannot be understood: {first_line(error)}") from None
+
+
+def features_of(cpu: Element) -> frozenset[str]:
+    """Return the features that a description of processors names."""
+    return frozenset(
+        each.get("name", "") for each in cpu.iterfind("feature") if each.get("policy", "require") != "disable"
+    )
+
+
+def cpu_traits(capabilities: HostCapabilities) -> frozenset[str]:
+    """Return the standard traits of a host's processors."""
+    prefix, vendor = _PREFIX.get(capabilities.arch, ""), _VENDORS.get(capabilities.vendor, "")
+    known, found = known_cpu_traits(), set()
+    for feature in capabilities.features if prefix else ():
+        plain = feature.upper().translate(str.maketrans("", "", "-_."))
+        word = feature.upper().replace("-", "_")
+        words = (*_CALLED.get(feature, ()), plain, word, vendor + word, f"AVX512{plain}")
+        found |= {prefix + each for each in words} & known
+    if any(len(threads) > 1 for cell in capabilities.cells for threads in cell.siblings):
+        found.add(_THREADS)
+    return frozenset(found)
+
+
+@cache
+def known_cpu_traits() -> frozenset[str]:
+    """Return all standard traits of processors that a host may have or lack."""
+    prefixes = tuple({*_PREFIX.values()})
+    return frozenset(name for name in standard_traits() if name.startswith(prefixes) or name == _THREADS)
+
+
+def divided(
+    cells: Iterable[NumaCell], *, shared: frozenset[int] | None, dedicated: frozenset[int] | None
+) -> tuple[NumaCell, ...]:
+    """Return memory nodes with their processors divided into shared ones and those of one instance each.
+
+    Args:
+        cells: with all processors as shared ones.
+        shared, dedicated: numbers of processors. None of both: all are shared; one of both: the other has none.
+
+    Raises:
+        BadSettings: the host lacks one that is named, or one is in both.
+    """
+    cells = tuple(cells)
+    known = {each for cell in cells for each in cell.cpus}
+    for name, numbers in (("cpu_shared_set", shared), ("cpu_dedicated_set", dedicated)):
+        if missing := sorted((numbers or frozenset()) - known):
+            raise BadSettings(f"driver libvirt, option {name}", f"the host has no processor {_told(missing)}")
+    if both := sorted((shared or frozenset()) & (dedicated or frozenset())):
+        raise BadSettings("driver libvirt, option cpu_dedicated_set", f"cpu_shared_set has {_told(both)}, too")
+    if shared is None and dedicated is None:
+        return cells
+    return tuple(
+        msgspec.structs.replace(
+            cell,
+            cpus=tuple(each for each in cell.cpus if each in (shared or ())),
+            pcpus=tuple(each for each in cell.cpus if each in (dedicated or ())),
+        )
+        for cell in cells
+    )
+
+
+def read_processors(text: str) -> frozenset[int]:
+    """Return the processors that a text such as ``0-7,^3,16`` names.
+
+    Raises:
+        ValueError: it names none so; the message quotes the part.
+    """
+    named: set[int] = set()
+    left_out: set[int] = set()
+    for part in (each.strip() for each in text.split(",")):
+        bare = part.removeprefix("^")
+        first, dash, last = bare.partition("-")
+        ends = [each.strip() for each in ((first, last) if dash else (first, first))]
+        # A length is asked for, too, since a typing error is not to fill the memory.
+        if not all(each.isascii() and each.isdigit() and len(each) <= 5 for each in ends):
+            raise ValueError(f"{quoted(part)} names no processors")
+        numbers = range(int(ends[0]), int(ends[1]) + 1)
+        if not numbers:
+            raise ValueError(f"{quoted(part)} ends before it begins")
+        (left_out if part != bare else named).update(numbers)
+    return frozenset(named - left_out)
+
+
+def kib_of(element: Element | None) -> int:
+    """Return an amount of memory in KiB, rounded down; none is 0."""
+    if element is None:
+        return 0
+    return int(element.text or 0) * _KIB[element.get("unit", "KiB")]
+
+
+def _capabilities(root: Element) -> HostCapabilities:
+    cpu = root.find("host/cpu")
+    if cpu is None:
+        raise DriverNotReady("libvirt does not say which processors the host has")
+    topology = cpu.find("topology")
+    counts = {} if topology is None else topology.attrib
+    kinds = [
+        (arch.get("name", ""), domain.get("type", ""), guest.findtext("os_type", ""))
+        for guest in root.iterfind("guest") for arch in guest.iterfind("arch") for domain in arch.iterfind("domain")
+    ]  # fmt: skip
+    return HostCapabilities(
+        arch=cpu.findtext("arch", ""), model=cpu.findtext("model", ""), vendor=cpu.findtext("vendor", ""),
+        features=features_of(cpu), cpu=tostring(cpu, encoding="unicode").strip(),
+        sockets=int(counts.get("sockets", 0)), cores=int(counts.get("cores", 0)),
+        threads=int(counts.get("threads", 0)),
+        cells=tuple(_cell(each) for each in root.iterfind("host/topology/cells/cell")), kinds=tuple(kinds),
+    )  # fmt: skip
+
+
+def _cell(element: Element) -> NumaCell:
+    processors = [each for each in element.iterfind("cpus/cpu") if each.get("siblings")]  # Those offline tell none.
+    siblings = {tuple(sorted(read_processors(each.get("siblings", "")))) for each in processors}
+    sockets = {each.get("socket_id") for each in processors}
+    socket = sockets.pop() if len(sockets) == 1 else None
+    pages = [
+        MemoryPages(size_kb=int(each.get("size", 0)) * _KIB[each.get("unit", "KiB")], total=int(each.text or 0))
+        for each in element.iterfind("pages") if int(each.text or 0)
+    ]  # fmt: skip
+    return NumaCell(
+        id=int(element.get("id", 0)), cpus=tuple(sorted(int(each.get("id", 0)) for each in processors)),
+        memory_mb=kib_of(element.find("memory")) // 1024,
+        siblings=tuple(sorted(siblings)) if any(len(each) > 1 for each in siblings) else (), mempages=tuple(pages),
+        socket=None if socket is None else int(socket),
+    )  # fmt: skip
+
+
+def _told(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))

@@ -1,0 +1,112 @@
+"""What a host with libvirt offers on its providers: all on the root, but each GPU on a child of its own."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from roost.compute.allocations import Allocations, Holding
+from roost.compute.drivers.libvirt_devices import VGPU
+from roost.compute.drivers.libvirt_host import known_cpu_traits
+from roost.compute.ratios import offered
+from roost.compute.tree import ProviderTree
+from roost.errors import ReshapeFailed, ReshapeNeeded
+from roost.model.agent import HostTerms
+from roost.observe import log
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a host has for instances."""
+
+    totals: dict[str, int]  # by resource class, in its unit; 0: there is none
+    gpus: dict[str, int]  # parts of each, by name
+    traits: frozenset[str]  # of its processors
+
+
+def update(
+    tree: ProviderTree, node: str, offer: Offer, *, terms: HostTerms, allocations: Allocations | None,
+    guests: Mapping[str, Mapping[str, int]],
+) -> dict[str, str]:  # fmt: skip
+    """Bring what a host offers into its tree, and parts of GPUs that the root had to the GPUs.
+
+    Args:
+        tree, node, allocations: see ``Driver.update_provider_tree``.
+        offer: what it has.
+        terms: on which it offers that.
+        guests: how many parts of each GPU a guest uses, by uuid and name of the GPU.
+
+    Returns:
+        The GPU of each provider that is one, by uuid.
+
+    Raises:
+        ReshapeNeeded: the root has parts of GPUs, and ``allocations`` is None.
+        ReshapeFailed: what is held of them is not what guests use.
+    """
+    root = tree.data(node)
+    present = _gpus_in(tree, node)
+    is_moving = VGPU in root.inventory and bool(offer.gpus)
+    if is_moving and allocations is None:
+        raise ReshapeNeeded(node, VGPU)
+    targets = _targets(tree, node, offer, allocations=allocations or {}, guests=guests) if is_moving else {}
+    for gpu, total in offer.gpus.items():
+        if gpu not in present:
+            present[gpu] = tree.new_child(f"{node}_{gpu}", node)
+        there = [tree.data(present[gpu]).inventory, root.inventory]
+        tree.update_inventory(present[gpu], {VGPU: offered(terms, VGPU, total, present=there)})
+    for gone in [gpu for gpu in present if gpu not in offer.gpus]:
+        tree.remove(present.pop(gone))
+    _move(allocations or {}, targets, root=root.uuid, present=present)
+    wanted = {
+        name: offered(terms, name, total, present=[root.inventory]) for name, total in offer.totals.items() if total
+    }
+    tree.update_inventory(node, wanted)
+    tree.remove_traits(node, *(known_cpu_traits() - offer.traits))
+    tree.add_traits(node, *offer.traits)
+    return {uuid: gpu for gpu, uuid in present.items()}
+
+
+def _gpus_in(tree: ProviderTree, node: str) -> dict[str, str]:
+    """Return the providers of GPUs, by name of the GPU."""
+    root, prefix = tree.data(node).uuid, f"{node}_"
+    found = {}
+    for child in map(tree.data, tree.get_provider_uuids(root)[1:]):
+        if child.parent_uuid == root and child.name.startswith(f"{prefix}pci_"):
+            found[child.name.removeprefix(prefix)] = child.uuid
+    return found
+
+
+def _targets(
+    tree: ProviderTree, node: str, offer: Offer, *, allocations: Allocations, guests: Mapping[str, Mapping[str, int]]
+) -> dict[str, Mapping[str, int]]:  # fmt: skip
+    """Return how many parts of each GPU those use who hold some of the root, by consumer."""
+    root, present = tree.data(node).uuid, _gpus_in(tree, node)
+    targets: dict[str, Mapping[str, int]] = {}
+    for consumer, record in allocations.items():
+        held = record["allocations"]
+        amount = held[root]["resources"].get(VGPU, 0) if root in held else 0
+        if not amount:
+            continue
+        if any(held[uuid]["resources"].get(VGPU) for uuid in present.values() if uuid in held):
+            raise ReshapeFailed(node, f"{consumer} holds {VGPU} of a GPU and of the root")
+        used = {gpu: count for gpu, count in guests.get(consumer, {}).items() if count}
+        if not used:
+            raise ReshapeFailed(node, f"{consumer} holds {amount} {VGPU} and uses none")
+        if missing := sorted({*used} - {*offer.gpus}):
+            raise ReshapeFailed(node, f"{consumer} uses {VGPU} of {missing[0]}, which is not offered")
+        if sum(used.values()) != amount:
+            counted = sum(used.values())
+            log.event("uses_differ", consumer=consumer, resource_class=VGPU, held=amount, used=counted)
+        targets[consumer] = used
+    return targets
+
+
+def _move(
+    allocations: Allocations, targets: Mapping[str, Mapping[str, int]], *, root: str, present: Mapping[str, str]
+) -> None:
+    """Edit allocations in place."""
+    for consumer, used in targets.items():
+        held = allocations[consumer]["allocations"]
+        del held[root]["resources"][VGPU]
+        if not held[root]["resources"]:
+            del held[root]
+        for gpu, count in used.items():
+            held.setdefault(present[gpu], Holding(resources={}))["resources"][VGPU] = count

@@ -1,0 +1,223 @@
+"""Instances over Roost's own API: asked for, built by agents that a test plays, and ended."""
+
+import pytest
+
+from roost.api.placement.request import Identity
+from roost.app import open_roost
+from roost.simulator.identities import uuid_of
+from tests.asking import asking_own
+from tests.playing import Players
+from tests.products import fleet
+from tests.servers import serve
+
+SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
+HOSTS = ("host-0", "host-1", "host-2")
+NOBODY = uuid_of("nobody")
+
+
+@pytest.fixture(scope="module")
+def players(tmp_path_factory):
+    """Give agents of three hosts of 4 VCPU, on a real server; whoever uses them leaves nothing behind."""
+    folder = tmp_path_factory.mktemp("instances")
+    with open_roost(None, folder) as roost:
+        roost.install(fleet(3, vcpus=4))
+    with serve(noun="up", folder=folder) as server:
+        yield Players(server, HOSTS)
+
+
+def ended(players, uuid):
+    """End an instance; give the operation."""
+    status, told = players.ask("DELETE", f"/instances/{uuid}")
+    assert status == 202, told
+    return players.over(told["operation"])
+
+
+def lines(shown):
+    return [(each["kind"], each["told"].get("host", "")) for each in shown["story"]]
+
+
+def test_an_instance_is_built_stopped_started_and_ended(players):
+    status, told = players.ask("POST", "/instances", {**SMALL, "name": "web"})
+    (uuid,) = told["instances"]
+    assert status == 202
+    built = players.over(told["operation"])
+    (subject,) = built["instances"]
+    assert (built["kind"], built["outcome"], built["problem"]) == ("build", "done", "")
+    assert (subject["uuid"], subject["name"], subject["status"], subject["host"]) == (uuid, "web", "ACTIVE", "host-0")
+    part = players.ask("GET", f"/operations/{subject['operation']}")[1]
+    assert (part["kind"], part["outcome"]) == ("spawn", "done")
+    assert [(each["host"], each["action"], each["outcome"]) for each in part["orders"]] == [("host-0", "spawn", "ok")]
+    shown = players.ask("GET", f"/instances/{uuid}")[1]
+    assert (shown["status"], shown["task"], shown["fault"], shown["operation"]) == ("ACTIVE", "", "", None)
+    assert shown["attempts"] == [
+        {"host": "host-0", "node": "host-0", "cell": "", "claim": "claimed", "problem": ""},
+    ]  # fmt: skip
+    assert lines(shown) == [("build.sent", "host-0"), ("spawn.built", "host-0")]
+    assert players.ask("GET", f"/decisions/{shown['decision']}")[1]["picks"][0]["instance_uuid"] == uuid
+
+    stopped = players.ask("POST", f"/instances/{uuid}/stop")[1]["operation"]
+    assert players.over(stopped)["outcome"] == "done"
+    assert players.ask("GET", f"/instances/{uuid}")[1]["status"] == "SHUTOFF"
+    status, problem = players.ask("POST", f"/instances/{uuid}/stop")
+    assert (status, problem["detail"]) == (409, f"the instance {uuid} cannot stop in status SHUTOFF")
+    assert players.over(players.ask("POST", f"/instances/{uuid}/start")[1]["operation"])["outcome"] == "done"
+    assert players.used()["host-0"] == 2
+
+    assert ended(players, uuid)["outcome"] == "done"
+    assert set(players.used().values()) == {0}
+    gone = players.ask("GET", f"/instances/{uuid}")[1]
+    assert (gone["status"], gone["host"], gone["allocations"]) == ("DELETED", "", {})
+    assert [each["kind"] for each in gone["operations"]] == ["delete", "start", "stop", "spawn"]
+    assert players.ask("GET", "/instances")[1]["instances"] == []
+    assert uuid in [each["uuid"] for each in players.ask("GET", "/instances?status=DELETED")[1]["instances"]]
+    status, problem = players.ask("DELETE", f"/instances/{uuid}")
+    assert (status, problem["detail"]) == (409, f"the instance {uuid} is deleted")
+
+
+def test_where_the_first_host_fails_the_next_alternate_builds(players):
+    told = players.ask("POST", "/instances", {**SMALL, "name": "web"})[1]
+    assert players.over(told["operation"], failing={"host-0"})["outcome"] == "done"
+    (uuid,) = told["instances"]
+    shown = players.ask("GET", f"/instances/{uuid}")[1]
+    assert (shown["status"], shown["host"]) == ("ACTIVE", "host-1")
+    assert [(each["host"], each["problem"]) for each in shown["attempts"]] == [
+        ("host-0", "host-0 has no network"), ("host-1", ""),
+    ]  # fmt: skip
+    assert lines(shown) == [("build.sent", "host-0"), ("spawn.failed", "host-0"), ("spawn.built", "host-1")]
+    assert players.used() == {"host-0": 0, "host-1": 2, "host-2": 0}
+    ended(players, uuid)
+
+
+def test_where_all_hosts_fail_it_is_in_error_with_the_story_and_holds_nothing(players):
+    told = players.ask("POST", "/instances", {**SMALL, "name": "web"})[1]
+    assert players.over(told["operation"], failing=HOSTS)["outcome"] == "failed"
+    (uuid,) = told["instances"]
+    shown = players.ask("GET", f"/instances/{uuid}")[1]
+    assert (shown["status"], shown["host"], len(shown["attempts"])) == ("ERROR", "", 3)
+    assert "has no network" in shown["fault"]
+    assert [kind for kind, _ in lines(shown)] == ["build.sent", "spawn.failed", "spawn.failed", "spawn.failed"]
+    assert set(players.used().values()) == {0}
+    status, problem = players.ask("POST", f"/instances/{uuid}/start")
+    assert (status, problem["detail"]) == (409, f"the instance {uuid} cannot start in status ERROR")
+    ended(players, uuid)
+
+
+def test_what_fits_nowhere_is_in_error_with_what_the_hosts_lack(players):
+    told = players.ask("POST", "/instances", {"flavor": {"name": "huge", "vcpus": 99}, "name": "web"})[1]
+    found = players.over(told["operation"])
+    assert (found["outcome"], found["instances"][0]["status"]) == ("failed", "ERROR")
+    assert "lack 99 VCPU or more" in found["problem"]
+    assert found["instances"][0]["fault"] == found["problem"]
+    ended(players, told["instances"][0])
+
+
+def test_several_are_built_and_ended_at_once_by_force(players):
+    told = players.ask("POST", "/instances", {**SMALL, "name": "web", "count": 3})[1]
+    found = players.over(told["operation"])
+    assert sorted(each["name"] for each in found["instances"]) == ["web", "web-2", "web-3"]
+    assert sum(players.used().values()) == 6
+    for uuid in told["instances"]:
+        status, accepted = players.ask("DELETE", f"/instances/{uuid}?force=true")
+        assert status == 202
+        while (found := players.ask("GET", f"/operations/{accepted['operation']}?wait_s=5")[1])["outcome"] == "open":
+            pass  # No host is asked to answer first.
+        assert found["outcome"] == "done"
+    assert set(players.used().values()) == {0}
+    before = len(players.done)
+    players.act()
+    assert [action for _, action in players.done[before:]] == ["destroy"] * 3
+
+
+def test_a_key_stands_for_one_operation_over_restarts(url):
+    body, key = {**SMALL, "name": "web"}, {"headers": {"idempotency-key": "order-7"}}
+    with asking_own(fleet(1, vcpus=4), url=url) as own:
+        made = own.post("/instances", body, **key)
+        assert (made.status, made.headers["location"]) == (
+            202, f"http://localhost/operations/{made.json['operation']}",
+        )  # fmt: skip
+        assert own.post("/instances", body).json["operation"] != made.json["operation"]
+    with asking_own(url=url) as own:
+        again = own.post("/instances", body, **key)
+        assert (again.status, again.json) == (202, made.json)
+        assert again.headers["idempotency-replayed"] == "true"
+        for other in ({**body, "name": "db"}, {**body, "count": 2}):
+            assert own.post("/instances", other, **key).status == 422
+        (uuid,) = made.json["instances"]
+        assert own.delete(f"/instances/{uuid}", **key).status == 422
+        ending = {"headers": {"idempotency-key": "end"}}
+        end = own.delete(f"/instances/{uuid}", **ending)
+        assert (end.status, own.delete(f"/instances/{uuid}", **ending).json) == (202, end.json)
+    with asking_own(url=url) as own:
+        assert own.delete(f"/instances/{uuid}", **ending).json == end.json
+        assert own.delete(f"/instances/{uuid}").json["detail"] == f"the instance {uuid} is to be deleted already"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "sentence"),
+    [
+        (SMALL, 400, "missing required field name"),
+        ({**SMALL, "name": ""}, 400, "length >= 1"),
+        ({**SMALL, "name": "x" * 251}, 400, "length <= 250"),
+        ({**SMALL, "name": "a\0b"}, 400, "must be text of 1..250 characters"),
+        ({**SMALL, "name": "web", "count": 0}, 400, ">= 1"),
+        ({**SMALL, "name": "web", "count": 1001}, 400, "<= 1000"),
+        ({**SMALL, "name": "web", "size": 1}, 400, "unknown field size"),
+        ({**SMALL, "name": "web", "dry_run": True}, 400, "unknown field dry_run"),
+        ({"flavor": "gone", "name": "web"}, 400, "there is no flavor 'gone'"),
+        ({**SMALL, "name": "web", "instance_uuids": [NOBODY], "count": 2}, 400, "2 instances"),
+        ({**SMALL, "name": "web", "instance_uuids": [NOBODY, NOBODY], "count": 2}, 409, "exists already"),
+        ({**SMALL, "name": "web", "move": {"instance_uuid": NOBODY}}, 400, "an instance that moves is not built"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_and_leaves_nothing(own, body, status, sentence):
+    own.put("/flavors/gone", {"vcpus": 1})
+    own.delete("/flavors/gone")
+    answer = own.post("/instances", body)
+    assert answer.status == status
+    assert sentence in answer.json["detail"]
+    assert own.get("/instances").json["instances"] == []
+
+
+def test_pages_tell_each_instance_once_whatever_has_a_status(own):
+    asked = own.post("/instances", {**SMALL, "name": "web", "count": 3, "project_id": "p"}).json["instances"]
+    claims = [own.post("/decisions", SMALL).json["picks"][0]["instance_uuid"] for _ in range(3)]
+    for limit in (1, 2, 3, 4, 100):
+        found, cursor = [], ""
+        while cursor is not None:
+            page = own.get(f"/instances?limit={limit}&cursor={cursor}").json
+            found += [each["uuid"] for each in page["instances"]]
+            cursor = page["next"]
+        assert found == [*asked, *sorted(claims)]
+    for query, wanted in (
+        ("name=web-2", asked[1:2]), ("status=BUILD", asked), ("status=ACTIVE", []), ("project=p", asked),
+        ("host=HOST-0", sorted(uuid for uuid in claims if own.get(f"/instances/{uuid}").json["host"] == "host-0")),
+    ):  # fmt: skip
+        assert [each["uuid"] for each in own.get(f"/instances?{query}").json["instances"]] == wanted
+    assert own.get("/instances?cursor=x").status == 400
+
+
+def test_a_claim_that_nobody_was_asked_to_run_is_released_at_once_and_cannot_stop(own):
+    uuid = own.post("/decisions", SMALL).json["picks"][0]["instance_uuid"]
+    shown = own.get(f"/instances/{uuid}").json
+    assert (shown["name"], shown["status"], shown["attempts"], shown["story"]) == ("", None, [], [])
+    answer = own.post(f"/instances/{uuid}/stop")
+    assert answer.status == 409
+    assert answer.json["detail"] == f"the instance {uuid} cannot stop: it is a claim, and nobody was asked to run it"
+    assert own.delete(f"/instances/{uuid}").status == 204
+    for method, path in (("POST", "start"), ("POST", "stop"), ("GET", ""), ("DELETE", "")):
+        assert own.ask(method, f"/instances/{uuid}/{path}".rstrip("/")).status == 404
+    assert own.get(f"/operations/{NOBODY}").json["detail"] == f"no such operation: {NOBODY}"
+
+
+def test_only_an_admin_lets_an_instance_go_by_force_and_readers_change_nothing():
+    def identify(headers):
+        return Identity(user_id="u", roles=frozenset({headers["x-auth-token"]}))
+
+    with asking_own(fleet(1, vcpus=4), identify=identify) as own:
+        (uuid,) = own.post("/instances", {**SMALL, "name": "web"}).json["instances"]
+        for role, status in (("reader", 403), ("agent", 403), ("service", 202)):
+            answer = own.post("/instances", {**SMALL, "name": role}, headers={"x-auth-token": role})
+            assert answer.status == status
+        for role, status in (("reader", 403), ("agent", 403), ("service", 403), ("admin", 202)):
+            answer = own.delete(f"/instances/{uuid}?force=true", headers={"x-auth-token": role})
+            assert answer.status == status, answer.json

@@ -1,0 +1,73 @@
+"""The audit compares what instances hold with what is known of them, and operations with what they work on."""
+
+from contextlib import closing
+
+import pytest
+
+from roost.model.names import uuid_text
+from roost.model.work import Put
+from roost.store.audit import audit
+from tests.contract.stores import VCPU, SqliteWorld, claim, commit, host, inventory, item, offer, provider, uuid_of
+from tests.working import migration, operation, status
+
+ONE, TWO = uuid_of("consumer", 1), uuid_of("consumer", 2)
+PROVIDER = uuid_text(uuid_of("provider", 1))
+HELD = f"holds 1 VCPU on provider {PROVIDER}, and is neither an instance nor a migration that is under way"
+
+
+def found(durable, *rows, claims):
+    """Give what an audit says of a database with a host, consumers on it, and rows of work."""
+    with closing(durable.open()) as store:
+        assert commit(store, item(VCPU, provider(1), offer(1, cpu=8), host(1))) == [""]
+        assert (
+            commit(store, *(item(claim(number, (inventory(1), 1))) for number in range(1, claims + 1))) == [""] * claims
+        )
+        assert commit(store, item(work=map(Put, rows))) == [""]
+    url = str(durable.path) if isinstance(durable, SqliteWorld) else durable.url
+    return [(each.check, each.subject, each.problem) for each in audit(url)]
+
+
+def here(**changes):
+    return status(1, **({"uuid": ONE, "status": "ACTIVE", "task": "", "host": "h1", "node": "p1"} | changes))
+
+
+def work_on(**changes):
+    return operation(7, **({"kind": "delete", "instance_uuid": ONE, "turn": 2} | changes))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [here()],
+        [here(status="BUILD", host="", node="", operation_id=7), operation(7)],
+        [here(operation_id=7), work_on()],
+        [here(operation_id=7, host="elsewhere"), work_on()],
+        [here(), work_on(turn=0, step="waiting")],
+        [here(), migration(1, uuid=TWO, status="finished")],
+        [here(), work_on(outcome="done")],
+    ],
+)
+def test_work_that_goes_its_way_is_sound(durable, rows):
+    assert found(durable, *rows, claims=2) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "finding"),
+    [
+        ([here(status="DELETED", host="", node="")],
+         ("orphan", f"consumer {uuid_text(ONE)}", HELD)),
+        ([here(status="ERROR", host="", node="")], ("orphan", f"consumer {uuid_text(ONE)}", HELD)),
+        ([here(uuid=TWO), migration(3, uuid=ONE, status="confirmed")], ("orphan", f"consumer {uuid_text(ONE)}", HELD)),
+        ([here(uuid=uuid_of("nobody"))], ("status", "instance 1", "is ACTIVE on h1, and holds nothing")),
+        ([here(host="h2")],
+         ("status", "instance 1", "is on h2 (p1) by its status, and on h1 (p1) by what it holds")),
+        ([here(operation_id=7)],
+         ("operation", "instance 1", "waits for operation 7, which is over or not there")),
+        ([here(operation_id=7), work_on(outcome="done")],
+         ("operation", "instance 1", "waits for operation 7, which is over or not there")),
+        ([here(), work_on()], ("operation", "operation 7", "is an open delete of an instance that it does not have")),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_together_is_found(durable, rows, finding):
+    assert found(durable, *rows, claims=2) == [finding]

@@ -1,0 +1,71 @@
+"""Several conductors on one database: each step is taken once, whoever is faster."""
+
+import random
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from roost.app.operating import Operating
+from roost.machine import SystemClock
+from roost.store.audit import audit
+from roost.store.postgresql import PostgresStore
+from tests.conducting import OK, Hand, Server, action, failed
+from tests.identities import uuid_named
+from tests.worlds import hosts
+
+SERVERS, HOSTS, BUILDS = 3, 4, 12
+
+
+@pytest.fixture
+def sites(postgres_url):
+    """Give servers on one database, each with its conductor."""
+    with ExitStack() as stack:
+        found = []
+        for number in range(SERVERS):
+            operating = Operating(look_s=0.05)
+            made = Server(PostgresStore(postgres_url), clock=SystemClock(), seed=number, heed=operating.heed)
+            stack.callback(made.stop)
+            stack.callback(operating.join)
+            if not number:
+                made.run(lambda _current, made=made: made.roost.install(hosts(HOSTS, VCPU=64, MEMORY_MB=640)))
+            operating.start(made.roost, made.serving)
+            found.append(made)
+        yield found
+
+
+def worked(sites, agents, chance, *, until):
+    """Let agents ask any of the servers, and fail at times, until something is so."""
+    end_s = time.monotonic() + 120
+    while not until():
+        assert time.monotonic() < end_s, "it does not happen"
+        for agent in agents:
+            agent.server = chance.choice(sites)
+            for order in agent.poll().orders:
+                fails = action(order) == "spawn" and chance.random() < 0.3
+                agent.act(order, failed("by chance") if fails else OK)
+
+
+def test_conductors_that_race_build_and_delete_each_instance_once(sites, postgres_url):
+    chance = random.Random(5)
+    agents = [Hand(sites[0], f"h{number}") for number in range(HOSTS)]
+    for agent in agents:
+        agent.register()
+    names = [f"{number}/{at}" for number in range(BUILDS) for at in range(3)]
+    for number in range(BUILDS):
+        chance.choice(sites).build(*names[3 * number : 3 * number + 3], key=f"build {number}")
+    first = sites[0]
+    worked(sites, agents, chance, until=lambda: not first.open_operations())
+    statuses = {name: first.status(name) for name in names}
+    assert {status.status for status in statuses.values()} <= {"ACTIVE", "ERROR"}
+    running = {uuid_named(name): status.host for name, status in statuses.items() if status.status == "ACTIVE"}
+    assert {uuid: agent.host for agent in agents for uuid in agent.guests} == running
+    assert len(running) > BUILDS
+    assert all(site.used()["VCPU"] == len(running) for site in sites)
+    for name in names:
+        chance.choice(sites).delete(name)
+    worked(sites, agents, chance, until=lambda: not first.open_operations())
+    assert {first.status(name).status for name in names} == {"DELETED"}
+    assert all(site.used()["VCPU"] == 0 for site in sites)
+    assert not any(agent.guests for agent in agents)
+    assert audit(postgres_url) == []

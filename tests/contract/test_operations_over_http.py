@@ -1,0 +1,75 @@
+"""Operations from end to end: a conductor, a server that agents ask over HTTP, and agents with fake drivers."""
+
+from contextlib import contextmanager
+
+from roost.app.operating import Operating
+from roost.conductor import accepting
+from roost.model.names import uuid_bytes
+from tests.contract.test_agent_and_server import answering, living, until
+from tests.identities import uuid_named
+from tests.worlds import host, joined, wish
+
+ONE = uuid_named("one")
+
+
+@contextmanager
+def conducting(own):
+    """Let a conductor work beside a server."""
+    operating = Operating(look_s=0.05)
+    operating.start(own.product, own.serving)
+    try:
+        yield
+    finally:
+        operating.join()
+
+
+def ask(own, act, *told, key, **more):
+    """Ask for an operation."""
+
+    def task(current):
+        reader = own.agents.reader(current)
+        return act(
+            current, reader, *told, operation_uuid=uuid_bytes(uuid_named(key)), now_s=reader.now_s(), **more
+        )  # fmt: skip
+
+    return own.serving.run(task)
+
+
+def status(own):
+    return own.serving.run(lambda current: own.agents.reader(current).status(uuid_bytes(ONE)))
+
+
+def is_ready(own, name):
+    found = own.get(f"/agents/{name}")
+    return found.status == 200 and found.json["state"] == "ready"
+
+
+def test_an_instance_is_built_on_an_alternate_stopped_started_and_deleted(tmp_path):
+    broken = tmp_path / "broken.toml"
+    broken.write_text('[[fault]]\naction = "spawn"\n')
+    fleet = joined(host("host-a", VCPU=8, MEMORY_MB=99), host("host-b", VCPU=8, MEMORY_MB=32))
+    with answering() as (own, _, url):
+        own.in_thread(lambda roost: roost.install(fleet))
+        with (
+            living(url, host="host-a", options={"script": str(broken)}) as bad,
+            living(url, host="host-b") as good,
+            conducting(own),
+        ):
+            until(lambda: is_ready(own, "host-a") and is_ready(own, "host-b"))
+            ask(
+                own, accepting.build, wish(instance_uuids=(ONE,)), key="build", name="one",
+                decision_uuid=uuid_named("decision"),
+            )  # fmt: skip
+            until(lambda: status(own).status in {"ACTIVE", "ERROR"})
+            assert (status(own).status, status(own).host, status(own).fault) == ("ACTIVE", "host-b", "")
+            assert bad.guests() == []
+            assert [(guest.uuid, guest.state) for guest in good.guests()] == [(ONE, "running")]
+            ask(own, accepting.power, ONE, key="stop", kind="stop")
+            until(lambda: status(own).status == "SHUTOFF")
+            assert [guest.state for guest in good.guests()] == ["stopped"]
+            ask(own, accepting.power, ONE, key="start", kind="start")
+            until(lambda: status(own).status == "ACTIVE")
+            ask(own, accepting.delete, ONE, key="delete")
+            until(lambda: status(own).status == "DELETED")
+            assert good.guests() == []
+            assert own.in_thread(lambda roost: roost.utilisation())["VCPU"] == (0, 16)

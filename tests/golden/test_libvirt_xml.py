@@ -1,0 +1,66 @@
+import msgspec
+import pytest
+
+from roost.compute.drivers.libvirt_devices import Vgpu
+from roost.compute.drivers.libvirt_xml import Domain, domain_xml, mark_of, mark_xml, read_mark, used_devices
+from roost.model.flavor import Flavor
+from roost.model.image import Image
+from roost.model.numa import NumaCell, NumaTopology
+from roost.model.topology import InstanceCell, Pins, PlacedCell
+from tests.drivers import spec_of
+from tests.worlds import uuid_named
+
+HOST = NumaTopology(cells=(
+    NumaCell(id=0, cpus=(0, 1), pcpus=(2, 3), memory_mb=4096),
+    NumaCell(id=1, cpus=(4, 5), pcpus=(6, 7), memory_mb=4096),
+))  # fmt: skip
+PINNED = PlacedCell(
+    cell=InstanceCell(id=0, pcpus=frozenset({0, 1}), memory_mb=1024, policy="dedicated"), host_cell=1, page_size=2048,
+    pins=Pins(pairs=((0, 7), (1, 6)), reserved=(4,)),
+)  # fmt: skip
+SHARED = PlacedCell(cell=InstanceCell(id=1, cpus=frozenset({2}), memory_mb=512), host_cell=0)
+VGPU = Vgpu(uuid=uuid_named("vgpu"), gpu="pci_0000_06_00_0", kind="nvidia-11", is_made=True)
+
+
+def plain(kind="qemu", **more):
+    spec = spec_of("guest", **more)
+    return Domain(mark=mark_of(spec, "op-1", disk="/disks/guest.raw"), spec=spec, kind=kind, arch="x86_64",
+                  console="/disks/console.log", topology=HOST)  # fmt: skip
+
+
+def rich():
+    flavor = Flavor(name="big", vcpus=3, memory_mb=1536, root_gb=10)
+    image = Image(id="debian", properties={"hw_machine_type": "q35", "hw_disk_bus": "sata", "hw_vif_model": "e1000"})
+    spec = spec_of("guest", flavor=flavor, image=image, cells=(PINNED, SHARED))
+    return Domain(mark=mark_of(spec, "op-1", disk="/disks/guest.raw", vgpus=(VGPU,)), spec=spec, kind="kvm",
+                  arch="x86_64", topology=HOST, pci=("0000:81:10.1",), network="default")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["plain", "rich"])
+def test_a_guest_is_defined_as(golden, name):
+    golden(f"libvirt_{name}.xml", domain_xml({"plain": plain, "rich": rich}[name]()))
+
+
+@pytest.mark.parametrize("domain", [plain(), rich()], ids=["plain", "rich"])
+def test_a_guest_is_known_again_by_its_mark(domain):
+    assert read_mark(domain_xml(domain)) == domain.mark
+    complete = msgspec.structs.replace(domain.mark, is_complete=True)
+    # As libvirt does with what it is told: all of it comes into the namespace.
+    told = mark_xml(complete).replace("<guest", "<guest xmlns='urn:roost:guest:1'")
+    assert read_mark(f"<domain><metadata>{told}</metadata></domain>") == complete
+
+
+def test_a_domain_of_somebody_else_has_no_mark():
+    assert read_mark("<domain><metadata><other xmlns='urn:other'/></metadata></domain>") is None
+    assert read_mark("<domain/>") is None
+
+
+def test_devices_of_a_guest_are_known_as_used():
+    assert used_devices(domain_xml(rich())) == ({"0000:81:10.1"}, {VGPU.uuid})
+    assert used_devices(domain_xml(plain())) == (set(), set())
+
+
+def test_a_name_may_hold_anything_that_xml_escapes():
+    domain = plain()
+    named = msgspec.structs.replace(domain, spec=msgspec.structs.replace(domain.spec, name="<a>&\n'b'"))
+    assert "<title>&lt;a&gt;&amp; 'b'</title>" in domain_xml(named)

@@ -1,0 +1,306 @@
+import pytest
+
+from roost.compute.driver import load
+from roost.errors import (
+    BadSettings,
+    BuildAborted,
+    BuildFailed,
+    DriverNotReady,
+    ReshapeFailed,
+    ReshapeNeeded,
+    Unavailable,
+)
+from roost.model.flavor import Flavor
+from roost.model.image import Image
+from roost.model.pci import PciRequest
+from tests import libvirt_xml
+from tests.drivers import spec_of, tree_of
+from tests.libvirt_hosts import Cards, LibvirtRig, binding
+from tests.worlds import uuid_named
+
+GUEST, NODE = uuid_named("guest"), "host-a"
+FIRST, SECOND, KIND = "0000:06:00.0", "0000:07:00.0", "nvidia-11"
+CHILDREN = [f"{NODE}_pci_0000_06_00_0", f"{NODE}_pci_0000_07_00_0"]
+
+
+def gpus():
+    return Cards({FIRST: {KIND: 2}, SECOND: {KIND: 4}})
+
+
+def tree_with_gpus(driver):
+    tree = tree_of(NODE)
+    driver.update_provider_tree(tree, NODE)
+    return tree
+
+
+def holding(tree, **amounts):
+    """Give what a guest holds: parts of GPUs by the number of the GPU."""
+    held = {tree.data(CHILDREN[int(number[1:])]).uuid: {"VGPU": amount} for number, amount in amounts.items()}
+    return {uuid_named(NODE): {"VCPU": 1}, **held}
+
+
+# --- the host ---
+
+
+def test_libvirts_own_example_of_a_host_is_told_whole(tmp_path):
+    binding()
+    driver = load("libvirt", {"uri": "test:///default", "state": str(tmp_path)})
+    driver.start("example")
+    told = driver.resources("example")
+    assert (told.vcpus, told.memory_mb, told.hypervisor_type) == (16, 6144, "TEST")
+    assert [(cell.id, len(cell.cpus), cell.memory_mb) for cell in told.numa_topology.cells] == [
+        (0, 8, 2048), (1, 8, 4096),
+    ]  # fmt: skip
+    assert (told.vcpus_used, driver.guests()) == (0, []), "the guest that it comes with is nobody's"
+    driver.spawn(spec_of(node="example", image=Image()), "op-1")
+    driver.destroy(GUEST, "op-2")
+    assert driver.metrics("example")["cpu.frequency"] == 1400
+
+
+def test_processors_of_ones_own_are_another_class(tmp_path):
+    binding()
+    driver = load("libvirt", {
+        "uri": "test:///default", "state": str(tmp_path), "cpu_shared_set": "0-3",
+        "cpu_dedicated_set": "8-15,^9",
+    })  # fmt: skip
+    driver.start(NODE)
+    inventory = tree_with_gpus(driver).data(NODE).inventory
+    assert {name: record["total"] for name, record in inventory.items() if name != "DISK_GB"} == {
+        "VCPU": 4, "PCPU": 7, "MEMORY_MB": 6144,
+    }  # fmt: skip
+    assert inventory["VCPU"]["allocation_ratio"] == 4.0
+    assert inventory["MEMORY_MB"]["reserved"] == 512
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"cpu_shared_set": "1-"}, "option cpu_shared_set: '1-' names no processors"),
+        ({"pci_devices": "8086"}, "option pci_devices: '8086' is no vendor:product"),
+        ({"shutdown_s": "-1"}, "option shutdown_s"),
+        ({"url": "x"}, "has no option url; it has uri, state"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_named(options, problem):
+    with pytest.raises(BadSettings, match=problem):
+        load("libvirt", options)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"cpu_shared_set": "99"}, "option cpu_shared_set: the host has no processor 99"),
+        ({"virt_type": "kvm"}, "option virt_type: the host runs test, not kvm"),
+        ({"state": "/dev/null/x"}, "/dev/null/x/hosts/host-a cannot be used: Not a directory"),
+    ],
+)
+def test_an_option_that_the_host_cannot_keep_is_named_at_the_start(options, problem):
+    binding()
+    with pytest.raises(BadSettings, match=problem):
+        load("libvirt", {"uri": "test:///default", **options}).start(NODE)
+
+
+def test_a_libvirt_that_does_not_answer_is_asked_again(tmp_path):
+    binding()
+    with pytest.raises(DriverNotReady, match="libvirt cannot be reached at test:///"):
+        load("libvirt", {"uri": f"test://{tmp_path}/nothing.xml", "state": str(tmp_path)}).start(NODE)
+
+
+# --- guests ---
+
+
+def test_disks_are_as_large_as_the_flavor_says_and_images_must_fit():
+    rig = LibvirtRig()
+    driver = rig.driver()
+    driver.spawn(rig.spec(), "op-1")
+    (disk,) = (rig.folder / "state" / "hosts" / NODE / GUEST).glob("*.raw")
+    assert disk.stat().st_size == 2**30
+    assert disk.read_bytes()[:12] == b"cirroscirros"
+    assert disk.stat().st_blocks * 512 < 2**20
+    with (rig.folder / "images" / "huge").open("wb") as file:
+        file.truncate(2**30 + 1)
+    for image, problem in (
+        (Image(id="huge"), "image huge does not fit into 1 GiB"),
+        (Image(id="nobody's"), "there is no image nobody's in"),
+        (Image(id="../node.xml"), "there is no image ../node.xml in"),
+        (Image(id="cirros", disk_format="qcow2"), "image cirros is qcow2"),
+    ):
+        with pytest.raises(BuildAborted, match=problem):
+            driver.rebuild(rig.spec(image=image), "op-2")
+        with pytest.raises(BuildAborted, match=problem):
+            driver.spawn(rig.spec("other", image=image), "op-2")
+    assert [(found.operation, found.state) for found in driver.guests()] == [("op-1", "running")]
+
+
+def test_flavors_with_more_disks_go_elsewhere():
+    rig = LibvirtRig()
+    driver = rig.driver()
+    for flavor in (Flavor(name="a", vcpus=1, memory_mb=64, swap=1), Flavor(name="b", vcpus=1, ephemeral_gb=1)):
+        with pytest.raises(BuildFailed, match="have one disk"):
+            driver.spawn(spec_of(flavor=flavor), "op-1")
+    with pytest.raises(BuildFailed, match="host host-a has no node host-b"):
+        driver.spawn(spec_of(node="host-b"), "op-1")
+
+
+def test_a_rebuild_that_fails_leaves_the_guest_as_it_was():
+    rig = LibvirtRig()
+    rig.driver().spawn(rig.spec(), "op-1")
+    failing = rig.failing("rebuild", "failed")
+    with pytest.raises(BuildFailed):
+        failing.rebuild(rig.spec(), "op-2")
+    assert [(found.operation, found.state) for found in failing.guests()] == [("op-1", "running")]
+    failing.rebuild(rig.spec(), "op-2")
+    assert failing.inspect(GUEST).operation == "op-2"
+    assert len([*(rig.folder / "state" / "hosts" / NODE / GUEST).glob("*.raw")]) == 1
+
+
+def test_a_rebuild_that_broke_off_goes_on():
+    rig = LibvirtRig()
+    rig.driver().spawn(rig.spec(), "op-1")
+    broken = rig.failing("rebuild", "crash")
+    with pytest.raises(RuntimeError, match="rebuild broke off"):
+        broken.rebuild(rig.spec(), "op-2")
+    assert broken.inspect(GUEST).state == "building"
+    broken.rebuild(rig.spec(), "op-2")
+    assert (broken.inspect(GUEST).operation, broken.inspect(GUEST).state) == ("op-2", "running")
+
+
+def test_what_was_sent_to_a_folder_that_is_not_shared_is_not_lost():
+    source, target = LibvirtRig(), LibvirtRig()
+    source.driver().spawn(source.spec(is_on=False), "op-1")
+    to = target.driver("host-b").prepare(target.spec(host="host-b"), "op-2")
+    (target.folder / "state").rename(target.folder / "elsewhere")
+    with pytest.raises(BuildFailed, match="not awaited at host-b, or its folder is not shared"):
+        source.driver().send_disk(GUEST, to)
+
+
+def test_a_disk_that_is_gone_is_told():
+    rig = LibvirtRig()
+    rig.driver().spawn(rig.spec(is_on=False), "op-1")
+    (disk,) = (rig.folder / "state" / "hosts" / NODE / GUEST).glob("*.raw")
+    disk.unlink()
+    with pytest.raises(Unavailable, match=f"guest {GUEST} on host-a: .*No such file"):
+        rig.driver().save(GUEST)
+
+
+# --- devices ---
+
+
+def test_each_gpu_is_a_provider_of_its_own():
+    rig = LibvirtRig(cards=gpus(), mdev_types=f"nvidia-99, {KIND}")
+    driver = rig.driver()
+    tree = tree_with_gpus(driver)
+    assert [tree.data(child).inventory["VGPU"]["total"] for child in CHILDREN] == [2, 4]
+    assert "VGPU" not in tree.data(NODE).inventory
+    plain = LibvirtRig(cards=gpus())
+    plain.driver().update_provider_tree(tree, NODE)
+    assert tree.get_provider_uuids() == [uuid_named(NODE)], "types that are not enabled are not offered"
+
+
+def test_parts_of_gpus_are_made_for_a_guest_and_go_with_it():
+    cards = gpus()
+    rig = LibvirtRig(cards=cards, mdev_types=KIND)
+    tree = tree_with_gpus(rig.driver())
+    rig.driver().spawn(rig.spec(allocations=holding(tree, g1=2)), "op-1")
+    assert [*cards.parts.values()] == [(SECOND, KIND)] * 2
+    rig.driver().update_provider_tree(tree, NODE)
+    assert [tree.data(child).inventory["VGPU"]["total"] for child in CHILDREN] == [2, 4]
+    rig.driver().power(GUEST, is_on=False)
+    cards.parts.clear()  # As they are when the host starts again.
+    rig.restarted().power(GUEST, is_on=True)
+    assert [*cards.parts.values()] == [(SECOND, KIND)] * 2
+    rig.driver().destroy(GUEST, "op-2")
+    assert cards.parts == {}
+
+
+def test_parts_that_were_there_are_used_first_and_stay():
+    cards = gpus()
+    cards.parts[uuid_named("made before")] = (FIRST, KIND)
+    rig = LibvirtRig(cards=cards, mdev_types=KIND)
+    tree = tree_with_gpus(rig.driver())
+    for name in ("one", "two"):
+        rig.driver().spawn(rig.spec(name, allocations=holding(tree, g0=1)), "op-1")
+    assert len(cards.parts) == 2
+    with pytest.raises(BuildFailed, match="pci_0000_06_00_0 lacks 1 free VGPU"):
+        rig.driver().spawn(rig.spec("three", allocations=holding(tree, g0=1)), "op-1")
+    for name in ("one", "two"):
+        rig.driver().destroy(uuid_named(name), "op-2")
+    assert [*cards.parts] == [uuid_named("made before")]
+
+
+def test_a_guest_that_moves_on_its_own_host_has_parts_twice_until_it_is_decided():
+    cards = gpus()
+    rig = LibvirtRig(cards=cards, mdev_types=KIND)
+    driver = rig.driver()
+    spec = rig.spec(allocations=holding(tree_with_gpus(driver), g1=1))
+    driver.spawn(spec, "op-1")
+    first = {*cards.parts}
+    to = driver.prepare(spec, "op-2")
+    driver.power(GUEST, is_on=False)
+    driver.send_disk(GUEST, to)
+    driver.finish(spec, "op-2")
+    assert not first & {*cards.parts}
+    driver.discard(GUEST, "op-2")
+    driver.power(GUEST, is_on=True)
+    assert {*cards.parts} == first
+
+
+def test_pci_devices_that_may_be_given_away_are_told_and_given():
+    functions = [
+        libvirt_xml.pci(f"0000:81:10.{n}", "8086", "154c", numa=0, parent="0000:81:00.0") for n in range(2)
+    ]  # fmt: skip
+    rig = LibvirtRig(cards=Cards({}, *functions), pci_devices="8086:154C")
+    driver = rig.driver()
+    assert [each.address for each in driver.resources(NODE).pci_devices] == ["0000:81:10.0", "0000:81:10.1"]
+    wanted = (PciRequest(alternatives=({"vendor_id": "8086"},)),)
+    for name in ("one", "two"):
+        driver.spawn(rig.spec(name, pci=wanted), "op-1")
+    with pytest.raises(BuildFailed, match="the host lacks free PCI devices"):
+        driver.spawn(rig.spec("three", pci=wanted), "op-1")
+    driver.destroy(uuid_named("one"), "op-2")
+    driver.spawn(rig.spec("three", pci=wanted), "op-1")
+
+
+# --- parts of GPUs that were on the root ---
+
+
+def on_the_root(held):
+    """Give a tree whose root has the parts of GPUs, and who holds how many."""
+    tree = tree_of(NODE)
+    tree.update_inventory(NODE, {"VGPU": {"total": 6}})
+    allocations = {
+        uuid: {
+            "allocations": {uuid_named(NODE): {"resources": {"VGPU": amount, **more}}}, "project_id": "p",
+            "user_id": "u", "consumer_generation": 1,
+        }
+        for uuid, (amount, more) in held.items()
+    }  # fmt: skip
+    return tree, allocations
+
+
+def test_parts_that_the_root_had_move_to_the_gpus_that_guests_use():
+    rig = LibvirtRig(cards=gpus(), mdev_types=KIND)
+    driver = rig.driver()
+    driver.spawn(rig.spec(allocations={uuid_named(NODE): {"VGPU": 3}}), "op-1")
+    tree, allocations = on_the_root({GUEST: (3, {"VCPU": 1})})
+    with pytest.raises(ReshapeNeeded, match="VGPU of node host-a must move"):
+        driver.update_provider_tree(tree, NODE)
+    assert tree.get_provider_uuids() == [uuid_named(NODE)]
+    driver.update_provider_tree(tree, NODE, allocations)
+    held = allocations[GUEST]["allocations"]
+    assert {uuid: each["resources"] for uuid, each in held.items()} == {
+        uuid_named(NODE): {"VCPU": 1}, tree.data(CHILDREN[0]).uuid: {"VGPU": 2},
+        tree.data(CHILDREN[1]).uuid: {"VGPU": 1},
+    }  # fmt: skip
+    driver.update_provider_tree(tree, NODE)
+    assert "VGPU" not in tree.data(NODE).inventory
+
+
+def test_who_holds_parts_and_uses_none_stops_the_reshape():
+    rig = LibvirtRig(cards=gpus(), mdev_types=KIND)
+    driver = rig.driver()
+    tree, allocations = on_the_root({GUEST: (1, {})})
+    with pytest.raises(ReshapeFailed, match=f"{GUEST} holds 1 VGPU and uses none"):
+        driver.update_provider_tree(tree, NODE, allocations)
+    assert tree.get_provider_uuids() == [uuid_named(NODE)]
+    assert allocations[GUEST]["allocations"][uuid_named(NODE)]["resources"] == {"VGPU": 1}

@@ -1,0 +1,71 @@
+"""Instances are healed on either database, and what cannot be understood is told."""
+
+from contextlib import closing
+
+import msgspec
+import pytest
+
+from roost import PlacementDirect
+from roost.direct.healing import Asked, Healed, heal
+from roost.direct.report import DirectHttp
+from roost.errors import StoreBroken
+from roost.fleet.named import document_of
+from roost.model.flavor import Flavor
+from roost.model.names import uuid_bytes
+from roost.model.request import Request
+from roost.model.settings import Store as StoreSettings
+from roost.model.work import Put
+from roost.store.opening import open_store
+from tests.contract.stores import commit, item
+from tests.reporting import World
+from tests.working import status
+
+FLAVOR = Flavor(
+    name="mixed", vcpus=2, memory_mb=512, root_gb=2, swap=1,
+    extra_specs={"hw:cpu_policy": "dedicated", "resources:CUSTOM_CARD": "1", "resources1:CUSTOM_CARD": "1"},
+)  # fmt: skip
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    """Give a database with a host."""
+    found = str(tmp_path / "roost.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    with PlacementDirect(found) as client:
+        world = World(DirectHttp(client))
+        world.ask("PUT", "/resource_classes/CUSTOM_CARD")
+        world.provider("host", PCPU=4, MEMORY_MB=4096, DISK_GB=10, CUSTOM_CARD=4)
+    return found
+
+
+def populate(url, *, flavor=b"", is_bfv=False):
+    """Let an instance of a flavor be lost on the host; give its uuid."""
+    body = flavor or msgspec.json.encode(FLAVOR)
+    request = Request(flavor=FLAVOR, is_bfv=is_bfv).body()
+    documents = [document_of("flavor", body, body), document_of("request", request, request)]
+    uuid = World(None).u("lost")
+    row = status(
+        1, uuid=uuid_bytes(uuid), status="ACTIVE", task="", node=World(None).n("host"), host="host",
+        flavor_id=documents[0].id, request_id=documents[1].id,
+    )  # fmt: skip
+    with closing(open_store(url, settings=StoreSettings())) as store:
+        assert commit(store, item(*documents, work=[Put(row)])) == [""]
+    return uuid
+
+
+@pytest.mark.parametrize("is_bfv", [False, True])
+def test_an_instance_holds_all_that_its_flavor_and_its_request_say(url, is_bfv):
+    uuid, said = populate(url, is_bfv=is_bfv), []
+    assert heal(url, Asked(), tell=said.append) == Healed("healed", 1)
+    with PlacementDirect(url) as client:
+        world = World(DirectHttp(client))
+        wanted = {"PCPU": 2, "MEMORY_MB": 512, "DISK_GB": 1 if is_bfv else 3, "CUSTOM_CARD": 2}
+        assert world.held("lost") == world.amounts(host=wanted)
+        found = world.ask("GET", f"/allocations/{uuid}")
+    assert (found["project_id"], found["user_id"], len(said)) == ("project", "user", 1)
+    assert heal(url, Asked(), tell=said.append) == Healed("nothing", 0)
+
+
+def test_a_flavor_that_cannot_be_understood_says_so(url):
+    uuid = populate(url, flavor=b"{}")
+    with pytest.raises(StoreBroken, match=f"the request of instance {uuid} cannot be understood"):
+        heal(url, Asked(), tell=lambda _: None)
