@@ -86,7 +86,7 @@ def test_a_fleet_is_many_hosts_of_one_process(server, tmp_path):
     ("words", "code", "sentence"),
     [
         (["--driver", "fake"], 2, "--server and --driver are needed to run an agent; see `roost agent --help`"),
-        (["--server", "http://127.0.0.1:1", "--driver", "nope"], 3, "driver nope: is none of fake"),
+        (["--server", "http://127.0.0.1:1", "--driver", "nope"], 3, "driver nope: is none of fake, libvirt"),
         (
             ["--server", "http://127.0.0.1:1", "--driver", "fake", "--option", "x"], 2,
             "Invalid value for --option: must be KEY=VALUE, got 'x'; see `roost agent --help`",
