@@ -11,9 +11,9 @@ FORBIDDEN = {"time", "datetime", "random", "logging", "os", "socket", "sqlite3",
 
 PURE = (
     "model/**/*.py", "engine/**/*.py", "scheduler/filters/*.py", "scheduler/weighers/*.py", "scheduler/pipeline.py",
-    "compute/admission.py", "compute/agent.py", "compute/host_use.py", "compute/tasks.py", "conductor/steps/*.py",
-    "conductor/step.py", "conductor/reconcile.py", "compute/drivers/libvirt_xml.py", "compute/drivers/libvirt_host.py",
-    "compute/drivers/libvirt_devices.py",
+    "compute/admission.py", "compute/agent.py", "compute/host_use.py", "compute/lanes.py", "compute/tasks.py",
+    "compute/drivers/libvirt_xml.py", "compute/drivers/libvirt_host.py", "compute/drivers/libvirt_devices.py",
+    "conductor/steps/*.py", "conductor/step.py", "conductor/reconcile.py",
 )  # fmt: skip
 
 

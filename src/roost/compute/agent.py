@@ -5,12 +5,12 @@ the same time, and says what came of each. Times are seconds of a clock that nev
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import msgspec
 
 from roost.compute.journal import Entry, Key, Mark
+from roost.compute.lanes import Lane, OpenOrder, is_cleaning, key_of, lane_of, told
 from roost.compute.tasks import Clean, Look, Register, Task, Tell, Undo, Work
 from roost.errors import BadRequest, BadSettings, Conflict, NotFound, RoostError
 from roost.model.guest import Found
@@ -56,38 +56,6 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     cell: str = ""
 
 
-@dataclass(slots=True)
-class _Order:
-    """An order that is not settled between agent and server."""
-
-    order: Order
-    is_again: bool = False  # begun in an earlier life
-    is_unwanted: bool = False  # withdrawn while it was worked on
-    is_settled: bool = False  # so that nobody waits for an answer, while it was worked on
-    answer: OrderAnswer | None = None  # None: it waits, or is worked on
-    begun_at_s: float | None = None  # None: it waits
-    is_being_told: bool = False
-    refusals: int = 0  # how often the server could not take the answer
-
-    @property
-    def mark(self) -> Mark:
-        return self.order.turn, self.order.number
-
-
-@dataclass(slots=True)
-class _Lane:
-    """All that concerns one instance, done one by one; only the abort of a move passes the move."""
-
-    cleans: list[Clean] = field(default_factory=list)
-    undos: list[Undo] = field(default_factory=list)
-    waiting: list[_Order] = field(default_factory=list)
-    current: Task | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.cleans or self.undos or self.waiting or self.current)
-
-
 class Agent:
     """The agent of one host.
 
@@ -108,10 +76,10 @@ class Agent:
         self._seen: Registration | None = None
         self._registered: Registered | None = None
         self._has_failed_to_clean = self._was_polled = self._is_tracked = self._is_stopping = False
-        self._orders: dict[Key, _Order] = {}
-        self._lanes: dict[str, _Lane] = {}
+        self._orders: dict[Key, OpenOrder] = {}
+        self._lanes: dict[str, Lane] = {}
         self._overdue: dict[Key, Order] = {}
-        self._untold: dict[Key, _Order] = {}
+        self._untold: dict[Key, OpenOrder] = {}
         self.end: RoostError | None = None  # Why it must end; None: it need not.
         self.is_disabled: bool | None = None  # Whether an operator lets nothing new be placed here; None: not known.
         for entry in memory.entries():
@@ -261,23 +229,23 @@ class Agent:
                 self._leave(task.instance, task)
                 self._has_failed_to_clean |= answer.outcome != "ok"
                 is_open = self._phase == "cleaning" or (self._phase == "ready" and self._has_failed_to_clean)
-                if is_open and not any(map(_is_cleaning, self._lanes.values())):
+                if is_open and not any(map(is_cleaning, self._lanes.values())):
                     # At once, so that the host is up soon, unless something would go wrong again.
                     self._come_again(now_s, is_at_once=not self._has_failed_to_clean)
             case Undo():
-                self._leave(_name(task.order), task)
-                self._settle(_key(task.order))
+                self._leave(lane_of(task.order), task)
+                self._settle(key_of(task.order))
             case Work():
-                self._leave(_name(task.order), task)
+                self._leave(lane_of(task.order), task)
                 self._finished(task.order, answer)
 
     def told(self, order: Order) -> None:
         """Hear that the server has the answer to an order."""
-        self._settle(_key(order))
+        self._settle(key_of(order))
 
     def untold(self, order: Order, error: RoostError, now_s: float) -> None:
         """Hear that the server did not take the answer to an order."""
-        each = self._orders.get(_key(order))
+        each = self._orders.get(key_of(order))
         if each is None or each.answer is None:
             return
         each.is_being_told = False
@@ -287,7 +255,7 @@ class Agent:
             case Conflict():
                 self._withdraw(each)
             case NotFound() | BadRequest() if each.refusals:
-                self._settle(_key(order))  # It is of no use to say it for ever.
+                self._settle(key_of(order))  # It is of no use to say it for ever.
             case NotFound():
                 each.refusals += 1
                 self.unknown(now_s)
@@ -304,30 +272,30 @@ class Agent:
         """Take up an order of an earlier life."""
         if entry.state == "taken":
             return
-        each = _Order(order=entry.order, is_again=True, answer=entry.answer)
-        self._orders[_key(entry.order)] = each
+        each = OpenOrder(order=entry.order, is_again=True, answer=entry.answer)
+        self._orders[key_of(entry.order)] = each
         if entry.answer is None:
-            self._lane(_name(entry.order)).waiting.append(each)
+            self._lane(lane_of(entry.order)).waiting.append(each)
         else:
-            self._untold[_key(entry.order)] = each
+            self._untold[key_of(entry.order)] = each
 
     def _receive(self, order: Order) -> None:
-        key = _key(order)
+        key = key_of(order)
         if key in self._orders:
             return
         known = self._memory.entry(key)
         if known is not None and known.answer is not None:
             # The server knows less than it did: it is told again what became of this.
-            self._orders[key] = self._untold[key] = _Order(order=order, answer=known.answer)
+            self._orders[key] = self._untold[key] = OpenOrder(order=order, answer=known.answer)
         else:
-            self._orders[key] = each = _Order(order=order)
-            self._lane(_name(order)).waiting.append(each)
+            self._orders[key] = each = OpenOrder(order=order)
+            self._lane(lane_of(order)).waiting.append(each)
 
-    def _withdraw(self, each: _Order) -> None:
+    def _withdraw(self, each: OpenOrder) -> None:
         """Drop an order, or undo what came of it; once it is done if it is worked on."""
         if each.is_unwanted:
             return
-        key, lane = _key(each.order), self._lane(_name(each.order))
+        key, lane = key_of(each.order), self._lane(lane_of(each.order))
         is_waiting = each.answer is None and each.begun_at_s is None
         if is_waiting:
             lane.waiting.remove(each)
@@ -339,24 +307,24 @@ class Agent:
             lane.undos.append(Undo(each.order))
         else:
             self._settle(key)
-        self._tidy(_name(each.order))
+        self._tidy(lane_of(each.order))
 
-    def _pass_over(self, each: _Order) -> None:
+    def _pass_over(self, each: OpenOrder) -> None:
         """Say nothing more of an order that the server has an answer to, or does not know; begin it no more."""
         if each.answer is None and each.begun_at_s is None:
-            self._lane(_name(each.order)).waiting.remove(each)
-            self._tidy(_name(each.order))
+            self._lane(lane_of(each.order)).waiting.remove(each)
+            self._tidy(lane_of(each.order))
         if each.answer is not None or each.begun_at_s is None:
-            self._settle(_key(each.order))
+            self._settle(key_of(each.order))
         else:
             each.is_settled = True  # It ends; what came of it stays, since nobody says otherwise.
 
     def _finished(self, order: Order, answer: OrderAnswer) -> None:
-        key = _key(order)
+        key = key_of(order)
         if self._overdue.pop(key, None) is not None:
             # It was said to have failed, and somebody acts on that already.
             if answer.outcome == "ok":
-                self._lane(_name(order)).undos.append(Undo(order))
+                self._lane(lane_of(order)).undos.append(Undo(order))
             return
         each = self._orders[key]
         self._answer(each, answer)
@@ -366,10 +334,10 @@ class Agent:
             each.is_unwanted = False
             self._withdraw(each)
 
-    def _answer(self, each: _Order, answer: OrderAnswer) -> None:
+    def _answer(self, each: OpenOrder, answer: OrderAnswer) -> None:
         self._memory.finish(each.order, answer)
         each.answer = answer
-        self._untold[_key(each.order)] = each
+        self._untold[key_of(each.order)] = each
 
     def _settle(self, key: Key) -> None:
         """Nothing more is to be said of an order."""
@@ -386,7 +354,7 @@ class Agent:
             if each.begun_at_s is None or each.answer is not None or now_s < each.begun_at_s + self._timeout_s:
                 continue
             self._overdue[key] = each.order
-            problem = f"the driver on host {self.host} did not end {_told(each.order)} in {self._timeout_s:g} s"
+            problem = f"the driver on host {self.host} did not end {told(each.order)} in {self._timeout_s:g} s"
             self._answer(each, self._says("failed", problem))
 
     def _answers(self, now_s: float) -> Iterable[Tell]:
@@ -404,7 +372,7 @@ class Agent:
         if self._is_stopping:
             return []
         tasks: list[Task] = []
-        begun: list[_Order] = []
+        begun: list[OpenOrder] = []
         may_work = self._phase == "ready" and self._is_tracked and self._was_polled
         for name, lane in [*self._lanes.items()]:
             if lane.current is not None:
@@ -427,7 +395,7 @@ class Agent:
             tasks.append(Work(each.order, each.is_again))
         return tasks
 
-    def _first(self, name: str, lane: _Lane) -> _Order | None:
+    def _first(self, name: str, lane: Lane) -> OpenOrder | None:
         """Take the next order of an instance; those that are out of date are answered."""
         lane.waiting.sort(key=lambda each: (not each.is_again, each.mark))
         newest = max((each.order.turn for each in lane.waiting), default=0)
@@ -439,12 +407,12 @@ class Agent:
                 self._answer(each, self._says("stale", f"a later order of instance {name} was here before it"))
             elif self._overdue and isinstance(each.order.act, (Spawn, Prepare)):
                 hung = next(iter(self._overdue.values()))
-                self._answer(each, self._says("failed", f"the driver on host {self.host} hangs in {_told(hung)}"))
+                self._answer(each, self._says("failed", f"the driver on host {self.host} hangs in {told(hung)}"))
             else:
                 return each
         return None
 
-    def _aborts(self, lane: _Lane) -> list[_Order]:
+    def _aborts(self, lane: Lane) -> list[OpenOrder]:
         """Take the order to abort the move that a guest is in."""
         current = lane.current
         if not isinstance(current, Work) or not isinstance(current.order.act, LiveMigrate):
@@ -453,8 +421,8 @@ class Agent:
         lane.waiting = [each for each in lane.waiting if each not in found]
         return found
 
-    def _lane(self, name: str) -> _Lane:
-        return self._lanes.setdefault(name, _Lane())
+    def _lane(self, name: str) -> Lane:
+        return self._lanes.setdefault(name, Lane())
 
     def _leave(self, name: str, task: Work | Undo | Clean) -> None:
         lane = self._lane(name)
@@ -475,21 +443,3 @@ class Agent:
 
     def _says(self, outcome: Literal["failed", "stale"], problem: str) -> OrderAnswer:
         return OrderAnswer(run=self._identity.run, outcome=outcome, problem=problem)
-
-
-def _is_cleaning(lane: _Lane) -> bool:
-    return bool(lane.cleans) or isinstance(lane.current, Clean)
-
-
-def _key(order: Order) -> Key:
-    return order.operation, order.number
-
-
-def _name(order: Order) -> str:
-    """Return the name of the lane of an order: its instance, or its own."""
-    return order.instance or f"{order.operation} {order.number}"
-
-
-def _told(order: Order) -> str:
-    what = type(order.act).__struct_config__.tag
-    return f"{what} of instance {order.instance}" if order.instance else f"{what}"

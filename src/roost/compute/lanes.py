@@ -1,0 +1,62 @@
+"""Orders that are open between an agent and its server, and the lane of each instance, in which they wait."""
+
+from dataclasses import dataclass, field
+
+from roost.compute.journal import Key, Mark
+from roost.compute.tasks import Clean, Task, Undo
+from roost.model.orders import Order, OrderAnswer
+
+
+@dataclass(slots=True)
+class OpenOrder:
+    """An order that is not settled between agent and server."""
+
+    order: Order
+    is_again: bool = False  # begun in an earlier life
+    is_unwanted: bool = False  # withdrawn while it was worked on
+    is_settled: bool = False  # so that nobody waits for an answer, while it was worked on
+    answer: OrderAnswer | None = None  # None: it waits, or is worked on
+    begun_at_s: float | None = None  # None: it waits
+    is_being_told: bool = False
+    refusals: int = 0  # how often the server could not take the answer
+
+    @property
+    def mark(self) -> Mark:
+        """Its turn and number."""
+        return self.order.turn, self.order.number
+
+
+@dataclass(slots=True)
+class Lane:
+    """All that concerns one instance, done one by one; only the abort of a move passes the move."""
+
+    cleans: list[Clean] = field(default_factory=list)
+    undos: list[Undo] = field(default_factory=list)
+    waiting: list[OpenOrder] = field(default_factory=list)
+    current: Task | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits in it or is done."""
+        return not (self.cleans or self.undos or self.waiting or self.current)
+
+
+def is_cleaning(lane: Lane) -> bool:
+    """Say whether the server's word on its guest is not carried out yet."""
+    return bool(lane.cleans) or isinstance(lane.current, Clean)
+
+
+def key_of(order: Order) -> Key:
+    """Return by what an order is known as the same."""
+    return order.operation, order.number
+
+
+def lane_of(order: Order) -> str:
+    """Return the name of the lane of an order: its instance, or its own."""
+    return order.instance or f"{order.operation} {order.number}"
+
+
+def told(order: Order) -> str:
+    """Return how a sentence names an order."""
+    what = type(order.act).__struct_config__.tag
+    return f"{what} of instance {order.instance}" if order.instance else f"{what}"

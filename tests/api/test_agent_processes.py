@@ -1,0 +1,114 @@
+"""``roost agent`` as processes of their own, at a server as it is."""
+
+import signal
+import subprocess
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from tests.products import command, environ, kill, roost
+from tests.servers import serve
+
+ADMIN = {"x-auth-token": "admin"}
+PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def server(tmp_path):
+    with serve(noun="up", folder=tmp_path) as found:
+        yield found
+
+
+@contextmanager
+def agent(server, folder, *words):
+    """Run ``roost agent`` with the fake driver."""
+    with (folder / "agent.log").open("w") as errors:
+        process = subprocess.Popen(
+            command("agent", "--server", server.address, "--driver", "fake", *words), cwd=folder, env=environ(),
+            text=True, stdout=subprocess.PIPE, stderr=errors,
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            kill(process)
+
+
+def until(true):
+    """Wait until something is so, and give it."""
+    end_s = time.monotonic() + PATIENCE_S
+    while not (found := true()):
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
+    return found
+
+
+def up(server):
+    """Give the hosts whose agents are up and which were reported, by name."""
+    agents = server.ask("GET", "/v1/agents", headers=ADMIN)[2]["agents"]
+    hosts = server.ask("GET", "/v1/hosts", headers=ADMIN)[2]["hosts"]
+    return {each["host"] for each in agents if each["up"]} & {each["host"] for each in hosts}
+
+
+def provider(server):
+    """Give the uuid and the inventories of the only provider."""
+    (root,) = server.ask("GET", "/placement/resource_providers", headers=ADMIN)[2]["resource_providers"]
+    found = server.ask("GET", f"/placement/resource_providers/{root['uuid']}/inventories", headers=ADMIN)[2]
+    return root["uuid"], found["inventories"]
+
+
+def test_a_host_appears_with_what_it_has_and_is_the_same_after_its_agent_was_killed(server, tmp_path):
+    words = ("--host", "host-1", "--state-dir", tmp_path / "state")
+    with agent(server, tmp_path, *words) as process:
+        assert process.stdout.readline() == f"agent of host-1 for {server.address}\n"
+        until(lambda: up(server) == {"host-1"})
+        before = provider(server)
+        assert before[1]["VCPU"]["total"] == 16
+        process.kill()
+        process.wait()
+    first = server.ask("GET", "/v1/agents/host-1", headers=ADMIN)[2]
+    with agent(server, tmp_path, *words) as process:
+        until(lambda: server.ask("GET", "/v1/agents/host-1", headers=ADMIN)[2]["run"] != first["run"])
+        until(lambda: up(server) == {"host-1"})
+        assert provider(server) == before
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+def test_a_fleet_is_many_hosts_of_one_process(server, tmp_path):
+    with agent(server, tmp_path, "--host", "fake", "--fleet", 20) as process:
+        until(lambda: up(server) == {f"fake-{number}" for number in range(1, 21)})
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["--driver", "fake"], 2, "--server and --driver are needed to run an agent; see `roost agent --help`"),
+        (["--server", "http://127.0.0.1:1", "--driver", "nope"], 3, "driver nope: is none of fake, libvirt"),
+        (
+            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--option", "x"], 2,
+            "Invalid value for --option: must be KEY=VALUE, got 'x'; see `roost agent --help`",
+        ),
+        (
+            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--option", "x=1"], 3,
+            "driver fake: has no option x; it has script, state, seed",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused_before_anything_begins(words, code, sentence, tmp_path):
+    found = roost("agent", *words, "--state-dir", tmp_path / "state", cwd=tmp_path)
+    assert (found.returncode, found.stdout, found.stderr) == (code, "", f"roost: {sentence}\n")
+
+
+def test_two_agents_cannot_share_a_journal_and_another_machine_cannot_take_the_name(server, tmp_path):
+    words = ("--host", "host-1", "--state-dir", tmp_path / "state")
+    with agent(server, tmp_path, *words) as process:
+        until(lambda: up(server) == {"host-1"})
+        told = ["agent", "--server", server.address, "--driver", "fake", "--host", "host-1", "--state-dir"]
+        shared = roost(*told, tmp_path / "state", cwd=tmp_path)
+        assert (shared.returncode, "host-1.db is used by another agent" in shared.stderr) == (7, True)
+        other = roost(*told, tmp_path / "elsewhere", cwd=tmp_path)
+        assert (other.returncode, "the provider of the node host-1 is" in other.stderr) == (5, True)
+        assert process.poll() is None
