@@ -16,13 +16,19 @@ NOBODY = uuid_of("nobody")
 
 
 @pytest.fixture(scope="module")
-def players(tmp_path_factory):
-    """Give agents of three hosts of 4 VCPU, on a real server; whoever uses them leaves nothing behind."""
+def server(tmp_path_factory):
+    """Give a real server with three hosts of 4 VCPU; whoever uses it leaves nothing behind."""
     folder = tmp_path_factory.mktemp("instances")
     with open_roost(None, folder) as roost:
         roost.install(fleet(3, vcpus=4))
-    with serve(noun="up", folder=folder) as server:
-        yield Players(server, HOSTS)
+    with serve(noun="up", folder=folder) as found:
+        yield found
+
+
+@pytest.fixture
+def players(server):
+    """Give agents of its hosts, heard of just now."""
+    return Players(server, HOSTS)
 
 
 def ended(players, uuid):
