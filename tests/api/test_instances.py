@@ -16,13 +16,19 @@ NOBODY = uuid_of("nobody")
 
 
 @pytest.fixture(scope="module")
-def players(tmp_path_factory):
-    """Give agents of three hosts of 4 VCPU, on a real server; whoever uses them leaves nothing behind."""
+def server(tmp_path_factory):
+    """Give a real server with three hosts of 4 VCPU; whoever uses it leaves nothing behind."""
     folder = tmp_path_factory.mktemp("instances")
     with open_roost(None, folder) as roost:
         roost.install(fleet(3, vcpus=4))
-    with serve(noun="up", folder=folder) as server:
-        yield Players(server, HOSTS)
+    with serve(noun="up", folder=folder) as found:
+        yield found
+
+
+@pytest.fixture
+def players(server):
+    """Give agents of its hosts, heard of just now."""
+    return Players(server, HOSTS)
 
 
 def ended(players, uuid):
@@ -116,16 +122,12 @@ def test_several_are_built_and_ended_at_once_by_force(players):
     found = players.over(told["operation"])
     assert sorted(each["name"] for each in found["instances"]) == ["web", "web-2", "web-3"]
     assert sum(players.used().values()) == 6
-    for uuid in told["instances"]:
-        status, accepted = players.ask("DELETE", f"/instances/{uuid}?force=true")
-        assert status == 202
-        while (found := players.ask("GET", f"/operations/{accepted['operation']}?wait_s=5")[1])["outcome"] == "open":
-            pass  # No host is asked to answer first.
-        assert found["outcome"] == "done"
-    assert set(players.used().values()) == {0}
-    before = len(players.done)
-    players.act()
-    assert [action for _, action in players.done[before:]] == ["destroy"] * 3
+    asked = [players.ask("DELETE", f"/instances/{uuid}?force=true") for uuid in told["instances"]]
+    assert [status for status, _ in asked] == [202] * 3
+    while any(players.used().values()):
+        pass  # No host is asked to answer first.
+    assert [players.over(accepted["operation"])["outcome"] for _, accepted in asked] == ["done"] * 3
+    assert [action for _, action in players.done].count("destroy") == 3
 
 
 def test_a_key_stands_for_one_operation_over_restarts(url):
