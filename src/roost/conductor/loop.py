@@ -92,8 +92,7 @@ class Conductor:
     def _all_cells(self) -> Sequence[str]:
         if self._cells is not None:
             return self._cells
-        found = self._serving.run(lambda current: sorted({facts.cell for facts in current.state.hosts.facts}))
-        return ["", *filter(None, found)]
+        return ["", *filter(None, self._serving.run(lambda current: sorted(current.state.hosts.cells)))]
 
     def _taken(self, due: Sequence[OperationRow], *, until_s: float) -> list[OperationRow]:
         """Take operations, each for itself; return those that nobody else was faster to take."""

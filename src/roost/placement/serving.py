@@ -13,6 +13,7 @@ from roost.model.journal import Claim, Item, Refusal, Release
 from roost.model.work import Put
 from roost.observe import log, metrics
 from roost.placement.current import Current
+from roost.placement.gathering import Gathering
 from roost.placement.plans import Act, Again, Deed, Plan, Result
 
 # After so many lost races a plan is committed alone.
@@ -72,17 +73,18 @@ class Serving:
     ) -> None:  # fmt: skip
         self._current = current
         self._queue_max = queue_max
-        self._group_max = group_max
         self._retries = retries
         self._tidy = tidy
         self._decide = decide
         self._heed = heed
         self._accepted = 0
+        self._has_written = False  # whether the last group did
         self._trouble = ""  # what is wrong with the database, as the log was told
         self._is_stopped = False
         self._entry = threading.Lock()  # Behind the end of the queue nobody would be answered.
         self._turn = threading.Lock()  # Who holds it may touch the columns.
         self._waiting: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
+        self._gathering = Gathering(self._waiting, group_max)
         self._thread = threading.Thread(target=self._work, name="placement", daemon=True)
         self._thread.start()
 
@@ -166,12 +168,7 @@ class Serving:
     def _work(self) -> None:
         is_running = True
         while is_running:
-            group = [self._waiting.get()]
-            try:
-                while len(group) < self._group_max:
-                    group.append(self._waiting.get_nowait())
-            except queue.Empty:
-                pass
+            group = self._gathering.next(has_written=self._has_written)
             is_running = None not in group
             with self._turn:
                 self._serve([job for job in group if job is not None and job.outcome.set_running_or_notify_cancel()])
@@ -179,6 +176,7 @@ class Serving:
 
     def _tidy_up(self) -> None:
         accepted, self._accepted = self._accepted, 0
+        self._has_written = accepted > 0
         if not accepted:
             return
         try:
