@@ -17,10 +17,10 @@ from tests.servers import serve
 HOSTS = ("host-0", "host-1", "host-2")
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """Give a server with three hosts of 4 VCPU."""
-    folder = tmp_path_factory.mktemp("instances")
+@pytest.fixture
+def server(tmp_path):
+    """Give a server of its own with three hosts of 4 VCPU."""
+    folder = tmp_path / "served"
     with open_roost(None, folder) as roost:
         roost.install(fleet(3, vcpus=4))
     with serve(noun="up", folder=folder) as server:
