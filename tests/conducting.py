@@ -14,6 +14,7 @@ from roost.conductor.step import Terms
 from roost.model.fleet import Fleet
 from roost.model.guest import Found
 from roost.model.names import uuid_bytes
+from roost.model.operation import Power as Powering
 from roost.model.orders import Answer, Order, OwnNode, PollingAgent, Power, Registration
 from roost.model.settings import Settings
 from roost.model.work import StatusRow
@@ -101,8 +102,14 @@ class Server:
         """Ask that an instance starts or stops."""
         uuid = uuid_bytes(uuid_named(f"{kind} of {name} at {self.clock.now_s()}"))
         return self.run(
-            lambda current: accepting.power(
-                current, self.reader, uuid_named(name), kind=kind, operation_uuid=uuid, now_s=self.clock.now_s()
+            lambda current: accepting.act(
+                current,
+                self.reader,
+                uuid_named(name),
+                kind=kind,
+                body=Powering(),
+                operation_uuid=uuid,
+                now_s=self.clock.now_s(),
             )
         )
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from roost.app.operating import Operating
 from roost.conductor import accepting
 from roost.model.names import uuid_bytes
+from roost.model.operation import Power
 from tests.contract.test_agent_and_server import answering, living, until
 from tests.identities import uuid_named
 from tests.worlds import host, joined, wish
@@ -64,10 +65,10 @@ def test_an_instance_is_built_on_an_alternate_stopped_started_and_deleted(tmp_pa
             assert (status(own).status, status(own).host, status(own).fault) == ("ACTIVE", "host-b", "")
             assert bad.guests() == []
             assert [(guest.uuid, guest.state) for guest in good.guests()] == [(ONE, "running")]
-            ask(own, accepting.power, ONE, key="stop", kind="stop")
+            ask(own, accepting.act, ONE, key="stop", kind="stop", body=Power())
             until(lambda: status(own).status == "SHUTOFF")
             assert [guest.state for guest in good.guests()] == ["stopped"]
-            ask(own, accepting.power, ONE, key="start", kind="start")
+            ask(own, accepting.act, ONE, key="start", kind="start", body=Power())
             until(lambda: status(own).status == "ACTIVE")
             ask(own, accepting.delete, ONE, key="delete")
             until(lambda: status(own).status == "DELETED")

@@ -28,6 +28,7 @@ from roost.model.orders import (
     Rebuild,
     Save,
     SendDisk,
+    Settle,
     Spawn,
 )
 from roost.observe import log
@@ -113,9 +114,11 @@ class Acting:
             case Destroy():
                 driver.destroy(instance, operation)
                 self._give_back(instance)
-            case Discard():
-                driver.discard(instance, operation)
-                self._revert(instance, operation)
+            case Discard(of):
+                driver.discard(instance, of or operation)
+                self._revert(instance, of or operation)
+            case Settle(of):
+                self._settle(instance, of or operation)
             case Power(is_on):
                 driver.power(instance, is_on=is_on)
             case SendDisk(to):
@@ -250,6 +253,17 @@ class Acting:
                 else:
                     stays.append(each)
             if stays != known:
+                self._journal.hold(instance, stays)
+
+    def _settle(self, instance: str, operation: str) -> None:
+        """Give back what an operation kept here of an instance, so that it could be undone."""
+        with self._lock:
+            known = self._journal.holdings(instance)
+            stays = [each for each in known if each.holder != operation]
+            if stays != known:
+                for each in known:
+                    if each.holder == operation:
+                        self._use_on(each.node).give_back(operation)
                 self._journal.hold(instance, stays)
 
     def _use_on(self, node: str) -> HostUse:

@@ -5,11 +5,13 @@ operation is the caller's, from an idempotency key where there is one: asked aga
 answer.
 """
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
 
 from roost.conductor.rows import instead, later
+from roost.conductor.step import CHOOSE, Body
 from roost.conductor.steps.delete import cancelled
 from roost.conductor.story import line
 from roost.engine.state import State
@@ -17,15 +19,19 @@ from roost.errors import BadRequest, Conflict, NotFound
 from roost.fleet.named import document_of
 from roost.model.journal import PutDocument
 from roost.model.names import is_text, uuid_bytes, uuid_form, uuid_text
-from roost.model.operation import Asked, Build, Delete, Power, may_begin
+from roost.model.operation import TASKS, Asked, Build, Delete, Move, may_begin
 from roost.model.request import Request
-from roost.model.work import OperationRow, Put, StatusRow
+from roost.model.work import MigrationRow, OperationRow, Put, StatusRow
 from roost.placement.plans import Plan
 from roost.ports import Commits, WorkReader
 
 INSTANCES_MAX = 1000
 # Of several instances the names have a number at their end, and at most 255 characters.
 NAME_MAX = 255 - len(f"-{INSTANCES_MAX}")
+MoveKind = Literal["resize", "migrate", "live_migrate", "evacuate"]
+_MIGRATIONS: Mapping[MoveKind, str] = {
+    "resize": "resize", "migrate": "migrate", "live_migrate": "live", "evacuate": "evacuate"
+}  # fmt: skip
 # Of the operations on an instance so many are looked at: an open one is among them.
 _LOOKED_AT = 8
 
@@ -104,11 +110,15 @@ def delete(
     return Plan(answer=waiting, work=(Put(waiting), *asked, event), reads_work=True)
 
 
-def power(
-    current: Commits, reader: WorkReader, instance_uuid: str, *, kind: Literal["start", "stop"], operation_uuid: bytes,
-    now_s: float,
+def act(
+    current: Commits, reader: WorkReader, instance_uuid: str, *, kind: Asked, body: Body, operation_uuid: bytes,
+    now_s: float, step: str = "send",
 ) -> Plan[OperationRow] | OperationRow:  # fmt: skip
-    """Accept that an instance starts or stops.
+    """Accept that something is done to an instance that is there.
+
+    Args:
+        body: what the kind remembers.
+        step: with which it begins.
 
     Raises:
         NotFound: there is no such instance.
@@ -119,11 +129,57 @@ def power(
         return known
     status = _status(reader, instance_uuid)
     _check(reader, kind, status)
-    operation = _operation(current, status, kind=kind, body=Power(), operation_uuid=operation_uuid, now_s=now_s)
-    task = "powering-on" if kind == "start" else "powering-off"
-    held = later(status, task=task, operation_id=operation.id, changed_at_s=now_s)
+    operation = _operation(
+        current, status, kind=kind, body=body, operation_uuid=operation_uuid, now_s=now_s, step=step
+    )  # fmt: skip
+    held = later(status, task=TASKS[kind], operation_id=operation.id, changed_at_s=now_s)
     event = line(current, f"{kind}.asked", now_s=now_s, instance_uuid=status.uuid, operation_id=operation.id)
     return Plan(answer=operation, work=(Put(operation), instead(held), event), reads_work=True)
+
+
+def move(
+    current: Commits, reader: WorkReader, instance_uuid: str, *, kind: MoveKind, asked: Request, operation_uuid: bytes,
+    decision_uuid: str, now_s: float, is_verified: bool = False,
+) -> Plan[OperationRow] | OperationRow:  # fmt: skip
+    """Accept that an instance goes to another host; what it holds stays its migration's until that is settled.
+
+    Args:
+        asked: what the scheduler is to choose for, with ``move``, which names a migration.
+        decision_uuid: that the decision about it is to have.
+        is_verified: whether it waits on its new host to be confirmed.
+
+    Raises:
+        NotFound: there is no such instance.
+        Conflict: it cannot as it is now.
+    """
+    known = reader.operation_of(operation_uuid)
+    if known is not None:
+        return known
+    status = _status(reader, instance_uuid)
+    _check(reader, kind, status)
+    assert asked.move is not None, "whoever moves has a migration"
+    assert asked.move.migration_uuid is not None, "whoever moves has a migration"
+    migration_uuid = uuid_bytes(asked.move.migration_uuid)
+    assert migration_uuid is not None, "it was made as one"
+    body = Move(
+        request=asked, decision_uuid=decision_uuid, migration_uuid=asked.move.migration_uuid, name=status.name,
+        is_on=status.status == "ACTIVE", is_verified=is_verified,
+    )  # fmt: skip
+    documents, (flavor_id, _, _) = _documents(current.state, asked)
+    operation = _operation(
+        current, status, kind=kind, body=body, operation_uuid=operation_uuid, now_s=now_s, step=CHOOSE
+    )  # fmt: skip
+    migration = MigrationRow(
+        uuid=migration_uuid, id=current.new_id("migration"), instance_uuid=status.uuid, kind=_MIGRATIONS[kind],
+        status="moving", source_host=status.host, source_node=status.node, old_flavor_id=status.flavor_id,
+        new_flavor_id=flavor_id, operation_id=operation.id, created_at_s=now_s, changed_at_s=now_s,
+    )  # fmt: skip
+    held = later(
+        status, task=TASKS[kind], operation_id=operation.id, migration_uuid=migration_uuid, changed_at_s=now_s
+    )  # fmt: skip
+    event = line(current, f"{kind}.asked", now_s=now_s, instance_uuid=status.uuid, operation_id=operation.id)
+    work = (Put(operation), instead(held), Put(migration), event)
+    return Plan(answer=operation, writes=documents, work=work, reads_work=True)
 
 
 def _new_uuids(current: Commits, reader: WorkReader, asked: Request, *, name: str) -> list[bytes]:
@@ -178,11 +234,12 @@ def _check(reader: WorkReader, kind: Asked, status: StatusRow) -> None:
 
 
 def _operation(
-    current: Commits, status: StatusRow, *, kind: Asked, body: Delete | Power, operation_uuid: bytes, now_s: float
+    current: Commits, status: StatusRow, *, kind: Asked, body: Body, operation_uuid: bytes, now_s: float,
+    step: str = "send",
 ) -> OperationRow:  # fmt: skip
     """Return an operation that has the lock of an instance from now on."""
     return OperationRow(
         id=current.new_id("operation"), uuid=operation_uuid, kind=kind, instance_uuid=status.uuid,
-        turn=status.version + 1, cell=status.cell, step="send", due_at_s=now_s, body=msgspec.msgpack.encode(body),
+        turn=status.version + 1, cell=status.cell, step=step, due_at_s=now_s, body=msgspec.msgpack.encode(body),
         created_at_s=now_s, changed_at_s=now_s,
     )  # fmt: skip

@@ -50,6 +50,7 @@ from roost.model.orders import (
     Registration,
     Save,
     SendDisk,
+    Settle,
     Spawn,
 )
 from roost.model.work import AgentRow, OperationRow, OrderRow, Put
@@ -61,8 +62,9 @@ _MADE_OF_GUESTS: Mapping[str, type[Spawn | Rebuild | Prepare | Finish]] = {
     "spawn": Spawn, "rebuild": Rebuild, "prepare": Prepare, "finish": Finish,
 }  # fmt: skip
 _SENT: Mapping[str, type[SendDisk | LiveMigrate]] = {"send_disk": SendDisk, "live_migrate": LiveMigrate}
+_ABOUT: Mapping[str, type[Discard | Settle]] = {"discard": Discard, "settle": Settle}
 _ALONE: Mapping[str, Act] = {
-    "destroy": Destroy(), "discard": Discard(), "inspect": Inspect(), "save": Save(), "reboot": Reboot(),
+    "destroy": Destroy(), "inspect": Inspect(), "save": Save(), "reboot": Reboot(),
     "abort_migration": AbortMigration(), "power_on": Power(is_on=True), "power_off": Power(is_on=False),
 }  # fmt: skip
 
@@ -306,4 +308,6 @@ def _act(action: str, body: OrderBody) -> Act:
     if action in _SENT:
         assert body.to is not None, f"an order to {action} tells where to"
         return _SENT[action](body.to)
+    if action in _ABOUT:
+        return _ABOUT[action](body.of)
     return _ALONE[action]

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from roost.conductor.failures import counting
 from roost.conductor.rows import due_now, instead, later
-from roost.conductor.step import Choose, Commit, Desk, Step, Terms, View
-from roost.conductor.steps import build, steps_of
+from roost.conductor.step import CHOOSE, Choose, Commit, Desk, Step, Terms, View
+from roost.conductor.steps import steps_of
 from roost.errors import Conflict, RoostError, StoreBroken, Unavailable
 from roost.model.decision import Decision, Pick
 from roost.model.pci import PciRequest
@@ -158,17 +158,20 @@ class Conductor:
         """Return the step that was committed; None: somebody else went on, or nothing was written."""
         step: Step | None
         step, error = _outcome(outcome)
-        if isinstance(error, RoostError) and not isinstance(error, Unavailable) and _is_choosing(view):
+        refused = steps_of(view.operation).refused if view.operation.step == CHOOSE else None
+        if isinstance(error, RoostError) and not isinstance(error, Unavailable) and refused is not None:
             # Where somebody else took the step, this one is refused too.
-            again: Future[Step] = self._asked(self._refused(view, error))
+            again: Future[Step] = self._asked(self._refused(view, error, refused))
             step, error = _outcome(again)
         is_lost = isinstance(error, Conflict | Unavailable) and not isinstance(error, StoreBroken)
         if error is not None and not is_lost:
             self._set_aside(view.operation, error, now_s=view.now_s, terms=view.terms)
         return step
 
-    def _refused(self, view: View, error: RoostError) -> Task[Step]:
-        return lambda current: _plan(build.refused(view, self._desk(current), error))
+    def _refused(
+        self, view: View, error: RoostError, refused: Callable[[View, Desk, RoostError], Commit]
+    ) -> Task[Step]:
+        return lambda current: _plan(refused(view, self._desk(current), error))
 
     def _set_aside(self, operation: OperationRow, error: BaseException, *, now_s: float, terms: Terms) -> None:
         """Let an operation wait that no step was found for, and let the log know why."""
@@ -215,7 +218,3 @@ def _act(step: Choose) -> Act[Step]:
         return step
 
     return Act(deed=step.deed, answer=answer)
-
-
-def _is_choosing(view: View) -> bool:
-    return view.operation.kind == "build" and view.operation.step == "choose"

@@ -14,16 +14,18 @@ from roost.model.decision import Decision, Pick
 from roost.model.fleet import NamedRequest
 from roost.model.journal import Write
 from roost.model.names import uuid_text
-from roost.model.operation import Build, Clean, Delete, Power, Spawn
+from roost.model.operation import Build, Clean, Delete, Move, Power, Spawn
 from roost.model.orders import Action, Answer, OrderBody
 from roost.model.pci import PciRequest
 from roost.model.request import Request
 from roost.model.work import NEVER_S, AgentRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
 from roost.ports import Commits
 
-Body = Build | Spawn | Delete | Power | Clean
-B = TypeVar("B", Build, Spawn, Delete, Power, Clean)
+Body = Build | Spawn | Delete | Power | Move | Clean
+B = TypeVar("B", Build, Spawn, Delete, Power, Move, Clean)
 
+# The step in which an operation of any kind asks for a decision.
+CHOOSE = "choose"
 # Of orders that nobody has answered yet.
 _OPEN = frozenset({"waiting", "taken"})
 
@@ -94,12 +96,13 @@ class Choose:
     operation: OperationRow  # as it is afterwards
     request: Request
     decision_uuid: str
+    work: tuple[Put, ...] = ()  # beside the operation
 
     @property
     def deed(self) -> NamedRequest:
         """What the scheduler is asked."""
         return NamedRequest(
-            request=self.request, decision_uuid=self.decision_uuid, work=(instead(self.operation),)
+            request=self.request, decision_uuid=self.decision_uuid, work=(instead(self.operation), *self.work)
         )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import msgspec
 
 from roost.model.building import Attempt
 from roost.model.decision import Pick
+from roost.model.guest import Prepared
 from roost.model.guest_use import GuestNeeds
 from roost.model.names import uuid_text
 from roost.model.request import Request
@@ -46,6 +47,13 @@ _FROM: Mapping[Asked, frozenset[Status]] = {
 }
 # In ERROR an instance may be nowhere.
 _NEED_HOST = frozenset[Asked]({"evacuate", "rebuild"})
+# What a status says of an instance while somebody works on it.
+TASKS: Mapping[Asked, str] = {
+    "delete": "deleting", "start": "powering-on", "stop": "powering-off", "reboot": "rebooting", "resize": "resizing",
+    "confirm": "confirming", "revert": "reverting", "migrate": "migrating", "live_migrate": "live-migrating",
+    "evacuate": "evacuating", "rebuild": "rebuilding", "shelve": "shelving", "offload": "offloading",
+    "unshelve": "unshelving", "reset": "resetting",
+}  # fmt: skip
 _WORDS: Mapping[Asked, str] = {"live_migrate": "live-migrate"}
 
 
@@ -103,6 +111,25 @@ class Power(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An instance starts, or stops."""
 
     limit_at_s: float = 0.0
+    problem: str = ""
+
+
+class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An instance goes to another host: resized, migrated, live or not, or evacuated."""
+
+    request: Request  # as the scheduler is asked, with ``move``
+    decision_uuid: str
+    migration_uuid: str
+    is_on: bool  # whether it ran when it was asked
+    is_verified: bool = False  # whether it waits on its new host to be confirmed
+    name: str
+    needs: GuestNeeds = GuestNeeds()  # beside amounts; limits are those of the picks
+    picks: tuple[Pick, ...] = ()  # the host that it goes to, then the alternates left
+    attempt: int = 0  # the number of this one
+    attempts: tuple[Attempt, ...] = ()  # those that are over
+    prepared: Prepared | None = None  # where it is to arrive
+    limit_at_s: float = 0.0  # until then a host may take its time
+    lost: str = ""  # how this attempt failed, while hosts clear up
     problem: str = ""
 
 

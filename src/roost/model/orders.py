@@ -86,7 +86,15 @@ class Destroy(msgspec.Struct, frozen=True, tag_field="action", tag="destroy"):
 
 
 class Discard(msgspec.Struct, frozen=True, tag_field="action", tag="discard"):
-    """Undo what the operation prepared and finished here."""
+    """Undo what an operation prepared and finished here."""
+
+    of: str = ""  # uuid of the operation; empty: the order's own
+
+
+class Settle(msgspec.Struct, frozen=True, tag_field="action", tag="settle"):
+    """Let what an operation finished here stay, and give back what was kept here to undo it."""
+
+    of: str = ""  # as for ``Discard``
 
 
 class Inspect(msgspec.Struct, frozen=True, tag_field="action", tag="inspect"):
@@ -124,12 +132,12 @@ class AbortMigration(msgspec.Struct, frozen=True, tag_field="action", tag="abort
 
 
 Act = (
-    Spawn | Rebuild | Prepare | Finish | Destroy | Discard | Inspect | Save | Power | SendDisk | LiveMigrate
+    Spawn | Rebuild | Prepare | Finish | Destroy | Discard | Settle | Inspect | Save | Power | SendDisk | LiveMigrate
     | Reboot | AbortMigration
 )  # fmt: skip
 # As rows of orders say it.
 Action = Literal[
-    "spawn", "destroy", "power_on", "power_off", "reboot", "rebuild", "prepare", "discard", "send_disk", "finish",
+    "spawn", "destroy", "power_on", "power_off", "reboot", "rebuild", "prepare", "discard", "settle", "send_disk", "finish",
     "live_migrate", "abort_migration", "save", "inspect",
 ]  # fmt: skip
 
@@ -141,6 +149,7 @@ class OrderBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     limit_s: float = 0.0  # so long an answer is waited for; 0: for ever
     guest: GuestSpec | None = None  # of spawn, rebuild, prepare and finish
     to: Prepared | None = None  # of send_disk and live_migrate
+    of: str = ""  # of discard and settle
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from roost.conductor.step import Desk, Step, View
+from roost.conductor.step import Commit, Desk, Step, View
 from roost.conductor.steps import build, clean, delete, power, spawn
-from roost.errors import StoreBroken
+from roost.errors import RoostError, StoreBroken
 from roost.model.work import OperationRow
 
 
@@ -14,6 +14,8 @@ class Steps(NamedTuple):
 
     next_step: Callable[[View, Desk], Step]
     subjects: Callable[[OperationRow], tuple[bytes, ...]]  # the instances whose statuses the next step looks at
+    # What follows where the scheduler gave no decision; None: it is not asked for one.
+    refused: Callable[[View, Desk, RoostError], Commit] | None = None
 
 
 def _its_own(operation: OperationRow) -> tuple[bytes, ...]:
@@ -33,7 +35,7 @@ def steps_of(operation: OperationRow) -> Steps:
 
 
 STEPS: Mapping[str, Steps] = {
-    "build": Steps(build.next_step, build.subjects),
+    "build": Steps(build.next_step, build.subjects, build.refused),
     "spawn": Steps(spawn.next_step, _its_own),
     "delete": Steps(delete.next_step, _its_own),
     "start": Steps(power.next_step, _its_own),

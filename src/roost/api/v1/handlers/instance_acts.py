@@ -1,7 +1,5 @@
 """Instances: asked for, ended, started and stopped. What does it is an operation, and the answer says which."""
 
-from typing import Literal
-
 import msgspec
 
 from roost.api.placement.request import Response
@@ -13,12 +11,12 @@ from roost.api.v1.handlers.decisions import request_of
 from roost.api.v1.handlers.instances import claim_of, host_of
 from roost.api.v1.instance_schemas import Accepted, AcceptedInstances, DeleteQuery, InstancesBody
 from roost.conductor import accepting
-from roost.conductor.step import body_of
+from roost.conductor.step import Body, body_of
 from roost.errors import Conflict, NotFound
 from roost.model.fleet import Departure
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
-from roost.model.operation import Build
-from roost.model.request import Request
+from roost.model.operation import Asked, Build, Power
+from roost.model.request import Move, Request
 from roost.model.work import OperationRow, StatusRow
 from roost.placement.claims import release_of
 from roost.placement.plans import Act, Plan, Result
@@ -71,25 +69,68 @@ def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
 
 def start(call: Call) -> Response | Plan[Response]:
     """Let an instance run that was stopped."""
-    return _power(call, "start")
+    return act(call, "start", Power())
 
 
 def stop(call: Call) -> Response | Plan[Response]:
     """Let an instance run no more, and stay."""
-    return _power(call, "stop")
+    return act(call, "stop", Power())
 
 
-def _power(call: Call, kind: Literal["start", "stop"]) -> Response | Plan[Response]:
+def act(call: Call, kind: Asked, body: Body) -> Response | Plan[Response]:
+    """Let something be done to an instance that somebody was asked to run.
+
+    Args:
+        body: what the kind of operation remembers.
+    """
+    status_of(call, kind)
+    reader, uuid = call.agents.reader(call.current), _operation_uuid(call)
+    _check_same(call, reader.operation_of(uuid), kind)
+    plan = accepting.act(
+        call.current, reader, call.name, kind=kind, body=body, operation_uuid=uuid, now_s=reader.now_s()
+    )  # fmt: skip
+    return _told(call, plan, Accepted(operation=uuid_text(uuid)), uuid=uuid_text(uuid))
+
+
+def move(
+    call: Call, kind: accepting.MoveKind, asked: Request, *, is_verified: bool = False
+) -> Response | Plan[Response]:
+    """Let an instance go to another host.
+
+    Args:
+        asked: what the scheduler is to choose for; its ``move`` gets a migration here.
+        is_verified: whether it waits there to be confirmed.
+    """
+    status_of(call, kind)
+    reader, uuid = call.agents.reader(call.current), _operation_uuid(call)
+    _check_same(call, reader.operation_of(uuid), kind)
+    name = uuid_text(uuid)
+    known = asked.move or Move(instance_uuid=uuid_form(call.name))
+    asked = msgspec.structs.replace(
+        asked, move=msgspec.structs.replace(known, migration_uuid=keys.uuid_for("migration", name))
+    )  # fmt: skip
+    plan = accepting.move(
+        call.current, reader, call.name, kind=kind, asked=asked, operation_uuid=uuid, is_verified=is_verified,
+        decision_uuid=keys.uuid_for("decision", name), now_s=reader.now_s(),
+    )  # fmt: skip
+    return _told(call, plan, Accepted(operation=name), uuid=name)
+
+
+def status_of(call: Call, kind: Asked) -> StatusRow:
+    """Return the status of the instance that a call is about.
+
+    Raises:
+        NotFound: there is no such instance.
+        Conflict: nobody was asked to run it.
+        Problem: it is on a host that the token of whoever asks is not for.
+    """
     status = _status(call)
     if status is None:
         if claim_of(call) is None:
             raise NotFound("instance", call.name)
         raise Conflict(f"the instance {call.name} cannot {kind}: it is a claim, and nobody was asked to run it")
     call.check_host(status.host or "an instance that is on none")
-    reader, uuid = call.agents.reader(call.current), _operation_uuid(call)
-    _check_same(call, reader.operation_of(uuid), kind)
-    plan = accepting.power(call.current, reader, call.name, kind=kind, operation_uuid=uuid, now_s=reader.now_s())
-    return _told(call, plan, Accepted(operation=uuid_text(uuid)), uuid=uuid_text(uuid))
+    return status
 
 
 def _release(call: Call) -> Plan[Response] | Act[Response]:
