@@ -4,7 +4,7 @@ import msgspec
 
 from roost.conductor.rows import instead, later
 from roost.conductor.step import View
-from roost.engine.state import Holder, State
+from roost.engine.state import State
 from roost.errors import Conflict
 from roost.model.journal import Claim, ConsumerRow, InstanceRow, Write
 from roost.model.names import uuid_text
@@ -63,14 +63,6 @@ def returned(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
     host_id = _host_id(state, migration)
     if host_id is None:
         raise Conflict(f"the instance {uuid} cannot go back: {migration.source_node} is not there any more")
-    claim = _claim_of_source(current, migration, instance, kept, host_id=host_id)
-    return (release_of(state, [instance, kept]), claim)
-
-
-def _claim_of_source(
-    current: Commits, migration: MigrationRow, instance: Holder, kept: Holder, *, host_id: int
-) -> Claim:  # fmt: skip
-    assert instance.instance is not None, "only instances move"
     number = current.new_id("consumer")
     consumer = ConsumerRow(
         number, instance.uuid, instance.project_id, instance.user_id, instance.type_id, instance.generation + 1
@@ -79,7 +71,7 @@ def _claim_of_source(
         instance.instance, consumer_id=number, host_id=host_id, flavor_id=migration.old_flavor_id
     )  # fmt: skip
     taken = [(number, inventory_id, amount) for inventory_id, amount in kept.takes]
-    return Claim([consumer], taken, [row], [])
+    return (release_of(state, [instance, kept]), Claim([consumer], taken, [row], []))
 
 
 def _host_id(state: State, migration: MigrationRow) -> int | None:

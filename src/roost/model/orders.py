@@ -137,8 +137,8 @@ Act = (
 )  # fmt: skip
 # As rows of orders say it.
 Action = Literal[
-    "spawn", "destroy", "power_on", "power_off", "reboot", "rebuild", "prepare", "discard", "settle", "send_disk", "finish",
-    "live_migrate", "abort_migration", "save", "inspect",
+    "spawn", "destroy", "power_on", "power_off", "reboot", "rebuild", "prepare", "discard", "settle", "send_disk",
+    "finish", "live_migrate", "abort_migration", "save", "inspect",
 ]  # fmt: skip
 
 
