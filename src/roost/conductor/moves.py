@@ -19,10 +19,11 @@ def asked_again(stored: Request, status: StatusRow, *, may_stay: bool = False) -
 
     Where it was forced to go then, and what was tried, is of that time alone.
     """
-    uuid = uuid_text(status.uuid)
+    uuid, aim = uuid_text(status.uuid), stored.destination
     return msgspec.structs.replace(
         stored, count=1, instance_uuids=(uuid,), user_id=status.user_id, force_hosts=(), force_nodes=(),
         ignore_hosts=(), retry=None, move=Move(instance_uuid=uuid, may_stay=may_stay),
+        destination=None if aim is None else msgspec.structs.replace(aim, host=None, node=None),
     )  # fmt: skip
 
 

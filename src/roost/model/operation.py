@@ -133,6 +133,15 @@ class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     problem: str = ""
 
 
+class Settling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A move is confirmed, or reverted."""
+
+    is_clear: bool = False  # whether the host that it leaves has got rid of it, or need not
+    limit_at_s: float = 0.0  # until then a host may take its time
+    lost: str = ""  # what went wrong on the way
+    problem: str = ""
+
+
 class Clean(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A host that comes back gets rid of what is not its own any more, before it counts as up."""
 

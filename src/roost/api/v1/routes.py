@@ -39,6 +39,7 @@ from roost.api.v1.handlers import (
     hosts,
     instance_acts,
     instance_live,
+    instance_moves,
     instances,
     migrations,
     named,
@@ -61,6 +62,8 @@ from roost.api.v1.instance_schemas import (
     InstancesBody,
     InstancesPage,
     InstancesQuery,
+    MigrateBody,
+    ResizeBody,
 )
 from roost.api.v1.migration_schemas import MigrationsPage, MigrationsQuery, ShownMigration, TargetBody
 from roost.api.v1.named_schemas import FlavorsList, ImagesList, ShownImage
@@ -164,6 +167,30 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
         "POST": Route(
             handler=instance_acts.stop, about="Stop an instance.", answer=Accepted, status=202, is_read=False,
             is_keyed=True,
+        ),
+    },
+    "/instances/{id}/resize": {
+        "POST": Route(
+            handler=instance_moves.resize, about="Let an instance have another size.", body=ResizeBody,
+            answer=Accepted, status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/migrate": {
+        "POST": Route(
+            handler=instance_moves.migrate, about="Let an instance go to another host, stopped on the way.",
+            body=MigrateBody, answer=Accepted, status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/confirm": {
+        "POST": Route(
+            handler=instance_moves.confirm, about="Let an instance stay where a move brought it.", answer=Accepted,
+            status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/revert": {
+        "POST": Route(
+            handler=instance_moves.revert, about="Let an instance go back to where a move took it from.",
+            answer=Accepted, status=202, is_read=False, is_keyed=True,
         ),
     },
     "/operations/{id}": {
