@@ -4,12 +4,12 @@ import msgspec
 
 from roost.conductor import accepting
 from roost.conductor.departures import check_gone
-from roost.conductor.targets import asked_for
+from roost.conductor.targets import away_from
 from roost.model.guest import Found, Prepared
 from roost.model.journal import CLASS_BITS
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.orders import Answer
-from roost.model.request import Request
+from roost.model.request import Destination, Request
 from roost.placement.plans import Plan
 from tests.conducting import OK, Hand, action
 from tests.identities import uuid_named
@@ -109,7 +109,9 @@ def ask(server, kind, name, *, host="", key=""):
     def task(current):
         status = server.reader.status(uuid_bytes(uuid_named(name)))
         stored = msgspec.json.decode(current.store.document(status.request_id), type=Request)
-        asked = asked_for(current.state, stored, status, host=host)
+        asked = away_from(stored, status)
+        if host:
+            asked = msgspec.structs.replace(asked, destination=Destination(host=host))
         move = msgspec.structs.replace(asked.move, migration_uuid=uuid_named(f"migration {key}"))
         plan = accepting.move(
             current, server.reader, uuid_named(name), kind=kind, asked=msgspec.structs.replace(asked, move=move),

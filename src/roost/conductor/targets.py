@@ -9,7 +9,6 @@ from roost.conductor.faults import told as words_of
 from roost.conductor.moves import asked_again
 from roost.conductor.retries import attempt_on, check_attempt
 from roost.conductor.step import Commit, Desk, View, body_of, going_on, waiting
-from roost.engine.state import State
 from roost.errors import BadRequest, BuildFailed, Conflict, MaxRetriesExceeded, NotFound, NoValidHost, RoostError
 from roost.model.guest import GuestSpec
 from roost.model.guest_use import GuestNeeds
@@ -18,7 +17,7 @@ from roost.model.journal import Write
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Move
 from roost.model.orders import OrderBody
-from roost.model.request import Destination, Request
+from roost.model.request import Request
 from roost.model.work import StatusRow
 from roost.scheduler.numa.constraints import topology_of
 
@@ -34,26 +33,9 @@ class Onward(NamedTuple):
     fault: str = ""  # why it goes nowhere
 
 
-def asked_for(state: State, stored: Request, status: StatusRow, *, host: str = "") -> Request:
-    """Return what the scheduler is asked for an instance that is to leave its host.
-
-    Args:
-        stored: what was asked when it was built.
-        host: the service that it is to go to, if filters let it; empty: any.
-
-    Raises:
-        NotFound: there is no such host.
-        BadRequest: it is there already.
-    """
-    asked = msgspec.structs.replace(asked_again(stored, status), ignore_hosts=(status.host,))
-    if not host:
-        return asked
-    if not any(state.hosts.alive.each[row] for row in state.hosts.rows_of_name.get(host.lower(), ())):
-        raise NotFound("host", host)
-    if host.lower() == status.host.lower():
-        raise BadRequest(f"the instance {uuid_text(status.uuid)} is on {status.host} already")
-    destination = msgspec.structs.replace(asked.destination or Destination(), host=host, node=None)
-    return msgspec.structs.replace(asked, destination=destination)
+def away_from(stored: Request, status: StatusRow) -> Request:
+    """Return what the scheduler is asked for an instance that is to leave its host, from what was asked for it."""
+    return msgspec.structs.replace(asked_again(stored, status), ignore_hosts=(status.host,))
 
 
 def refused(view: View, desk: Desk, error: RoostError) -> Commit:

@@ -1,23 +1,20 @@
 """Migrations as the API reads and writes them."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from roost.api.v1.paging import PageQuery
-from roost.model.work import MigrationRow
-
-MigrationKind = Literal["resize", "migrate", "live", "evacuate"]
-MigrationStatus = Literal["moving", "finished", "confirmed", "reverting", "reverted", "failed"]
+from roost.model.work import MigrationKind, MigrationRow, MigrationStatus
 
 
 class TargetBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where an instance is to go."""
 
     host: Annotated[
-        str, Meta(max_length=255, description="The service, which filters must let through; empty: any.")
-    ] = ""  # fmt: skip
+        str | None, Meta(description="Name of the service that it goes to, if filters keep that; null: any.")
+    ] = None
 
 
 class ShownMigration(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,17 +9,15 @@ from roost.api.v1.bodies import wrong
 from roost.api.v1.call import Call, shown
 from roost.api.v1.handlers.instances import allocations_of
 from roost.api.v1.migration_schemas import (
-    MigrationKind,
     MigrationsPage,
     MigrationsQuery,
-    MigrationStatus,
     ShownMigration,
     is_asked,
 )
 from roost.api.v1.paging import page_of
 from roost.errors import NotFound
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.work import MigrationRow
+from roost.model.work import MigrationKind, MigrationRow, MigrationStatus
 
 _CHUNK = 200
 
