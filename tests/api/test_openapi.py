@@ -56,8 +56,7 @@ def test_names_of_operations_differ():
 
 STOPPED, RUNNING = (status(number, status=word, task="") for number, word in ((1, "SHUTOFF"), (2, "ACTIVE")))
 LIVE, LOST = (
-    status(number, status="ACTIVE", task="", host=host, node=host)
-    for number, host in ((3, "host-0"), (4, "host-9"))
+    status(number, status="ACTIVE", task="", host=host, node=host) for number, host in ((3, "host-0"), (4, "host-9"))
 )
 MOVE = migration(1, kind="live", status="failed", source_host="host-0")
 ENDED = operation(2, kind="stop", outcome="done")
