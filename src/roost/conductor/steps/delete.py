@@ -36,6 +36,7 @@ from roost.conductor.step import (
 )
 from roost.model.journal import Write
 from roost.model.operation import Delete
+from roost.model.orders import Answer
 from roost.model.work import MigrationRow, OperationRow, OrderRow, Put
 from roost.placement.claims import release_of
 
@@ -97,7 +98,7 @@ def _send(view: View, desk: Desk, body: Delete) -> Commit:
 def _sweep(view: View, desk: Desk, body: Delete) -> Commit:
     """Return what follows when the instance is deleted already, and a host may still have something of it."""
     last = {order.host: order for order in view.orders if not view.is_away(order.host)}
-    bad = [order.host for order in last.values() if order.state == "answered" and answer_of(order).outcome != "ok"]
+    bad = [order.host for order in last.values() if order.state == "answered" and _is_left(answer_of(order))]
     if not bad:
         if any(map(is_open, last.values())):
             return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
@@ -109,6 +110,15 @@ def _sweep(view: View, desk: Desk, body: Delete) -> Commit:
         for at, host in enumerate(bad if is_again else ())
     )
     return Commit(operation=waiting(view, after.again_at_s or view.now_s + _PAUSE_S, body=after), work=orders)
+
+
+def _is_left(answer: Answer) -> bool:
+    """Say whether a host may still have something of an instance that is deleted.
+
+    After that only a host that came back is told anything of it, and by whoever lets it get rid of it: an order that is
+    out of date has one of those before it.
+    """
+    return answer.outcome not in {"ok", "stale"}
 
 
 def _hosts(view: View) -> list[str]:
