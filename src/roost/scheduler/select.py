@@ -26,7 +26,7 @@ from roost.model.allocation import Mappings
 from roost.model.decision import Decision, Pick
 from roost.model.evidence import REMOTE, pack, pack_checks
 from roost.model.fleet import Departure, NamedRequest
-from roost.model.journal import ConsumerRow, EvidenceRow, Write
+from roost.model.journal import Claim, ConsumerRow, EvidenceRow, Write
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.replayed import Standing
 from roost.model.request import Move, Request
