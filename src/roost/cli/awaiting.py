@@ -35,13 +35,19 @@ def end(api: Api, accepted: dict[str, Any], *, is_waited: bool, is_json: bool) -
         return
     from roost.cli.instance_text import operation_text
 
-    found = accepted
-    while found.get("outcome", "open") == "open":
-        found = api.ask("GET", "operations", accepted["operation"], query={"wait_s": _WAIT_S})
+    found = waited(api, accepted["operation"])
     told(found, is_json=is_json, lines=lambda: operation_text(found))
     if found["outcome"] == "failed":
         faults = [each["fault"] for each in found["instances"] if each["fault"]]
         raise RoostError(next(filter(None, [found["problem"], *faults]), "it was not done"))
+
+
+def waited(api: Api, operation: str) -> dict[str, Any]:
+    """Return an operation when it is over."""
+    found: dict[str, Any] = {"outcome": "open"}
+    while found["outcome"] == "open":
+        found = api.ask("GET", "operations", operation, query={"wait_s": _WAIT_S})
+    return found
 
 
 def uuid_of(api: Api, name: str) -> str:

@@ -1,11 +1,11 @@
-"""Hosts that a move may go to: the one that its decision chose, then one alternate after the other."""
+"""Hosts that a move may go to: what is asked, the one that the decision chose, and one alternate after the other."""
 
 from typing import NamedTuple
 
 import msgspec
 
 from roost.conductor.faults import told as words_of
-from roost.conductor.moves import gone_on, migration_of
+from roost.conductor.moves import asked_again, gone_on, migration_of
 from roost.conductor.retries import attempt_on, check_attempt
 from roost.conductor.step import Commit, Desk, View, body_of, going_on, waiting
 from roost.errors import BadRequest, BuildFailed, Conflict, MaxRetriesExceeded, NotFound, NoValidHost, RoostError
@@ -16,6 +16,8 @@ from roost.model.journal import Write
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Move
 from roost.model.orders import OrderBody
+from roost.model.request import Request
+from roost.model.work import StatusRow
 from roost.scheduler.numa.constraints import topology_of
 
 # A decision that lost too many races is made anew after so many seconds.
@@ -28,6 +30,11 @@ class Onward(NamedTuple):
     body: Move  # its first pick is where it goes next; none: it goes nowhere
     writes: tuple[Write, ...] = ()  # by which the instance leaves the host that could not take it for the next one
     fault: str = ""  # why it goes nowhere
+
+
+def away_from(stored: Request, status: StatusRow) -> Request:
+    """Return what the scheduler is asked for an instance that is to leave its host, from what was asked for it."""
+    return msgspec.structs.replace(asked_again(stored, status), ignore_hosts=(status.host,))
 
 
 def refused(view: View, desk: Desk, error: RoostError) -> Commit:

@@ -8,6 +8,9 @@ from typing import Literal
 
 import msgspec
 
+MigrationKind = Literal["resize", "migrate", "live", "evacuate"]
+MigrationStatus = Literal["moving", "finished", "left", "confirmed", "reverting", "reverted", "failed"]
+
 # Work that waits for somebody else is due then: in a time that never comes.
 NEVER_S = 9e15
 

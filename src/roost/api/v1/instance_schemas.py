@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.api.v1.decision_schemas import AskedBody
+from roost.api.v1.migration_schemas import InstanceMigration
 from roost.api.v1.operation_schemas import ShownEvent
 from roost.conductor.accepting import INSTANCES_MAX, NAME_MAX
 from roost.model.building import Attempt
@@ -112,6 +113,7 @@ class DetailedInstance(ShownInstance, frozen=True, kw_only=True):
         ),
     ]
     operations: Annotated[list[InstanceOperation], Meta(description="What was asked of it, newest first.")]
+    migrations: Annotated[list[InstanceMigration], Meta(description="Its moves from host to host, oldest first.")]
     story: Annotated[list[ShownEvent], Meta(description="What happened to it, oldest first.")]
 
 

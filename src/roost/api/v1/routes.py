@@ -38,8 +38,10 @@ from roost.api.v1.handlers import (
     groups,
     hosts,
     instance_acts,
+    instance_live,
     instance_moves,
     instances,
+    migrations,
     named,
     operations,
     orders,
@@ -63,6 +65,7 @@ from roost.api.v1.instance_schemas import (
     MigrateBody,
     ResizeBody,
 )
+from roost.api.v1.migration_schemas import MigrationsPage, MigrationsQuery, ShownMigration, TargetBody
 from roost.api.v1.named_schemas import FlavorsList, ImagesList, ShownImage
 from roost.api.v1.operation_schemas import OperationQuery, ShownOperation
 from roost.api.v1.paging import PageQuery
@@ -195,6 +198,31 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
             handler=operations.show, about="Show an operation, at once or when it is over.", query=OperationQuery,
             answer=ShownOperation,
         ),
+    },
+}  # fmt: skip
+
+# What is asked of instances that leave their hosts, and of their moves.
+_MOVING: Mapping[str, Mapping[str, Route]] = {
+    "/instances/{id}/live-migrate": {
+        "POST": Route(
+            handler=instance_live.live_migrate, about="Let an instance go to another host while it runs.",
+            body=TargetBody, answer=Accepted, status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/evacuate": {
+        "POST": Route(
+            handler=instance_live.evacuate, about="Build an instance on another host, since its own is gone.",
+            body=TargetBody, answer=Accepted, status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/migrations": {
+        "GET": Route(
+            handler=migrations.list_migrations, about="List moves of instances.", query=MigrationsQuery,
+            answer=MigrationsPage,
+        ),
+    },
+    "/migrations/{uuid}": {
+        "GET": Route(handler=migrations.show, about="Show a move of an instance.", answer=ShownMigration),
     },
 }  # fmt: skip
 
@@ -333,5 +361,5 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     },
 }  # fmt: skip
 
-TABLE: Mapping[str, Mapping[str, Route]] = {**_DECIDING, **_RUNNING, **_FLEET, **_AGENTS}
+TABLE: Mapping[str, Mapping[str, Route]] = {**_DECIDING, **_RUNNING, **_MOVING, **_FLEET, **_AGENTS}
 PATHS = Paths(TABLE)

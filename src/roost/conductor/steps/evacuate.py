@@ -118,7 +118,7 @@ def _rid(view: View, desk: Desk, body: Move, *, host: str, step: str, lost: str 
     after = msgspec.structs.replace(body, lost=lost, limit_at_s=view.now_s + _PAUSE_S)
     destroy = ordered(view, desk, host, action="destroy", body=plain(view, limit_s=limit_s))
     return Commit(
-        operation=waiting(view, view.now_s + limit_s, step=step, body=after),
+        operation=waiting(view, view.now_s + (0.0 if view.is_away(host) else limit_s), step=step, body=after),
         work=(*withdrawn(view.orders), Put(destroy)),
     )
 

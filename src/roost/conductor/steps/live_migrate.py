@@ -246,9 +246,8 @@ def _ordered(
         Put(ordered(view, desk, host, action=action, body=plain(view, limit_s=limit_s), ahead=at))
         for at, action in enumerate(actions)
     )
-    return Commit(
-        operation=waiting(view, view.now_s + limit_s, step=step, body=after), work=(*withdrawn(view.orders), *orders)
-    )  # fmt: skip
+    until_s = view.now_s + (0.0 if view.is_away(host) else limit_s)
+    return Commit(operation=waiting(view, until_s, step=step, body=after), work=(*withdrawn(view.orders), *orders))
 
 
 def _later(view: View, body: Move) -> Commit | None:
