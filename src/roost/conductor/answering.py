@@ -23,7 +23,7 @@ import msgspec
 
 from roost.conductor.departures import forgotten, leaving
 from roost.conductor.presence import given_up, is_silent, reporting
-from roost.conductor.reconcile import Reconciled, is_held_by, reconcile
+from roost.conductor.reconcile import Reconciled, is_held_by, is_left_by, reconcile
 from roost.conductor.rows import due_now, instead, later
 from roost.conductor.story import line
 from roost.engine.state import State
@@ -95,7 +95,7 @@ def register(
     held = [each.instance_uuid for each in moves if is_held_by(each, name)]
     found = reconciled(reader, name, [*dict.fromkeys((*guests, *held))])
     given_back, over = forgotten(
-        current.state, [each for each in moves if each.status == "finished" and each.instance_uuid not in guests],
+        current.state, [each for each in moves if is_left_by(each, name) and each.instance_uuid not in guests],
         now_s=now_s,
     )  # fmt: skip
     is_same = before is not None and before.run == run

@@ -1,6 +1,6 @@
 """How an instance leaves a host: for good, with something left there that goes later, or not at all."""
 
-from roost.conductor.moves import migration_of, moved_on, returned, settled
+from roost.conductor.moves import joined, migration_of, moved_on, returned, settled
 from roost.conductor.presence import is_gone
 from roost.conductor.reconcile import is_held_by, is_left_by
 from roost.conductor.rows import instead, later
@@ -9,13 +9,13 @@ from roost.engine.state import State
 from roost.errors import Conflict
 from roost.model.journal import Write
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Move
+from roost.model.operation import Move, Settling
 from roost.model.work import AgentRow, MigrationRow, Put, StatusRow
 from roost.placement.claims import release_of
 from roost.ports import WorkReader
 
 # Of migrations that hold something still, or may.
-_OPEN = frozenset({"moving", "finished", "reverting"})
+_OPEN = frozenset({"moving", "finished", "left", "reverting"})
 # So many of the moves of a host are read at once.
 _PAGE = 500
 
@@ -52,7 +52,7 @@ def gone_elsewhere(view: View, desk: Desk, body: Move, *, status: str, is_clean:
     kind = view.operation.kind
     return Commit(
         operation=ended(view, body=body),
-        writes=settled(desk.current.state, move) if is_clean else (),
+        writes=settled(desk.current, move) if is_clean else joined(desk.current, move),
         work=(
             *withdrawn(view.orders),
             moved_on(view, "confirmed" if is_clean else "finished", target_host=pick.host, target_node=pick.node),
@@ -60,7 +60,7 @@ def gone_elsewhere(view: View, desk: Desk, body: Move, *, status: str, is_clean:
             *let_go(
                 view, status=status, fault="", cell=pick.cell, host=pick.host, node=pick.node,
                 decision_uuid=uuid_bytes(body.decision_uuid),
-                migration_uuid=_other(view) if is_clean else move.uuid,
+                migration_uuid=other_migration(view) if is_clean else move.uuid,
             ),
             told(view, desk, f"{kind}.done", host=pick.host, source=source),
         ),
@@ -91,13 +91,13 @@ def stayed(view: View, desk: Desk, body: Move, *, problem: str, status: str = ""
         writes=writes,
         work=(
             *withdrawn(view.orders), moved_on(view, "failed"),
-            *let_go(view, status=after, fault=fault, migration_uuid=_other(view)),
+            *let_go(view, status=after, fault=fault, migration_uuid=other_migration(view)),
             told(view, desk, event, problem=problem),
         ),
     )  # fmt: skip
 
 
-def cancelled(view: View, desk: Desk, body: Move) -> Commit:
+def cancelled(view: View, desk: Desk, body: Move | Settling) -> Commit:
     """Return the end that makes room for a deletion, which gives back what instance and migration hold."""
     return Commit(
         operation=ended(view, body=body, problem="it was cancelled"),
@@ -113,7 +113,7 @@ def leaving(reader: WorkReader, hosts: set[str]) -> list[MigrationRow]:
     """
     found: list[MigrationRow] = []
     for host in sorted(hosts):
-        for status in ("moving", "finished"):
+        for status in ("moving", "finished", "left"):
             after_id = 0
             while page := reader.migrations(after_id=after_id, most=_PAGE, status=status, source_host=host):
                 after_id = page[-1].id
@@ -128,7 +128,7 @@ def forgotten(state: State, moves: list[MigrationRow], *, now_s: float) -> tuple
     return ((release_of(state, holders),) if holders else ()), over
 
 
-def _other(view: View) -> bytes | None:
+def other_migration(view: View) -> bytes | None:
     """Return another migration of the instance that holds something still."""
     own = migration_of(view).uuid
     found = [each for each in view.migrations if each.uuid != own and each.status in _OPEN]

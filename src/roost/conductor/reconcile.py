@@ -6,7 +6,7 @@ from typing import NamedTuple
 from roost.model.work import MigrationRow, StatusRow
 
 # Of migrations whose end is not known yet.
-_OPEN = frozenset({"moving", "finished", "reverting"})
+_OPEN = frozenset({"moving", "finished", "left", "reverting"})
 # Moves that nobody undoes when they are finished.
 _LEFT = frozenset({"live", "evacuate"})
 
@@ -66,5 +66,5 @@ def is_held_by(move: MigrationRow, host: str) -> bool:
 
 def is_left_by(move: MigrationRow, host: str) -> bool:
     """Say whether an instance is elsewhere for good, and what is left of it on its old host goes."""
-    is_over = move.kind in _LEFT and move.status == "finished"
+    is_over = move.status == "left" or (move.kind in _LEFT and move.status == "finished")
     return is_over and move.source_host.lower() == host.lower()

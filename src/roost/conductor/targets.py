@@ -4,9 +4,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from roost.conductor.alternates import step_to
 from roost.conductor.faults import told as words_of
-from roost.conductor.moves import asked_again
+from roost.conductor.moves import asked_again, gone_on, migration_of
 from roost.conductor.retries import attempt_on, check_attempt
 from roost.conductor.step import Commit, Desk, View, body_of, going_on, waiting
 from roost.errors import BadRequest, BuildFailed, Conflict, MaxRetriesExceeded, NotFound, NoValidHost, RoostError
@@ -80,10 +79,10 @@ def onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool =
         _check(view, after, problem=problem)
         for at, pick in enumerate(body.picks[1:], start=1):
             step = f"the agent of {pick.host} does not answer"
-            found = step if view.is_away(pick.host) else step_to(desk.current, uuid_text(view.status.uuid), pick)
+            found = step if view.is_away(pick.host) else gone_on(desk.current, migration_of(view), pick)
             if not isinstance(found, str):
                 after = msgspec.structs.replace(after, attempts=tuple(attempts), picks=body.picks[at:])
-                return Onward(after, writes=(found.release, found.claim))
+                return Onward(after, writes=found)
             attempts.append(attempt_on(pick, problem=found, is_claimed=False))
     except (BuildFailed, MaxRetriesExceeded, Conflict) as error:
         return Onward(after, fault=words_of(error))

@@ -136,9 +136,9 @@ class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Settling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A move is confirmed, or reverted."""
 
-    is_clear: bool = False  # whether the host that it leaves has got rid of it, or need not
+    is_on: bool = False  # whether the instance runs, as its host says
+    of: str = ""  # the mark of the guest there: uuid of the operation that moved it
     limit_at_s: float = 0.0  # until then a host may take its time
-    lost: str = ""  # what went wrong on the way
     problem: str = ""
 
 

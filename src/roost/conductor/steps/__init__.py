@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from roost.conductor import targets
 from roost.conductor.step import Commit, Desk, Step, View
-from roost.conductor.steps import build, clean, delete, evacuate, live_migrate, power, spawn
+from roost.conductor.steps import build, clean, confirm, delete, evacuate, live_migrate, move, power, revert, spawn
 from roost.errors import RoostError, StoreBroken
 from roost.model.work import OperationRow
 
@@ -43,5 +43,9 @@ STEPS: Mapping[str, Steps] = {
     "stop": Steps(power.next_step, _its_own),
     "live_migrate": Steps(live_migrate.next_step, _its_own, targets.refused),
     "evacuate": Steps(evacuate.next_step, _its_own, targets.refused),
+    "resize": Steps(move.next_step, _its_own, targets.refused),
+    "migrate": Steps(move.next_step, _its_own, targets.refused),
+    "confirm": Steps(confirm.next_step, _its_own),
+    "revert": Steps(revert.next_step, _its_own),
     "clean": Steps(clean.next_step, clean.subjects),
 }
