@@ -51,12 +51,16 @@ class Keeper(Hand):
             if order.id in self.known:
                 continue
             answers = (script or {}).get((self.host, action(order)))
-            given = answers.pop(0) if answers else self.result(order)
+            given = answers[0] if answers else self.result(order)
             self.done.append(action(order))
             if given is None:
                 self.known.append(order.id)
+            else:
+                self.answer(order, given)
+            if answers:
+                del answers[0]  # What could not be said is said again.
+            if given is None:
                 continue
-            self.answer(order, given)
             self.known = [number for number in self.known if number != order.id]
         self.guests = {uuid: copy.state for uuid, copy in {**self.coming, **self.copies}.items()}
         for uuid, state in self.guests.items():
