@@ -54,6 +54,8 @@ from roost.model.work import OrderRow, Put
 
 # A host that could not say what it has, or get rid of it, is asked again after so many seconds.
 _PAUSE_S = 10.0
+# So often at most a target is asked to undo something that cannot run there.
+_TRIES = 3
 _WHOLE = frozenset({"running", "stopped"})
 
 
@@ -128,6 +130,8 @@ def _cleared(view: View, desk: Desk, body: Move) -> Commit:
     order = view.orders[-1]
     if is_open(order) and not view.is_away(order.host):
         return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+    if _may_ask_again(view):
+        return _later(view, body) or _clear(view, desk, body, lost=body.lost)
     return _onward(view, desk, body, problem=body.lost, is_final=view.is_away(view.status.host))
 
 
@@ -214,7 +218,7 @@ def _undone(view: View, desk: Desk, body: Move) -> Commit:
             if view.is_away(source) or _has_nothing(seen):
                 return Commit(operation=waiting(view, view.now_s + _PAUSE_S))
             return _look(view, desk, body, host=source)
-    elif answer_of(order).outcome != "ok" and not is_there:
+    elif answer_of(order).outcome != "ok" and (not is_there or _may_ask_again(view)):
         return _later(view, body) or _undo(view, desk, body)
     if is_there or seen is None:
         return stayed(view, desk, body, problem=body.lost)
@@ -253,6 +257,14 @@ def _ordered(
 def _later(view: View, body: Move) -> Commit | None:
     """Return the step that waits before a host is asked again; None: it was asked long enough ago."""
     return Commit(operation=waiting(view, body.limit_at_s)) if view.now_s < body.limit_at_s else None
+
+
+def _may_ask_again(view: View) -> bool:
+    """Say whether the target is asked again to undo what it could not: what is left there is no guest that can run."""
+    order = view.orders[-1]
+    is_bad = not is_open(order) and answer_of(order).outcome != "ok"
+    tries = [each for each in view.orders if (each.action, each.host) == ("discard", order.host)]
+    return is_bad and len(tries) < _TRIES and not view.is_away(order.host)
 
 
 def _seen_at_source(view: View) -> Answer | None:
