@@ -1,4 +1,4 @@
-"""Servers where instances move stopped, or get another size, with agents that keep what they replace, played by hand."""
+"""Servers where instances move stopped, or get another size, with agents played by hand."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,6 @@ from roost.model.orders import Answer
 from roost.model.request import Destination, Request
 from tests.conducting import OK, Hand, action
 from tests.identities import uuid_named
-from tests.migrating import at_rest as at_rest  # the same for all agents
 from tests.worlds import wish
 
 

@@ -9,8 +9,9 @@ from roost.store.audit import audit, orphans
 from tests.conducting import TERMS, Server, failed
 from tests.contract.stores import PostgresWorld, SqliteWorld
 from tests.identities import uuid_named
+from tests.migrating import at_rest
 from tests.racing import Dying
-from tests.resizing import ask, at_rest, keepers, told
+from tests.resizing import ask, keepers, told
 from tests.worlds import FixedClock, group, host, joined
 
 COMMITS_MAX = 80

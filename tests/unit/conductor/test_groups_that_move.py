@@ -11,7 +11,8 @@ from roost.model.host import HostFacts
 from roost.model.names import uuid_text
 from tests.conducting import failed, server
 from tests.identities import uuid_named
-from tests.resizing import ask, at_rest, keepers, told
+from tests.migrating import at_rest
+from tests.resizing import ask, keepers, told
 from tests.worlds import group, host, joined
 
 
