@@ -1,4 +1,4 @@
-"""Servers where instances move stopped, or get another size, with agents that keep what they replace, played by hand."""
+"""Servers where instances move stopped, or get another size, with agents played by hand."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,6 @@ from roost.model.orders import Answer
 from roost.model.request import Destination, Request
 from tests.conducting import OK, Hand, action
 from tests.identities import uuid_named
-from tests.migrating import at_rest as at_rest  # the same for all agents
 from tests.worlds import wish
 
 
@@ -51,12 +50,16 @@ class Keeper(Hand):
             if order.id in self.known:
                 continue
             answers = (script or {}).get((self.host, action(order)))
-            given = answers.pop(0) if answers else self.result(order)
+            given = answers[0] if answers else self.result(order)
             self.done.append(action(order))
             if given is None:
                 self.known.append(order.id)
+            else:
+                self.answer(order, given)
+            if answers:
+                del answers[0]  # What could not be said is said again.
+            if given is None:
                 continue
-            self.answer(order, given)
             self.known = [number for number in self.known if number != order.id]
         self.guests = {uuid: copy.state for uuid, copy in {**self.coming, **self.copies}.items()}
         for uuid, state in self.guests.items():

@@ -11,7 +11,8 @@ from roost.model.host import HostFacts
 from roost.model.names import uuid_text
 from tests.conducting import failed, server
 from tests.identities import uuid_named
-from tests.resizing import ask, at_rest, keepers, told
+from tests.migrating import at_rest
+from tests.resizing import ask, keepers, told
 from tests.worlds import group, host, joined
 
 
@@ -126,8 +127,9 @@ def test_whatever_members_do_and_whatever_fails_their_rule_holds(policy, limit, 
         for at in range(25):
             here.clock.time_s += 1
             with suppress(Conflict):
-                kind = chance.choice(["build", "migrate", "resize", "confirm", "confirm", "revert", "revert", "delete"])
-                name = chance.choice(names) if names else ""
+                kind = chance.choice(["build", "build", "migrate", "resize", "confirm", "revert", "revert", "delete"])
+                waits = [each for each in names if here.status(each).status == "VERIFY_RESIZE"]
+                name = chance.choice(waits if waits and kind in {"confirm", "revert"} else names or [""])
                 if kind == "build" or not names:
                     names.append(f"i{at}")
                     hints = {"fault_domain": chance.choice(["a", "b"])} if policy == "fault-domain" else {}

@@ -3,10 +3,10 @@
 import pytest
 
 from roost.model.orders import Answer
-from tests.conducting import OK, failed, server
+from tests.conducting import action, failed, server
 from tests.identities import uuid_named
-from tests.migrating import holders, migrations, pass_time
-from tests.resizing import ask, at_rest, keepers, told
+from tests.migrating import at_rest, holders, migrations, pass_time
+from tests.resizing import ask, keepers, told
 from tests.worlds import host, joined
 
 ONE = uuid_named("one")
@@ -171,8 +171,6 @@ def test_a_host_that_takes_too_long_has_to_undo_what_there_may_be(at, act, is_do
         done = hand.result
 
         def silent(order):
-            from tests.conducting import action  # noqa: PLC0415
-
             if action(order) != act:
                 return done(order)
             if is_done:
@@ -200,8 +198,6 @@ def test_a_target_that_may_run_it_is_waited_for():
         done = hands["h1"].result
 
         def dies(order):
-            from tests.conducting import action  # noqa: PLC0415
-
             answer = done(order)
             return None if action(order) == "finish" else answer
 
@@ -364,4 +360,3 @@ def test_a_deletion_ends_a_settlement_wherever_it_is(end, act):
         assert here.status("one").status == "DELETED"
         assert states(hands) == {}
         assert holders(here) == {}
-        assert OK.outcome == "ok"
