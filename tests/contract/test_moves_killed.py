@@ -7,7 +7,7 @@ import pytest
 from roost.errors import Conflict, Unavailable
 from roost.store.audit import audit, orphans
 from tests.conducting import TERMS, Server, failed
-from tests.contract.stores import PostgresWorld, SqliteWorld
+from tests.contract.stores import MemoryWorld, SqliteWorld
 from tests.identities import uuid_named
 from tests.migrating import at_rest
 from tests.racing import Dying
@@ -62,7 +62,19 @@ BROKEN = {"undone": "finish", "onward": "prepare"}
 
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("story", STORIES)
-def test_a_move_survives_a_death_at_every_commit(world, story, is_made):
+def test_a_move_survives_a_death_at_every_commit(story, is_made):
+    survives(MemoryWorld(), story, is_made=is_made, stride=1)
+
+
+@pytest.mark.parametrize(("story", "is_made"), [("confirmed", True), ("undone", False)])
+def test_a_move_survives_deaths_of_what_lasts(durable, story, is_made):
+    survives(durable, story, is_made=is_made, stride=4)
+    where = str(durable.path) if isinstance(durable, SqliteWorld) else durable.url
+    assert (audit(where), orphans(where)) == ([], [])
+
+
+def survives(world, story, *, is_made, stride):
+    """Let a move be asked for again and again, and the database be gone at another of its commits each time."""
     hands = {}
     with opened(world, hands) as server:
         hosts = [host(f"h{number}", VCPU=4, MEMORY_MB=99 - number) for number in range(3)]
@@ -71,7 +83,6 @@ def test_a_move_survives_a_death_at_every_commit(world, story, is_made):
         server.build("one", in_group="g")
         at_rest(server, hands)
     deaths, hand = 0, next(iter(hands.values()))
-    stride = 5 if isinstance(world, SqliteWorld | PostgresWorld) else 1
     for at in range(1, COMMITS_MAX, stride):
         with opened(world, hands) as server:
             here, size = server.status("one").host, server.used()["VCPU"]
@@ -100,9 +111,6 @@ def test_a_move_survives_a_death_at_every_commit(world, story, is_made):
                 at_rest(server, hands)
     assert deaths >= 10 // stride
     assert set(hand.most_running.values()) == {1}
-    if isinstance(world, SqliteWorld | PostgresWorld):
-        where = str(world.path) if isinstance(world, SqliteWorld) else world.url
-        assert (audit(where), orphans(where)) == ([], [])
 
 
 def checked(server, hands):
