@@ -8,7 +8,7 @@ from roost.errors import Unavailable
 from roost.store.audit import audit
 from tests.building import ladder
 from tests.conducting import TERMS, Server, failed
-from tests.contract.stores import PostgresWorld, SqliteWorld
+from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld
 from tests.identities import uuid_named
 from tests.migrating import ask, at_rest, holders, migrations, movers, pass_time
 from tests.racing import Dying
@@ -77,55 +77,67 @@ def first_fails(*actions):
     return {(host, action): left for host in HOSTS for action, left in answers.items()}
 
 
-@pytest.mark.parametrize("failing", [(), ("prepare",), ("live_migrate",)])
+def migrated(stage, name, *, at, is_made, failing):
+    """Let an instance migrate while it runs, with a death; say whether there was one."""
+    stage.acted(lambda server: server.build(name, key=name))
+    (source,) = stage.running()
+    is_dead = stage.survived(
+        lambda server: ask(server, "live_migrate", name, key=f"move {name}"), first_fails(*failing), at=at,
+        is_made=is_made,
+    )  # fmt: skip
+    (host,) = stage.running()
+    assert host != source or "live_migrate" in failing  # An answer that was lost is given by who tries again.
+    stage.checked(name, host=host, kind="live", status="failed" if host == source else "confirmed")
+    stage.acted(lambda server: server.delete(name))
+    return is_dead
+
+
+def evacuated(stage, name, *, at, is_made, failing):
+    """Let an instance be evacuated, and its host come back, each with a death; say whether there was one."""
+    stage.acted(lambda server: server.build(name, key=name))
+    (source,) = stage.running()
+    leaver = stage.hands[source]
+
+    def rescue(server):
+        """Let the host be gone, and ask for what it had."""
+        if server.reader.agent(source).state != "gone":
+            leaver.leave()
+        ask(server, "evacuate", name, key=f"move {name}")
+
+    is_dead = stage.survived(rescue, first_fails(*failing), at=at, is_made=is_made)
+    host = next(each for each in stage.running() if each != source)
+    with stage.opened() as server:
+        assert sorted(map(tuple, holders(server).values())) == sorted([(source,), (host,)])
+    is_dead |= stage.survived(lambda _server: leaver.register(), at=at, is_made=is_made)
+    with stage.opened() as server:
+        pass_time(server, stage.hands, 31)
+        at_rest(server, stage.hands)
+    stage.checked(name, host=host, kind="evacuate", status="confirmed")
+    stage.acted(lambda server: server.delete(name))
+    return is_dead
+
+
+WAYS = [
+    (migrated, ()), (migrated, ("prepare",)), (migrated, ("live_migrate",)), (evacuated, ()), (evacuated, ("spawn",)),
+]  # fmt: skip
+
+
+def lives_on(world, way, *, is_made, failing, steps):
+    """Let there be a death at one commit after the other, until there is none; give how many that were."""
+    stage = Stage(world)
+    for deaths, at in enumerate(steps):
+        if not way(stage, f"i{at}", at=at, is_made=is_made, failing=failing):
+            return deaths
+    raise AssertionError("they never come to the end")
+
+
+@pytest.mark.parametrize(("way", "failing"), WAYS)
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
-def test_a_live_migration_survives_a_death_at_every_commit(world, is_made, failing):
-    stage, deaths = Stage(world), 0
-    for at in range(1, COMMITS_MAX):
-        name = f"i{at}"
-        stage.acted(lambda server, name=name: server.build(name, key=name))
-        (source,) = stage.running()
-        is_dead = stage.survived(
-            lambda server, name=name: ask(server, "live_migrate", name, key=f"move {name}"),
-            first_fails(*failing), at=at, is_made=is_made,
-        )  # fmt: skip
-        (host,) = stage.running()
-        assert host != source or "live_migrate" in failing  # An answer that was lost is given by who tries again.
-        stage.checked(name, host=host, kind="live", status="failed" if host == source else "confirmed")
-        stage.acted(lambda server, name=name: server.delete(name))
-        deaths += is_dead
-        if not is_dead:
-            break
-    assert deaths >= 8
+def test_those_who_leave_survive_a_death_at_every_commit(way, failing, is_made):
+    assert lives_on(MemoryWorld(), way, is_made=is_made, failing=failing, steps=range(1, COMMITS_MAX)) >= 6
 
 
-@pytest.mark.parametrize("failing", [(), ("spawn",)])
+@pytest.mark.parametrize(("way", "failing"), [(migrated, ("live_migrate",)), (evacuated, ("spawn",))])
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
-def test_an_evacuation_and_the_return_of_its_host_survive_a_death_at_every_commit(world, is_made, failing):
-    stage, deaths = Stage(world), 0
-    for at in range(1, COMMITS_MAX):
-        name = f"i{at}"
-        stage.acted(lambda server, name=name: server.build(name, key=name))
-        (source,) = stage.running()
-        leaver = stage.hands[source]
-
-        def rescue(server, name=name, leaver=leaver):
-            """Let the host be gone, and ask for what it had."""
-            if server.reader.agent(leaver.host).state != "gone":
-                leaver.leave()
-            ask(server, "evacuate", name, key=f"move {name}")
-
-        is_dead = stage.survived(rescue, first_fails(*failing), at=at, is_made=is_made)
-        host = next(each for each in stage.running() if each != source)
-        with stage.opened() as server:
-            assert sorted(map(tuple, holders(server).values())) == sorted([(source,), (host,)])
-        is_dead |= stage.survived(lambda _server, leaver=leaver: leaver.register(), at=at, is_made=is_made)
-        with stage.opened() as server:
-            pass_time(server, stage.hands, 31)
-            at_rest(server, stage.hands)
-        stage.checked(name, host=host, kind="evacuate", status="confirmed")
-        stage.acted(lambda server, name=name: server.delete(name))
-        deaths += is_dead
-        if not is_dead:
-            break
-    assert deaths >= 6
+def test_on_a_database_that_lasts_too(durable, way, failing, is_made):
+    assert lives_on(durable, way, is_made=is_made, failing=failing, steps=range(1, COMMITS_MAX, 4)) >= 3

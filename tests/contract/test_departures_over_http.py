@@ -33,7 +33,9 @@ class Deployment:
 
     def begin(self, host):
         """Let the agent of a host live; what its driver has outlives it."""
-        words = ("--host", host, "--state-dir", self.folder / "journals", "--option", f"state={self.folder / 'guests'}")
+        words = ["--host", host, "--state-dir", self.folder / "journals", "--option", f"state={self.folder / 'guests'}"]
+        if (script := self.folder / "script.toml").exists():
+            words += ["--option", f"script={script}"]
         with (self.folder / f"{host}.log").open("a") as errors:
             self.agents[host] = subprocess.Popen(
                 command("agent", "--server", self.server.address, "--driver", "fake", *words), cwd=self.folder,
@@ -69,8 +71,10 @@ class Deployment:
 
 
 @pytest.fixture
-def deployment(tmp_path):
-    """Give a server that gives agents up soon, and three hosts."""
+def deployment(request, tmp_path):
+    """Give a server that gives agents up soon, and three hosts; what they pretend is the parameter, if there is one."""
+    if hasattr(request, "param"):
+        (tmp_path / "script.toml").write_text(request.param, encoding="utf-8")
     settings = "[DEFAULT]\nservice_down_time = 4\n"
     with serve(noun="up", folder=tmp_path, settings=settings) as server, ExitStack() as stack:
         made = Deployment(server, tmp_path)
@@ -131,3 +135,26 @@ def test_it_migrates_while_it_runs_its_host_is_killed_and_comes_back_and_nothing
 
     assert deployment.run("instance", "delete", "web", "--wait")[0] == 0
     assert (deployment.used(), deployment.guests()) == ({}, {})
+
+
+SLOW = "".join(f'[[fault]]\naction = "spawn"\ndelay_s = 6\nhost = "{host}"\n' for host in HOSTS[1:])
+
+
+@pytest.mark.parametrize("deployment", [SLOW], indirect=True)
+def test_a_host_that_is_back_meanwhile_holds_what_it_has_and_lets_it_run_on_where_nobody_else_can(deployment):
+    words = ("--flavor", "vcpus=2,memory_mb=64", "--host", "host-a", "--wait")
+    assert deployment.run("instance", "create", "web", *words)[0] == 0
+    kill(deployment.agents["host-a"])
+    until(lambda: deployment.agent("host-a")["state"] == "gone")
+    code, asked = deployment.run("instance", "evacuate", "web")
+    assert code == 0
+    deployment.begin("host-a")
+    until(lambda: deployment.guests().get("host-a") == ["stopped"])
+    assert deployment.agent("host-a")["state"] == "arriving"
+    assert deployment.ask("GET", f"/operations/{asked['operation']}")["outcome"] == "open"
+    until(lambda: deployment.ask("GET", f"/operations/{asked['operation']}")["outcome"] == "failed")
+    until(lambda: deployment.guests() == {"host-a": ["running"]})
+    until(lambda: deployment.agent("host-a")["state"] == "ready")
+    shown = deployment.run("instance", "show", "web")[1]
+    assert (shown["status"], shown["host"], "no other host can take it" in shown["fault"]) == ("ACTIVE", "host-a", True)
+    assert deployment.used() == {"host-a": 2}
