@@ -6,6 +6,7 @@ import msgspec
 
 from roost.conductor import accepting
 from roost.conductor.moves import asked_again
+from roost.errors import NotFound
 from roost.model.guest import Found, Prepared
 from roost.model.names import uuid_bytes
 from roost.model.operation import Settling
@@ -156,6 +157,8 @@ def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, key=""):
                 current, server.reader, uuid_named(name), kind=kind, body=Settling(), operation_uuid=uuid, now_s=now_s
             )
         status = server.reader.status(uuid_bytes(uuid_named(name)))
+        if status is None:
+            raise NotFound("instance", name)
         stored = msgspec.json.decode(current.store.document(status.request_id), type=Request)
         asked = asked_again(stored, status, may_stay=kind == "resize")
         if vcpus:

@@ -113,6 +113,31 @@ def survives(world, story, *, is_made, stride):
     assert set(hand.most_running.values()) == {1}
 
 
+@pytest.mark.parametrize("end", ["confirm", "revert"])
+def test_a_group_of_one_is_closed_while_its_member_moves(durable, end):
+    with opened(durable, {}) as server:
+        hosts = [host(f"h{number}", VCPU=4, MEMORY_MB=99 - number) for number in range(3)]
+        server.run(lambda _current: server.roost.install(joined(*hosts, group("g", "affinity"))))
+        hands = keepers(server, "h0", "h1", "h2")
+        server.build("one", in_group="g", force_hosts=("h0",))
+        at_rest(server, hands)
+        ask(server, "migrate", "one", host="h1", is_verified=True)
+        at_rest(server, hands)
+    where = str(durable.path) if isinstance(durable, SqliteWorld) else durable.url
+    assert audit(where) == []
+    with opened(durable, hands) as server:
+        for number in range(3):
+            server.build(f"near {number}", key=f"near {number}", in_group="g", force_hosts=(f"h{number}",))
+        at_rest(server, hands)
+        assert [told(server, f"near {number}")[0] for number in range(3)] == ["ERROR"] * 3
+        ask(server, end, "one")
+        at_rest(server, hands)
+        server.build("two", key="two", in_group="g")
+        at_rest(server, hands)
+        assert told(server, "two")[:2] == ("ACTIVE", "h1" if end == "confirm" else "h0")
+    assert (audit(where), orphans(where)) == ([], [])
+
+
 def checked(server, hands):
     """See that the instance runs on its host and nowhere else, and that nothing is held but what it holds."""
     status, where, _ = told(server, "one")
