@@ -58,6 +58,10 @@ STOPPED, RUNNING = (status(number, status=word, task="") for number, word in ((1
 LIVE, LOST = (
     status(number, status="ACTIVE", task="", host=host, node=host) for number, host in ((3, "host-0"), (4, "host-9"))
 )
+GROWS, GOES, STAYS, RETURNS = (
+    status(number, status=word, task="", host="host-0", node="host-0")
+    for number, word in ((5, "ACTIVE"), (6, "ACTIVE"), (7, "VERIFY_RESIZE"), (8, "VERIFY_RESIZE"))
+)
 MOVE = migration(1, kind="live", status="failed", source_host="host-0")
 ENDED = operation(2, kind="stop", outcome="done")
 
@@ -77,6 +81,10 @@ ASKED = {
     ("/instances/{id}/stop", "POST"): (f"/instances/{uuid_text(RUNNING.uuid)}/stop", None),
     ("/instances/{id}/live-migrate", "POST"): (f"/instances/{uuid_text(LIVE.uuid)}/live-migrate", {"host": "host-1"}),
     ("/instances/{id}/evacuate", "POST"): (f"/instances/{uuid_text(LOST.uuid)}/evacuate", {}),
+    ("/instances/{id}/resize", "POST"): (f"/instances/{uuid_text(GROWS.uuid)}/resize", {"flavor": {"vcpus": 1}}),
+    ("/instances/{id}/migrate", "POST"): (f"/instances/{uuid_text(GOES.uuid)}/migrate", {"verify": True}),
+    ("/instances/{id}/confirm", "POST"): (f"/instances/{uuid_text(STAYS.uuid)}/confirm", None),
+    ("/instances/{id}/revert", "POST"): (f"/instances/{uuid_text(RETURNS.uuid)}/revert", None),
     ("/migrations", "GET"): ("/migrations?status=failed&source=HOST-0", None),
     ("/migrations/{uuid}", "GET"): (f"/migrations/{uuid_text(MOVE.uuid)}", None),
     ("/operations/{id}", "GET"): (f"/operations/{uuid_text(ENDED.uuid)}", None),
@@ -121,11 +129,20 @@ ASKED = {
 def test_answers_are_as_the_document_says():
     assert set(ASKED) == set(OPERATIONS)
     with asking_own(fleet(3, vcpus=4)) as own:
-        put(own, operation(1), ENDED, STOPPED, RUNNING, order(1, host="host-0", action="destroy", body=ORDER))
+        put(
+            own,
+            operation(1),
+            ENDED,
+            STOPPED,
+            RUNNING,
+            STAYS,
+            RETURNS,
+            order(1, host="host-0", action="destroy", body=ORDER),
+        )
         made = own.post("/decisions", SMALL).json
         numbers = own.in_thread(lambda roost: {kind: number for (kind, _), number in roost.state.documents.items()})
         known = {"flavor_id": numbers["flavor"], "request_id": numbers["request"]}
-        put(own, MOVE, *(msgspec.structs.replace(each, **known) for each in (LIVE, LOST)))
+        put(own, MOVE, *(msgspec.structs.replace(each, **known) for each in (LIVE, LOST, GROWS, GOES)))
         names = {"/decisions": made["uuid"], "/instances": made["picks"][0]["instance_uuid"]}
         for (path, method), (url, body) in ASKED.items():
             name = names.get(f"/{path.split('/')[1]}", "")
