@@ -94,7 +94,7 @@ def delete(
     known = reader.operation_of(operation_uuid)
     if known is not None:
         return known
-    status = _status(reader, instance_uuid)
+    status = status_named(reader, instance_uuid)
     _check(reader, "delete", status)
     operation = _operation(
         current, status, kind="delete", body=Delete(is_forced=is_forced), operation_uuid=operation_uuid, now_s=now_s
@@ -112,13 +112,14 @@ def delete(
 
 def act(
     current: Commits, reader: WorkReader, instance_uuid: str, *, kind: Asked, body: Body, operation_uuid: bytes,
-    now_s: float, step: str = "send",
+    now_s: float, step: str = "send", parent_id: int = 0,
 ) -> Plan[OperationRow] | OperationRow:  # fmt: skip
     """Accept that something is done to an instance that is there.
 
     Args:
         body: what the kind remembers.
         step: with which it begins.
+        parent_id: the operation that it is a part of; 0: none.
 
     Raises:
         NotFound: there is no such instance.
@@ -127,10 +128,11 @@ def act(
     known = reader.operation_of(operation_uuid)
     if known is not None:
         return known
-    status = _status(reader, instance_uuid)
+    status = status_named(reader, instance_uuid)
     _check(reader, kind, status)
     operation = _operation(
-        current, status, kind=kind, body=body, operation_uuid=operation_uuid, now_s=now_s, step=step
+        current, status, kind=kind, body=body, operation_uuid=operation_uuid, now_s=now_s, step=step,
+        parent_id=parent_id,
     )  # fmt: skip
     held = later(status, task=TASKS[kind], operation_id=operation.id, changed_at_s=now_s)
     event = line(current, f"{kind}.asked", now_s=now_s, instance_uuid=status.uuid, operation_id=operation.id)
@@ -139,7 +141,7 @@ def act(
 
 def move(
     current: Commits, reader: WorkReader, instance_uuid: str, *, kind: MoveKind, asked: Request, operation_uuid: bytes,
-    decision_uuid: str, now_s: float, is_verified: bool = False,
+    decision_uuid: str, now_s: float, is_verified: bool = False, parent_id: int = 0,
 ) -> Plan[OperationRow] | OperationRow:  # fmt: skip
     """Accept that an instance goes to another host; what it holds stays its migration's until that is settled.
 
@@ -147,6 +149,7 @@ def move(
         asked: what the scheduler is to choose for, with ``move``, which names a migration.
         decision_uuid: that the decision about it is to have.
         is_verified: whether it waits on its new host to be confirmed.
+        parent_id: the operation that it is a part of; 0: none.
 
     Raises:
         NotFound: there is no such instance.
@@ -155,7 +158,7 @@ def move(
     known = reader.operation_of(operation_uuid)
     if known is not None:
         return known
-    status = _status(reader, instance_uuid)
+    status = status_named(reader, instance_uuid)
     _check(reader, kind, status)
     assert asked.move is not None, "whoever moves has a migration"
     assert asked.move.migration_uuid is not None, "whoever moves has a migration"
@@ -167,7 +170,8 @@ def move(
     )  # fmt: skip
     documents, (flavor_id, _, _) = _documents(current.state, asked)
     operation = _operation(
-        current, status, kind=kind, body=body, operation_uuid=operation_uuid, now_s=now_s, step=CHOOSE
+        current, status, kind=kind, body=body, operation_uuid=operation_uuid, now_s=now_s, step=CHOOSE,
+        parent_id=parent_id,
     )  # fmt: skip
     migration = MigrationRow(
         uuid=migration_uuid, id=current.new_id("migration"), instance_uuid=status.uuid, kind=_MIGRATIONS[kind],
@@ -215,7 +219,12 @@ def _documents(state: State, asked: Request) -> tuple[tuple[PutDocument, ...], t
     return new, (found["flavor"].id, 0 if image is None else image.id, found["request"].id)
 
 
-def _status(reader: WorkReader, instance_uuid: str) -> StatusRow:
+def status_named(reader: WorkReader, instance_uuid: str) -> StatusRow:
+    """Return the status of an instance.
+
+    Raises:
+        NotFound: there is no such instance.
+    """
     body = uuid_bytes(instance_uuid)
     status = None if body is None else reader.status(body)
     if status is None:
@@ -235,11 +244,11 @@ def _check(reader: WorkReader, kind: Asked, status: StatusRow) -> None:
 
 def _operation(
     current: Commits, status: StatusRow, *, kind: Asked, body: Body, operation_uuid: bytes, now_s: float,
-    step: str = "send",
+    step: str = "send", parent_id: int = 0,
 ) -> OperationRow:  # fmt: skip
     """Return an operation that has the lock of an instance from now on."""
     return OperationRow(
         id=current.new_id("operation"), uuid=operation_uuid, kind=kind, instance_uuid=status.uuid,
-        turn=status.version + 1, cell=status.cell, step=step, due_at_s=now_s, body=msgspec.msgpack.encode(body),
-        created_at_s=now_s, changed_at_s=now_s,
+        turn=status.version + 1, parent_id=parent_id, cell=status.cell, step=step, due_at_s=now_s,
+        body=msgspec.msgpack.encode(body), created_at_s=now_s, changed_at_s=now_s,
     )  # fmt: skip

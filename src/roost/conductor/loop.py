@@ -152,7 +152,10 @@ class Conductor:
         return task
 
     def _desk(self, current: Current) -> Desk:
-        return Desk(current=current, decision=self._product.decision, devices=self._product.devices)
+        return Desk(
+            current=current, decision=self._product.decision, devices=self._product.devices,
+            document=current.store.document,
+        )  # fmt: skip
 
     def _step_of(self, view: View, outcome: Future[Step]) -> Step | None:
         """Return the step that was committed; None: somebody else went on, or nothing was written."""

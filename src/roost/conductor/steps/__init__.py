@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from roost.conductor.step import Commit, Desk, Step, View
-from roost.conductor.steps import build, clean, delete, power, spawn
+from roost.conductor.steps import build, clean, delete, power, rebuild, reset, shelve, spawn, unshelve
 from roost.errors import RoostError, StoreBroken
 from roost.model.work import OperationRow
 
@@ -40,5 +40,11 @@ STEPS: Mapping[str, Steps] = {
     "delete": Steps(delete.next_step, _its_own),
     "start": Steps(power.next_step, _its_own),
     "stop": Steps(power.next_step, _its_own),
+    "reboot": Steps(power.next_step, _its_own),
+    "rebuild": Steps(rebuild.next_step, _its_own),
+    "shelve": Steps(shelve.next_step, _its_own),
+    "offload": Steps(shelve.next_step, _its_own),
+    "unshelve": Steps(unshelve.next_step, _its_own, unshelve.refused),
+    "reset": Steps(reset.next_step, _its_own),
     "clean": Steps(clean.next_step, clean.subjects),
 }
