@@ -101,9 +101,9 @@ class Server:
             )
         )  # fmt: skip
 
-    def power(self, name: str, kind: str):
-        """Ask that an instance starts or stops."""
-        uuid = uuid_bytes(uuid_named(f"{kind} of {name} at {self.clock.now_s()}"))
+    def power(self, name: str, kind: str, *, key: str = ""):
+        """Ask that an instance starts or stops, begins anew or is reset."""
+        uuid = uuid_bytes(uuid_named(key or f"{kind} of {name} at {self.clock.now_s()}"))
         return self.run(
             lambda current: accepting.act(
                 current,
