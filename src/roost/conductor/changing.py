@@ -3,6 +3,7 @@
 Each is a part of a task, as in ``conductor.accepting``: what the operation needs to know is read then, and kept in it.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -27,7 +28,7 @@ Accepted = Plan[OperationRow] | OperationRow
 
 
 def rebuild(
-    current: Current, reader: WorkReader, instance_uuid: str, *, image: Image | None, filters: list[Filter],
+    current: Current, reader: WorkReader, instance_uuid: str, *, image: Image | None, filters: Sequence[Filter],
     operation_uuid: bytes, now_s: float,
 ) -> Accepted:  # fmt: skip
     """Accept that an instance gets the disk of an image anew.

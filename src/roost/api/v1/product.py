@@ -14,6 +14,7 @@ from roost.model.request import Request
 from roost.model.settings import Settings
 from roost.ports import RemotePlacement
 from roost.scheduler.counting import By
+from roost.scheduler.rules import Rules
 
 
 class Product(Protocol):
@@ -22,6 +23,10 @@ class Product(Protocol):
     @property
     def settings(self) -> Settings:
         """The settings in force."""
+
+    @property
+    def rules(self) -> Rules:
+        """The enabled filters and weighers."""
 
     @property
     def remote(self) -> RemotePlacement | None:

@@ -38,6 +38,7 @@ from roost.api.v1.handlers import (
     groups,
     hosts,
     instance_acts,
+    instance_changes,
     instances,
     named,
     operations,
@@ -59,6 +60,7 @@ from roost.api.v1.instance_schemas import (
     InstancesBody,
     InstancesPage,
     InstancesQuery,
+    RebuildBody,
 )
 from roost.api.v1.named_schemas import FlavorsList, ImagesList, ShownImage
 from roost.api.v1.operation_schemas import OperationQuery, ShownOperation
@@ -167,6 +169,46 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
         "GET": Route(
             handler=operations.show, about="Show an operation, at once or when it is over.", query=OperationQuery,
             answer=ShownOperation,
+        ),
+    },
+}  # fmt: skip
+
+# What changes instances where they are, or takes them off their hosts for a while.
+_CHANGING: Mapping[str, Mapping[str, Route]] = {
+    "/instances/{id}/rebuild": {
+        "POST": Route(
+            handler=instance_changes.rebuild, about="Give an instance the disk of an image anew.", body=RebuildBody,
+            answer=Accepted, status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/shelve": {
+        "POST": Route(
+            handler=instance_changes.shelve, about="Save the disk of an instance, and let it run no more.",
+            answer=Accepted, status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/offload": {
+        "POST": Route(
+            handler=instance_changes.offload, about="Let an instance that is shelved leave its host.",
+            answer=Accepted, status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/unshelve": {
+        "POST": Route(
+            handler=instance_changes.unshelve, about="Let an instance that is shelved run again.", answer=Accepted,
+            status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/reboot": {
+        "POST": Route(
+            handler=instance_changes.reboot, about="Let an instance begin anew.", answer=Accepted, status=202,
+            is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/reset": {
+        "POST": Route(
+            handler=instance_changes.reset, about="Let an instance in ERROR be what its host says.", answer=Accepted,
+            status=202, is_read=False, is_keyed=True,
         ),
     },
 }  # fmt: skip
@@ -306,5 +348,5 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     },
 }  # fmt: skip
 
-TABLE: Mapping[str, Mapping[str, Route]] = {**_DECIDING, **_RUNNING, **_FLEET, **_AGENTS}
+TABLE: Mapping[str, Mapping[str, Route]] = {**_DECIDING, **_RUNNING, **_CHANGING, **_FLEET, **_AGENTS}
 PATHS = Paths(TABLE)

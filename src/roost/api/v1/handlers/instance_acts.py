@@ -1,5 +1,7 @@
 """Instances: asked for, ended, started and stopped. What does it is an operation, and the answer says which."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from roost.api.placement.request import Response
@@ -83,13 +85,29 @@ def act(call: Call, kind: Asked, body: Body) -> Response | Plan[Response]:
     Args:
         body: what the kind of operation remembers.
     """
+
+    def accept(reader: WorkReader, uuid: bytes) -> Plan[OperationRow] | OperationRow:
+        return accepting.act(
+            call.current, reader, call.name, kind=kind, body=body, operation_uuid=uuid, now_s=reader.now_s()
+        )  # fmt: skip
+
+    return begin(call, kind, accept)
+
+
+def begin(
+    call: Call, kind: Asked, accept: Callable[[WorkReader, bytes], Plan[OperationRow] | OperationRow]
+) -> Response | Plan[Response]:
+    """Let an operation begin on an instance that somebody was asked to run, unless the same was asked already.
+
+    Args:
+        accept: plans it, from what is known of work and the uuid that it is to have.
+    """
     status_of(call, kind)
     reader, uuid = call.agents.reader(call.current), _operation_uuid(call)
-    _check_same(call, reader.operation_of(uuid), kind)
-    plan = accepting.act(
-        call.current, reader, call.name, kind=kind, body=body, operation_uuid=uuid, now_s=reader.now_s()
-    )  # fmt: skip
-    return _told(call, plan, Accepted(operation=uuid_text(uuid)), uuid=uuid_text(uuid))
+    known = reader.operation_of(uuid)
+    _check_same(call, known, kind)
+    told = Accepted(operation=uuid_text(uuid))
+    return _told(call, accept(reader, uuid) if known is None else known, told, uuid=uuid_text(uuid))
 
 
 def move(
