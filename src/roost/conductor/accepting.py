@@ -6,7 +6,7 @@ answer.
 """
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -32,6 +32,21 @@ MoveKind = Literal["resize", "migrate", "live_migrate", "evacuate"]
 _MIGRATIONS: Mapping[MoveKind, str] = {
     "resize": "resize", "migrate": "migrate", "live_migrate": "live", "evacuate": "evacuate"
 }  # fmt: skip
+
+
+class Known(Protocol):
+    """What is known of instances and of what was asked of them; a ``WorkReader`` is one."""
+
+    def operation_of(self, uuid: bytes, /) -> OperationRow | None:
+        """Return an operation by its uuid."""
+
+    def status(self, uuid: bytes) -> StatusRow | None:
+        """Return the status of an instance."""
+
+    def operations_on(self, instance_uuid: bytes, /, *, newest: int) -> list[OperationRow]:
+        """Return the last operations of an instance, newest first."""
+
+
 # Of the operations on an instance so many are looked at: an open one is among them.
 _LOOKED_AT = 8
 
@@ -111,7 +126,7 @@ def delete(
 
 
 def act(
-    current: Commits, reader: WorkReader, instance_uuid: str, *, kind: Asked, body: Body, operation_uuid: bytes,
+    current: Commits, reader: Known, instance_uuid: str, *, kind: Asked, body: Body, operation_uuid: bytes,
     now_s: float, step: str = "send", parent_id: int = 0,
 ) -> Plan[OperationRow] | OperationRow:  # fmt: skip
     """Accept that something is done to an instance that is there.
@@ -140,7 +155,7 @@ def act(
 
 
 def move(
-    current: Commits, reader: WorkReader, instance_uuid: str, *, kind: MoveKind, asked: Request, operation_uuid: bytes,
+    current: Commits, reader: Known, instance_uuid: str, *, kind: MoveKind, asked: Request, operation_uuid: bytes,
     decision_uuid: str, now_s: float, is_verified: bool = False, parent_id: int = 0,
 ) -> Plan[OperationRow] | OperationRow:  # fmt: skip
     """Accept that an instance goes to another host; what it holds stays its migration's until that is settled.
@@ -219,7 +234,7 @@ def _documents(state: State, asked: Request) -> tuple[tuple[PutDocument, ...], t
     return new, (found["flavor"].id, 0 if image is None else image.id, found["request"].id)
 
 
-def status_named(reader: WorkReader, instance_uuid: str) -> StatusRow:
+def status_named(reader: Known, instance_uuid: str) -> StatusRow:
     """Return the status of an instance.
 
     Raises:
@@ -232,7 +247,7 @@ def status_named(reader: WorkReader, instance_uuid: str) -> StatusRow:
     return status
 
 
-def _check(reader: WorkReader, kind: Asked, status: StatusRow) -> None:
+def _check(reader: Known, kind: Asked, status: StatusRow) -> None:
     problem = may_begin(kind, status)
     if not problem and status.operation_id:
         open_now = (each for each in reader.operations_on(status.uuid, newest=_LOOKED_AT) if not each.outcome)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import msgspec
 
-from roost.conductor.accepting import act, status_named
+from roost.conductor.accepting import Known, act, status_named
 from roost.conductor.remembered import image_of, request_of, stored, stored_image
 from roost.conductor.step import CHOOSE
 from roost.errors import BadRequest, Conflict
@@ -20,7 +20,7 @@ from roost.model.request import Destination, Request
 from roost.model.work import OperationRow, StatusRow
 from roost.placement.current import Current
 from roost.placement.plans import Plan
-from roost.ports import WorkReader
+from roost.ports import Commits, WorkReader
 from roost.scheduler.rebuilding import rebuild_refusal
 from roost.scheduler.rules import Filter
 
@@ -79,7 +79,7 @@ def shelve(
 
 
 def offload(
-    current: Current, reader: WorkReader, instance_uuid: str, *, operation_uuid: bytes, now_s: float,
+    current: Commits, reader: Known, instance_uuid: str, *, operation_uuid: bytes, now_s: float,
     parent_id: int = 0,
 ) -> Accepted:  # fmt: skip
     """Accept that an instance that is shelved leaves its host.
@@ -91,8 +91,7 @@ def offload(
         NotFound: there is no such instance.
         Conflict: it cannot as it is now.
     """
-    status = status_named(reader, instance_uuid)
-    body = Shelve(image=image_of(current.store.document, status), is_on=False)
+    body = Shelve(image=Image(), is_on=False)  # It is saved already.
     return act(
         current, reader, instance_uuid, kind="offload", body=body, operation_uuid=operation_uuid, now_s=now_s,
         parent_id=parent_id,

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
+from roost.errors import RoostError
 from roost.model.capacity import Capacity
 from roost.model.decision import Decision
 from roost.model.evidence import DecisionQuery
@@ -36,6 +37,11 @@ class Product(Protocol):
         self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False
     ) -> list[Decision | None]:
         """Do acts in order."""
+
+    def outcomes(
+        self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False
+    ) -> list[Decision | RoostError | None]:
+        """Do the same, each error in the place of its act."""
 
     def decision(self, uuid: str) -> Decision:
         """Return a stored decision."""

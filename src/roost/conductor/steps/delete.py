@@ -39,7 +39,8 @@ from roost.model.operation import Delete
 from roost.model.work import MigrationRow, OperationRow, OrderRow, Put
 from roost.placement.claims import release_of
 
-_OPEN = frozenset({"moving", "finished", "reverting"})
+# How the migrations of an instance end with it that hold something still.
+_ENDS = {"moving": "failed", "finished": "confirmed", "left": "confirmed", "reverting": "failed"}
 # Whoever has the instance hands it over. If that did not happen, it is looked at again after so many seconds.
 _LOOK_S = 5.0
 # A host that could not get rid of something is asked again after so many seconds.
@@ -120,7 +121,7 @@ def _hosts(view: View) -> list[str]:
 
 
 def _moves(view: View) -> list[MigrationRow]:
-    return [move for move in view.migrations if move.status in _OPEN]
+    return [move for move in view.migrations if move.status in _ENDS]
 
 
 def _end(view: View, desk: Desk, body: Delete, *, orders: Sequence[Put] = ()) -> Commit:
@@ -131,8 +132,7 @@ def _end(view: View, desk: Desk, body: Delete, *, orders: Sequence[Put] = ()) ->
     ]
     writes: tuple[Write, ...] = (release_of(state, holders),) if holders else ()
     over = tuple(
-        instead(later(move, status="confirmed" if move.status == "finished" else "failed", changed_at_s=view.now_s))
-        for move in moves
+        instead(later(move, status=_ENDS[move.status], changed_at_s=view.now_s)) for move in moves
     )  # fmt: skip
     gone = let_go(view, status="DELETED", fault="", cell="", host="", node="", migration_uuid=None)
     return Commit(
