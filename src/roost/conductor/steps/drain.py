@@ -15,8 +15,8 @@ from typing import NamedTuple
 import msgspec
 
 from roost.conductor import accepting, changing
-from roost.conductor.draining import How, asked_of, way_of
 from roost.conductor.faults import told as words_of
+from roost.conductor.leaving import How, asked_of, way_of
 from roost.conductor.step import Commit, Desk, View, body_of, ended, going_on, told, waiting
 from roost.errors import BadRequest, Conflict, StoreBroken
 from roost.model.changes import Drain
@@ -137,6 +137,8 @@ def _begun(view: View, desk: Desk, body: Drain, *, uuid: str, how: How | None) -
     if not _is_there(view, body, uuid):
         return _Begun()
     status = view.statuses[_bytes(uuid)]
+    if status.task == "deleting":
+        return _Begun()  # It leaves, too.
     way = way_of(status)
     if way.how is None:
         return _Begun(problem=way.problem)

@@ -8,7 +8,7 @@ from roost.api.v1.handlers.agents import answered
 from roost.api.v1.handlers.instance_acts import operation_uuid
 from roost.api.v1.instance_schemas import Accepted
 from roost.conductor import draining
-from roost.conductor.draining import How, Way
+from roost.conductor.leaving import How, Way, way_of
 from roost.errors import Conflict, NoValidHost
 from roost.model.decision import Decision
 from roost.model.fleet import Departure
@@ -47,7 +47,7 @@ def cancel(call: Call) -> Response | Plan[Response]:
 def _plan(call: Call, body: DrainBody) -> DrainPlan:
     reader = call.agents.reader(call.current)
     host = draining.service_of(call.current, reader, call.parameter("host"))
-    ways = [(status, draining.way_of(status)) for status in draining.instances_of(reader, host)]
+    ways = [(status, way_of(status)) for status in draining.instances_of(reader, host)]
     moved = [status for status, way in ways if way.how not in {None, "offload"}]
     migrations = [keys.uuid_for("migration", "dry run", uuid_text(status.uuid)) for status in moved]
     acts = draining.rehearsed(call.current.store.document, moved, migrations=migrations, at_once=body.at_once)
