@@ -12,6 +12,7 @@ from tests.building import ladder
 from tests.conducting import OK, TERMS, Hand, action, failed
 from tests.contract.stores import PostgresWorld, SqliteWorld
 from tests.contract.test_conductor_killed import opened, orders_of
+from tests.contract.test_drain_killed import pace
 from tests.identities import uuid_named
 from tests.racing import Dying
 
@@ -100,7 +101,7 @@ def test_each_survives_a_death_at_every_commit(world, is_made):
                 for order in agent.poll().orders:
                     agent.act(order)
     deaths, left = [0] * len(SEQUENCE), set(range(len(SEQUENCE)))
-    for at in range(1, COMMITS_MAX):
+    for at in range(1, COMMITS_MAX, pace(world)):
         for number, (kind, status, is_on_host, image) in enumerate(SEQUENCE):
             key = f"{kind} {number} {at}"
             if number in left:
@@ -113,4 +114,4 @@ def test_each_survives_a_death_at_every_commit(world, is_made):
         if not left:
             break
     audited(world)
-    assert all(count >= 5 for count in deaths), deaths
+    assert all(count * pace(world) >= 5 for count in deaths), deaths
