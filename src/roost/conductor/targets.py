@@ -6,6 +6,7 @@ import msgspec
 
 from roost.conductor.faults import told as words_of
 from roost.conductor.moves import asked_again, gone_on, migration_of
+from roost.conductor.patience import silent
 from roost.conductor.retries import attempt_on, check_attempt
 from roost.conductor.step import Commit, Desk, View, body_of, going_on, waiting
 from roost.errors import BadRequest, BuildFailed, Conflict, MaxRetriesExceeded, NotFound, NoValidHost, RoostError
@@ -78,7 +79,7 @@ def onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool =
     try:
         _check(view, after, problem=problem)
         for at, pick in enumerate(body.picks[1:], start=1):
-            step = f"the agent of {pick.host} does not answer"
+            step = silent(pick.host)
             found = step if view.is_away(pick.host) else gone_on(desk.current, migration_of(view), pick)
             if not isinstance(found, str):
                 after = msgspec.structs.replace(after, attempts=tuple(attempts), picks=body.picks[at:])

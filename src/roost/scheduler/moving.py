@@ -78,7 +78,7 @@ def claimed(move: Move, left: Left, claim: Claim, *, state: State) -> Claim:
     """
     (instance,), (before,) = claim.instances, left.held.instances
     group = state.groups.get(instance.group_id)
-    is_kept = move.migration_uuid is not None and instance.host_id != before.host_id
+    is_kept = move.may_return and instance.host_id != before.host_id
     if not is_kept or group is None or group.policy != "affinity":
         return claim
     place = moved(claim.places[0], number=instance.consumer_id)

@@ -24,6 +24,7 @@ import msgspec
 from roost.conductor import targets
 from roost.conductor.departures import cancelled, gone_elsewhere, stayed
 from roost.conductor.moves import moved_on
+from roost.conductor.patience import PAUSE_S, silent
 from roost.conductor.step import (
     CHOOSE,
     Choose,
@@ -45,9 +46,6 @@ from roost.model.journal import Write
 from roost.model.operation import Move
 from roost.model.work import Put
 
-# A host that could not get rid of something is asked again after so many seconds.
-_PAUSE_S = 10.0
-
 
 def next_step(view: View, desk: Desk) -> Step:
     """Return the next step."""
@@ -64,7 +62,7 @@ def _send(view: View, desk: Desk, body: Move) -> Commit:
     if isinstance(found, str):
         return stayed(view, desk, body, problem=found)
     if view.is_away(_target(found)):
-        return _onward(view, desk, found, problem=_silent(_target(found)))
+        return _onward(view, desk, found, problem=silent(_target(found)))
     return _spawn(view, desk, found)
 
 
@@ -87,7 +85,7 @@ def _spawned(view: View, desk: Desk, body: Move) -> Commit:
     order, target = view.orders[-1], _target(body)
     if is_open(order):
         if view.is_away(target):
-            return _onward(view, desk, body, problem=_silent(target))
+            return _onward(view, desk, body, problem=silent(target))
         if view.now_s < body.limit_at_s:
             return Commit(operation=waiting(view, body.limit_at_s))
         lost = f"it was not built within {view.terms.build_timeout_s:,.0f} s"
@@ -115,7 +113,7 @@ def _swept(view: View, desk: Desk, body: Move) -> Commit:
 def _rid(view: View, desk: Desk, body: Move, *, host: str, step: str, lost: str = "") -> Commit:
     """Return the step that lets a host get rid of what it has."""
     limit_s = view.terms.act_timeout_s
-    after = msgspec.structs.replace(body, lost=lost, limit_at_s=view.now_s + _PAUSE_S)
+    after = msgspec.structs.replace(body, lost=lost, limit_at_s=view.now_s + PAUSE_S)
     destroy = ordered(view, desk, host, action="destroy", body=plain(view, limit_s=limit_s))
     return Commit(
         operation=waiting(view, view.now_s + (0.0 if view.is_away(host) else limit_s), step=step, body=after),
@@ -127,7 +125,7 @@ def _asked_again(view: View, desk: Desk, body: Move) -> Commit | None:
     """Return the step that waits for a host, or asks it again to get rid of what it has; None: it did, or is away."""
     order = view.orders[-1]
     if is_open(order):
-        return None if view.is_away(order.host) else Commit(operation=waiting(view, view.now_s + _PAUSE_S))
+        return None if view.is_away(order.host) else Commit(operation=waiting(view, view.now_s + PAUSE_S))
     if answer_of(order).outcome == "ok":
         return None
     if view.now_s < body.limit_at_s:
@@ -156,10 +154,6 @@ def _status(view: View) -> str:
 
 def _target(body: Move) -> str:
     return body.picks[0].host
-
-
-def _silent(host: str) -> str:
-    return f"the agent of {host} does not answer"
 
 
 _STEPS: Mapping[str, Callable[[View, Desk, Move], Commit]] = {

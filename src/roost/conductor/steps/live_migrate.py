@@ -28,6 +28,7 @@ import msgspec
 from roost.conductor import targets
 from roost.conductor.departures import cancelled, gone_elsewhere, stayed
 from roost.conductor.moves import moved_on
+from roost.conductor.patience import PAUSE_S, silent
 from roost.conductor.step import (
     CHOOSE,
     Choose,
@@ -52,8 +53,8 @@ from roost.model.operation import Move
 from roost.model.orders import Action, Answer, OrderBody
 from roost.model.work import OrderRow, Put
 
-# A host that could not say what it has, or get rid of it, is asked again after so many seconds.
-_PAUSE_S = 10.0
+# So often at most a target is asked to undo something that cannot run there.
+_TRIES = 3
 _WHOLE = frozenset({"running", "stopped"})
 
 
@@ -75,9 +76,9 @@ def _send(view: View, desk: Desk, body: Move) -> Commit:
     if isinstance(found, str):
         return stayed(view, desk, body, problem=found)
     if view.is_away(view.status.host):
-        return stayed(view, desk, found, problem=_silent(view.status.host))
+        return stayed(view, desk, found, problem=silent(view.status.host))
     if view.is_away(_target(found)):
-        return _onward(view, desk, found, problem=_silent(_target(found)))
+        return _onward(view, desk, found, problem=silent(_target(found)))
     return _prepare(view, desk, found)
 
 
@@ -100,7 +101,7 @@ def _prepared(view: View, desk: Desk, body: Move) -> Commit:
     order, target = view.orders[-1], _target(body)
     if is_open(order):
         if view.is_away(target):
-            return _onward(view, desk, body, problem=_silent(target))
+            return _onward(view, desk, body, problem=silent(target))
         if view.now_s < body.limit_at_s:
             return Commit(operation=waiting(view, body.limit_at_s))
         return _clear(view, desk, body, lost=f"{target} kept no room within {view.terms.act_timeout_s:,.0f} s")
@@ -111,7 +112,7 @@ def _prepared(view: View, desk: Desk, body: Move) -> Commit:
     if answer.prepared is None:
         return _clear(view, desk, body, lost=f"{target} did not say where it is to arrive")
     if view.is_away(view.status.host):
-        return _clear(view, desk, body, lost=_silent(view.status.host))
+        return _clear(view, desk, body, lost=silent(view.status.host))
     limit_s = view.terms.build_timeout_s
     after = msgspec.structs.replace(body, prepared=answer.prepared, limit_at_s=view.now_s + limit_s)
     said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, to=answer.prepared)
@@ -128,6 +129,8 @@ def _cleared(view: View, desk: Desk, body: Move) -> Commit:
     order = view.orders[-1]
     if is_open(order) and not view.is_away(order.host):
         return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+    if _may_ask_again(view):
+        return _later(view, body) or _clear(view, desk, body, lost=body.lost)
     return _onward(view, desk, body, problem=body.lost, is_final=view.is_away(view.status.host))
 
 
@@ -150,7 +153,7 @@ def _migrated(view: View, desk: Desk, body: Move) -> Commit:
         lost = answer.problem or f"{source} said no more than {answer.outcome}"
         return _look(view, desk, body, host=source, lost=lost)
     if view.is_away(source):
-        return _look(view, desk, body, host=_target(body), lost=_silent(source))
+        return _look(view, desk, body, host=_target(body), lost=silent(source))
     if view.now_s < body.limit_at_s:
         return Commit(operation=waiting(view, body.limit_at_s))
     lost = f"it did not move within {view.terms.build_timeout_s:,.0f} s"
@@ -177,7 +180,7 @@ def _looked(view: View, desk: Desk, body: Move) -> Commit:
         if not view.is_away(order.host):
             return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
         if view.is_away(other) or _has_nothing(_seen_at_source(view)):
-            return Commit(operation=waiting(view, view.now_s + _PAUSE_S))
+            return Commit(operation=waiting(view, view.now_s + PAUSE_S))
         return _look(view, desk, body, host=other)
     answer = answer_of(order)
     if answer.outcome != "ok":
@@ -212,9 +215,9 @@ def _undone(view: View, desk: Desk, body: Move) -> Commit:
             return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
         if not is_there:  # It may have arrived at the last moment.
             if view.is_away(source) or _has_nothing(seen):
-                return Commit(operation=waiting(view, view.now_s + _PAUSE_S))
+                return Commit(operation=waiting(view, view.now_s + PAUSE_S))
             return _look(view, desk, body, host=source)
-    elif answer_of(order).outcome != "ok" and not is_there:
+    elif answer_of(order).outcome != "ok" and (not is_there or _may_ask_again(view)):
         return _later(view, body) or _undo(view, desk, body)
     if is_there or seen is None:
         return stayed(view, desk, body, problem=body.lost)
@@ -241,7 +244,7 @@ def _ordered(
 ) -> Commit:  # fmt: skip
     """Return the step that orders something of a host, and nothing else any more."""
     limit_s = view.terms.act_timeout_s
-    after = msgspec.structs.replace(body, lost=lost, limit_at_s=view.now_s + _PAUSE_S)
+    after = msgspec.structs.replace(body, lost=lost, limit_at_s=view.now_s + PAUSE_S)
     orders = (
         Put(ordered(view, desk, host, action=action, body=plain(view, limit_s=limit_s), ahead=at))
         for at, action in enumerate(actions)
@@ -253,6 +256,14 @@ def _ordered(
 def _later(view: View, body: Move) -> Commit | None:
     """Return the step that waits before a host is asked again; None: it was asked long enough ago."""
     return Commit(operation=waiting(view, body.limit_at_s)) if view.now_s < body.limit_at_s else None
+
+
+def _may_ask_again(view: View) -> bool:
+    """Say whether the target is asked again to undo what it could not: what is left there is no guest that can run."""
+    order = view.orders[-1]
+    is_bad = not is_open(order) and answer_of(order).outcome != "ok"
+    tries = [each for each in view.orders if (each.action, each.host) == ("discard", order.host)]
+    return is_bad and len(tries) < _TRIES and not view.is_away(order.host)
 
 
 def _seen_at_source(view: View) -> Answer | None:
@@ -281,10 +292,6 @@ def _is_whole(answer: Answer) -> bool:
 
 def _target(body: Move) -> str:
     return body.picks[0].host
-
-
-def _silent(host: str) -> str:
-    return f"the agent of {host} does not answer"
 
 
 _STEPS: Mapping[str, Callable[[View, Desk, Move], Commit]] = {

@@ -37,7 +37,7 @@ def resize(call: Call) -> Response | Plan[Response]:
         flavor = _flavor(body)
     asked = request_now(call, status)
     if msgspec.structs.replace(flavor, name=asked.flavor.name) == asked.flavor:
-        raise wrong("$.flavor", f"the instance has the size {flavor.name} already")
+        raise wrong("$.flavor", "the instance has that size already")
     asked = asked_again(asked, status, may_stay=True)
     return move(call, "resize", msgspec.structs.replace(asked, flavor=flavor), is_verified=True)
 
