@@ -8,6 +8,7 @@ import pytest
 
 from roost.api.v1 import openapi
 from roost.api.v1.routes import TABLE
+from roost.model.changes import Drain
 from roost.model.names import uuid_text
 from tests.api.test_agents import ORDER, put
 from tests.asking import asking_own
@@ -59,6 +60,19 @@ LIVE, LOST = (
     status(number, status="ACTIVE", task="", host=host, node=host) for number, host in ((3, "host-0"), (4, "host-9"))
 )
 MOVE = migration(1, kind="live", status="failed", source_host="host-0")
+# What is changed where it is, by what is asked of it.
+CHANGED = {
+    kind: status(10 + number, status=word, task="", host="host-0", node="host-0")
+    for number, (kind, word) in enumerate(
+        {
+            "rebuild": "ACTIVE", "reboot": "ACTIVE", "shelve": "ACTIVE", "offload": "SHELVED", "unshelve": "SHELVED",
+            "reset": "ERROR",
+        }.items()
+    )
+}  # fmt: skip
+DRAIN = operation(
+    3, kind="drain", step="move", body=msgspec.msgpack.encode(Drain(host="host-1", instances=(), at_once=1))
+)
 ENDED = operation(2, kind="stop", outcome="done")
 
 # What is asked of each path; an empty brace is what the first decision made.
@@ -79,6 +93,12 @@ ASKED = {
     ("/instances/{id}/evacuate", "POST"): (f"/instances/{uuid_text(LOST.uuid)}/evacuate", {}),
     ("/migrations", "GET"): ("/migrations?status=failed&source=HOST-0", None),
     ("/migrations/{uuid}", "GET"): (f"/migrations/{uuid_text(MOVE.uuid)}", None),
+    **{
+        (f"/instances/{{id}}/{kind}", "POST"): (
+            f"/instances/{uuid_text(row.uuid)}/{kind}", {} if kind == "rebuild" else None
+        ) for kind, row in CHANGED.items()
+    },
+    ("/operations/{id}", "DELETE"): (f"/operations/{uuid_text(DRAIN.uuid)}", None),
     ("/operations/{id}", "GET"): (f"/operations/{uuid_text(ENDED.uuid)}", None),
     ("/events", "GET"): ("/events", None),
     ("/capacity", "GET"): ("/capacity?flavor=small&by=zone", None),
@@ -110,6 +130,7 @@ ASKED = {
     ("/agents/{host}/nodes/{node}", "PUT"): ("/agents/host-0/nodes/host-0", {"host_ip": "10.0.0.1"}),
     ("/agents", "GET"): ("/agents", None),
     ("/agents/{host}", "GET"): ("/agents/host-0", None),
+    ("/hosts/{host}/drain", "POST"): ("/hosts/host-0/drain", {"dry_run": True}),
     ("/orders/poll", "POST"): (
         "/orders/poll", {"agents": [{"host": "host-0", "run": RACK, "fence": 1}], "wait_s": 0},
     ),
@@ -125,7 +146,7 @@ def test_answers_are_as_the_document_says():
         made = own.post("/decisions", SMALL).json
         numbers = own.in_thread(lambda roost: {kind: number for (kind, _), number in roost.state.documents.items()})
         known = {"flavor_id": numbers["flavor"], "request_id": numbers["request"]}
-        put(own, MOVE, *(msgspec.structs.replace(each, **known) for each in (LIVE, LOST)))
+        put(own, MOVE, DRAIN, *(msgspec.structs.replace(each, **known) for each in (LIVE, LOST, *CHANGED.values())))
         names = {"/decisions": made["uuid"], "/instances": made["picks"][0]["instance_uuid"]}
         for (path, method), (url, body) in ASKED.items():
             name = names.get(f"/{path.split('/')[1]}", "")
