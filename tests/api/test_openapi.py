@@ -60,16 +60,17 @@ LIVE, LOST = (
     status(number, status="ACTIVE", task="", host=host, node=host) for number, host in ((3, "host-0"), (4, "host-9"))
 )
 MOVE = migration(1, kind="live", status="failed", source_host="host-0")
-# What is changed where it is, by what is asked of it.
+# What is changed or moved, by what is asked of it.
 CHANGED = {
     kind: status(10 + number, status=word, task="", host="host-0", node="host-0")
     for number, (kind, word) in enumerate(
         {
             "rebuild": "ACTIVE", "reboot": "ACTIVE", "shelve": "ACTIVE", "offload": "SHELVED", "unshelve": "SHELVED",
-            "reset": "ERROR",
+            "reset": "ERROR", "resize": "ACTIVE", "migrate": "ACTIVE", "confirm": "VERIFY_RESIZE", "revert": "VERIFY_RESIZE",
         }.items()
     )
 }  # fmt: skip
+BODIES = {"rebuild": {}, "migrate": {}, "resize": {"flavor": {"name": "large", "vcpus": 2}}}
 DRAIN = operation(
     3, kind="drain", step="move", body=msgspec.msgpack.encode(Drain(host="host-1", instances=(), at_once=1))
 )
@@ -95,7 +96,7 @@ ASKED = {
     ("/migrations/{uuid}", "GET"): (f"/migrations/{uuid_text(MOVE.uuid)}", None),
     **{
         (f"/instances/{{id}}/{kind}", "POST"): (
-            f"/instances/{uuid_text(row.uuid)}/{kind}", {} if kind == "rebuild" else None
+            f"/instances/{uuid_text(row.uuid)}/{kind}", BODIES.get(kind)
         ) for kind, row in CHANGED.items()
     },
     ("/operations/{id}", "DELETE"): (f"/operations/{uuid_text(DRAIN.uuid)}", None),
