@@ -66,7 +66,8 @@ CHANGED = {
     for number, (kind, word) in enumerate(
         {
             "rebuild": "ACTIVE", "reboot": "ACTIVE", "shelve": "ACTIVE", "offload": "SHELVED", "unshelve": "SHELVED",
-            "reset": "ERROR", "resize": "ACTIVE", "migrate": "ACTIVE", "confirm": "VERIFY_RESIZE", "revert": "VERIFY_RESIZE",
+            "reset": "ERROR", "resize": "ACTIVE", "migrate": "ACTIVE", "confirm": "VERIFY_RESIZE",
+            "revert": "VERIFY_RESIZE",
         }.items()
     )
 }  # fmt: skip

@@ -10,9 +10,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from roost.conductor.rows import instead, later
+from roost.conductor.rows import cancelled, instead, later
 from roost.conductor.step import CHOOSE, Body
-from roost.conductor.steps.delete import cancelled
 from roost.conductor.story import line
 from roost.engine.state import State
 from roost.errors import BadRequest, Conflict, NotFound

@@ -7,8 +7,7 @@ import msgspec
 from roost.conductor.leaving import asked_of
 from roost.conductor.presence import is_gone
 from roost.conductor.remembered import Documents
-from roost.conductor.rows import instead
-from roost.conductor.steps.delete import cancelled
+from roost.conductor.rows import cancelled, instead
 from roost.conductor.story import line
 from roost.errors import Conflict, NotFound
 from roost.fleet.hosts import ServiceChange, changed_facts, rows_of_service, writes_of_facts

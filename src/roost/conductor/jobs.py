@@ -25,6 +25,7 @@ class Job(NamedTuple):
 
     every_s: float
     run: "Callable[[Jobs], None]"
+    is_wanted: "Callable[[Jobs], bool]" = lambda _jobs: True  # by the settings in force
 
 
 class Jobs:
@@ -59,7 +60,7 @@ class Jobs:
         """
         for name, job in JOBS.items():
             now_s = self.reader.now_s()
-            if now_s < self._next_s.get(name, 0.0):
+            if now_s < self._next_s.get(name, 0.0) or not job.is_wanted(self):
                 continue
             self._next_s[name] = now_s + job.every_s
             # Who does it keeps the lease; where it dies, another one waits for a turn to be left out.
@@ -105,7 +106,7 @@ def _is_silent(jobs: Jobs, agent: AgentRow) -> bool:
 def offload_shelved(jobs: Jobs) -> None:
     """Let instances leave their hosts that are shelved for long enough."""
     after_s, last = jobs.offload_s(), 0
-    while after_s > 0 and (page := jobs.reader.statuses(after_id=last, most=_PAGE, status="SHELVED")):
+    while page := jobs.reader.statuses(after_id=last, most=_PAGE, status="SHELVED"):
         last = page[-1].id
         now_s = jobs.reader.now_s()
         for status in page:
@@ -128,4 +129,7 @@ def _offload(jobs: Jobs, status: StatusRow) -> None:
         log.fault(f"instance {name}", error)
 
 
-JOBS: Mapping[str, Job] = {"watch": Job(every_s=5.0, run=watch), "offload": Job(every_s=10.0, run=offload_shelved)}
+JOBS: Mapping[str, Job] = {
+    "watch": Job(every_s=5.0, run=watch),
+    "offload": Job(every_s=10.0, run=offload_shelved, is_wanted=lambda jobs: jobs.offload_s() > 0),
+}
