@@ -19,7 +19,17 @@ class Conductor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         float, Meta(description="Seconds after which the operations of a conductor that is gone go to another one.")
     ] = 30.0
 
+    shelved_offload_time_s: Annotated[
+        float,
+        Meta(
+            description="Seconds after which an instance that is shelved leaves its host and gives back what it holds; "
+            "0: at once, -1: never."
+        ),
+    ] = 0.0
+
     def __post_init__(self) -> None:
         for name in ("build_timeout_s", "act_timeout_s", "owner_s"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0, got {getattr(self, name)}")
+        if self.shelved_offload_time_s < 0 and self.shelved_offload_time_s != -1:
+            raise ValueError(f"shelved_offload_time_s must be -1, 0 or more, got {self.shelved_offload_time_s}")
