@@ -12,6 +12,21 @@ from tests.servers import serve
 
 ADMIN = {"x-auth-token": "admin"}
 PATIENCE_S = 60.0
+SETTINGS = """
+[agent]
+reserved_host_cpus = 2
+reserved_host_memory_mb = 1024
+cpu_allocation_ratio = 3.0
+my_ip = "10.0.0.7"
+compute_monitors = ["cpu.virt_driver"]
+provider_config_location = "elsewhere"
+"""
+ADDED = """
+meta: {schema_version: '1.0'}
+providers:
+  - identification: {name: host-1}
+    inventories: {additional: [{CUSTOM_FPGA: {total: 4}}]}
+"""
 
 
 @pytest.fixture
@@ -82,6 +97,21 @@ def test_a_fleet_is_many_hosts_of_one_process(server, tmp_path):
         assert process.wait(30) == 0
 
 
+def test_what_a_host_keeps_and_adds_is_told_by_the_settings_and_options_go_before_them(server, tmp_path):
+    named = tmp_path / "added"
+    named.mkdir()
+    (named / "site.yaml").write_text(ADDED)
+    (tmp_path / "roost.toml").write_text(SETTINGS)
+    words = ("--host", "host-1", "--state-dir", tmp_path / "state", "--config", tmp_path / "roost.toml")
+    with agent(server, tmp_path, *words, "--provider-config", named):
+        until(lambda: up(server) == {"host-1"})
+        offered = provider(server)[1]
+        assert (offered["VCPU"]["reserved"], offered["VCPU"]["allocation_ratio"]) == (2, 3.0)
+        assert (offered["MEMORY_MB"]["reserved"], offered["CUSTOM_FPGA"]["total"]) == (1024, 4)
+        told = server.ask("GET", "/v1/hosts/host-1", headers=ADMIN)[2]
+        assert told["facts"]["host_ip"] == "10.0.0.7"
+
+
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
@@ -95,9 +125,25 @@ def test_a_fleet_is_many_hosts_of_one_process(server, tmp_path):
             ["--server", "http://127.0.0.1:1", "--driver", "fake", "--option", "x=1"], 3,
             "driver fake: has no option x; it has script, state, seed",
         ),
+        (
+            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--config", "wrong.toml"], 3,
+            "wrong.toml: agent.reshape_trys: is no setting; the nearest known name is reshape_tries",
+        ),
+        (
+            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--config", "monitors.toml"], 3,
+            "compute_monitors: there is no monitor numa, only cpu.virt_driver",
+        ),
+        (
+            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--provider-config", "bad"], 3,
+            "bad/site.yaml: providers: Expected array of length >= 1",
+        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_meant_is_refused_before_anything_begins(words, code, sentence, tmp_path):
+    (tmp_path / "wrong.toml").write_text("[agent]\nreshape_trys = 3\n")
+    (tmp_path / "monitors.toml").write_text('[agent]\ncompute_monitors = ["numa"]\n')
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "site.yaml").write_text("providers: []\n")
     found = roost("agent", *words, "--state-dir", tmp_path / "state", cwd=tmp_path)
     assert (found.returncode, found.stdout, found.stderr) == (code, "", f"roost: {sentence}\n")
 
