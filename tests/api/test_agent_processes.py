@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import time
+import uuid
 from contextlib import contextmanager
 
 import pytest
@@ -110,6 +111,30 @@ def test_what_a_host_keeps_and_adds_is_told_by_the_settings_and_options_go_befor
         assert (offered["MEMORY_MB"]["reserved"], offered["CUSTOM_FPGA"]["total"]) == (1024, 4)
         told = server.ask("GET", "/v1/hosts/host-1", headers=ADMIN)[2]
         assert told["facts"]["host_ip"] == "10.0.0.7"
+
+
+def test_what_a_deleted_instance_holds_on_the_host_of_an_agent_is_given_back(server, tmp_path):
+    (tmp_path / "roost.toml").write_text("[agent]\nupdate_s = 0.5\n")
+    words = ("--host", "host-1", "--state-dir", tmp_path / "state", "--config", tmp_path / "roost.toml")
+    with agent(server, tmp_path, *words):
+        until(lambda: up(server) == {"host-1"})
+        body = {"name": "web", "flavor": {"name": "small", "vcpus": 1, "memory_mb": 64}}
+        gone = server.ask("POST", "/v1/instances", body, headers=ADMIN)[2]["instances"][0]
+        until(lambda: server.ask("GET", f"/v1/instances/{gone}", headers=ADMIN)[2]["status"] == "ACTIVE")
+        server.ask("DELETE", f"/v1/instances/{gone}", headers=ADMIN)
+        until(lambda: server.ask("GET", f"/v1/instances/{gone}", headers=ADMIN)[2]["status"] == "DELETED")
+        root, held = provider(server)[0], "/placement/allocations"
+        stranger = str(uuid.uuid4())
+        for consumer in (gone, stranger):
+            taken = {
+                "allocations": {root: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u",
+                "consumer_generation": None,
+            }  # fmt: skip
+            asked = ADMIN | {"openstack-api-version": "placement 1.28"}
+            assert server.ask("PUT", f"{held}/{consumer}", taken, headers=asked)[0] == 204
+        until(lambda: not server.ask("GET", f"{held}/{gone}", headers=ADMIN)[2]["allocations"])
+        assert server.ask("GET", f"{held}/{stranger}", headers=ADMIN)[2]["allocations"]
+        assert "allocation_released" in (tmp_path / "agent.log").read_text()
 
 
 @pytest.mark.parametrize(

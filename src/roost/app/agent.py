@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from roost import __version__
-from roost.client.agents import HttpServer
+from roost.client.agents import HttpServer, KnownInstances
 from roost.client.report import ReportHttp
 from roost.compute.acting import Acting
 from roost.compute.agent import Agent, Identity
@@ -78,7 +78,9 @@ def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: 
             )
         )
         stack.callback(placement.close)
-        residents = [_resident(options, host, placement=placement, stack=stack) for host in options.hosts]
+        residents = [
+            _resident(options, host, server=server, placement=placement, stack=stack) for host in options.hosts
+        ]
         on_ready()
         Running(residents, server, clock=SystemClock(), pace=_pace(options.settings)).run(stop)
 
@@ -123,7 +125,9 @@ def _pace(settings: AgentSettings) -> Pace:
     )  # fmt: skip
 
 
-def _resident(options: AgentOptions, host: str, *, placement: SharedHttp, stack: ExitStack) -> Resident:
+def _resident(
+    options: AgentOptions, host: str, *, server: HttpServer, placement: SharedHttp, stack: ExitStack
+) -> Resident:  # fmt: skip
     path = None if options.state is None else Path(options.state) / f"{quote(host, safe='')}.db"
     journal = Journal(path)
     stack.callback(journal.close)
@@ -143,7 +147,8 @@ def _resident(options: AgentOptions, host: str, *, placement: SharedHttp, stack:
     tracker = Tracker(
         host, driver=driver, report=report, bringing=bringing, book=journal,
         monitors=Monitors(settings.compute_monitors), periodic_reshape=settings.reshape.periodic_reshape,
-        is_packing=options.is_packing, host_ip=settings.my_ip, new_uuid=new_uuid,
+        instances=KnownInstances(server, host), is_packing=options.is_packing, host_ip=settings.my_ip,
+        new_uuid=new_uuid,
     )  # fmt: skip
     run = _fresh_uuid()
     identity = Identity(
