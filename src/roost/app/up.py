@@ -15,6 +15,7 @@ from roost.app.operating import Operating
 from roost.app.placement import Served, placement_policy
 from roost.app.reloading import Reloader
 from roost.app.serving import Site, answer, serving_on, store_served
+from roost.app.telling import Telling
 from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.model.notification_settings import Notifications
@@ -89,7 +90,7 @@ def _serve(
     tls = tls_of(settings)
     remote = following(served.settings, os.environ) if settings.remote_url else None
     waking, ends = Waking(settings.agents_max), Waking(ENDS_MAX, awaited=ENDS)
-    operating = Operating()
+    operating, telling = Operating(), Telling(events)
     heed = _all_of(waking.heed, ends.heed, operating.heed)
     roost, serving = open_product(served.url, served.settings, events=events, remote=remote, heed=heed)
     agents = Agents(serving, waking, ends=ends, clock=SystemClock())
@@ -107,27 +108,29 @@ def _serve(
 
     reload = _reloading(roost, serving, served=served, tls=tls)
 
-    def look() -> None:
-        reload()
-        agents.note_heard()
-
-    def on_stop() -> None:
-        operating.stop()
-        events.close()
-        waking.close()
-        ends.close()
-
+    look = _each(reload, agents.note_heard)
+    on_stop = _each(operating.stop, events.close, waking.close, ends.close)
     if remote is not None:
         remote.start(serving)
     try:
         if remote is None:  # Where another Placement keeps the amounts, a step and its claims are not one commit.
             operating.start(roost, serving)
+            telling.start(serving)
         answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready, look=look, on_stop=on_stop)
     finally:
         operating.join()
+        telling.join()
         agents.close()
         if remote is not None:
             remote.stop()
+
+
+def _each(*acts: Callable[[], None]) -> Callable[[], None]:
+    def act() -> None:
+        for each in acts:
+            each()
+
+    return act
 
 
 def _all_of(*heeds: Heed) -> Heed:

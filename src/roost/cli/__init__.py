@@ -35,6 +35,7 @@ class _Lazy(click.Group):
         "db": "roost.cli.db",
         "decide": "roost.cli.decide",
         "demo": "roost.cli.demo",
+        "events": "roost.cli.events",
         "fleet": "roost.cli.fleet",
         "flavor": "roost.cli.flavor",
         "group": "roost.cli.group",
