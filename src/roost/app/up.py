@@ -52,12 +52,12 @@ def serve_product(
         BadSettings: rules, policies, tokens or the access to Keystone are not as they should be.
         Unavailable: the database cannot be used; the message says why.
     """
-    with _events(served.settings.notifications) as events:
+    with events_of(served.settings.notifications) as events:
         _serve(served, listener, events, parent=parent, on_ready=on_ready)
 
 
 @contextmanager
-def _events(settings: Notifications) -> Iterator[Events]:
+def events_of(settings: Notifications) -> Iterator[Events]:
     """Give what is told of decisions, and send it to the webhook if there is one."""
     webhook = Webhook(settings) if settings.webhook else None
     publisher = f"{gethostname()}:{os.getpid()}"
@@ -106,7 +106,7 @@ def _serve(
         }
         return [Site(Front(below, otherwise=Observing(health, others=tuple(below))), listener, tls)]
 
-    reload = _reloading(roost, serving, served=served, tls=tls)
+    reload = reloading(roost, serving, served=served, tls=tls)
 
     look = _each(reload, agents.note_heard)
     on_stop = _each(operating.stop, events.close, waking.close, ends.close)
@@ -114,8 +114,9 @@ def _serve(
         remote.start(serving)
     try:
         if remote is None:  # Where another Placement keeps the amounts, a step and its claims are not one commit.
-            operating.start(roost, serving)
             telling.start(serving)
+        if remote is None and served.settings.conductor.in_server:
+            operating.start(roost, serving)
         answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready, look=look, on_stop=on_stop)
     finally:
         operating.join()
@@ -141,7 +142,7 @@ def _all_of(*heeds: Heed) -> Heed:
     return heed
 
 
-def _reloading(roost: Roost, serving: Serving, *, served: Served, tls: ssl.SSLContext | None) -> Callable[[], None]:
+def reloading(roost: Roost, serving: Serving, *, served: Served, tls: ssl.SSLContext | None) -> Callable[[], None]:
     """Let SIGHUP ask for the settings and the certificate to be read anew; return what looks whether it did."""
     from roost.api.tls import renew
 

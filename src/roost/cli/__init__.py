@@ -31,6 +31,7 @@ class _Lazy(click.Group):
         "audit": "roost.cli.audit",
         "capacity": "roost.cli.capacity",
         "completion": "roost.cli.completion",
+        "conductor": "roost.cli.conductor",
         "config": "roost.cli.config",
         "db": "roost.cli.db",
         "decide": "roost.cli.decide",

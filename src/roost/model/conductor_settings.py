@@ -9,6 +9,9 @@ from msgspec import Meta
 class Conductor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section ``[conductor]``."""
 
+    in_server: Annotated[
+        bool, Meta(description="Whether servers work on operations; else roost conductor does, on PostgreSQL.")
+    ] = True
     build_timeout_s: Annotated[
         float, Meta(description="Seconds that a host may take to build an instance before another one is tried.")
     ] = 600.0
