@@ -102,4 +102,5 @@ def terms_of(settings: Settings) -> Terms:
     return Terms(
         attempts_max=settings.scheduler.max_attempts, build_timeout_s=told.build_timeout_s,
         act_timeout_s=told.act_timeout_s, owner_s=told.owner_s,
+        failed_builds_max=told.consecutive_build_service_disable_threshold,
     )  # fmt: skip

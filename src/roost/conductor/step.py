@@ -38,6 +38,7 @@ class Terms:
     build_timeout_s: float  # so long a host may build
     act_timeout_s: float  # so long a host may take for anything else
     owner_s: float  # so long nobody else works on an operation that somebody took
+    failed_builds_max: int = 0  # after so many in a row a service is disabled; 0: never
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,14 @@ class Conductor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     owner_s: Annotated[
         float, Meta(description="Seconds after which the operations of a conductor that is gone go to another one.")
     ] = 30.0
+    consecutive_build_service_disable_threshold: Annotated[
+        int, Meta(description="Builds in a row that fail on a node until its service is disabled; 0: never.")
+    ] = 10
 
     def __post_init__(self) -> None:
         for name in ("build_timeout_s", "act_timeout_s", "owner_s"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0, got {getattr(self, name)}")
+        if self.consecutive_build_service_disable_threshold < 0:
+            value = self.consecutive_build_service_disable_threshold
+            raise ValueError(f"consecutive_build_service_disable_threshold must be 0 or more, got {value}")
