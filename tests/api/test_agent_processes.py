@@ -173,6 +173,26 @@ def test_what_cannot_be_meant_is_refused_before_anything_begins(words, code, sen
     assert (found.returncode, found.stdout, found.stderr) == (code, "", f"roost: {sentence}\n")
 
 
+def test_an_agent_ends_and_names_the_cause_if_its_token_is_none_or_another_hosts(tmp_path):
+    made = roost("token", "create", "agent-1", "--host", "host-1", "--file", "tokens.toml", cwd=tmp_path)
+    token = made.stdout.splitlines()[0].strip()
+    settings = 'auth_strategy = "tokens"\ntokens_file = "tokens.toml"'
+    with serve(noun="up", folder=tmp_path, settings=settings) as served:
+        told = ["agent", "--server", served.address, "--driver", "fake", "--state-dir", tmp_path / "state"]
+        wrong = roost(*told, "--host", "host-1", "--token", "wrong", cwd=tmp_path)
+        sentence = "say who you are: x-auth-token is missing, or is none that is known"
+        assert (wrong.returncode, wrong.stderr.endswith(f"roost: {served.address}: {sentence}\n")) == (3, True)
+        other = roost(*told, "--host", "host-2", "--token", token, cwd=tmp_path)
+        sentence = "this token may only touch host host-1, not host-2"
+        assert (other.returncode, other.stderr.endswith(f"roost: {served.address}: {sentence}\n")) == (3, True)
+        with agent(served, tmp_path, "--host", "host-1", "--token", token) as process:
+            asked = {"x-auth-token": token}
+            until(
+                lambda: [each["up"] for each in served.ask("GET", "/v1/agents", headers=asked)[2]["agents"]] == [True]
+            )
+            assert process.poll() is None
+
+
 def test_two_agents_cannot_share_a_journal_and_another_machine_cannot_take_the_name(server, tmp_path):
     words = ("--host", "host-1", "--state-dir", tmp_path / "state")
     with agent(server, tmp_path, *words) as process:
