@@ -130,6 +130,7 @@ ASKED = {
     ("/groups/{uuid}", "GET"): (f"/groups/{RACK}", None),
     ("/agents/{host}", "PUT"): ("/agents/host-0", {"run": RACK, "driver": "fake", "nodes": []}),
     ("/agents/{host}/nodes/{node}", "PUT"): ("/agents/host-0/nodes/host-0", {"host_ip": "10.0.0.1"}),
+    ("/agents/{host}/standings", "POST"): ("/agents/host-0/standings", {"instances": [RACK]}),
     ("/agents", "GET"): ("/agents", None),
     ("/agents/{host}", "GET"): ("/agents/host-0", None),
     ("/hosts/{host}/drain", "POST"): ("/hosts/host-0/drain", {"dry_run": True}),
