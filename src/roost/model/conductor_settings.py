@@ -24,7 +24,6 @@ class Conductor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     consecutive_build_service_disable_threshold: Annotated[
         int, Meta(description="Builds in a row that fail on a node until its service is disabled; 0: never.")
     ] = 10
-
     shelved_offload_time_s: Annotated[
         float,
         Meta(
