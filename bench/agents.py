@@ -8,6 +8,7 @@ killed in turn and come back: at once, or every third time only when they were g
 import argparse
 import os
 import random
+import re
 import tempfile
 import threading
 import time
@@ -58,7 +59,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     attempts: dict[int, int]  # instances by hosts that they were tried on
     latencies_s: list[float]  # of those that are ACTIVE, from the request on
     kills: int
-    given_up: int  # times that a host was given up
+    faults: list[str]  # why instances are in ERROR
     server_cpu_s: float
     server_peak_bytes: int
     agents_cpu_s: float
@@ -90,7 +91,7 @@ def run(plan: Plan, folder: Path, *, show: Callable[[int, int], None]) -> Found:
         with _dying(fleets, plan):
             asked = _built(server, plan, show)
         took_s = time.perf_counter() - start
-        found = _looked_at(server, plan, folder, asked)
+        found = _looked_at(server, asked, plan=plan, folder=folder)
     finally:
         for program in (server, *fleets):
             if program.process is not None:
@@ -184,7 +185,7 @@ def _batch(server: ServerProgram, at: int, count: int) -> list[str]:
     return list(told["instances"])
 
 
-def _looked_at(server: ServerProgram, plan: Plan, folder: Path, asked: list[str]) -> dict[str, Any]:
+def _looked_at(server: ServerProgram, asked: list[str], *, plan: Plan, folder: Path) -> dict[str, Any]:
     """Compare what the server says with what was asked and what the hosts have."""
     shown = {each["uuid"]: each for each in server.listed("instances")}
     guests = guests_on(folder / "guests")
@@ -200,15 +201,14 @@ def _looked_at(server: ServerProgram, plan: Plan, folder: Path, asked: list[str]
             problems.append(f"{uuid} is {each['status']} {each['task']}: {each['fault']}")
         elif guests.get(uuid):
             problems.append(f"{uuid} is in ERROR, and is on {guests[uuid]}")
-    _, told = server.asked("GET", "/v1/usages") if False else (0, None)
     attempts = Counter(
         len(server.asked("GET", f"/v1/instances/{uuid}")[1]["attempts"])  # type: ignore[index]
         for uuid in random.Random(6).sample(asked, min(len(asked), 1_000))
     )
-    gone = 0
     return {
         "statuses": dict(Counter(str(each["status"]) for each in shown.values())), "attempts": dict(attempts),
-        "latencies_s": latencies, "given_up": gone, "problems": problems,
+        "latencies_s": latencies, "problems": problems,
+        "faults": [str(each["fault"]) for each in shown.values() if each["status"] == "ERROR"],
     }  # fmt: skip
 
 
@@ -228,7 +228,8 @@ def to_text(plan: Plan, found: Found) -> str:
         ("audit", "clean; each ACTIVE instance runs once, on its host" if not found.problems else "NOT CLEAN"),
     ]
     text = "\n".join(f"{name:14} {told}" for name, told in lines)
-    return "\n".join([text, *found.problems[:20]])
+    why = Counter(re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "U", fault)[:100] for fault in found.faults)
+    return "\n".join([text, *(f"{count} in ERROR: {fault}" for fault, count in why.items()), *found.problems[:20]])
 
 
 def main() -> None:

@@ -193,7 +193,7 @@ def spent(pid: int) -> tuple[float, int]:
 
 
 def guests_on(folder: Path) -> dict[str, list[tuple[str, str]]]:
-    """Give what the books of the fake driver say: by uuid of each guest, the hosts that have it, and its state there."""
+    """Give what the books of the fake driver say: by uuid of each guest, the hosts that have it, with its state."""
     found: dict[str, list[tuple[str, str]]] = {}
     for path in sorted((folder / "hosts").glob("*.json")):
         kept = json.loads(path.read_text())
