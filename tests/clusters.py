@@ -76,6 +76,10 @@ class Program:
         self.process.send_signal(signal.SIGTERM)
         return self._reap()
 
+    def ended(self) -> int:
+        """Wait until it ends by itself; give its exit code."""
+        return self._reap()
+
     def _reap(self) -> int:
         assert self.process is not None
         code = self.process.wait(timeout=_START_S)
@@ -148,11 +152,12 @@ class ServerProgram(Program):
         while True:
             try:
                 status, answer = self.ask(method, path, body, **headers)
-            except (OSError, http.client.HTTPException):
-                status, answer = 503, None
+            except (OSError, http.client.HTTPException) as error:
+                status, answer = 503, error
             if status != 503:
                 return status, answer
-            assert time.monotonic() < end_s, f"{method} {path} is not answered"
+            told = (answer, self.lives, self.log.read_text()[-2000:])
+            assert time.monotonic() < end_s, f"{method} {path} is not answered: {told}"
             time.sleep(0.1)
 
 
@@ -166,15 +171,18 @@ class AgentsProgram(Program):
         host: name of the host, or the beginning of the names of many.
         fleet: how many; 0: one.
         options: further ones of the driver.
+        words: further ones of the command.
     """
 
     def __init__(
-        self, server: str, *, folder: Path, guests: Path, host: str, fleet: int = 0, options: dict[str, object]
+        self, server: str, *, folder: Path, guests: Path, host: str, fleet: int = 0, options: dict[str, object],
+        words: tuple[object, ...] = (),
     ) -> None:  # fmt: skip
         told = [word for key, value in options.items() for word in ("--option", f"{key}={value}")]
         super().__init__(
             "agent", "--server", server, "--driver", "fake", "--host", host, *(["--fleet", fleet] if fleet else []),
             "--state-dir", folder / f"{host}.state", "--option", f"state={guests}", *told,
+            *words,
             folder=folder, log=f"{host}.log",
         )  # fmt: skip
         self.host = host
