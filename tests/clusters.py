@@ -171,18 +171,15 @@ class AgentsProgram(Program):
         host: name of the host, or the beginning of the names of many.
         fleet: how many; 0: one.
         options: further ones of the driver.
-        words: further ones of the command.
     """
 
     def __init__(
-        self, server: str, *, folder: Path, guests: Path, host: str, fleet: int = 0, options: dict[str, object],
-        words: tuple[object, ...] = (),
+        self, server: str, *, folder: Path, guests: Path, host: str, fleet: int = 0, options: dict[str, object]
     ) -> None:  # fmt: skip
         told = [word for key, value in options.items() for word in ("--option", f"{key}={value}")]
         super().__init__(
             "agent", "--server", server, "--driver", "fake", "--host", host, *(["--fleet", fleet] if fleet else []),
             "--state-dir", folder / f"{host}.state", "--option", f"state={guests}", *told,
-            *words,
             folder=folder, log=f"{host}.log",
         )  # fmt: skip
         self.host = host

@@ -1,7 +1,7 @@
 """``roost agent``: runs the agent of a host, and shows agents as a server knows them."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
@@ -22,15 +22,10 @@ from roost.cli.tables import Table, aligned
 )
 @click.option("--fleet", type=click.IntRange(1, 10_000), metavar="N", help="Run N agents, of hosts NAME-1 to NAME-N.")
 @click.option("--token", envvar="ROOST_TOKEN", default="admin", metavar="TOKEN", help="Sent as x-auth-token.")
-@click.option("--provider-configs", type=PATH, metavar="DIR", help="Folder of what you add to nodes.")
-@click.option("--reshape-tries", type=click.IntRange(min=1), default=4, metavar="N", help="If others come before.")
-@click.option("--reshape-pause", type=click.FloatRange(min=0), default=2.0, metavar="S", help="Between tries.")
-@click.option("--periodic-reshape", type=click.Choice(["die", "log"]), default="die", help="If only found out later.")
 @click.pass_context
 def agent(
     context: click.Context, *, server: str | None, driver: str | None, options: tuple[str, ...], host: str | None,
-    cell: str, state_dir: Path | None, fleet: int | None, token: str, provider_configs: Path | None,
-    reshape_tries: int, reshape_pause: float, periodic_reshape: Literal["die", "log"],
+    cell: str, state_dir: Path | None, fleet: int | None, token: str,
 ) -> None:  # fmt: skip
     """Run the agent of a host: report what the host has, and do there what the server orders.
 
@@ -42,18 +37,13 @@ def agent(
         raise click.UsageError("--server and --driver are needed to run an agent", ctx=context)
     from socket import gethostname
 
-    from roost.app.agent import PROVIDER_CONFIGS, AgentOptions, run_agents
-    from roost.model.agent import ReshapeTerms
+    from roost.app.agent import AgentOptions, run_agents
 
     name = host or gethostname()
     hosts = (name,) if fleet is None else tuple(f"{name}-{number}" for number in range(1, fleet + 1))
     told = AgentOptions(
         server=server, token=token, driver=driver, options=dict(map(_option, options)), hosts=hosts, cell=cell,
         state=_state(state_dir, is_fleet=fleet is not None),
-        provider_configs=str(provider_configs or PROVIDER_CONFIGS),
-        reshape=ReshapeTerms(
-            reshape_tries=reshape_tries, reshape_pause_s=reshape_pause, periodic_reshape=periodic_reshape
-        ),
     )  # fmt: skip
     who = f"agent of {name}" if fleet is None else f"{fleet} agents of {hosts[0]} to {hosts[-1]}"
     run_agents(told, on_ready=lambda: click.echo(f"{who} for {server}"))
