@@ -179,14 +179,19 @@ def qemu_uri(folder):
     libvirt = binding()
     if shutil.which("qemu-system-x86_64") is None:
         pytest.skip(f"there is no qemu-system-x86_64: {HOW_TO_INSTALL}")
-    (folder / "etc").mkdir(parents=True)
-    (folder / "etc" / "qemu.conf").write_text(_QEMU_SETTINGS if os.geteuid() == 0 else "")
-    uri = f"qemu:///embed?root={folder}"
+    uri = qemu_in(folder)
     try:
         libvirt.open(uri).close()
     except libvirt.libvirtError as error:
         pytest.skip(f"libvirt cannot run QEMU here: {error}; {HOW_TO_INSTALL}")
     return uri
+
+
+def qemu_in(folder):
+    """Return the URI of a QEMU of its own in a folder, for one process, which this need not be."""
+    (folder / "etc").mkdir(parents=True)
+    (folder / "etc" / "qemu.conf").write_text(_QEMU_SETTINGS if os.geteuid() == 0 else "")
+    return f"qemu:///embed?root={folder}"
 
 
 def boot_sector(text):
