@@ -84,6 +84,12 @@ class Cluster:
         """Give all instances by uuid, those that are deleted, too."""
         return {each["uuid"]: each for each in self.listed("instances") + self.listed("instances", "&status=DELETED")}
 
+    def story(self, uuid):
+        """Give what happened to an instance, and what was ordered."""
+        shown = self.asked("GET", f"/v1/instances/{uuid}")[1]
+        told = [self.asked("GET", f"/v1/operations/{each['uuid']}")[1] for each in shown.get("operations", ())]
+        return shown, [(each["kind"], each["step"], each["outcome"], each["problem"], each["orders"]) for each in told]
+
     def until(self, true, why):
         """Wait until something is so."""
         end_s = time.monotonic() + SETTLE_S
@@ -278,7 +284,8 @@ def lived_through(cluster, *, builds, acts, every_s):
     took_s = time.monotonic() - begun_s
     cluster.until_up()
     settled_s = cluster.settle()
-    assert problems_of(cluster, clients) == []
+    problems = problems_of(cluster, clients)
+    assert not problems, "\n".join([*problems, *(str(cluster.story(each[:36])) for each in problems[:3])])
     assert audited(cluster) == ""
     usages, sums = used(cluster)
     assert usages == sums
