@@ -46,7 +46,6 @@ def resident(machine, layout):
     )
 
 
-@pytest.mark.shows("S132", "S139")
 def test_what_a_host_has_and_what_its_instances_hold_arrives_and_moves_with_a_reshape(world, capfd):
     server, machine = MemoryServer(), Machine(world)
     with closing(Journal(None)) as journal:
