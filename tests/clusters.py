@@ -203,5 +203,11 @@ def guests_on(folder: Path) -> dict[str, list[tuple[str, str]]]:
     for path in sorted((folder / "hosts").glob("*.json")):
         kept = json.loads(path.read_text())
         for uuid, guest in kept.get("guests", {}).items():
-            found.setdefault(uuid, []).append((path.stem, guest.get("state", "")))
+            found.setdefault(uuid, []).append((path.stem, guest["state"]))
+        for uuid in kept.get("coming", {}).keys() - kept.get("guests", {}).keys():
+            # One that came while it ran is noted when its host is asked the next time.
+            arrival = folder / "arrivals" / path.stem / f"{uuid}.json"
+            text = arrival.read_text() if arrival.exists() else ""
+            if text and json.loads(text)["is_running"]:
+                found.setdefault(uuid, []).append((path.stem, "running"))
     return found
