@@ -324,10 +324,10 @@ def test_a_small_cluster_of_which_each_part_dies_settles(tmp_path):
 @pytest.mark.soak
 def test_a_hundred_builds_and_fifty_moves_on_sqlite(tmp_path):
     with clustered(tmp_path) as cluster:
-        print("\nSQLite:", lived_through(cluster, builds=100, acts=50, every_s=2.0))
+        print("\nSQLite:", lived_through(cluster, builds=100, acts=50, every_s=0.5))
 
 
 @pytest.mark.soak
 def test_a_hundred_builds_and_fifty_moves_on_postgresql(tmp_path, postgres_url):
     with clustered(tmp_path, database=postgres_url, servers=2) as cluster:
-        print("\nPostgreSQL:", lived_through(cluster, builds=100, acts=50, every_s=2.0))
+        print("\nPostgreSQL:", lived_through(cluster, builds=100, acts=50, every_s=0.5))
