@@ -55,13 +55,11 @@ def test_names_of_operations_differ():
 
 
 STOPPED, RUNNING = (status(number, status=word, task="") for number, word in ((1, "SHUTOFF"), (2, "ACTIVE")))
-LIVE, LOST = (
-    status(number, status="ACTIVE", task="", host=host, node=host) for number, host in ((3, "host-0"), (4, "host-9"))
+LIVE, LOST, GROWING, LEAVING = (
+    status(number, status="ACTIVE", task="", host=host, node=host)
+    for number, host in ((3, "host-0"), (4, "host-9"), (5, "host-0"), (6, "host-0"))
 )
-GROWS, GOES, STAYS, RETURNS = (
-    status(number, status=word, task="", host="host-0", node="host-0")
-    for number, word in ((5, "ACTIVE"), (6, "ACTIVE"), (7, "VERIFY_RESIZE"), (8, "VERIFY_RESIZE"))
-)
+MOVED, UNSURE = (status(number, status="VERIFY_RESIZE", task="", host="host-0", node="host-0") for number in (7, 8))
 MOVE = migration(1, kind="live", status="failed", source_host="host-0")
 ENDED = operation(2, kind="stop", outcome="done")
 
@@ -79,12 +77,12 @@ ASKED = {
     ("/instances/{id}", "DELETE"): ("/instances/{}", None),
     ("/instances/{id}/start", "POST"): (f"/instances/{uuid_text(STOPPED.uuid)}/start", None),
     ("/instances/{id}/stop", "POST"): (f"/instances/{uuid_text(RUNNING.uuid)}/stop", None),
+    ("/instances/{id}/resize", "POST"): (f"/instances/{uuid_text(GROWING.uuid)}/resize", {"flavor": {"vcpus": 1}}),
+    ("/instances/{id}/migrate", "POST"): (f"/instances/{uuid_text(LEAVING.uuid)}/migrate", {"verify": True}),
+    ("/instances/{id}/confirm", "POST"): (f"/instances/{uuid_text(MOVED.uuid)}/confirm", None),
+    ("/instances/{id}/revert", "POST"): (f"/instances/{uuid_text(UNSURE.uuid)}/revert", None),
     ("/instances/{id}/live-migrate", "POST"): (f"/instances/{uuid_text(LIVE.uuid)}/live-migrate", {"host": "host-1"}),
     ("/instances/{id}/evacuate", "POST"): (f"/instances/{uuid_text(LOST.uuid)}/evacuate", {}),
-    ("/instances/{id}/resize", "POST"): (f"/instances/{uuid_text(GROWS.uuid)}/resize", {"flavor": {"vcpus": 1}}),
-    ("/instances/{id}/migrate", "POST"): (f"/instances/{uuid_text(GOES.uuid)}/migrate", {"verify": True}),
-    ("/instances/{id}/confirm", "POST"): (f"/instances/{uuid_text(STAYS.uuid)}/confirm", None),
-    ("/instances/{id}/revert", "POST"): (f"/instances/{uuid_text(RETURNS.uuid)}/revert", None),
     ("/migrations", "GET"): ("/migrations?status=failed&source=HOST-0", None),
     ("/migrations/{uuid}", "GET"): (f"/migrations/{uuid_text(MOVE.uuid)}", None),
     ("/operations/{id}", "GET"): (f"/operations/{uuid_text(ENDED.uuid)}", None),
@@ -129,20 +127,17 @@ ASKED = {
 def test_answers_are_as_the_document_says():
     assert set(ASKED) == set(OPERATIONS)
     with asking_own(fleet(3, vcpus=4)) as own:
-        put(
-            own,
-            operation(1),
-            ENDED,
-            STOPPED,
-            RUNNING,
-            STAYS,
-            RETURNS,
-            order(1, host="host-0", action="destroy", body=ORDER),
-        )
+        put(own, operation(1), ENDED, STOPPED, RUNNING, order(1, host="host-0", action="destroy", body=ORDER))
         made = own.post("/decisions", SMALL).json
         numbers = own.in_thread(lambda roost: {kind: number for (kind, _), number in roost.state.documents.items()})
         known = {"flavor_id": numbers["flavor"], "request_id": numbers["request"]}
-        put(own, MOVE, *(msgspec.structs.replace(each, **known) for each in (LIVE, LOST, GROWS, GOES)))
+        put(
+            own,
+            MOVE,
+            MOVED,
+            UNSURE,
+            *(msgspec.structs.replace(each, **known) for each in (LIVE, LOST, GROWING, LEAVING)),
+        )
         names = {"/decisions": made["uuid"], "/instances": made["picks"][0]["instance_uuid"]}
         for (path, method), (url, body) in ASKED.items():
             name = names.get(f"/{path.split('/')[1]}", "")
