@@ -79,12 +79,14 @@ def stayed(view: View, desk: Desk, body: Move, *, problem: str, status: str = ""
     try:
         writes = returned(desk.current, move) if move.uuid in desk.current.state.holders else ()
     except Conflict as error:
-        # Whoever deletes it gives back what its migration holds, so that stays open.
+        # What its migration holds is given back by whoever deletes it, or when its host has nothing of it any more.
         problem = f"{problem}; and {error}"
         return Commit(
             operation=ended(view, body=body, problem=problem),
-            work=(*withdrawn(view.orders), *let_go(view, status="ERROR", fault=problem),
-                  told(view, desk, event, problem=problem)),
+            work=(
+                *withdrawn(view.orders), moved_on(view, "finished"), *let_go(view, status="ERROR", fault=problem),
+                told(view, desk, event, problem=problem),
+            ),
         )  # fmt: skip
     return Commit(
         operation=ended(view, body=body, problem=problem),

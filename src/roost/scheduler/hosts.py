@@ -207,6 +207,8 @@ class HostView:
 
     def kept(self, group: Group) -> Amounts:
         """Return how many members of a server group may come back to each host: int64."""
+        if not group.kept:
+            return np.zeros(len(self), dtype=np.int64)
         counts = np.zeros(len(self._state.hosts), dtype=np.int64)
         for row, count in group.kept.items():
             counts[row] = count

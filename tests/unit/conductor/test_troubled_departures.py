@@ -1,8 +1,11 @@
 """Everything goes wrong while instances leave their hosts; in the end each is on one host, and nothing is leaked."""
 
+from contextlib import suppress
+
 import msgspec
 import pytest
 
+from roost.errors import Conflict, NotFound, Unavailable
 from roost.model.guest import Found, Prepared
 from roost.model.names import uuid_text
 from roost.model.orders import Answer
@@ -68,6 +71,14 @@ class Travels(World):
         self.hands = [Traveller(self, hand.host) for hand in self.hands]
         for hand in self.hands:
             hand.register()
+
+    def event(self):
+        """Let something happen, often a departure."""
+        if self.chance.random() < 0.7:
+            super().event()
+            return
+        with suppress(Unavailable, Conflict, NotFound):
+            self.power()
 
     def power(self):
         """Let an instance leave its host, or start or stop."""

@@ -53,7 +53,7 @@ class Worker(Keeper):
             if order.id not in self.said:
                 self.said[order.id] = self.tried(order, fate)
                 self.untold[order.id] = order
-                self.look()
+                self.look(order)
             if fate < 0.3:
                 continue  # Its answer is lost.
             if self.answer(order, self.said[order.id]) is False:
@@ -80,16 +80,19 @@ class Worker(Keeper):
         elif action(order) == "spawn":
             self._destroy(order.instance, order.act, order.operation)
 
-    def look(self):
-        """Note what there is, and who runs twice."""
-        for uuid, copy in self.copies.items():
-            if copy.state == "running":
-                hosts = [
-                    each.host
-                    for each in self.world.hands
-                    if uuid in each.copies and each.copies[uuid].state == "running"
-                ]
-                assert len(hosts) == 1, (uuid, hosts)
+    def look(self, order):
+        """See that nothing runs twice, but for what a host was given up with while it was built elsewhere."""
+        ghosts = self.world.ghosts
+        if action(order) == "spawn":
+            for each in self.world.hands:
+                if each is not self and order.instance in each.copies:
+                    ghosts.append(each.copies[order.instance])
+        for uuid in self.copies:
+            copies = [each.copies[uuid] for each in self.world.hands if uuid in each.copies]
+            running = [
+                copy for copy in copies if copy.state == "running" and all(copy is not ghost for ghost in ghosts)
+            ]
+            assert len(running) <= 1, (uuid, [each.host for each in self.world.hands if uuid in each.copies])
 
     @property
     def has(self):
@@ -116,6 +119,7 @@ class World:
             self.hands.append(Worker(self, f"h{number}", others))
             self.hands[-1].register()
         self.names, self.asked = [], 0
+        self.ghosts = []  # copies that nobody asks for any more
 
     def server(self):
         """Give one of the servers."""

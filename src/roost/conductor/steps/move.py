@@ -25,12 +25,13 @@
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import msgspec
 
 from roost.conductor import targets
 from roost.conductor.alternates import where
-from roost.conductor.departures import cancelled, stayed
+from roost.conductor.departures import cancelled, stayed, witnessed
 from roost.conductor.faults import told as words_of
 from roost.conductor.moves import moved_on
 from roost.conductor.patience import PAUSE_S, failure, silent
@@ -140,8 +141,8 @@ def _cleared(view: View, desk: Desk, body: Move) -> Commit:
 def _onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool = False) -> Commit:
     found = targets.onward(view, desk, body, problem=problem, is_final=is_final)
     if found.fault:
-        return stayed(view, desk, found.body, problem=found.fault)
-    return _prepare(view, desk, found.body, writes=found.writes)
+        return _seen(view, body, stayed(view, desk, found.body, problem=found.fault))
+    return _seen(view, body, _prepare(view, desk, found.body, writes=found.writes))
 
 
 # --- on its way ---
@@ -253,11 +254,15 @@ def _undone(view: View, desk: Desk, body: Move) -> Commit:
 def _restart(view: View, desk: Desk, body: Move) -> Commit:
     source = view.status.host
     if not body.is_on or not any(order.action == "power_off" and _was_told(order) for order in view.orders):
-        return stayed(view, desk, body, problem=body.lost)
+        return _seen(view, body, stayed(view, desk, body, problem=body.lost))
     if view.is_away(source):
-        return stayed(view, desk, body, problem=f"{body.lost}; and {silent(source)}", status="SHUTOFF")
+        problem = f"{body.lost}; and {silent(source)}"
+        return _seen(view, body, stayed(view, desk, body, problem=problem, status="SHUTOFF"))
     said = plain(view, limit_s=view.terms.act_timeout_s)
-    return _ask(view, desk, body, host=source, action="power_on", said=said, step="restart")
+    step = _ask(view, desk, body, host=source, action="power_on", said=said, step="restart")
+    if view.is_away(_target(body)):  # What it has goes when it is back.
+        step = replace(step, work=(*step.work, moved_on(view, "moving", target_host="", target_node="")))
+    return _seen(view, body, step)
 
 
 def _restarted(view: View, desk: Desk, body: Move) -> Commit:
@@ -282,6 +287,12 @@ def _ask(
     return Commit(
         operation=waiting(view, after.limit_at_s, step=step, body=after), work=(*withdrawn(view.orders), Put(order))
     )
+
+
+def _seen(view: View, body: Move, step: Commit) -> Commit:
+    """Return a step that is not taken where a target that it takes for gone is there by then, with what it has."""
+    target = _target(body)
+    return replace(step, work=(*step.work, *witnessed(view.agent(target)))) if view.is_away(target) else step
 
 
 def _wanted(view: View, body: Move, *, limit_s: float) -> OrderBody:

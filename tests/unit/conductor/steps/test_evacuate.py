@@ -4,6 +4,7 @@ import pytest
 
 from roost.conductor.rows import instead, later
 from roost.errors import Conflict
+from roost.model.fleet import Departure
 from roost.model.journal import Item
 from roost.model.names import uuid_text
 from roost.model.orders import Answer
@@ -212,6 +213,22 @@ def test_a_target_that_takes_too_long_gets_rid_of_it_before_another_builds(here)
         pass_time(here, here.hands, 11)
         at_rest(here, here.hands)
     evacuated(here, host="h2")
+
+
+def test_one_whose_amounts_somebody_took_away_is_in_error_and_what_is_left_goes_with_its_host(here):
+    gone(here)
+    here.turn()
+    here.run(lambda _current: here.roost.work([Departure(instance_uuids=(ONE,))]))
+    at_rest(here, here.hands, {("h1", "spawn"): [failed("no network")]})
+    status = here.status("one")
+    assert (status.status, status.host, "nothing is held for it" in status.fault) == ("ERROR", "h0", True)
+    assert list(holders(here).values()) == [["h0"]]
+    here.hands["h0"].guests.clear()
+    assert here.hands["h0"].register().is_ready
+    assert holders(here) == {}
+    here.delete("one")
+    at_rest(here, here.hands)
+    assert here.status("one").status == "DELETED"
 
 
 def test_evacuated_twice_each_old_host_is_cleaned_by_itself(here):
