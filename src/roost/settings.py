@@ -13,6 +13,7 @@ import msgspec
 
 from roost.compat.nova_conf import NovaConf, read_nova_conf
 from roost.errors import BadSettings
+from roost.model.agent_settings import Agent
 from roost.model.conductor_settings import Conductor
 from roost.model.notification_settings import Notifications
 from roost.model.pci import read_alias
@@ -43,6 +44,7 @@ _OWN: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
         "conductor": Conductor,
         "placement": Placement,
         "notifications": Notifications,
+        "agent": Agent,
     }
 )
 

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import time
+import uuid
 from contextlib import contextmanager
 
 import pytest
@@ -12,6 +13,21 @@ from tests.servers import serve
 
 ADMIN = {"x-auth-token": "admin"}
 PATIENCE_S = 60.0
+SETTINGS = """
+[agent]
+reserved_host_cpus = 2
+reserved_host_memory_mb = 1024
+cpu_allocation_ratio = 3.0
+my_ip = "10.0.0.7"
+compute_monitors = ["cpu.virt_driver"]
+provider_config_location = "elsewhere"
+"""
+ADDED = """
+meta: {schema_version: '1.0'}
+providers:
+  - identification: {name: host-1}
+    inventories: {additional: [{CUSTOM_FPGA: {total: 4}}]}
+"""
 
 
 @pytest.fixture
@@ -82,6 +98,45 @@ def test_a_fleet_is_many_hosts_of_one_process(server, tmp_path):
         assert process.wait(30) == 0
 
 
+def test_what_a_host_keeps_and_adds_is_told_by_the_settings_and_options_go_before_them(server, tmp_path):
+    named = tmp_path / "added"
+    named.mkdir()
+    (named / "site.yaml").write_text(ADDED)
+    (tmp_path / "roost.toml").write_text(SETTINGS)
+    words = ("--host", "host-1", "--state-dir", tmp_path / "state", "--config", tmp_path / "roost.toml")
+    with agent(server, tmp_path, *words, "--provider-config", named):
+        until(lambda: up(server) == {"host-1"})
+        offered = provider(server)[1]
+        assert (offered["VCPU"]["reserved"], offered["VCPU"]["allocation_ratio"]) == (2, 3.0)
+        assert (offered["MEMORY_MB"]["reserved"], offered["CUSTOM_FPGA"]["total"]) == (1024, 4)
+        told = server.ask("GET", "/v1/hosts/host-1", headers=ADMIN)[2]
+        assert told["facts"]["host_ip"] == "10.0.0.7"
+
+
+def test_what_a_deleted_instance_holds_on_the_host_of_an_agent_is_given_back(server, tmp_path):
+    (tmp_path / "roost.toml").write_text("[agent]\nupdate_s = 0.5\n")
+    words = ("--host", "host-1", "--state-dir", tmp_path / "state", "--config", tmp_path / "roost.toml")
+    with agent(server, tmp_path, *words):
+        until(lambda: up(server) == {"host-1"})
+        body = {"name": "web", "flavor": {"name": "small", "vcpus": 1, "memory_mb": 64}}
+        gone = server.ask("POST", "/v1/instances", body, headers=ADMIN)[2]["instances"][0]
+        until(lambda: server.ask("GET", f"/v1/instances/{gone}", headers=ADMIN)[2]["status"] == "ACTIVE")
+        server.ask("DELETE", f"/v1/instances/{gone}", headers=ADMIN)
+        until(lambda: server.ask("GET", f"/v1/instances/{gone}", headers=ADMIN)[2]["status"] == "DELETED")
+        root, held = provider(server)[0], "/placement/allocations"
+        stranger = str(uuid.uuid4())
+        for consumer in (gone, stranger):
+            taken = {
+                "allocations": {root: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u",
+                "consumer_generation": None,
+            }  # fmt: skip
+            asked = ADMIN | {"openstack-api-version": "placement 1.28"}
+            assert server.ask("PUT", f"{held}/{consumer}", taken, headers=asked)[0] == 204
+        until(lambda: not server.ask("GET", f"{held}/{gone}", headers=ADMIN)[2]["allocations"])
+        assert server.ask("GET", f"{held}/{stranger}", headers=ADMIN)[2]["allocations"]
+        assert "allocation_released" in (tmp_path / "agent.log").read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
@@ -95,11 +150,47 @@ def test_a_fleet_is_many_hosts_of_one_process(server, tmp_path):
             ["--server", "http://127.0.0.1:1", "--driver", "fake", "--option", "x=1"], 3,
             "driver fake: has no option x; it has script, state, seed",
         ),
+        (
+            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--config", "wrong.toml"], 3,
+            "wrong.toml: agent.reshape_trys: is no setting; the nearest known name is reshape_tries",
+        ),
+        (
+            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--config", "monitors.toml"], 3,
+            "compute_monitors: there is no monitor numa, only cpu.virt_driver",
+        ),
+        (
+            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--provider-config", "bad"], 3,
+            "bad/site.yaml: providers: Expected array of length >= 1",
+        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_meant_is_refused_before_anything_begins(words, code, sentence, tmp_path):
+    (tmp_path / "wrong.toml").write_text("[agent]\nreshape_trys = 3\n")
+    (tmp_path / "monitors.toml").write_text('[agent]\ncompute_monitors = ["numa"]\n')
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "site.yaml").write_text("providers: []\n")
     found = roost("agent", *words, "--state-dir", tmp_path / "state", cwd=tmp_path)
     assert (found.returncode, found.stdout, found.stderr) == (code, "", f"roost: {sentence}\n")
+
+
+def test_an_agent_ends_and_names_the_cause_if_its_token_is_none_or_another_hosts(tmp_path):
+    made = roost("token", "create", "agent-1", "--host", "host-1", "--file", "tokens.toml", cwd=tmp_path)
+    token = made.stdout.splitlines()[0].strip()
+    settings = 'auth_strategy = "tokens"\ntokens_file = "tokens.toml"'
+    with serve(noun="up", folder=tmp_path, settings=settings) as served:
+        told = ["agent", "--server", served.address, "--driver", "fake", "--state-dir", tmp_path / "state"]
+        wrong = roost(*told, "--host", "host-1", "--token", "wrong", cwd=tmp_path)
+        sentence = "say who you are: x-auth-token is missing, or is none that is known"
+        assert (wrong.returncode, wrong.stderr.endswith(f"roost: {served.address}: {sentence}\n")) == (3, True)
+        other = roost(*told, "--host", "host-2", "--token", token, cwd=tmp_path)
+        sentence = "this token may only touch host host-1, not host-2"
+        assert (other.returncode, other.stderr.endswith(f"roost: {served.address}: {sentence}\n")) == (3, True)
+        with agent(served, tmp_path, "--host", "host-1", "--token", token) as process:
+            asked = {"x-auth-token": token}
+            until(
+                lambda: [each["up"] for each in served.ask("GET", "/v1/agents", headers=asked)[2]["agents"]] == [True]
+            )
+            assert process.poll() is None
 
 
 def test_two_agents_cannot_share_a_journal_and_another_machine_cannot_take_the_name(server, tmp_path):

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from roost.model.journal import Item
-from roost.model.names import uuid_bytes
+from roost.model.names import uuid_bytes, uuid_text
 from roost.model.orders import OrderBody, Power
 from roost.model.work import Put
 from roost.simulator.identities import uuid_of
@@ -58,6 +58,42 @@ def test_agents_are_listed_in_pages(own):
     assert [each["host"] for each in first["agents"]] == ["a", "b"]
     rest = own.get(f"/agents?limit=2&cursor={first['next']}").json
     assert ([each["host"] for each in rest["agents"]], rest["next"]) == (["c"], None)
+
+
+def test_an_agent_is_told_what_became_of_instances(own):
+    states = {
+        1: {"status": "DELETED"}, 2: {"status": "ACTIVE", "host": "host-1"},
+        3: {"status": "ACTIVE", "host": "host-1", "operation_id": 7}, 4: {"status": "BUILD", "task": "build"},
+        5: {"status": "VERIFY_RESIZE", "host": "host-1", "migration_uuid": uuid_bytes(uuid_of("move"))},
+    }  # fmt: skip
+    rows = {number: status(number, **{"operation_id": 0, "task": "", **told}) for number, told in states.items()}
+    put(own, *rows.values())
+    uuids = {number: uuid_text(row.uuid) for number, row in rows.items()}
+    answer = own.post("/agents/host-0/standings", {"instances": [*uuids.values(), uuid_of("stranger")]})
+    known = answer.json["instances"]
+    assert known.keys() == {*uuids.values()}
+    assert [tuple(known[uuids[number]].values()) for number in states] == [
+        (True, rows[1].host, False), (False, "host-1", False), (False, "host-1", True), (False, rows[4].host, True),
+        (False, "host-1", True),
+    ]  # fmt: skip
+    assert own.post("/agents/host-0/standings", {}).json == {"instances": {}}
+    answer = own.post("/agents/host-0/standings", {"instances": ["one"]})
+    assert (answer.status, answer.json["field"]) == (400, "$.instances[0]")
+
+
+def test_a_run_that_is_not_in_charge_any_more_cannot_report(own):
+    nodes = [{"node": "host-0", "uuid": uuid_of("host", "0")}]
+    own.put("/agents/host-0", registration(nodes=nodes))
+    assert own.put(f"/agents/host-0/nodes/host-0?run={RUN}", {"host_ip": "10.0.0.1"}).status == 204
+    own.put("/agents/host-0", registration(NEXT_RUN, nodes=nodes))
+    answer = own.put(f"/agents/host-0/nodes/host-0?run={RUN}", {"host_ip": "10.0.0.9"})
+    assert (answer.status, answer.json["detail"]) == (
+        409, "the host host-0 was registered by another run of its agent",
+    )  # fmt: skip
+    assert own.put(f"/agents/host-0/nodes/host-0?run={NEXT_RUN}", {"host_ip": "10.0.0.2"}).status == 204
+    assert own.get("/hosts/host-0").json["facts"]["host_ip"] == "10.0.0.2"
+    answer = own.put("/agents/host-0/nodes/host-0?run=x", {})
+    assert (answer.status, answer.json["detail"]) == (400, "?run: 'x' is no uuid")
 
 
 def test_a_node_is_of_one_host_and_its_provider_is_what_it_says(own):

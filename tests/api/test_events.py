@@ -3,7 +3,9 @@
 import json
 import re
 import socket
+import subprocess
 import time
+from contextlib import ExitStack
 
 import jsonschema
 import pytest
@@ -12,7 +14,7 @@ from roost.api.v1 import openapi
 from roost.app import open_roost
 from roost.simulator.identities import uuid_of
 from tests.following import ADMIN, following, hooked
-from tests.products import fleet, roost
+from tests.products import command, environ, fleet, roost
 from tests.servers import read_all, serve
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}, "project_id": "shop"}
@@ -73,6 +75,96 @@ def test_a_decision_is_told_at_its_start_and_its_end(folder):
     schema = {"$ref": "#/components/schemas/Notification", "components": document["components"]}
     for event in (start, end, refusal[1][2]):
         jsonschema.validate(event, schema)
+
+
+def story(follower, *types):
+    """Give the payloads of the next events of these types, in this order."""
+    found = []
+    while len(found) < len(types):
+        ((_, name, event),) = follower.events(1)
+        if name == types[len(found)]:
+            found.append(event["payload"])
+    return found
+
+
+def test_what_happens_to_instances_is_told_and_who_comes_back_goes_on(folder):
+    with up(folder) as server:
+        with following(server) as follower:
+            body = {"name": "web", "flavor": SMALL["flavor"]}
+            asked = server.ask("POST", "/v1/instances", body, headers=ADMIN)[2]
+            (built,) = story(follower, "operation.build.asked")
+            assert (built["about"], built["operation_uuid"], built["instance_uuid"]) == (
+                "story", asked["operation"], None,
+            )  # fmt: skip
+            ((last_id, _, _),) = follower.events(1)
+        (uuid,) = asked["instances"]
+        until(lambda: server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]["status"] == "ERROR")
+        ended = server.ask("DELETE", f"/v1/instances/{uuid}", headers=ADMIN)[2]
+        with following(server, last_id=last_id) as follower:
+            lines = story(follower, "instance.delete.asked", "instance.delete.done")
+        assert [(line["instance_uuid"], line["operation_uuid"]) for line in lines] == [(uuid, ended["operation"])] * 2
+        known = server.ask("GET", f"/v1/operations/{ended['operation']}", headers=ADMIN)[2]["story"]
+        assert [line["kind"] for line in known] == ["delete.asked", "delete.done"]
+        schema = {"$ref": "#/components/schemas/Happening", "components": openapi.document()["components"]}
+        jsonschema.validate(lines[0], schema)
+
+
+def test_a_story_is_told_by_every_process_and_the_webhook_hears_of_decisions_alone(tmp_path, postgres_url):
+    places = [tmp_path / name for name in ("one", "two")]
+    for place in places:
+        place.mkdir()
+    words = ("--database", postgres_url)
+    with hooked() as hook, up(places[0], f'webhook = "{hook.url}"', *words) as one, up(places[1], "", *words) as two:
+        with following(two) as there, following(one) as here:
+            body = {"run": uuid_of("run"), "driver": "fake", "nodes": []}
+            assert one.ask("PUT", "/v1/agents/host-1", body, headers=ADMIN)[0] == 200
+            told = [story(follower, "agent.registered")[0] for follower in (here, there)]
+            assert told[0] == told[1]
+            assert told[0]["told"] == {"host": "host-1", "state": "ready"}
+        decide(one)
+        assert {json["payload"]["about"] for _, _, json in hook.wait(2)} == {"decision"}
+
+
+@pytest.fixture
+def stack():
+    with ExitStack() as made:
+        yield made
+
+
+def test_the_command_prints_what_happens_and_goes_on_after_a_restart(folder, stack):
+    with up(folder) as server:
+        process = stack.enter_context(
+            subprocess.Popen(
+                command("events", "--type", "operation.", "--type", "instance.", "--count", 3, "--url", server.address),
+                cwd=folder, env=environ(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            )
+        )  # fmt: skip
+        stack.callback(process.kill)
+        until(lambda: counted(server, "roost_event_readers") == 1)
+        body = {"name": "web", "flavor": SMALL["flavor"]}
+        asked = server.ask("POST", "/v1/instances", body, headers=ADMIN)[2]
+        assert process.stdout.readline().split()[2:4] == ["operation.build.asked", asked["operation"]]
+        port, uuid = server.port, asked["instances"][0]
+        until(lambda: server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]["status"] == "ERROR")
+        assert process.stdout.readline().split()[2] in {"operation.build.failed", "instance.build.failed"}
+    with serve(noun="up", folder=folder, listen=f"127.0.0.1:{port}") as server:
+        until(lambda: counted(server, "roost_event_readers") == 1)
+        server.ask("DELETE", f"/v1/instances/{uuid}", headers=ADMIN)
+        assert process.stdout.readline().split()[2:] == ["instance.delete.asked", uuid]
+        assert process.wait(PATIENCE_S) == 0
+        assert "events were lost" in process.stderr.read()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("--url", "http://127.0.0.1:1"), 7, "roost: http://127.0.0.1:1 does not answer: "),
+        (("--url", "nowhere"), 2, "roost: --url must be http://HOST:PORT or https://HOST:PORT, got 'nowhere'"),
+    ],
+)
+def test_where_nothing_can_be_followed_the_command_says_so(tmp_path, words, code, sentence):
+    found = roost("events", *words, cwd=tmp_path)
+    assert (found.returncode, found.stdout, found.stderr.startswith(sentence)) == (code, "", True)
 
 
 def test_what_fails_ends_too(folder):

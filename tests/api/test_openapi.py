@@ -56,22 +56,22 @@ def test_names_of_operations_differ():
 
 
 STOPPED, RUNNING = (status(number, status=word, task="") for number, word in ((1, "SHUTOFF"), (2, "ACTIVE")))
-LIVE, LOST, GROWING, LEAVING = (
-    status(number, status="ACTIVE", task="", host=host, node=host)
-    for number, host in ((3, "host-0"), (4, "host-9"), (5, "host-0"), (6, "host-0"))
+LIVE, LOST = (
+    status(number, status="ACTIVE", task="", host=host, node=host) for number, host in ((3, "host-0"), (4, "host-9"))
 )
-MOVED, UNSURE = (status(number, status="VERIFY_RESIZE", task="", host="host-0", node="host-0") for number in (7, 8))
 MOVE = migration(1, kind="live", status="failed", source_host="host-0")
-# What is changed where it is, by what is asked of it.
+# What is changed or moved, by what is asked of it.
 CHANGED = {
     kind: status(10 + number, status=word, task="", host="host-0", node="host-0")
     for number, (kind, word) in enumerate(
         {
             "rebuild": "ACTIVE", "reboot": "ACTIVE", "shelve": "ACTIVE", "offload": "SHELVED", "unshelve": "SHELVED",
-            "reset": "ERROR",
+            "reset": "ERROR", "resize": "ACTIVE", "migrate": "ACTIVE", "confirm": "VERIFY_RESIZE",
+            "revert": "VERIFY_RESIZE",
         }.items()
     )
 }  # fmt: skip
+BODIES = {"rebuild": {}, "migrate": {}, "resize": {"flavor": {"name": "large", "vcpus": 2}}}
 DRAIN = operation(
     3, kind="drain", step="move", body=msgspec.msgpack.encode(Drain(host="host-1", instances=(), at_once=1))
 )
@@ -91,17 +91,13 @@ ASKED = {
     ("/instances/{id}", "DELETE"): ("/instances/{}", None),
     ("/instances/{id}/start", "POST"): (f"/instances/{uuid_text(STOPPED.uuid)}/start", None),
     ("/instances/{id}/stop", "POST"): (f"/instances/{uuid_text(RUNNING.uuid)}/stop", None),
-    ("/instances/{id}/resize", "POST"): (f"/instances/{uuid_text(GROWING.uuid)}/resize", {"flavor": {"vcpus": 1}}),
-    ("/instances/{id}/migrate", "POST"): (f"/instances/{uuid_text(LEAVING.uuid)}/migrate", {"verify": True}),
-    ("/instances/{id}/confirm", "POST"): (f"/instances/{uuid_text(MOVED.uuid)}/confirm", None),
-    ("/instances/{id}/revert", "POST"): (f"/instances/{uuid_text(UNSURE.uuid)}/revert", None),
     ("/instances/{id}/live-migrate", "POST"): (f"/instances/{uuid_text(LIVE.uuid)}/live-migrate", {"host": "host-1"}),
     ("/instances/{id}/evacuate", "POST"): (f"/instances/{uuid_text(LOST.uuid)}/evacuate", {}),
     ("/migrations", "GET"): ("/migrations?status=failed&source=HOST-0", None),
     ("/migrations/{uuid}", "GET"): (f"/migrations/{uuid_text(MOVE.uuid)}", None),
     **{
         (f"/instances/{{id}}/{kind}", "POST"): (
-            f"/instances/{uuid_text(row.uuid)}/{kind}", {} if kind == "rebuild" else None
+            f"/instances/{uuid_text(row.uuid)}/{kind}", BODIES.get(kind)
         ) for kind, row in CHANGED.items()
     },
     ("/operations/{id}", "DELETE"): (f"/operations/{uuid_text(DRAIN.uuid)}", None),
@@ -134,6 +130,7 @@ ASKED = {
     ("/groups/{uuid}", "GET"): (f"/groups/{RACK}", None),
     ("/agents/{host}", "PUT"): ("/agents/host-0", {"run": RACK, "driver": "fake", "nodes": []}),
     ("/agents/{host}/nodes/{node}", "PUT"): ("/agents/host-0/nodes/host-0", {"host_ip": "10.0.0.1"}),
+    ("/agents/{host}/standings", "POST"): ("/agents/host-0/standings", {"instances": [RACK]}),
     ("/agents", "GET"): ("/agents", None),
     ("/agents/{host}", "GET"): ("/agents/host-0", None),
     ("/hosts/{host}/drain", "POST"): ("/hosts/host-0/drain", {"dry_run": True}),
@@ -152,8 +149,7 @@ def test_answers_are_as_the_document_says():
         made = own.post("/decisions", SMALL).json
         numbers = own.in_thread(lambda roost: {kind: number for (kind, _), number in roost.state.documents.items()})
         known = {"flavor_id": numbers["flavor"], "request_id": numbers["request"]}
-        rows = (LIVE, LOST, GROWING, LEAVING, *CHANGED.values())
-        put(own, MOVE, MOVED, UNSURE, DRAIN, *(msgspec.structs.replace(each, **known) for each in rows))
+        put(own, MOVE, DRAIN, *(msgspec.structs.replace(each, **known) for each in (LIVE, LOST, *CHANGED.values())))
         names = {"/decisions": made["uuid"], "/instances": made["picks"][0]["instance_uuid"]}
         for (path, method), (url, body) in ASKED.items():
             name = names.get(f"/{path.split('/')[1]}", "")

@@ -8,18 +8,16 @@ import pytest
 from roost.compute.drivers.fake import FakeOptions
 from roost.compute.drivers.fake_script import Action, Child, FakeNode, Fault, Gpu, Kind, Script
 from roost.compute.drivers.libvirt_options import LibvirtTexts
-from roost.model.agent import HostTerms, PciDevice
+from roost.model.agent import PciDevice
 from tests.docs.test_documents import blocks
 from tests.libvirt_hosts import binding
 
 PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("kind", [FakeOptions, LibvirtTexts, Script, FakeNode, Gpu, Child, PciDevice, Fault, HostTerms])
+@pytest.mark.parametrize("kind", [FakeOptions, LibvirtTexts, Script, FakeNode, Gpu, Child, PciDevice, Fault])
 def test_all_that_may_be_told_is_in_a_table(kind):
-    told = set(re.findall(r"`(?:\[\[)?(?:node[.])?(\w+)(?:\]\])?`", PAGE)) | {
-        name for name in HostTerms.__struct_fields__ if name.startswith("initial_")
-    }  # fmt: skip
+    told = set(re.findall(r"`(?:\[\[)?(?:node[.])?(\w+)(?:\]\])?`", PAGE))
     assert [each.name for each in msgspec.structs.fields(kind) if each.name not in told] == []
 
 

@@ -116,6 +116,16 @@ def test_owners_of_one_section_each_get_their_keys():
         ('[store]\nsynchronous = "OFF"', "store.synchronous: must be FULL or NORMAL, got 'OFF'"),
         ("[store]\ngroup_max = 0", "store.group_max: must be 1 or more, got 0"),
         ("[store]\nevidence_keep_days = -1", "store.evidence_keep_days: must be 0 or more, got -1"),
+        ("[agent]\nreserved_host_cpus = -1", "agent.reserved_host_cpus: must be a whole number >= 0, got -1"),
+        ("[agent]\ncpu_allocation_ratio = -1", "agent.cpu_allocation_ratio: must be a number >= 0.0, got -1"),
+        (
+            "[agent]\ninitial_ram_allocation_ratio = 0",
+            "agent.initial_ram_allocation_ratio: must be more than 0, got 0.0",
+        ),
+        ("[agent]\nreshape_tries = 0", "agent.reshape_tries: must be a whole number >= 1, got 0"),
+        ("[agent]\nupdate_s = -1", "agent.update_s: must be a number >= 0.0, got -1"),
+        ("[agent]\ndriver_timeout_s = 0", "agent.driver_timeout_s: must be more than 0, got 0.0"),
+        ('[agent]\nperiodic_reshape = "no"', "agent.periodic_reshape: must be die or log, got 'no'"),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_file_and_place(text, problem):

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from roost import __version__
-from roost.client.agents import HttpServer
+from roost.client.agents import HttpServer, KnownInstances
 from roost.client.report import ReportHttp
 from roost.compute.acting import Acting
 from roost.compute.agent import Agent, Identity
@@ -29,12 +29,11 @@ from roost.compute.running import Pace, Resident, Running
 from roost.compute.tracker import Tracker
 from roost.errors import PlacementGone
 from roost.machine import SystemClock, SystemRandom
-from roost.model.agent import HostTerms, ReshapeTerms
+from roost.model.agent_settings import Agent as AgentSettings
 from roost.model.names import uuid_text
 from roost.model.placement_api import Answer
 from roost.observe import log
 
-PROVIDER_CONFIGS = "/etc/roost/provider_config"
 _PLACEMENT = "/placement"  # of a server, below its address
 _FLEET = uuid.UUID("5b1f7d0a-6f0e-4d7c-9a55-1c1c6a4f0c11")  # Uuids of the nodes of a fleet come of it.
 _SPREAD = (0.75, 1.25)
@@ -50,10 +49,8 @@ class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...]  # names of the services, one an agent
     cell: str = ""
     state: str | None = None  # path of the folder of the journals; None: they last as long as the process
-    provider_configs: str = PROVIDER_CONFIGS
-    terms: HostTerms = HostTerms()
-    reshape: ReshapeTerms = ReshapeTerms()
-    pace: Pace = Pace()
+    settings: AgentSettings = AgentSettings()
+    is_packing: bool = False  # whether guests go onto the memory nodes with least left
 
 
 def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: None) -> None:
@@ -81,9 +78,11 @@ def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: 
             )
         )
         stack.callback(placement.close)
-        residents = [_resident(options, host, placement=placement, stack=stack) for host in options.hosts]
+        residents = [
+            _resident(options, host, server=server, placement=placement, stack=stack) for host in options.hosts
+        ]
         on_ready()
-        Running(residents, server, clock=SystemClock(), pace=options.pace).run(stop)
+        Running(residents, server, clock=SystemClock(), pace=_pace(options.settings)).run(stop)
 
 
 class SharedHttp:
@@ -119,32 +118,44 @@ class SharedHttp:
                 each.close()
 
 
-def _resident(options: AgentOptions, host: str, *, placement: SharedHttp, stack: ExitStack) -> Resident:
+def _pace(settings: AgentSettings) -> Pace:
+    return Pace(
+        work_threads=settings.work_threads, driver_timeout_s=settings.driver_timeout_s, update_s=settings.update_s,
+        retry_s=settings.update_retry_s, stop_s=settings.stop_s,
+    )  # fmt: skip
+
+
+def _resident(
+    options: AgentOptions, host: str, *, server: HttpServer, placement: SharedHttp, stack: ExitStack
+) -> Resident:  # fmt: skip
     path = None if options.state is None else Path(options.state) / f"{quote(host, safe='')}.db"
     journal = Journal(path)
     stack.callback(journal.close)
-    driver = load(options.driver, options.options, options.terms)
+    settings = options.settings
+    driver = load(options.driver, options.options, settings.terms)
     report = ReportClient(placement, clock=SystemClock(), sleep=time.sleep, uniform=random.uniform)
     configs = ProviderConfigs(
-        read(options.provider_configs),
+        read(settings.provider_config_location),
         warn=lambda problem: log.event("provider_config", host=host, problem=problem),
     )
     bringing = Bringing(
-        driver, report, configs=configs, terms=options.reshape, sleep=time.sleep, uniform=random.uniform
+        driver, report, configs=configs, terms=settings.reshape, sleep=time.sleep, uniform=random.uniform
     )
     # Without a journal only a uuid that follows from the name is the same after a restart.
     numbers = count()
     new_uuid = (lambda: str(uuid.uuid5(_FLEET, f"{host}/{next(numbers)}"))) if path is None else _fresh_uuid
     tracker = Tracker(
-        host, driver=driver, report=report, bringing=bringing, book=journal, monitors=Monitors(()),
-        periodic_reshape=options.reshape.periodic_reshape, new_uuid=new_uuid,
+        host, driver=driver, report=report, bringing=bringing, book=journal,
+        monitors=Monitors(settings.compute_monitors), periodic_reshape=settings.reshape.periodic_reshape,
+        instances=KnownInstances(server, host), is_packing=options.is_packing, host_ip=settings.my_ip,
+        new_uuid=new_uuid,
     )  # fmt: skip
     run = _fresh_uuid()
     identity = Identity(
         host=host, run=run, driver=options.driver, software=f"roost {__version__}", cell=options.cell
     )  # fmt: skip
     agent = Agent(
-        identity, journal, driver_timeout_s=options.pace.driver_timeout_s, spread=random.uniform(*_SPREAD)
+        identity, journal, driver_timeout_s=settings.driver_timeout_s, spread=random.uniform(*_SPREAD)
     )  # fmt: skip
     return Resident(agent, driver, Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use), tracker)
 

@@ -1,7 +1,7 @@
 """Operations on instances are worked on in a thread of their own, beside the one that owns the columns."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from socket import gethostname
 from threading import Event, Thread
 
@@ -24,13 +24,15 @@ _LOOK_S = 0.5
 
 
 class Operating:
-    """A conductor of all cells, and the periodic jobs, in one thread.
+    """A conductor, and the periodic jobs, in one thread.
 
     Args:
+        cells: whose operations these are; None: of all cells.
         look_s: how often it looks for what nobody told it of.
     """
 
-    def __init__(self, *, look_s: float = _LOOK_S) -> None:
+    def __init__(self, *, cells: Sequence[str] | None = None, look_s: float = _LOOK_S) -> None:
+        self._cells = cells
         self._look_s = look_s
         self._is_stopped = False
         self._news = Event()
@@ -54,7 +56,7 @@ class Operating:
             decision=roost.decision, devices=lambda request: PciAliases(roost.settings.pci).requests(request),
             terms=lambda: terms_of(roost.settings),
         )  # fmt: skip
-        conductor = Conductor(name, cells=None, serving=serving, reader=reader, product=product)
+        conductor = Conductor(name, cells=self._cells, serving=serving, reader=reader, product=product)
         jobs = Jobs(
             name, serving=serving, reader=reader, down_time_s=lambda: down_time_of(roost.settings),
             offload_s=lambda: roost.settings.conductor.shelved_offload_time_s,
@@ -103,4 +105,5 @@ def terms_of(settings: Settings) -> Terms:
     return Terms(
         attempts_max=settings.scheduler.max_attempts, build_timeout_s=told.build_timeout_s,
         act_timeout_s=told.act_timeout_s, owner_s=told.owner_s, shelved_offload_time_s=told.shelved_offload_time_s,
+        failed_builds_max=told.consecutive_build_service_disable_threshold,
     )  # fmt: skip

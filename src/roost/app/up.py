@@ -15,6 +15,7 @@ from roost.app.operating import Operating
 from roost.app.placement import Served, placement_policy
 from roost.app.reloading import Reloader
 from roost.app.serving import Site, answer, serving_on, store_served
+from roost.app.telling import Telling
 from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.model.notification_settings import Notifications
@@ -51,12 +52,12 @@ def serve_product(
         BadSettings: rules, policies, tokens or the access to Keystone are not as they should be.
         Unavailable: the database cannot be used; the message says why.
     """
-    with _events(served.settings.notifications) as events:
+    with events_of(served.settings.notifications) as events:
         _serve(served, listener, events, parent=parent, on_ready=on_ready)
 
 
 @contextmanager
-def _events(settings: Notifications) -> Iterator[Events]:
+def events_of(settings: Notifications) -> Iterator[Events]:
     """Give what is told of decisions, and send it to the webhook if there is one."""
     webhook = Webhook(settings) if settings.webhook else None
     publisher = f"{gethostname()}:{os.getpid()}"
@@ -89,7 +90,7 @@ def _serve(
     tls = tls_of(settings)
     remote = following(served.settings, os.environ) if settings.remote_url else None
     waking, ends = Waking(settings.agents_max), Waking(ENDS_MAX, awaited=ENDS)
-    operating = Operating()
+    operating, telling = Operating(), Telling(events)
     heed = _all_of(waking.heed, ends.heed, operating.heed)
     roost, serving = open_product(served.url, served.settings, events=events, remote=remote, heed=heed)
     agents = Agents(serving, waking, ends=ends, clock=SystemClock())
@@ -105,29 +106,32 @@ def _serve(
         }
         return [Site(Front(below, otherwise=Observing(health, others=tuple(below))), listener, tls)]
 
-    reload = _reloading(roost, serving, served=served, tls=tls)
+    reload = reloading(roost, serving, served=served, tls=tls)
 
-    def look() -> None:
-        reload()
-        agents.note_heard()
-
-    def on_stop() -> None:
-        operating.stop()
-        events.close()
-        waking.close()
-        ends.close()
-
+    look = _each(reload, agents.note_heard)
+    on_stop = _each(operating.stop, events.close, waking.close, ends.close)
     if remote is not None:
         remote.start(serving)
     try:
         if remote is None:  # Where another Placement keeps the amounts, a step and its claims are not one commit.
+            telling.start(serving)
+        if remote is None and served.settings.conductor.in_server:
             operating.start(roost, serving)
         answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready, look=look, on_stop=on_stop)
     finally:
         operating.join()
+        telling.join()
         agents.close()
         if remote is not None:
             remote.stop()
+
+
+def _each(*acts: Callable[[], None]) -> Callable[[], None]:
+    def act() -> None:
+        for each in acts:
+            each()
+
+    return act
 
 
 def _all_of(*heeds: Heed) -> Heed:
@@ -138,7 +142,7 @@ def _all_of(*heeds: Heed) -> Heed:
     return heed
 
 
-def _reloading(roost: Roost, serving: Serving, *, served: Served, tls: ssl.SSLContext | None) -> Callable[[], None]:
+def reloading(roost: Roost, serving: Serving, *, served: Served, tls: ssl.SSLContext | None) -> Callable[[], None]:
     """Let SIGHUP ask for the settings and the certificate to be read anew; return what looks whether it did."""
     from roost.api.tls import renew
 

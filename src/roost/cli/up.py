@@ -12,10 +12,11 @@ _LISTEN = "127.0.0.1:8780"
 @click.command("up", short_help="Serve everything on one port.")
 @serving_options(listen=_LISTEN)
 @click.option("--placement", "remote_url", metavar="URL", help="Claim at this Placement API in place of our own.")
+@click.option("--no-conductor", is_flag=True, help="Leave operations on instances to `roost conductor`.")
 def up(
     *, listen: str | None, database: str | None, config: Path | None, data: Path | None, conf: Path | None,
     workers: int | None, allow_insecure_listen: bool | None, allow_plain_http: bool | None, tls_cert: str | None,
-    tls_key: str | None, ca: str | None, remote_url: str | None,
+    tls_key: str | None, ca: str | None, remote_url: str | None, no_conductor: bool,
 ) -> None:  # fmt: skip
     """Serve Roost's own API below /v1, the Placement API below /placement, and /healthz and /metrics.
 
@@ -25,6 +26,7 @@ def up(
     """
     from roost.api.server import listen_on, url_of
     from roost.app import serve_product
+    from roost.app.conductors import check_server, without_conductor
     from roost.errors import BadSettings
 
     served = served_by(
@@ -32,6 +34,8 @@ def up(
         allow_insecure_listen=allow_insecure_listen, allow_plain_http=allow_plain_http, tls_cert=tls_cert,
         tls_key=tls_key, tls_ca=ca, remote_url=remote_url,
     )  # fmt: skip
+    served = without_conductor(served) if no_conductor else served
+    check_server(served)
     if served.settings.placement.remote_url and served.settings.placement.workers > 1:
         raise BadSettings("placement.workers", "must be 1 where placement.remote_url names a Placement")
     listener = listen_on("listen", served.settings.placement.listen)

@@ -1,6 +1,6 @@
 """The server as an agent asks it over HTTP, patiently: what is not answered is asked again until it is."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from threading import Lock
@@ -13,6 +13,7 @@ from roost.client.wire import LOST, Wire, decoded
 from roost.errors import BadRequest, BadSettings, Conflict, NotFound, Unavailable
 from roost.model.host import HostFacts
 from roost.model.orders import WAIT_MAX_S, Kept, OrderAnswer, Poll, Polled, Registered, Registration
+from roost.model.standing import ASKED_MAX, Holders, Standing, Standings
 from roost.observe import log
 
 SETTING = "agent.server"
@@ -25,6 +26,7 @@ _TOLD_MAX = 500  # characters of an error that is none of Roost's
 Told = TypeVar("Told")
 _REGISTERED = msgspec.json.Decoder(Registered).decode
 _POLLED = msgspec.json.Decoder(Polled).decode
+_STANDINGS = msgspec.json.Decoder(Standings).decode
 _KEPT = msgspec.json.Decoder(Kept).decode
 
 
@@ -62,7 +64,8 @@ class HttpServer:
 
     def report(self, host: str, node: str, facts: HostFacts) -> None:
         """See ``Server``."""
-        self._ask("PUT", f"/v1/agents/{quote(host, safe='')}/nodes/{quote(node, safe='')}", facts, told=_nothing)
+        path = f"/v1/agents/{quote(host, safe='')}/nodes/{quote(node, safe='')}{self._as_run(host)}"
+        self._ask("PUT", path, facts, told=_nothing)
 
     def poll(self, poll: Poll) -> Polled:
         """See ``Server``."""
@@ -79,9 +82,20 @@ class HttpServer:
 
     def deregister(self, host: str) -> None:
         """See ``Server``."""
-        run = self._runs.get(host)
-        which = "" if run is None else f"?run={run}"
-        self._ask("DELETE", f"/v1/agents/{quote(host, safe='')}{which}", told=_nothing)
+        self._ask("DELETE", f"/v1/agents/{quote(host, safe='')}{self._as_run(host)}", told=_nothing)
+
+    def standings(self, host: str, uuids: Collection[str]) -> dict[str, Standing]:
+        """Return what is known of instances that hold something on a host; those unknown are left out.
+
+        Raises:
+            BadSettings, NotFound, BadRequest, Unavailable: as for ``Server``.
+        """
+        wanted, found = sorted(uuids), dict[str, Standing]()
+        path = f"/v1/agents/{quote(host, safe='')}/standings"
+        for at in range(0, len(wanted), ASKED_MAX):
+            asked = Holders(instances=tuple(wanted[at : at + ASKED_MAX]))
+            found |= self._ask("POST", path, asked, told=_STANDINGS).instances
+        return found
 
     def close(self) -> None:
         """Close the connections, those in use when they are answered."""
@@ -90,6 +104,11 @@ class HttpServer:
             idle, self._idle = self._idle, []
         for wire in idle:
             wire.close()
+
+    def _as_run(self, host: str) -> str:
+        """Return the query that says which run asks, as it was registered."""
+        run = self._runs.get(host)
+        return "" if run is None else f"?run={run}"
 
     def _ask(
         self, method: str, path: str, body: msgspec.Struct | None = None, *, told: Callable[[bytes], Told]
@@ -166,6 +185,22 @@ class HttpServer:
                 raise Conflict(problem)
         if status >= HTTPStatus.MULTIPLE_CHOICES:
             raise BadRequest(problem)
+
+
+class KnownInstances:
+    """Knows what became of instances, as the server of an agent knows it.
+
+    Args:
+        server: is asked.
+        host: name of the service of the agent.
+    """
+
+    def __init__(self, server: HttpServer, host: str) -> None:
+        self._server, self._host = server, host
+
+    def standings(self, uuids: Collection[str]) -> dict[str, Standing]:
+        """See ``roost.compute.cleaning.Instances``."""
+        return self._server.standings(self._host, uuids)
 
 
 def _nothing(_text: bytes) -> None:

@@ -109,6 +109,8 @@ class NovaConf:
             places.append(_RENAMED[section, key])
         if section == "filter_scheduler":
             places.append(("DEFAULT", key))  # Where they all were.
+        if section == "agent":
+            places += [("DEFAULT", key), ("compute", key)]  # Nova has them in two sections.
         return next((place for place in places if place[1] in self._ini.sections.get(place[0], {})), None)
 
     def _where(self, place: tuple[str, str]) -> str:

@@ -1,17 +1,9 @@
-"""Which allocations on a node are of instances that are deleted, and may go."""
+"""Which allocations on a node are of instances that are deleted, or elsewhere, and may go."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-import msgspec
-
-
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of an instance that an agent does not have."""
-
-    is_deleted: bool = False
-    host: str = ""  # where it is; empty: nowhere yet
-    is_busy: bool = False  # whether somebody works on it
+from roost.model.standing import Standing
 
 
 class Instances(Protocol):
@@ -29,6 +21,7 @@ class Judged(NamedTuple):
     """What becomes of allocations on a node."""
 
     released: tuple[str, ...]  # consumers that are deleted
+    moved: tuple[str, ...]  # consumers that are elsewhere, and keep what they hold there
     doubtful: Mapping[str, str]  # consumers that stay, and what is odd about each
 
 
@@ -44,17 +37,20 @@ def judge(
         host: name of the service.
 
     Source:
-        nova/compute/resource_tracker.py, _remove_deleted_instances_allocations.
+        nova/compute/resource_tracker.py, _remove_deleted_instances_allocations; there what an instance on another host
+        holds stays, with a warning.
     """
-    released, doubtful = [], {}
+    released, moved, doubtful = [], [], {}
     for consumer in sorted(set(consumers) - set(tracked)):
         known = standings.get(consumer)
         if known is None or (not known.is_deleted and not known.host):
             continue  # Of somebody else, or being built: the scheduler claims before a host is told.
         if known.is_deleted:
             released.append(consumer)
-        elif known.host != host:
-            doubtful[consumer] = f"is on host {known.host}"
-        elif not known.is_busy:
+        elif known.is_busy:
+            continue  # Whoever works on it gives back what is left, or is about to bring it here.
+        elif known.host.lower() != host.lower():
+            moved.append(consumer)
+        else:
             doubtful[consumer] = "is on this host, whose agent does not know it"
-    return Judged(tuple(released), doubtful)
+    return Judged(tuple(released), tuple(moved), doubtful)

@@ -2,10 +2,13 @@
 
 import uuid as uuids
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Literal, Protocol
 
 import msgspec
 
+from roost.compute.acting import checked_guests
+from roost.compute.allocations import amounts_of
 from roost.compute.cleaning import Instances, judge
 from roost.compute.driver import Driver, read_resources
 from roost.compute.facts import facts_of
@@ -13,7 +16,7 @@ from roost.compute.host_use import HostUse
 from roost.compute.monitors import Monitors
 from roost.compute.report.client import ReportClient
 from roost.compute.reshaping import Bringing, Brought
-from roost.errors import BadSettings, Conflict, InUse, ReshapeFailed, ReshapeNeeded, RoostError
+from roost.errors import BadSettings, Conflict, InUse, ReshapeFailed, ReshapeNeeded, RoostError, first_line
 from roost.model.agent import NodeResources
 from roost.model.guest_use import GuestUse
 from roost.model.host import HostFacts
@@ -46,7 +49,7 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     uuid: str  # of its root provider
     facts: HostFacts  # with what guests have in use
     is_reshaped: bool = False  # whether inventories moved with what is held of them
-    released: tuple[str, ...] = ()  # uuids of deleted instances whose allocations were given back
+    released: tuple[str, ...] = ()  # uuids of instances, deleted or elsewhere, whose allocations were given back
 
 
 class Tracker:
@@ -59,7 +62,7 @@ class Tracker:
         bringing: of the same driver and report client.
         book: what is remembered.
         monitors: what is measured.
-        instances: knows which instances are deleted; None: allocations are nobody's business here.
+        instances: knows what became of instances; None: allocations are nobody's business here.
         periodic_reshape: see ``ReshapeTerms``.
         is_packing: whether guests go onto the memory nodes with least left, rather than those with most.
         host_ip: where guests are reached from; empty: not known.
@@ -180,33 +183,63 @@ class Tracker:
         return NodeReport(node=node, uuid=uuid, facts=use.facts, is_reshaped=brought.is_reshaped, released=released)
 
     def _clean(self, node: str, uuid: str, brought: Brought) -> tuple[str, ...]:
-        """Give back what deleted instances hold on a node; name those. What cannot be told now is left for later."""
+        """Give back what instances hold on a node that are deleted or elsewhere; name those.
+
+        What cannot be told now is left for later.
+        """
         if self._instances is None:
             return ()
         try:
             return self._cleaned(self._instances, node, brought.tree.get_provider_uuids(uuid))
-        except RoostError as error:
-            log.event("allocations_not_cleaned", host=self._host, node=node, problem=str(error))
+        except Exception as error:  # noqa: BLE001  # The driver, which tells the guests, may raise anything.
+            problem = str(error) if isinstance(error, RoostError) else f"{type(error).__name__}: {first_line(error)}"
+            log.event("allocations_not_cleaned", host=self._host, node=node, problem=problem)
             return ()
 
     def _cleaned(self, instances: Instances, node: str, below: Sequence[str]) -> tuple[str, ...]:
         holders = {each for one in below for each in self._report.get_allocations_for_resource_provider(one)}
-        tracked = {*self._book.instances(node), *self._book.migrations(node)}
+        # A guest that is not wanted here any more uses what it holds until it is destroyed.
+        guests = (each.uuid for each in checked_guests(self._driver.guests()))
+        tracked = {*self._book.instances(node), *self._book.migrations(node), *guests}
         others = sorted(holders - tracked)
         standings = instances.standings(others) if others else {}
         judged = judge(holders, tracked=tracked, standings=standings, host=self._host)
         for consumer, problem in judged.doubtful.items():
             self._log_once(consumer, problem, "allocation_doubtful", node=node, consumer=consumer, problem=problem)
-        released = []
-        for consumer in judged.released:
-            try:
-                self._report.delete_allocation_for_instance(consumer)
-            except Conflict as error:  # It changed a moment ago; the next update looks again.
-                log.event("allocation_kept", node=node, consumer=consumer, problem=str(error))
-            else:
-                released.append(consumer)
-                log.event("allocation_released", node=node, consumer=consumer, problem="its instance is deleted")
-        return tuple(released)
+        deleted = [
+            each for each in judged.released
+            if self._gives_back(node, each, partial(self._report.delete_allocation_for_instance, each))
+        ]  # fmt: skip
+        return (*deleted, *self._left(instances, node, judged.moved, below=below))
+
+    def _left(
+        self, instances: Instances, node: str, moved: Sequence[str], *, below: Sequence[str]
+    ) -> list[str]:  # fmt: skip
+        """Give back what instances that are elsewhere hold on a node; name those."""
+        known = {each: self._report.get_allocs_for_consumer(each) for each in moved}
+        # Asked again: one that was on its way back before it was read is busy now, one that begins later has changed.
+        standings = instances.standings(moved) if moved else {}
+        left = []
+        for each in judge(moved, tracked=(), standings=standings, host=self._host).moved:
+            held = amounts_of(known[each]["allocations"])
+            if held and held.keys() <= {*below}:
+                problem = f"is on host {standings[each].host}, and holds nothing but what is here"
+                self._log_once(each, problem, "allocation_doubtful", node=node, consumer=each, problem=problem)
+            elif held and self._gives_back(
+                node, each, partial(self._report.remove_providers_from_allocation, each, known[each], below)
+            ):  # fmt: skip
+                left.append(each)
+        return left
+
+    def _gives_back(self, node: str, consumer: str, give: Callable[[], bool]) -> bool:
+        """Let a consumer give back something, and say whether it did."""
+        try:
+            give()
+        except Conflict as error:  # It changed a moment ago; the next update looks again.
+            log.event("allocation_kept", node=node, consumer=consumer, problem=str(error))
+            return False
+        log.event("allocation_released", node=node, consumer=consumer, problem="its instance is deleted, or elsewhere")
+        return True
 
     def _log_view(self, node: str, resources: NodeResources) -> None:
         self._log_once(

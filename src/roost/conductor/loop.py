@@ -5,7 +5,7 @@ the operation is as it was read, so whoever was too slow, or was thought dead, l
 A step that is committed is all there is: any conductor goes on from there.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
@@ -14,6 +14,7 @@ from roost.conductor.failures import counting
 from roost.conductor.rows import due_now, instead, later
 from roost.conductor.step import CHOOSE, Choose, Commit, Desk, Step, Terms, View
 from roost.conductor.steps import steps_of
+from roost.conductor.story import line
 from roost.errors import Conflict, RoostError, StoreBroken, Unavailable
 from roost.model.decision import Decision, Pick
 from roost.model.pci import PciRequest
@@ -139,7 +140,7 @@ class Conductor:
         outcomes: list[Future[Step]] = [self._asked(self._task(view)) for view in views]
         steps = [self._step_of(view, outcome) for view, outcome in zip(views, outcomes, strict=True)]
         done = [step for step in steps if step is not None]
-        self._count([each for step in done if isinstance(step, Commit) for each in step.builds])
+        self._count([each for step in done if isinstance(step, Commit) for each in step.builds], views[0].terms)
         return [step.operation for step in done if step.operation.owner == self._name]
 
     def _task(self, view: View) -> Task[Step]:
@@ -183,10 +184,16 @@ class Conductor:
         row = later(operation, due_at_s=now_s + terms.owner_s, owner="", owned_until_s=0.0)
         _outcome(self._asked(_always(Plan(answer=row, work=(instead(row),)))))
 
-    def _count(self, builds: Iterable[tuple[Pick, bool]]) -> None:
-        """Count builds on their hosts: a hint, and where it is lost nothing is."""
-        for outcome in [self._asked(_counting(pick, has_failed=has_failed)) for pick, has_failed in builds]:
-            _outcome(outcome)
+    def _count(self, builds: Sequence[tuple[Pick, bool]], terms: Terms) -> None:
+        """Count builds on their hosts, of which those are disabled where too many fail: a hint, which may be lost."""
+        now_s = self._reader.now_s() if builds else 0.0
+        outcomes = [
+            self._asked(_counting(pick, has_failed=has_failed, most=terms.failed_builds_max, now_s=now_s))
+            for pick, has_failed in builds
+        ]  # fmt: skip
+        for (pick, _), (reason, _) in zip(builds, map(_outcome, outcomes), strict=True):
+            if reason:
+                log.event("service_disabled", host=pick.host, reason=reason)
 
     def _asked(self, task: Task[A]) -> Future[A]:
         outcome: Future[A] = Future()
@@ -207,8 +214,13 @@ def _always(plan: Plan[A]) -> Task[A]:
     return lambda _current: plan
 
 
-def _counting(pick: Pick, *, has_failed: bool) -> Task[None]:
-    return lambda current: Plan(answer=None, writes=counting(current.state, pick, has_failed=has_failed))
+def _counting(pick: Pick, *, has_failed: bool, most: int, now_s: float) -> Task[str]:
+    def task(current: Current) -> Plan[str]:
+        writes, reason = counting(current.state, pick, has_failed=has_failed, failures_max=most)
+        event = line(current, "service.disabled", now_s=now_s, host=pick.host, reason=reason) if reason else None
+        return Plan(answer=reason, writes=writes, work=() if event is None else (event,))
+
+    return task
 
 
 def _plan(step: Commit) -> Plan[Step]:

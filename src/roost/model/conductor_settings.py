@@ -9,6 +9,9 @@ from msgspec import Meta
 class Conductor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section ``[conductor]``."""
 
+    in_server: Annotated[
+        bool, Meta(description="Whether servers work on operations; else roost conductor does, on PostgreSQL.")
+    ] = True
     build_timeout_s: Annotated[
         float, Meta(description="Seconds that a host may take to build an instance before another one is tried.")
     ] = 600.0
@@ -18,7 +21,9 @@ class Conductor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     owner_s: Annotated[
         float, Meta(description="Seconds after which the operations of a conductor that is gone go to another one.")
     ] = 30.0
-
+    consecutive_build_service_disable_threshold: Annotated[
+        int, Meta(description="Builds in a row that fail on a node until its service is disabled; 0: never.")
+    ] = 10
     shelved_offload_time_s: Annotated[
         float,
         Meta(
@@ -33,3 +38,6 @@ class Conductor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 raise ValueError(f"{name} must be more than 0, got {getattr(self, name)}")
         if self.shelved_offload_time_s < 0 and self.shelved_offload_time_s != -1:
             raise ValueError(f"shelved_offload_time_s must be -1, 0 or more, got {self.shelved_offload_time_s}")
+        if self.consecutive_build_service_disable_threshold < 0:
+            value = self.consecutive_build_service_disable_threshold
+            raise ValueError(f"consecutive_build_service_disable_threshold must be 0 or more, got {value}")

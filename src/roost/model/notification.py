@@ -1,4 +1,4 @@
-"""What others are told of a decision: that it began, and what came of it."""
+"""What others are told of a decision, that it began and what came of it, and of what happens to instances."""
 
 from typing import Annotated, Literal
 
@@ -18,7 +18,7 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
     cell: Annotated[str, Meta(description="Its cell.")]
 
 
-class Selecting(msgspec.Struct, frozen=True, kw_only=True):
+class Selecting(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", tag="decision"):
     """A request for hosts, and at its end what came of it."""
 
     project_id: Annotated[str, Meta(description="Whose instances they are.")]
@@ -36,6 +36,17 @@ class Selecting(msgspec.Struct, frozen=True, kw_only=True):
     placed: Annotated[list[Placed], Meta(description="One an instance that was granted.")] = []
 
 
+class Happening(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", tag="story"):
+    """A line of the story of an instance, an operation or an agent."""
+
+    number: Annotated[int, Meta(description="Of the line, the same whichever process tells it.")]
+    instance_uuid: Annotated[str | None, Meta(description="The instance; null: it is about several, or none.")] = None
+    operation_uuid: Annotated[str | None, Meta(description="What is done to it; null: it is about no operation.")] = (
+        None
+    )
+    told: Annotated[dict[str, str], Meta(description="More of it, in words, such as host and problem.")] = {}
+
+
 class Notification(msgspec.Struct, frozen=True, kw_only=True):
     """One event."""
 
@@ -44,4 +55,4 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
     version: Annotated[str, Meta(description="Of the payload; within one major version fields are only added.")]
     publisher: Annotated[str, Meta(description="Machine and process that decide.")]
     time_s: Annotated[float, Meta(description="The moment, in seconds since the epoch.")]
-    payload: Selecting
+    payload: Annotated[Selecting | Happening, Meta(description="What it is about says the field of that name.")]

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from roost.model.agent_settings import Agent
 from roost.model.conductor_settings import Conductor
 from roost.model.notification_settings import Notifications
 from roost.model.pci import check_aliases
@@ -191,13 +192,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     conductor: Conductor = Conductor()
     placement: Placement = Placement()
     notifications: Notifications = Notifications()
+    agent: Agent = Agent()
     tables: dict[str, dict[str, Any]] = {}  # options of rules: section -> key -> value
 
     def body(self) -> bytes:
         """Return what decides about decisions, as JSON with sorted keys: equal settings, equal bytes.
 
         The store is left out: it changes no decision, and its address may hold a password. So is what serves
-        others: it decides nothing here.
+        others, or agents of hosts: it decides nothing here.
         """
         return msgspec.json.encode(
             {

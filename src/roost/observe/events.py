@@ -10,7 +10,7 @@ from threading import Lock
 import msgspec
 
 from roost.errors import Unavailable
-from roost.model.notification import VERSION, Notification, Selecting
+from roost.model.notification import VERSION, Happening, Notification, Selecting
 from roost.model.notification_settings import Notifications
 from roost.observe import metrics
 
@@ -48,8 +48,14 @@ class Events:
         self._is_woken = False
         self.is_closed = False
 
-    def publish(self, event_type: str, payload: Selecting, *, time_s: float) -> str:
-        """Tell an event; return its id."""
+    def publish(
+        self, event_type: str, payload: Selecting | Happening, *, time_s: float, is_sent: bool = True
+    ) -> str:  # fmt: skip
+        """Tell an event; return its id.
+
+        Args:
+            is_sent: whether the sink is told too.
+        """
         with self._lock:
             number = self._last + 1
             event = Notification(
@@ -64,7 +70,7 @@ class Events:
             while self._kept_bytes > self.limits.buffer_max_bytes and len(self._kept) > 1:
                 self._kept_bytes -= len(self._kept.popleft())
             self._wake()
-        if self._sink is not None:
+        if is_sent and self._sink is not None:
             self._sink(body)
         return event.id
 

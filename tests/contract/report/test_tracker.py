@@ -1,5 +1,6 @@
 """What an agent's tracker brings to any kind of Placement, and what it tells of its node."""
 
+import msgspec
 import pytest
 
 from roost.compute.cleaning import Standing
@@ -9,7 +10,7 @@ from roost.model.agent import HostTerms
 from roost.model.guest_use import GuestUse
 from roost.model.host import PciPool
 from roost.model.provider import Inventory
-from tests.drivers import fake
+from tests.drivers import fake, spec_of
 from tests.tracking import HELD, HOST, Machine
 
 
@@ -143,7 +144,7 @@ def test_what_deleted_instances_hold_is_given_back_and_nothing_else(machine, wor
     assert found.released == (world.u("gone"),)
     assert [name for name in names if not world.held(name)] == ["gone"]
     assert machine.instances.asked == [
-        sorted(world.u(name) for name in names if name not in {"here", "migration"})
+        sorted(world.u(name) for name in names if name not in {"here", "migration"}), [world.u("elsewhere")],
     ]  # fmt: skip
     said = capfd.readouterr().err
     assert said.count("allocation_doubtful") == 2
@@ -151,6 +152,51 @@ def test_what_deleted_instances_hold_is_given_back_and_nothing_else(machine, wor
     assert world.u("untracked") in said
     assert machine.update(is_startup=False).released == ()
     assert "allocation_doubtful" not in capfd.readouterr().err
+
+
+def test_an_instance_that_is_elsewhere_gives_back_what_it_holds_here_and_keeps_the_rest(machine, world):
+    machine.start()
+    machine.update()
+    world.provider("other", VCPU=8)
+    for name in ("moved", "moving", "guest"):
+        world.hold(name, **{HOST: {"VCPU": 1}, "other": {"VCPU": 2}})
+    machine.instances = Known({
+        world.u("moved"): Standing(host="other"), world.u("moving"): Standing(host="other", is_busy=True),
+        world.u("guest"): Standing(host="other"),
+    })  # fmt: skip
+    machine.start()
+    spec = spec_of("guest", machine.host)
+    machine.driver.spawn(msgspec.structs.replace(spec, uuid=world.u("guest")), "operation")
+    assert machine.update(is_startup=False).released == (world.u("moved"),)
+    assert world.held("moved") == world.amounts(other={"VCPU": 2})
+    both = world.amounts(**{HOST: {"VCPU": 1}, "other": {"VCPU": 2}})
+    assert (world.held("moving"), world.held("guest")) == (both, both)
+
+
+def test_an_instance_that_comes_back_while_it_is_looked_at_keeps_what_it_holds(machine, world, capfd):
+    machine.start()
+    machine.update()
+    world.provider("other", VCPU=8)
+    world.hold("moved", **{HOST: {"VCPU": 1}, "other": {"VCPU": 2}})
+    machine.instances = Known({world.u("moved"): Standing(host="other")})
+    machine.start()
+    back = {HOST: {"VCPU": 3}, "other": {"VCPU": 2}}
+    world.network.first("PUT", "/allocations/", lambda: world.hold("moved", 1, **back))
+    assert machine.update(is_startup=False).released == ()
+    assert world.held("moved") == world.amounts(**back)
+    assert '"event":"allocation_kept"' in capfd.readouterr().err
+
+
+def test_guests_that_the_driver_cannot_tell_leave_all_as_it_is_and_the_node_is_reported(machine, world, capfd):
+    machine.start()
+    machine.update()
+    world.hold("gone", **{HOST: {"VCPU": 1}})
+    machine.instances = Known({world.u("gone"): Standing(is_deleted=True)})
+    machine.start()
+    machine.driver.guests = lambda: [None]
+    assert machine.update(is_startup=False).released == ()
+    assert "TypeError: guests of the driver returned no list of Found" in capfd.readouterr().err
+    assert world.held("gone")
 
 
 def test_what_changes_while_it_is_given_back_is_kept_until_the_next_update(machine, world):

@@ -8,7 +8,7 @@ from tests.products import ROOT, roost
 
 NOVA = """[DEFAULT]
 scheduler_max_attempts = 5
-my_ip = 10.0.0.1
+state_path = /var/lib/nova
 [filter_scheduler]
 ram_weight_multiplier = -1.0
 """
@@ -36,7 +36,7 @@ def test_every_setting_is_shown_with_its_source(run, tmp_path):
     assert ["scheduler.claim_rounds", "3", "default"] in lines
     assert ["store.url", '"postgresql://u:***@h/d"', "roost.toml:2"] in lines
     assert "secret" not in output
-    assert error == "roost: nova.conf: of [DEFAULT] these have no effect: my_ip\n"
+    assert error == "roost: nova.conf: of [DEFAULT] these have no effect: state_path\n"
 
 
 def test_programs_get_json_of_what_is_set_or_of_a_section(run):
@@ -106,4 +106,4 @@ def test_a_replay_under_a_nova_conf_is_another_decision(run):
     assert run(*generate)[0] == 0
     assert run("why", "last", "--replay", *data)[0] == 0
     code, _, error = run("why", "last", "--replay", "--nova-conf", "nova.conf", *data)
-    assert (code, error) == (0, "roost: nova.conf: of [DEFAULT] these have no effect: my_ip\n")
+    assert (code, error) == (0, "roost: nova.conf: of [DEFAULT] these have no effect: state_path\n")

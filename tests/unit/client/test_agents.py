@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 
-from roost.client.agents import HttpServer
+from roost.client.agents import HttpServer, KnownInstances
 from roost.errors import BadRequest, BadSettings, Conflict, NotFound, Unavailable
 from roost.model.host import HostFacts
 from roost.model.orders import (
@@ -20,6 +20,7 @@ from roost.model.orders import (
     Registered,
     Registration,
 )
+from roost.model.standing import Standing, Standings
 from tests.identities import uuid_named
 from tests.scripted import scripted
 
@@ -58,16 +59,19 @@ def problem(status, detail):
 def test_questions_and_answers_are_those_of_the_api():
     order = Order(id=7, host="h", operation=RUN, number=1, act=Power(is_on=False), limit_s=9.0)
     answers = told(REGISTERED), (204, None), told(Polled(orders=(order,))), told(Kept(is_wanted=True)), (204, None)
-    with asked_of(*answers) as (server, asked, _):
+    known = Standings(instances={RUN: Standing(is_deleted=True)})
+    with asked_of(*answers, told(known)) as (server, asked, _):
         assert server.register("a b", REGISTRATION) == REGISTERED
         server.report("a b", "n/1", HostFacts(num_io_ops=1))
         assert server.poll(POLL).orders == (order,)
         server.answer(7, OK)
         server.deregister("a b")
+        assert KnownInstances(server, "a b").standings([RUN]) == known.instances
         agents = "/below/v1/agents/a%20b"
         assert [(method, path) for method, path, _ in asked] == [
-            ("PUT", agents), ("PUT", f"{agents}/nodes/n%2F1"), ("POST", "/below/v1/orders/poll"),
+            ("PUT", agents), ("PUT", f"{agents}/nodes/n%2F1?run={RUN}"), ("POST", "/below/v1/orders/poll"),
             ("POST", "/below/v1/orders/7/answer"), ("DELETE", f"{agents}?run={RUN}"),
+            ("POST", f"{agents}/standings"),
         ]  # fmt: skip
         assert [body for *_, body in asked[:2]] == [json.loads(msgspec.json.encode(REGISTRATION)), {"num_io_ops": 1}]
 

@@ -118,10 +118,30 @@ max_attempts = 9
     }
 
 
+def test_what_agents_need_comes_from_two_sections(read, tmp_path):
+    found = read("""[DEFAULT]
+reserved_host_memory_mb = 1024
+cpu_allocation_ratio = 8
+initial_cpu_allocation_ratio = 2
+compute_monitors = cpu.virt_driver
+[compute]
+provider_config_location = /etc/nova/provider_config
+""")
+    told, conf = found.settings.agent, f"{tmp_path}/nova.conf"
+    assert (told.reserved_host_memory_mb, told.terms.cpu_allocation_ratio, told.compute_monitors) == (
+        1024, 8.0, ("cpu.virt_driver",),
+    )  # fmt: skip
+    assert told.terms.initial_cpu_allocation_ratio == 2.0
+    assert told.provider_config_location == "/etc/nova/provider_config"
+    assert found.settings.tables["DEFAULT"]["cpu_allocation_ratio"] == 8.0
+    assert found.sources["agent", "provider_config_location"] == f"{conf}:7"
+    assert found.notes == ()
+
+
 def test_what_has_no_effect_is_told(read, tmp_path):
     found = read("""[DEFAULT]
 transport_url = rabbit://
-my_ip = 10.0.0.1
+state_path = /var/lib/nova
 scheduler_host_manager = x
 [filter_scheduler]
 ram_weight_multiplyer = 1
@@ -142,7 +162,7 @@ resource_provider_association_refresh = 0
         f"{conf}:7: [filter_scheduler] track_instance_changes has no effect: the instances of a host are always known",
         f"{conf}:9: [scheduler] workers has no effect: start as many processes as you want, on PostgreSQL",
         f"{conf}:15: [compute] resource_provider_association_refresh has no effect: nothing here needs it",
-        f"{conf}: of [DEFAULT] these have no effect: transport_url, my_ip",
+        f"{conf}: of [DEFAULT] these have no effect: transport_url, state_path",
         f"{conf}: these sections have no effect: database, placement",
     ]
     assert found.settings == load_settings(None)

@@ -1,4 +1,4 @@
-"""Which allocations go: those of instances that are deleted, and of nobody else."""
+"""Which allocations go: those of instances that are deleted or elsewhere, and of nobody else."""
 
 import pytest
 
@@ -14,17 +14,18 @@ from roost.compute.cleaning import Judged, Standing, judge
         (Standing(), ""),
         (Standing(host="a"), "is on this host, whose agent does not know it"),
         (Standing(host="a", is_busy=True), ""),
-        (Standing(host="b"), "is on host b"),
-        (Standing(host="b", is_busy=True), "is on host b"),
+        (Standing(host="A"), "is on this host, whose agent does not know it"),
+        (Standing(host="b"), "moved"),
+        (Standing(host="b", is_busy=True), ""),
     ],
 )
 def test_what_becomes_of_a_consumer_that_the_host_does_not_know(standing, verdict):
     standings = {} if standing is None else {"c": standing}
-    told = {} if verdict in {"", "released"} else {"c": verdict}
-    released = ("c",) if verdict == "released" else ()
-    assert judge(["c", "c"], tracked=[], standings=standings, host="a") == Judged(released, told)
+    told = {} if verdict in {"", "released", "moved"} else {"c": verdict}
+    released, moved = (("c",) if verdict == kind else () for kind in ("released", "moved"))
+    assert judge(["c", "c"], tracked=[], standings=standings, host="a") == Judged(released, moved, told)
 
 
 def test_whom_the_host_knows_keeps_everything():
     standings = {"c": Standing(is_deleted=True), "m": Standing(host="b")}
-    assert judge(["c", "m"], tracked={"c", "m"}, standings=standings, host="a") == Judged((), {})
+    assert judge(["c", "m"], tracked={"c", "m"}, standings=standings, host="a") == Judged((), (), {})

@@ -43,6 +43,12 @@ class AgentsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     cursor: Annotated[str, Meta(description="next of the page before.")] = ""
 
 
+class ReportQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which agent reports."""
+
+    run: Annotated[str, Meta(description="Only if this run is in charge; left out: whichever is.")] = ""
+
+
 class LeaveQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which agent leaves."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from roost.api.paths import Paths
-from roost.api.v1.agent_schemas import AgentsPage, AgentsQuery, LeaveQuery, ShownAgent
+from roost.api.v1.agent_schemas import AgentsPage, AgentsQuery, LeaveQuery, ReportQuery, ShownAgent
 from roost.api.v1.aggregate_schemas import (
     AggregateBody,
     AggregatePatch,
@@ -48,6 +48,7 @@ from roost.api.v1.handlers import (
     named,
     operations,
     orders,
+    standings,
 )
 from roost.api.v1.host_schemas import (
     DetailedHost,
@@ -79,6 +80,7 @@ from roost.model.host import HostFacts
 from roost.model.notification import Notification
 from roost.model.orders import Kept, OrderAnswer, Poll, Polled, Registered, Registration
 from roost.model.request_document import FlavorEntry, ImageEntry
+from roost.model.standing import Holders, Standings
 
 Kind = type[msgspec.Struct]
 
@@ -125,7 +127,13 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
     "/agents/{host}/nodes/{node}": {
         "PUT": Route(
             handler=agents.report, about="Say what is known of a node, whose root provider is in Placement.",
-            body=HostFacts, answer=None, status=204, is_read=False, is_for_agents=True,
+            body=HostFacts, query=ReportQuery, answer=None, status=204, is_read=False, is_for_agents=True,
+        ),
+    },
+    "/agents/{host}/standings": {
+        "POST": Route(
+            handler=standings.tell, about="Say what became of instances that hold something on a host.", body=Holders,
+            answer=Standings,
         ),
     },
     "/orders/poll": {

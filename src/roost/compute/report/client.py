@@ -263,6 +263,20 @@ class ReportClient:
             consumer_uuid, lambda held: {uuid: {**each} for uuid, each in held.items() if uuid not in within}
         )
 
+    def remove_providers_from_allocation(
+        self, consumer_uuid: str, known: Mapping[str, Any], uuids: Collection[str]
+    ) -> bool:  # fmt: skip
+        """Let a consumer give back what it holds of some providers; say whether that was anything.
+
+        Args:
+            known: what ``get_allocs_for_consumer`` told of it.
+            uuids: of the providers.
+
+        Raises:
+            Conflict: it changed since then.
+        """
+        return self._consumers.leave(consumer_uuid, known, uuids)
+
     def move_allocations(self, source_uuid: str, target_uuid: str) -> bool:
         """Let one consumer hold what another one held, in one request; say whether it does.
 

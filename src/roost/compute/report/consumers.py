@@ -1,6 +1,6 @@
 """What consumers hold: read, claimed, changed, moved and given back."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from roost.compute.allocations import (
@@ -130,6 +130,17 @@ class Consumers:
         if not part(found, "allocations"):
             return False  # Giving back nothing would leave a consumer behind, at some servers.
         answer = self._sent(consumer_uuid, {}, {**_record(found)}, version=VERSION)
+        if answer.status != 204:
+            raise refusal("PUT", f"/allocations/{consumer_uuid}", answer)
+        return True
+
+    def leave(self, consumer_uuid: str, known: Mapping[str, Any], uuids: Collection[str]) -> bool:
+        """Let a consumer give back what it holds of some providers, unless it changed since it was read."""
+        held = amounts_of(part(known, "allocations"))
+        stays = {uuid: each for uuid, each in held.items() if uuid not in uuids}
+        if stays == held:
+            return False
+        answer = self._sent(consumer_uuid, stays, {**_record(known)}, version=VERSION)
         if answer.status != 204:
             raise refusal("PUT", f"/allocations/{consumer_uuid}", answer)
         return True

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from roost.api.placement.request import Response
-from roost.api.v1.agent_schemas import AgentsPage, AgentsQuery, LeaveQuery, ShownAgent
+from roost.api.v1.agent_schemas import AgentsPage, AgentsQuery, LeaveQuery, ReportQuery, ShownAgent
 from roost.api.v1.bodies import wrong
 from roost.api.v1.call import Call, shown
 from roost.api.v1.uptime import down_time_of
@@ -42,6 +42,7 @@ def report(call: Call) -> Plan[Response] | Response:
     told, host, node, state = call.body, _host(call), call.parameter("node"), call.current.state
     assert isinstance(told, HostFacts)
     agent = _agent(call, host)
+    _check_run(call, agent)
     row = check_node(state, host=host, node=node)
     if row is None:
         raise Conflict(f"there is no provider {node}: report its inventory first")
@@ -75,9 +76,7 @@ def leave(call: Call) -> Plan[Response] | Response:
     """Let an agent end: its host is down at once."""
     query, host = call.query, _host(call)
     assert isinstance(query, LeaveQuery)
-    run = uuid_bytes(query.run) if query.run else _agent(call, host).run
-    if run is None:
-        raise wrong("?run", f"{query.run[:70]!r} is no uuid")
+    run = _run(query.run) if query.run else _agent(call, host).run
     plan = answering.leave(
         call.current, call.agents.reader(call.current), host, run=run, now_s=_now_s(call),
         down_time_s=down_time_of(call.product.settings),
@@ -109,6 +108,25 @@ def _agent(call: Call, host: str) -> AgentRow:
     if agent is None:
         raise NotFound("agent", host)
     return agent
+
+
+def _check_run(call: Call, agent: AgentRow) -> None:
+    """Refuse what an agent says whose host another run has taken over.
+
+    Raises:
+        Conflict: another run is in charge.
+    """
+    query = call.query
+    assert isinstance(query, ReportQuery)
+    if query.run and agent.run != _run(query.run):
+        raise Conflict(f"the host {agent.name} was registered by another run of its agent")
+
+
+def _run(text: str) -> bytes:
+    run = uuid_bytes(text)
+    if run is None:
+        raise wrong("?run", f"{text[:70]!r} is no uuid")
+    return run
 
 
 def _now_s(call: Call) -> float:

@@ -1,0 +1,23 @@
+"""What became of instances, told to agents that find something held on their hosts."""
+
+from roost.api.placement.request import Response
+from roost.api.v1.call import Call, shown
+from roost.model.names import uuid_bytes
+from roost.model.standing import Holders, Standing, Standings
+from roost.model.work import StatusRow
+
+
+def tell(call: Call) -> Response:
+    """Tell what is known of instances; those that no server was asked to run are left out."""
+    call.in_thread()
+    asked = call.body
+    assert isinstance(asked, Holders)
+    call.check_host(call.parameter("host"))
+    wanted = {body: text for text in asked.instances if (body := uuid_bytes(text)) is not None}
+    rows = call.agents.reader(call.current).statuses_of([*wanted]) if wanted else []
+    return shown(Standings(instances={wanted[row.uuid]: _standing(row) for row in rows}))
+
+
+def _standing(row: StatusRow) -> Standing:
+    is_busy = bool(row.operation_id or row.task) or row.migration_uuid is not None
+    return Standing(is_deleted=row.status == "DELETED", host=row.host, is_busy=is_busy)

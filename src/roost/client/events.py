@@ -1,0 +1,113 @@
+"""The events of a server, followed for as long as somebody wants: where a connection ends, another one goes on."""
+
+import http.client
+import ssl
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from roost.client.wire import decoded
+from roost.errors import BadRequest, RoostError, Unavailable
+
+_PATH = "/v1/events"
+# A server says something at least as often as its setting ``heartbeat_s`` says.
+_SILENCE_S = 120.0
+_TOLD_MAX = 500  # characters of an error that is none of Roost's
+
+
+class Told(NamedTuple):
+    """One event, or that some were lost."""
+
+    id: str
+    event_type: str
+    body: dict[str, Any]
+
+
+class Following:
+    """Follows the events of a server.
+
+    Args:
+        url: where ``/v1`` is found below.
+        token: that lets us in.
+        last_id: of the newest event that is known; empty: the next one is the first.
+        pause: waits a moment before another connection is tried.
+        warn: is told, in a sentence, when the server is away.
+
+    Raises:
+        BadRequest: the address is none.
+    """
+
+    def __init__(
+        self, url: str, *, token: str, last_id: str = "", pause: Callable[[], None], warn: Callable[[str], None]
+    ) -> None:  # fmt: skip
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or parts.hostname is None:
+            raise BadRequest(f"--url must be http://HOST:PORT or https://HOST:PORT, got {url!r}")
+        self._url, self._host, self._port, self._prefix = url, parts.hostname, parts.port, parts.path.rstrip("/")
+        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
+        self._headers = {"x-auth-token": token, "accept": "text/event-stream"}
+        self._last_id, self._pause, self._warn = last_id, pause, warn
+
+    def events(self) -> Iterator[Told]:
+        """Give events as they come, without an end.
+
+        Raises:
+            Unavailable: nobody answered the first time.
+            RoostError: we are not let in.
+        """
+        is_known = is_away = False
+        while True:
+            try:
+                for told in self._stream():
+                    is_known, is_away = True, False
+                    if told is not None:
+                        self._last_id = told.id or self._last_id
+                        yield told
+            except (OSError, http.client.HTTPException, Unavailable) as error:
+                problem = f"{self._url} does not answer: {str(error) or type(error).__name__}"
+                if not is_known:
+                    raise Unavailable(problem) from None
+                if not is_away:
+                    self._warn(problem)
+                is_away = True
+            self._pause()
+
+    def _stream(self) -> Iterator[Told | None]:
+        """Give the events of one connection; None when it was taken, and for each sign of life."""
+        connection = self._connected()
+        try:
+            more = {"last-event-id": self._last_id} if self._last_id else {}
+            connection.request("GET", self._prefix + _PATH, headers={**self._headers, **more})
+            answer = connection.getresponse()
+            if answer.status != http.client.OK:
+                raise _refusal(answer.status, answer.read())
+            fields: dict[str, str] = {}
+            while line := answer.readline():
+                name, _, value = line.decode().rstrip("\n").partition(": ")
+                if name:
+                    fields[name] = value
+                else:
+                    yield _told(fields)
+                    fields = {}
+        finally:
+            connection.close()
+
+    def _connected(self) -> http.client.HTTPConnection:
+        if self._tls is None:
+            return http.client.HTTPConnection(self._host, self._port, timeout=_SILENCE_S)
+        return http.client.HTTPSConnection(self._host, self._port, timeout=_SILENCE_S, context=self._tls)
+
+
+def _told(fields: dict[str, str]) -> Told | None:
+    if "event" not in fields:
+        return None
+    body = msgspec.json.decode(fields.get("data", "{}"), type=dict[str, Any])
+    return Told(fields.get("id", ""), fields["event"], body)
+
+
+def _refusal(status: int, text: bytes) -> RoostError:
+    body = decoded(text)
+    detail = str(body.get("detail") if isinstance(body, dict) else f"status {status}")[:_TOLD_MAX]
+    return Unavailable(detail) if status >= http.client.INTERNAL_SERVER_ERROR else RoostError(detail)

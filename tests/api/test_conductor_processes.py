@@ -1,0 +1,134 @@
+"""``roost conductor`` as processes of their own, beside a server that leaves operations to them."""
+
+import re
+import signal
+import subprocess
+import time
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from tests.products import command, environ, kill, roost
+from tests.servers import serve
+
+ADMIN = {"x-auth-token": "admin"}
+PATIENCE_S = 60.0
+SMALL = {"name": "small", "vcpus": 1, "memory_mb": 64}
+
+
+@pytest.fixture
+def stack():
+    with ExitStack() as made:
+        yield made
+
+
+@pytest.fixture
+def server(stack, postgres_url, tmp_path):
+    (tmp_path / "server").mkdir()
+    return stack.enter_context(
+        serve("--no-conductor", "--database", postgres_url, noun="up", folder=tmp_path / "server")
+    )
+
+
+@pytest.fixture
+def conductor(stack, server, postgres_url, tmp_path):  # noqa: ARG001  # the server makes the tables
+    """Begin a conductor; what another one took is free after two seconds."""
+
+    def begin(name, *words, settings=""):
+        (tmp_path / name).mkdir()
+        settings = f"{settings}\n[conductor]\nowner_s = 2.0"
+        return stack.enter_context(
+            serve("--database", postgres_url, *words, noun="conductor", folder=tmp_path / name, settings=settings)
+        )
+
+    return begin
+
+
+@contextmanager
+def agents(server, folder, *words):
+    """Run a fleet of agents with the fake driver."""
+    with (folder / "agent.log").open("w") as errors:
+        process = subprocess.Popen(
+            command("agent", "--server", server.address, "--driver", "fake", *words), cwd=folder, env=environ(),
+            text=True, stdout=subprocess.PIPE, stderr=errors,
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            kill(process)
+
+
+def until(true):
+    """Wait until something is so, and give it."""
+    end_s = time.monotonic() + PATIENCE_S
+    while not (found := true()):
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
+    return found
+
+
+def hosts(server):
+    return [each["host"] for each in server.ask("GET", "/v1/hosts", headers=ADMIN)[2]["hosts"]]
+
+
+def asked(server, name, count=1):
+    body = {"name": name, "flavor": SMALL, "count": count}
+    return server.ask("POST", "/v1/instances", body, headers=ADMIN)[2]["instances"]
+
+
+def statuses(server, uuids):
+    return [server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]["status"] for uuid in uuids]
+
+
+def test_where_one_of_two_conductors_is_killed_builds_go_on(server, conductor, tmp_path):
+    first, second = conductor("first"), conductor("second")
+    with agents(server, tmp_path, "--host", "fake", "--fleet", 3):
+        until(lambda: len(hosts(server)) == 3)
+        before = asked(server, "before", 5)
+        until(lambda: statuses(server, before) == ["ACTIVE"] * 5)
+        uuids = asked(server, "while", 20)
+        first.process.kill()
+        later = asked(server, "after", 5)
+        until(lambda: set(statuses(server, [*uuids, *later])) == {"ACTIVE"})
+        assert second.ask("GET", "/healthz", headers={})[2] == b"ok\n"
+        assert second.stop(signal.SIGTERM) == 0
+
+
+def test_a_build_waits_for_the_conductor_of_its_cell(server, conductor, tmp_path):
+    conductor("super", "--cell", "")
+    with agents(server, tmp_path, "--host", "east-1", "--cell", "east"):
+        until(lambda: hosts(server) == ["east-1"])
+        (uuid,) = asked(server, "web")
+        until(lambda: server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]["host"] == "east-1")
+        time.sleep(2.0)
+        assert statuses(server, [uuid]) == ["BUILD"]
+        east = conductor("east", "--cell", "east")
+        until(lambda: statuses(server, [uuid]) == ["ACTIVE"])
+        until(lambda: re.search(r'"event":"conductor_begins".*east', east.said))
+
+
+def test_an_agent_that_dies_is_given_up_by_a_conductor(server, conductor, tmp_path):
+    conductor("first", settings="[DEFAULT]\nservice_down_time = 4")
+    with agents(server, tmp_path, "--host", "host-1") as process:
+        until(lambda: hosts(server) == ["host-1"])
+        assert server.ask("GET", "/v1/agents/host-1", headers=ADMIN)[2]["state"] == "ready"
+        process.kill()
+        until(lambda: server.ask("GET", "/v1/agents/host-1", headers=ADMIN)[2]["state"] == "gone")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ["conductor"],
+            "store.url: must name a PostgreSQL database: one of SQLite is of one process, whose conductor works on it",
+        ),
+        (
+            ["up", "--no-conductor"],
+            "conductor.in_server: must be true on SQLite, where nobody else can be the conductor",
+        ),
+    ],
+)
+def test_on_sqlite_the_conductor_is_in_the_server(words, sentence, tmp_path):
+    found = roost(*words, "--listen", "127.0.0.1:0", "--data", tmp_path, cwd=tmp_path)
+    assert (found.returncode, found.stdout, found.stderr) == (3, "", f"roost: {sentence}\n")

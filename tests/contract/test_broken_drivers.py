@@ -1,0 +1,86 @@
+"""A driver that raises whatever it likes, in each of its methods: told, contained, and nobody else is affected."""
+
+import pytest
+
+from roost.model.guest import Prepared
+from roost.model.orders import (
+    AbortMigration,
+    Destroy,
+    Discard,
+    Finish,
+    Inspect,
+    LiveMigrate,
+    Power,
+    Prepare,
+    Rebuild,
+    Save,
+    SendDisk,
+    Spawn,
+)
+from tests.agents import MemoryServer, order
+from tests.contract.test_agents_running import living, resident, spawn
+from tests.drivers import fake, spec_of
+from tests.worlds import uuid_named
+
+THERE = Prepared(uuid=uuid_named("guest"), node="host-b", address="host-b")
+ACTS = {
+    "spawn": Spawn(spec_of("guest")), "destroy": Destroy(), "power": Power(is_on=False),
+    "rebuild": Rebuild(spec_of("guest")), "prepare": Prepare(spec_of("guest")), "send_disk": SendDisk(THERE),
+    "finish": Finish(spec_of("guest")), "discard": Discard("operation"), "live_migrate": LiveMigrate(THERE),
+    "abort_migration": AbortMigration(), "save": Save(), "inspect": Inspect(),
+}  # fmt: skip
+ABOUT_HOSTS = ("start", "nodes", "resources", "guests")
+
+
+class Broken:
+    """A driver one method of which raises as long as it is broken."""
+
+    def __init__(self, inner, method, error):
+        self._inner, self._method, self._error, self.is_broken = inner, method, error, True
+
+    def __getattr__(self, name):
+        return self._fail if self.is_broken and name == self._method else getattr(self._inner, name)
+
+    def _fail(self, *_told, **_more):
+        raise self._error(f"{self._method} is broken")
+
+
+@pytest.fixture(params=[RuntimeError, SystemExit], ids=lambda kind: kind.__name__)
+def error(request):
+    return request.param
+
+
+@pytest.mark.parametrize("method", ACTS)
+def test_an_act_that_raises_is_an_answer_and_all_others_go_on(method, error, capsys):
+    driver = Broken(fake(), method, error)
+    server, other = MemoryServer(), resident("host-b")
+    with living(server, resident(driver=driver), other) as (ends, _):
+        if method != "spawn":
+            driver.is_broken = False
+            server.put(spawn(order_id=1))
+            assert server.answer_to(1).outcome == "ok"
+            driver.is_broken = True
+        server.put(order(ACTS[method], 1, turn=2, order_id=2))
+        answer = server.answer_to(2)
+        assert (answer.outcome, answer.problem) == ("aborted", f"{error.__name__}: {method} is broken")
+        server.put(spawn("other", "host-b", order_id=3))
+        assert server.answer_to(3).outcome == "ok"
+        driver.is_broken = False
+        server.put(spawn("third", order_id=4))
+        assert server.answer_to(4).outcome == "ok"
+    assert ends == []
+    assert f"{method} is broken" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("method", ABOUT_HOSTS)
+def test_a_host_that_cannot_be_looked_at_is_told_and_comes_when_it_can(method, error, capsys):
+    driver = Broken(fake(), method, error)
+    server, other = MemoryServer(), resident("host-b")
+    with living(server, resident(driver=driver), other) as (ends, _):
+        server.put(spawn("here", order_id=1), spawn("other", "host-b", order_id=2))
+        assert server.answer_to(2).outcome == "ok"
+        assert "host-a" not in server.book.facts
+        driver.is_broken = False
+        assert server.answer_to(1).outcome == "ok"
+    assert ends == []
+    assert f"{method} is broken" in capsys.readouterr().err

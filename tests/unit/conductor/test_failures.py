@@ -1,0 +1,93 @@
+"""A service on which one build after the other fails is disabled, with the reason, until an operator enables it."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from roost.fleet.hosts import ServiceChange, changed_facts, rows_of_service, writes_of_facts
+from roost.placement.plans import Plan
+from tests.building import ladder
+from tests.conducting import TERMS, failed, hand, served, server
+
+REASON = "Auto-disabled due to 3 build failures"
+
+
+@pytest.fixture
+def here():
+    with server(None, ladder(1)) as made:
+        made.terms = replace(TERMS, failed_builds_max=3)
+        yield made
+
+
+def facts(here):
+    return here.run(lambda _current: here.roost.state.hosts.facts[0])
+
+
+def set_service(here, **change):
+    def task(current):
+        rows = rows_of_service(current.state, "h0")
+        told = changed_facts(current.state, rows, ServiceChange(**change))
+        return Plan(answer=None, writes=writes_of_facts(current.state, rows, told))
+
+    here.run(task)
+
+
+def build(here, agent, name, *answers):
+    here.build(name, key=f"build {name}", force_hosts=("h0",), vcpus=0)
+    served(here, agent, script={"h0": answers})
+
+
+def disablings(here):
+    rows = here.reader.events_since(0.0, most=999)
+    return [msgspec.json.decode(row.body) for row in rows if row.kind == "service.disabled"]
+
+
+def test_so_many_failures_in_a_row_disable_the_service_and_so_many_more_after_it_was_enabled(here):
+    agent = hand(here, "h0")
+    for name in ("a", "b"):
+        build(here, agent, name, failed())
+    assert (facts(here).failed_builds, facts(here).is_disabled, disablings(here)) == (2, False, [])
+    build(here, agent, "c", failed())
+    assert (facts(here).is_disabled, facts(here).disabled_reason) == (True, REASON)
+    assert disablings(here) == [{"host": "h0", "reason": REASON}]
+    assert agent.poll().disabled == ("h0",)
+    set_service(here, is_disabled=False)
+    for name in ("d", "e"):
+        build(here, agent, name, failed())
+    assert not facts(here).is_disabled
+    build(here, agent, "f", failed())
+    assert facts(here).disabled_reason == "Auto-disabled due to 6 build failures"
+
+
+def test_a_build_that_succeeds_begins_the_count_anew(here):
+    agent = hand(here, "h0")
+    for name, answers in {"a": [failed()], "b": [failed()], "c": [], "d": [failed()], "e": [failed()]}.items():
+        build(here, agent, name, *answers)
+    assert (facts(here).failed_builds, facts(here).is_disabled) == (2, False)
+
+
+def test_failures_that_are_counted_together_disable_it_too(here):
+    agent = hand(here, "h0")
+    here.build(*"abcde", force_hosts=("h0",), vcpus=0)
+    served(here, agent, script={"h0": [failed()] * 5})
+    assert (facts(here).failed_builds, facts(here).disabled_reason) == (5, REASON)
+
+
+def test_a_service_that_an_operator_disabled_keeps_its_reason(here):
+    agent = hand(here, "h0")
+    for name in "ab":
+        build(here, agent, name, failed())
+    here.build("c", key="build c", force_hosts=("h0",))
+    here.turn()
+    set_service(here, is_disabled=True, disabled_reason="new memory")
+    served(here, agent, script={"h0": [failed()]})
+    assert (facts(here).failed_builds, facts(here).disabled_reason, disablings(here)) == (3, "new memory", [])
+
+
+def test_zero_means_never(here):
+    here.terms = replace(TERMS, failed_builds_max=0)
+    agent = hand(here, "h0")
+    for name in "abc":
+        build(here, agent, name, failed())
+    assert (facts(here).failed_builds, facts(here).is_disabled) == (3, False)
