@@ -45,6 +45,11 @@ class Players:
             answer = {"run": self._agents[host]["run"], "outcome": "failed" if fails else "ok"}
             if fails:
                 answer["problem"] = f"{host} has no network"
+            if action == "prepare":
+                answer["prepared"] = {"uuid": order["instance"], "node": host, "address": host}
+            if action == "inspect":
+                found = {"uuid": order["instance"], "node": host, "operation": order["operation"], "state": "running"}
+                answer["found"] = found
             assert self.ask("POST", f"/orders/{order['id']}/answer", answer) == (200, {"is_wanted": True})
             self.done.append((host, action))
 

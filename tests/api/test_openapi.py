@@ -3,6 +3,7 @@
 import re
 
 import jsonschema
+import msgspec
 import pytest
 
 from roost.api.v1 import openapi
@@ -11,7 +12,7 @@ from roost.model.names import uuid_text
 from tests.api.test_agents import ORDER, put
 from tests.asking import asking_own
 from tests.products import fleet
-from tests.working import operation, order, status
+from tests.working import migration, operation, order, status
 
 RACK = "00000000-0000-4000-8000-000000000001"
 DOCUMENT = openapi.document()
@@ -54,6 +55,12 @@ def test_names_of_operations_differ():
 
 
 STOPPED, RUNNING = (status(number, status=word, task="") for number, word in ((1, "SHUTOFF"), (2, "ACTIVE")))
+LIVE, LOST, GROWING, LEAVING = (
+    status(number, status="ACTIVE", task="", host=host, node=host)
+    for number, host in ((3, "host-0"), (4, "host-9"), (5, "host-0"), (6, "host-0"))
+)
+MOVED, UNSURE = (status(number, status="VERIFY_RESIZE", task="", host="host-0", node="host-0") for number in (7, 8))
+MOVE = migration(1, kind="live", status="failed", source_host="host-0")
 ENDED = operation(2, kind="stop", outcome="done")
 
 # What is asked of each path; an empty brace is what the first decision made.
@@ -70,6 +77,14 @@ ASKED = {
     ("/instances/{id}", "DELETE"): ("/instances/{}", None),
     ("/instances/{id}/start", "POST"): (f"/instances/{uuid_text(STOPPED.uuid)}/start", None),
     ("/instances/{id}/stop", "POST"): (f"/instances/{uuid_text(RUNNING.uuid)}/stop", None),
+    ("/instances/{id}/resize", "POST"): (f"/instances/{uuid_text(GROWING.uuid)}/resize", {"flavor": {"vcpus": 1}}),
+    ("/instances/{id}/migrate", "POST"): (f"/instances/{uuid_text(LEAVING.uuid)}/migrate", {"verify": True}),
+    ("/instances/{id}/confirm", "POST"): (f"/instances/{uuid_text(MOVED.uuid)}/confirm", None),
+    ("/instances/{id}/revert", "POST"): (f"/instances/{uuid_text(UNSURE.uuid)}/revert", None),
+    ("/instances/{id}/live-migrate", "POST"): (f"/instances/{uuid_text(LIVE.uuid)}/live-migrate", {"host": "host-1"}),
+    ("/instances/{id}/evacuate", "POST"): (f"/instances/{uuid_text(LOST.uuid)}/evacuate", {}),
+    ("/migrations", "GET"): ("/migrations?status=failed&source=HOST-0", None),
+    ("/migrations/{uuid}", "GET"): (f"/migrations/{uuid_text(MOVE.uuid)}", None),
     ("/operations/{id}", "GET"): (f"/operations/{uuid_text(ENDED.uuid)}", None),
     ("/events", "GET"): ("/events", None),
     ("/capacity", "GET"): ("/capacity?flavor=small&by=zone", None),
@@ -115,6 +130,15 @@ def test_answers_are_as_the_document_says():
     with asking_own(fleet(3, vcpus=4)) as own:
         put(own, operation(1), ENDED, STOPPED, RUNNING, order(1, host="host-0", action="destroy", body=ORDER))
         made = own.post("/decisions", SMALL).json
+        numbers = own.in_thread(lambda roost: {kind: number for (kind, _), number in roost.state.documents.items()})
+        known = {"flavor_id": numbers["flavor"], "request_id": numbers["request"]}
+        put(
+            own,
+            MOVE,
+            MOVED,
+            UNSURE,
+            *(msgspec.structs.replace(each, **known) for each in (LIVE, LOST, GROWING, LEAVING)),
+        )
         names = {"/decisions": made["uuid"], "/instances": made["picks"][0]["instance_uuid"]}
         for (path, method), (url, body) in ASKED.items():
             name = names.get(f"/{path.split('/')[1]}", "")

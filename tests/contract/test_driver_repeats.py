@@ -15,7 +15,8 @@ HOSTS = ("host-a", "host-b")
 GUEST = uuid_named("guest")
 
 NAMES = (
-    "spawn", "destroy", "start", "stop", "rebuild", "prepare", "send_disk", "finish", "discard", "live_migrate", "save",
+    "spawn", "destroy", "start", "stop", "rebuild", "prepare", "send_disk", "finish", "discard", "settle",
+    "live_migrate", "save",
 )  # fmt: skip
 acts = st.tuples(st.sampled_from(NAMES), st.sampled_from(HOSTS), st.integers(0, 2))
 
@@ -44,6 +45,7 @@ class World:
             "send_disk": lambda: driver.send_disk(GUEST, to),
             "finish": lambda: driver.finish(spec, operation),
             "discard": lambda: driver.discard(GUEST, operation),
+            "settle": lambda: driver.settle(GUEST, operation),
             "live_migrate": lambda: driver.live_migrate(GUEST, to),
             "save": lambda: driver.save(GUEST),
         }

@@ -314,6 +314,23 @@ def test_a_guest_moves_to_its_own_host_and_back(rig):
     assert states(driver) == [(GUEST, "op-1", "stopped")]
 
 
+def test_a_guest_that_stays_after_a_move_to_its_own_host_leaves_nothing_behind(rig):
+    driver, spec = rig.driver(), rig.spec()
+    driver.spawn(spec, "op-1")
+    for number in (2, 3):
+        to = driver.prepare(spec, f"op-{number}")
+        driver.power(GUEST, is_on=False)
+        driver.send_disk(GUEST, to)
+        driver.finish(spec, f"op-{number}")
+        driver.settle(GUEST, "op-1")
+        driver.settle(GUEST, f"op-{number}")
+        assert states(driver) == [(GUEST, f"op-{number}", "running")]
+    driver.settle(GUEST, "op-3")
+    driver.power(GUEST, is_on=False)
+    driver.discard(GUEST, "op-3")
+    assert driver.guests() == []
+
+
 def test_a_guest_moves_while_it_runs(rig):
     if not rig.can_live_migrate:
         pytest.skip("its guests cannot move while they run")

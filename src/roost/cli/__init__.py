@@ -43,6 +43,7 @@ class _Lazy(click.Group):
         "host": "roost.cli.host",
         "import": "roost.cli.imports",
         "instance": "roost.cli.instance",
+        "migration": "roost.cli.migration",
         "placement": "roost.cli.placement",
         "policy": "roost.cli.policy",
         "replay": "roost.cli.replay",

@@ -3,16 +3,16 @@
 from typing import Any
 
 import click
-import msgspec
 
-from roost.cli.asking import Api, Where, as_json, asking, fields, told, where
-from roost.errors import BadFile, BadRequest, NotFound, RoostError
-from roost.model.names import uuid_bytes
+from roost.cli import instance_live, instance_moves
+from roost.cli.asking import Api, Where, as_json, asking, told, where
+from roost.cli.awaiting import check_served as _check
+from roost.cli.awaiting import end as _end
+from roost.cli.awaiting import flavor_said
+from roost.cli.awaiting import uuid_of as _uuid
+from roost.cli.awaiting import wait as _wait
+from roost.errors import BadFile, NotFound
 from roost.model.operation import STATUSES
-
-# A server is asked to wait for so long at once; it is asked again until the operation is over.
-_WAIT_S = "20"
-_wait = click.option("--wait", "is_waited", is_flag=True, help="Come back when it is done, or cannot be.")
 
 
 @click.group("instance", short_help="Run instances on hosts with agents.")
@@ -129,48 +129,6 @@ def _power(act: str, name: str, *, is_waited: bool, is_json: bool, place: Where)
         _end(api, found, is_waited=is_waited, is_json=is_json)
 
 
-def _check(place: Where, *, is_waited: bool) -> None:
-    if is_waited and (place.config or place.data):
-        raise click.UsageError("nobody works on a database that is not served: wait with --url, or not at all")
-
-
-def _end(api: Api, accepted: dict[str, Any], *, is_waited: bool, is_json: bool) -> None:
-    """Tell what was accepted, or with ``--wait`` what became of it.
-
-    Raises:
-        RoostError: it was not done.
-    """
-    if not is_waited:
-        told(accepted, is_json=is_json, lines=lambda: fields(accepted))
-        return
-    from roost.cli.instance_text import operation_text
-
-    found = accepted
-    while found.get("outcome", "open") == "open":
-        found = api.ask("GET", "operations", accepted["operation"], query={"wait_s": _WAIT_S})
-    told(found, is_json=is_json, lines=lambda: operation_text(found))
-    if found["outcome"] == "failed":
-        faults = [each["fault"] for each in found["instances"] if each["fault"]]
-        raise RoostError(next(filter(None, [found["problem"], *faults]), "it was not done"))
-
-
-def _uuid(api: Api, name: str) -> str:
-    """Return the uuid of an instance.
-
-    Raises:
-        NotFound: nothing is called so.
-        BadRequest: several are.
-    """
-    if uuid_bytes(name) is not None:
-        return name
-    found: list[dict[str, Any]] = api.listed("instances", name=name)
-    if not found:
-        raise NotFound("instance", name)
-    if len(found) > 1:
-        raise BadRequest(f"{len(found)} instances are called {name!r}; say which by its uuid")
-    return str(found[0]["uuid"])
-
-
 def _decision(api: Api, uuid: str | None) -> dict[str, Any] | None:
     """Return a decision; None: there is none, or it is no longer kept."""
     try:
@@ -192,14 +150,14 @@ def _document(path: str) -> dict[str, Any]:
 def _body(said: dict[str, Any]) -> dict[str, Any]:
     """Return what options say, as the body of a request has it."""
     flavor = said["flavor"]
-    if flavor is not None and "=" in flavor:
-        from roost.cli.asked import flavors_asked
-
-        (written,) = flavors_asked([flavor], ())
-        flavor = msgspec.to_builtins(written)
     body = {
-        "flavor": flavor, "image": said["image"], "count": said["count"], "group": said["group"],
+        "flavor": None if flavor is None else flavor_said(flavor), "image": said["image"], "count": said["count"],
+        "group": said["group"],
         "availability_zone": said["zone"], "force_hosts": None if said["host"] is None else [said["host"]],
         "project_id": said["project"], "user_id": said["user"],
     }  # fmt: skip
     return {name: value for name, value in body.items() if value is not None}
+
+
+for _command in (*instance_moves.COMMANDS, *instance_live.COMMANDS):
+    instance.add_command(_command)

@@ -6,7 +6,7 @@ from roost.cli.asking import fields
 from roost.cli.plain import moment
 from roost.cli.tables import Table, aligned
 
-_APART = ("attempts", "operations", "story")
+_APART = ("attempts", "migrations", "operations", "story")
 
 
 def instances_text(found: list[dict[str, Any]]) -> list[str]:
@@ -37,6 +37,13 @@ def instance_text(found: dict[str, Any], decision: dict[str, Any] | None) -> lis
         attempts: Table = [("host", "node", "claim", "problem")]
         attempts += [(each["host"], each["node"], each["claim"], each["problem"] or "-") for each in found["attempts"]]
         lines += ["", *aligned(attempts, indent=0, right=())]
+    if found["migrations"]:
+        moves: Table = [("move", "status", "from", "to", "uuid")]
+        moves += [
+            (each["kind"], each["status"], each["source_host"], each["target_host"] or "-", each["uuid"])
+            for each in found["migrations"]
+        ]
+        lines += ["", *aligned(moves, indent=0, right=())]
     return lines + _story(found["story"])
 
 

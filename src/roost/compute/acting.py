@@ -118,6 +118,7 @@ class Acting:
                 driver.discard(instance, of or operation)
                 self._revert(instance, of or operation)
             case Settle(of):
+                driver.settle(instance, of or operation)
                 self._settle(instance, of or operation)
             case Power(is_on):
                 driver.power(instance, is_on=is_on)

@@ -101,6 +101,9 @@ class Driver(Protocol):
     def discard(self, uuid: str, operation: str) -> None:
         """Undo what ``prepare`` and ``finish`` of an operation did here; another guest of the uuid is as before."""
 
+    def settle(self, uuid: str, operation: str) -> None:
+        """Let what ``finish`` of an operation did here stay: what it kept to be undone goes; none is fine."""
+
     def live_migrate(self, uuid: str, to: Prepared) -> None:
         """Let a running guest run where it is to arrive; on return it does, and nothing of it is here."""
 

@@ -161,8 +161,10 @@ def move(
     assert asked.move.migration_uuid is not None, "whoever moves has a migration"
     migration_uuid = uuid_bytes(asked.move.migration_uuid)
     assert migration_uuid is not None, "it was made as one"
+    uuid = asked.move.migration_uuid
+    asked = msgspec.structs.replace(asked, move=msgspec.structs.replace(asked.move, may_return=True))
     body = Move(
-        request=asked, decision_uuid=decision_uuid, migration_uuid=asked.move.migration_uuid, name=status.name,
+        request=asked, decision_uuid=decision_uuid, migration_uuid=uuid, name=status.name,
         is_on=status.status == "ACTIVE", is_verified=is_verified,
     )  # fmt: skip
     documents, (flavor_id, _, _) = _documents(current.state, asked)

@@ -130,6 +130,27 @@ def _move(current: Commits, holder: Holder, pick: Pick) -> Claim | str:
     """Return the claim of an instance that goes to a host, or why it does not fit there now."""
     state, instance = current.state, holder.instance
     assert instance is not None, "only instances move"
+    found = takes_of(state, holder, pick)
+    if isinstance(found, str):
+        return found
+    row, takes = found
+    number, host_id = current.new_id("consumer"), state.hosts.ids[row]
+    place = _place(state, instance, host_id=host_id, rack=state.hosts.facts[row].rack)
+    group = state.groups.get(instance.group_id)
+    if place is not None and group is not None and not _is_free(group, place, instance):
+        return f"the policy {group.policy} of its server group keeps it away from {pick.node}"
+    scope, held_by = (0, 0) if place is None else (place.scope, place.holder)
+    moved = msgspec.structs.replace(instance, consumer_id=number, host_id=host_id, scope=scope, holder=held_by)
+    taken = [(number, inventory_id, amount) for inventory_id, amount in takes]
+    return Claim([succeeding(holder, number)], taken, [moved], [] if place is None else [place])
+
+
+def takes_of(state: State, holder: Holder, pick: Pick) -> tuple[int, list[tuple[int, int]]] | str:
+    """Return the row of a host and what an instance takes there in place of what it has, or why that does not fit now.
+
+    Returns:
+        Of each inventory, by its identity, so many.
+    """
     row = _row_of(state, pick)
     if row is None:
         return f"{pick.node} is not there any more"
@@ -140,18 +161,13 @@ def _move(current: Commits, holder: Holder, pick: Pick) -> Claim | str:
     if refusal is not None:
         text = _TOO_LITTLE[refusal.reason].format(name=state.class_ids.name_of(refusal.class_id), amount=refusal.amount)
         return f"provider {state.providers.uuids[refusal.row]} {text}"
-    number, host_id, ids = current.new_id("consumer"), state.hosts.ids[row], state.providers.ids
-    place = _place(state, instance, host_id=host_id, rack=state.hosts.facts[row].rack)
-    group = state.groups.get(instance.group_id)
-    if place is not None and group is not None and not _is_free(group, place, instance):
-        return f"the policy {group.policy} of its server group keeps it away from {pick.node}"
-    consumer = ConsumerRow(
-        number, holder.uuid, holder.project_id, holder.user_id, holder.type_id, holder.generation + 1
-    )  # fmt: skip
-    scope, held_by = (0, 0) if place is None else (place.scope, place.holder)
-    moved = msgspec.structs.replace(instance, consumer_id=number, host_id=host_id, scope=scope, holder=held_by)
-    taken = [(number, ids[provider] << CLASS_BITS | class_id, amount) for provider, class_id, amount in takes]
-    return Claim([consumer], taken, [moved], [] if place is None else [place])
+    ids = state.providers.ids
+    return row, [(ids[provider] << CLASS_BITS | class_id, amount) for provider, class_id, amount in takes]
+
+
+def succeeding(holder: Holder, number: int) -> ConsumerRow:
+    """Return a consumer with another identity, which holds something else from then on."""
+    return ConsumerRow(number, holder.uuid, holder.project_id, holder.user_id, holder.type_id, holder.generation + 1)
 
 
 def _row_of(state: State, pick: Pick) -> int | None:

@@ -21,8 +21,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from roost.conductor.departures import forgotten, leaving
 from roost.conductor.presence import given_up, is_silent, reporting
-from roost.conductor.reconcile import Reconciled, reconcile
+from roost.conductor.reconcile import Reconciled, is_held_by, is_left_by, reconcile
 from roost.conductor.rows import due_now, instead, later
 from roost.conductor.story import line
 from roost.engine.state import State
@@ -89,7 +90,14 @@ def register(
     run, guests = _uuid(asked.run), [_uuid(guest.uuid) for guest in asked.guests]
     before = reader.agent(name)
     _check_owner(current.state, asked, before, host=host, now_s=now_s, down_time_s=down_time_s)
-    found = reconciled(reader, name, guests)
+    moves = leaving(reader, _letter_cases(current.state, host))
+    # Of those that were not decided yet something may be here, or may come back here.
+    held = [each.instance_uuid for each in moves if is_held_by(each, name)]
+    found = reconciled(reader, name, [*dict.fromkeys((*guests, *held))])
+    given_back, over = forgotten(
+        current.state, [each for each in moves if is_left_by(each, name) and each.instance_uuid not in guests],
+        now_s=now_s,
+    )  # fmt: skip
     is_same = before is not None and before.run == run
     fence = 1 if before is None else before.fence + (not is_same or before.state == "gone")
     row = AgentRow(
@@ -100,8 +108,8 @@ def register(
     )  # fmt: skip
     work = [Put(row, None if before is None else before.version)]
     work += _cleaning(current, reader, row, found=found, before=before, now_s=now_s)
-    work.append(line(current, "agent.registered", now_s=now_s, host=host, state=row.state))
-    writes = reporting(current.state, name, reported_at_s=None) if found.is_clean else ()
+    work += [*over, line(current, "agent.registered", now_s=now_s, host=host, state=row.state)]
+    writes = (*given_back, *(reporting(current.state, name, reported_at_s=None) if found.is_clean else ()))
     keep, hold, destroy = (tuple(map(uuid_text, each)) for each in found)
     answer = Registered(
         fence=fence, is_ready=found.is_clean, keep=keep, hold=hold, destroy=destroy,
@@ -212,6 +220,11 @@ def is_disabled(state: State, host: str) -> bool:
     return any(
         hosts.facts[row].is_disabled for row in hosts.rows_of_name.get(host.lower(), ()) if hosts.alive.each[row]
     )
+
+
+def _letter_cases(state: State, host: str) -> set[str]:
+    """Return a service as it is written by whoever knows it."""
+    return {host, *(state.hosts.names[row] for row in state.hosts.rows_of_name.get(host.lower(), ()))}
 
 
 def _uuid(text: str) -> bytes:

@@ -2,16 +2,19 @@
 
 import msgspec
 
+from roost.conductor.alternates import succeeding, takes_of
 from roost.conductor.rows import instead, later
 from roost.conductor.step import View
-from roost.engine.state import State
+from roost.engine.state import Group, Holder, State
 from roost.errors import Conflict
-from roost.model.journal import Claim, ConsumerRow, InstanceRow, Write
+from roost.model.decision import Pick
+from roost.model.journal import Claim, InstanceRow, Place, Write
 from roost.model.names import uuid_text
 from roost.model.request import Move, Request
 from roost.model.work import MigrationRow, Put, StatusRow
-from roost.placement.claims import release_of
+from roost.placement.claims import places_of, release_of
 from roost.ports import Commits
+from roost.scheduler.places import is_closed, kept_of, moved, place_of
 
 
 def asked_again(stored: Request, status: StatusRow, *, may_stay: bool = False) -> Request:
@@ -19,10 +22,11 @@ def asked_again(stored: Request, status: StatusRow, *, may_stay: bool = False) -
 
     Where it was forced to go then, and what was tried, is of that time alone.
     """
-    uuid = uuid_text(status.uuid)
+    uuid, aim = uuid_text(status.uuid), stored.destination
     return msgspec.structs.replace(
         stored, count=1, instance_uuids=(uuid,), user_id=status.user_id, force_hosts=(), force_nodes=(),
         ignore_hosts=(), retry=None, move=Move(instance_uuid=uuid, may_stay=may_stay),
+        destination=None if aim is None else msgspec.structs.replace(aim, host=None, node=None),
     )  # fmt: skip
 
 
@@ -43,35 +47,128 @@ def moved_on(view: View, status: str, **changes: object) -> Put:
     return instead(later(migration_of(view), status=status, changed_at_s=view.now_s, **changes))
 
 
-def settled(state: State, migration: MigrationRow) -> tuple[Write, ...]:
-    """Return what lets a migration give back what it holds, if it holds anything."""
-    holder = state.holders.get(migration.uuid)
-    return () if holder is None else (release_of(state, [holder]),)
+def gone_on(current: Commits, migration: MigrationRow, pick: Pick) -> tuple[Write, ...] | str:
+    """Plan that an instance that moves goes to an alternate in place of its target, or say why it cannot.
+
+    What its migration holds stays held, and with it the place to which the instance may come back.
+
+    Raises:
+        Conflict: the instance or what its migration holds is not there any more.
+    """
+    state = current.state
+    holder, kept = _both(state, migration)
+    assert holder.instance is not None, "it was looked for"
+    found = takes_of(state, holder, pick)
+    if isinstance(found, str):
+        return found
+    row, takes = found
+    source_id = _host_id(state, migration)
+    before = kept.kept or msgspec.structs.replace(holder.instance, host_id=source_id or 0)
+    number, kept_number = current.new_id("consumer"), current.new_id("consumer")
+    instance = msgspec.structs.replace(holder.instance, consumer_id=number, host_id=state.hosts.ids[row])
+    group = state.groups.get(instance.group_id)
+    place = None if group is None else _place(group, instance, rack=state.hosts.facts[row].rack, source_id=source_id)
+    if group is not None and place is not None:
+        if not _is_free(group, place, holder, kept):
+            return f"the policy {group.policy} of its server group keeps it away from {pick.node}"
+        instance = msgspec.structs.replace(instance, scope=place.scope, holder=place.holder)
+    stays = kept_of(group, before, number=kept_number, host_id=instance.host_id)
+    held = [(kept_number, inventory_id, amount) for inventory_id, amount in kept.takes]
+    taken = [(number, inventory_id, amount) for inventory_id, amount in takes]
+    return (
+        release_of(state, [holder, kept]),
+        Claim([succeeding(kept, kept_number)], held, *(([], []) if stays is None else ([stays[0]], [stays[1]]))),
+        Claim([succeeding(holder, number)], taken, [instance], [] if place is None else [place]),
+    )
+
+
+def settled(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
+    """Return what lets a migration give back what it holds, if it holds anything, and others join its instance."""
+    holder = current.state.holders.get(migration.uuid)
+    given_back = () if holder is None else (release_of(current.state, [holder]),)
+    return (*given_back, *joined(current, migration))
+
+
+def joined(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
+    """Return what lets others join the server group of an instance that cannot come back any more, on its host."""
+    state = current.state
+    holder = state.holders.get(migration.instance_uuid)
+    instance = None if holder is None else holder.instance
+    group = None if instance is None else state.groups.get(instance.group_id)
+    if holder is None or instance is None or group is None or not is_closed(group):
+        return ()
+    number = current.new_id("consumer")
+    row = msgspec.structs.replace(instance, consumer_id=number, holder=instance.host_id)
+    taken = [(number, inventory_id, amount) for inventory_id, amount in holder.takes]
+    claim = Claim([succeeding(holder, number)], taken, [row], places_of(state, row))
+    return (release_of(state, [holder]), claim)
 
 
 def returned(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
     """Return what lets an instance have again what its migration holds, in place of what it has now.
 
+    Its place in its server group is free: nobody else could take it meanwhile.
+
     Raises:
         Conflict: instance or migration hold nothing, or the host of the migration is not there any more.
     """
     state = current.state
-    instance, kept = state.holders.get(migration.instance_uuid), state.holders.get(migration.uuid)
-    uuid = uuid_text(migration.instance_uuid)
-    if instance is None or instance.instance is None or kept is None:
-        raise Conflict(f"the instance {uuid} cannot go back: nothing is held for it")
+    holder, kept = _both(state, migration)
+    assert holder.instance is not None, "it was looked for"
     host_id = _host_id(state, migration)
     if host_id is None:
+        uuid = uuid_text(migration.instance_uuid)
         raise Conflict(f"the instance {uuid} cannot go back: {migration.source_node} is not there any more")
-    number = current.new_id("consumer")
-    consumer = ConsumerRow(
-        number, instance.uuid, instance.project_id, instance.user_id, instance.type_id, instance.generation + 1
-    )  # fmt: skip
-    row: InstanceRow = msgspec.structs.replace(
-        instance.instance, consumer_id=number, host_id=host_id, flavor_id=migration.old_flavor_id
+    number, instance = current.new_id("consumer"), holder.instance
+    scope, held_by = (instance.scope, instance.holder) if kept.kept is None else (kept.kept.scope, kept.kept.holder)
+    group = state.groups.get(instance.group_id)
+    if group is not None and group.policy == "affinity":
+        held_by = host_id
+    row = msgspec.structs.replace(
+        instance, consumer_id=number, host_id=host_id, flavor_id=migration.old_flavor_id, scope=scope, holder=held_by
     )  # fmt: skip
     taken = [(number, inventory_id, amount) for inventory_id, amount in kept.takes]
-    return (release_of(state, [instance, kept]), Claim([consumer], taken, [row], []))
+    claim = Claim([succeeding(holder, number)], taken, [row], places_of(state, row))
+    return (release_of(state, [holder, kept]), claim)
+
+
+def cell_of(state: State, migration: MigrationRow) -> str:
+    """Return the cell of the host that an instance left; empty: that is not there any more."""
+    host_id = _host_id(state, migration)
+    return "" if host_id is None else state.hosts.facts[state.hosts.row_of_id[host_id]].cell
+
+
+def _both(state: State, migration: MigrationRow) -> tuple[Holder, Holder]:
+    """Return the consumers of an instance that moves and of its migration.
+
+    Raises:
+        Conflict: one of them holds nothing.
+    """
+    instance, kept = state.holders.get(migration.instance_uuid), state.holders.get(migration.uuid)
+    if instance is None or instance.instance is None or kept is None:
+        uuid = uuid_text(migration.instance_uuid)
+        raise Conflict(f"the instance {uuid} cannot go back: nothing is held for it")
+    return instance, kept
+
+
+def _place(group: Group, instance: InstanceRow, *, rack: str, source_id: int | None) -> Place | None:
+    """Return the place that an instance that moves takes in its server group on another host."""
+    place = place_of(group, host_id=instance.host_id, rack=rack, domain="")
+    if place is None:
+        return None
+    if group.policy == "fault-domain":
+        return msgspec.structs.replace(place, holder=instance.holder)  # Its domain does not change.
+    if group.policy == "affinity" and instance.host_id != source_id:
+        return moved(place, number=instance.consumer_id)
+    return place
+
+
+def _is_free(group: Group, place: Place, *leaving: Holder) -> bool:
+    """Say whether a place can be taken once an instance and its migration have left those that they have."""
+    holder, members = group.places.get(place.scope, (place.holder, 0))
+    rows = [row for each in leaving if (row := each.instance or each.kept) is not None]
+    members -= sum((row.group_id, row.scope, row.holder) == (group.id, place.scope, holder) for row in rows)
+    return members <= 0 or (holder == place.holder and members < place.limit)
 
 
 def _host_id(state: State, migration: MigrationRow) -> int | None:

@@ -6,7 +6,9 @@ from typing import NamedTuple
 from roost.model.work import MigrationRow, StatusRow
 
 # Of migrations whose end is not known yet.
-_OPEN = frozenset({"moving", "finished", "reverting"})
+_OPEN = frozenset({"moving", "finished", "left", "reverting"})
+# Moves that nobody undoes when they are finished.
+_LEFT = frozenset({"live", "evacuate"})
 
 
 class Reconciled(NamedTuple):
@@ -49,8 +51,20 @@ def _fate(host: str, status: StatusRow | None, moves: Sequence[MigrationRow]) ->
     if status.status == "DELETED":
         return "destroy"
     here = [each for each in moves if host in {each.source_host.lower(), each.target_host.lower()}]
-    if any(each.kind == "evacuate" and each.source_host.lower() == host for each in here):
+    if any(is_held_by(each, host) for each in here):
         return "hold"  # It may run elsewhere already, and it may have to come back.
+    here = [each for each in here if not is_left_by(each, host)]
     is_here = status.host.lower() == host or bool(here)
     is_nowhere_yet = status.status == "BUILD" and not status.host
     return "keep" if is_here or is_nowhere_yet else "destroy"
+
+
+def is_held_by(move: MigrationRow, host: str) -> bool:
+    """Say whether a host must not run an instance until it is decided where it belongs."""
+    return (move.kind, move.status, move.source_host.lower()) == ("evacuate", "moving", host.lower())
+
+
+def is_left_by(move: MigrationRow, host: str) -> bool:
+    """Say whether an instance is elsewhere for good, and what is left of it on its old host goes."""
+    is_over = move.status == "left" or (move.kind in _LEFT and move.status == "finished")
+    return is_over and move.source_host.lower() == host.lower()

@@ -14,15 +14,15 @@ from roost.model.decision import Decision, Pick
 from roost.model.fleet import NamedRequest
 from roost.model.journal import Write
 from roost.model.names import uuid_text
-from roost.model.operation import Build, Clean, Delete, Move, Power, Spawn
+from roost.model.operation import Build, Clean, Delete, Move, Power, Settling, Spawn
 from roost.model.orders import Action, Answer, OrderBody
 from roost.model.pci import PciRequest
 from roost.model.request import Request
 from roost.model.work import NEVER_S, AgentRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
 from roost.ports import Commits
 
-Body = Build | Spawn | Delete | Power | Move | Clean
-B = TypeVar("B", Build, Spawn, Delete, Power, Move, Clean)
+Body = Build | Spawn | Delete | Power | Move | Settling | Clean
+B = TypeVar("B", Build, Spawn, Delete, Power, Move, Settling, Clean)
 
 # The step in which an operation of any kind asks for a decision.
 CHOOSE = "choose"

@@ -151,7 +151,7 @@ def _vacate(state: State, consumer_id: int) -> None:
     if state.directory is not None:
         state.directory.remove(holder)
     _use(state, holder.takes, -1)
-    instance = holder.instance
+    instance = holder.instance or holder.kept
     if instance is not None:
         _count_instance(state, instance, -1)
         group = state.groups.get(instance.group_id)
@@ -220,11 +220,14 @@ def _note_name(state: State, kind: str) -> None:
 
 def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> None:
     host_row = state.hosts.row_of_id[instance.host_id]
-    state.hosts.columns["num_instances"].each[host_row] += count
-    state.count_image(instance.image_id, host_row, count)
+    is_there = instance.flavor_id != journal.KEPT  # Else a migration keeps its place in a server group, and no more.
+    if is_there:
+        state.hosts.columns["num_instances"].each[host_row] += count
+        state.count_image(instance.image_id, host_row, count)
     state.changes.hosts.add(host_row)
     if instance.group_id:
-        members = state.groups[instance.group_id].members
+        group = state.groups[instance.group_id]
+        members = group.members if is_there else group.kept
         left = members.get(host_row, 0) + count
         if left:
             members[host_row] = left

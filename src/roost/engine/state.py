@@ -14,7 +14,7 @@ from roost.engine.labels import Labels
 from roost.engine.symbols import Symbols
 from roost.engine.trees import Providers
 from roost.engine.types import NOTHING, Amounts, Cells, Mask, Rows
-from roost.model.journal import ConsumerRow, InstanceRow
+from roost.model.journal import KEPT, ConsumerRow, InstanceRow
 from roost.model.named import Named
 from roost.model.names import SHARING_TRAIT
 
@@ -22,7 +22,18 @@ from roost.model.names import SHARING_TRAIT
 class Holder:
     """A consumer and what it holds. Never changed after it is made; a change makes a new one."""
 
-    __slots__ = ("generation", "id", "instance", "project_id", "takes", "touched_s", "type_id", "user_id", "uuid")
+    __slots__ = (
+        "generation",
+        "id",
+        "instance",
+        "kept",
+        "project_id",
+        "takes",
+        "touched_s",
+        "type_id",
+        "user_id",
+        "uuid",
+    )
 
     def __init__(
         self, consumer: ConsumerRow, takes: list[tuple[int, int]], instance: InstanceRow | None, *, touched_s: float
@@ -34,14 +45,16 @@ class Holder:
         self.user_id = consumer.user_id
         self.type_id = consumer.type_id
         self.takes = takes  # inventory id, amount
-        self.instance = instance
+        is_kept = instance is not None and instance.flavor_id == KEPT
+        self.instance = None if is_kept else instance
+        self.kept = instance if is_kept else None  # of a migration: the place of its instance that nobody else may take
         self.touched_s = touched_s  # when it was written, or read from the database; seconds since the epoch
 
 
 class Group:
     """A server group: its rule, its places, and how many members each host has."""
 
-    __slots__ = ("id", "limit", "members", "name", "places", "policy", "uuid")
+    __slots__ = ("id", "kept", "limit", "members", "name", "places", "policy", "uuid")
 
     def __init__(self, *, group_id: int, uuid: str, policy: str, limit: int, name: str = "") -> None:
         self.id = group_id
@@ -51,12 +64,14 @@ class Group:
         self.limit = limit  # max_server_per_host
         self.places: dict[int, tuple[int, int]] = {}  # scope -> holder, members
         self.members: dict[int, int] = {}  # host row -> members
+        self.kept: dict[int, int] = {}  # host row -> members that may come back to it
 
     def fork(self) -> "Group":
         """Return an independent copy."""
         copy = Group(group_id=self.id, uuid=self.uuid, policy=self.policy, limit=self.limit, name=self.name)
         copy.places = dict(self.places)
         copy.members = dict(self.members)
+        copy.kept = dict(self.kept)
         return copy
 
 

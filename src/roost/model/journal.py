@@ -14,6 +14,8 @@ CLASS_MASK = (1 << CLASS_BITS) - 1
 # Class 0 is no class: in its place the inventory table keeps the provider's generation, in the same page
 # as the inventories that a claim touches anyway.
 GENERATION_SLOT = 0
+# Stands for the flavor where a row of instance is none, but what a migration keeps.
+KEPT = -1
 
 
 class PutSymbol(msgspec.Struct, frozen=True, array_like=True, tag="symbol"):
@@ -182,11 +184,14 @@ class ConsumerRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class InstanceRow(msgspec.Struct, frozen=True, array_like=True):
-    """An instance that comes to be with its consumer."""
+    """An instance that comes to be with its consumer; or the place in its server group that a migration keeps for one.
+
+    What a migration keeps is where its instance was, so that it can come back: nobody else takes that place meanwhile.
+    """
 
     consumer_id: int
     host_id: int
-    flavor_id: int  # document
+    flavor_id: int  # document; ``KEPT``: the consumer is a migration
     image_id: int = 0  # document; 0: none
     group_id: int = 0  # 0: none
     scope: int = 0  # of the place it has in its group

@@ -133,6 +133,15 @@ class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     problem: str = ""
 
 
+class Settling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A move is confirmed, or reverted."""
+
+    is_on: bool = False  # whether the instance runs, as its host says
+    of: str = ""  # the mark of the guest there: uuid of the operation that moved it
+    limit_at_s: float = 0.0  # until then a host may take its time
+    problem: str = ""
+
+
 class Clean(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A host that comes back gets rid of what is not its own any more, before it counts as up."""
 

@@ -96,6 +96,9 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     # None: that is given back in the same commit.
     migration_uuid: str | None = None
     may_stay: bool = False  # whether its own host may be chosen again, as for a resize
+    # Whether it may come back, until a conductor says that it does not: if its server group keeps members together,
+    # nobody joins it meanwhile.
+    may_return: bool = False
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,9 @@ from typing import Literal
 
 import msgspec
 
+MigrationKind = Literal["resize", "migrate", "live", "evacuate"]
+MigrationStatus = Literal["moving", "finished", "left", "confirmed", "reverting", "reverted", "failed"]
+
 # Work that waits for somebody else is due then: in a time that never comes.
 NEVER_S = 9e15
 
@@ -100,7 +103,7 @@ class MigrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     id: int
     instance_uuid: bytes
     kind: str  # resize, migrate, live, evacuate
-    status: str  # moving, finished, confirmed, reverting, reverted, failed
+    status: str  # moving, finished, left (confirmed, and its old host is away), confirmed, reverting, reverted, failed
     source_host: str
     source_node: str
     target_host: str = ""  # empty: not chosen yet, so for the node

@@ -148,7 +148,7 @@ def release_of(state: State, holders: Iterable[Holder], *, raised: Iterable[int]
     for holder in holders:
         ids.append(holder.id)
         frees += [(holder.id, inventory_id, amount) for inventory_id, amount in holder.takes]
-        places += _places_of(state, holder.instance)
+        places += places_of(state, holder.instance or holder.kept)
     return Release(ids, frees, places, sorted(raised))
 
 
@@ -162,7 +162,8 @@ def claim_of(holder: Holder, places: list[Place]) -> Claim:
         holder.id, holder.uuid, holder.project_id, holder.user_id, holder.type_id, holder.generation
     )  # fmt: skip
     takes = [(holder.id, inventory_id, amount) for inventory_id, amount in holder.takes]
-    return Claim([consumer], takes, [] if holder.instance is None else [holder.instance], places)
+    row = holder.instance or holder.kept
+    return Claim([consumer], takes, [] if row is None else [row], places)
 
 
 def type_name(state: State, holder: Holder) -> str:
@@ -246,9 +247,10 @@ def _claim(
         consumer_id, generation, type_id = current.new_id("consumer"), 1, 0
         if holder is not None:
             generation, type_id = holder.generation + 1, holder.type_id
-            places += _places_of(state, holder.instance)
-            if holder.instance is not None:
-                instances.append(msgspec.structs.replace(holder.instance, consumer_id=consumer_id))
+            row = holder.instance or holder.kept
+            places += places_of(state, row)
+            if row is not None:
+                instances.append(msgspec.structs.replace(row, consumer_id=consumer_id))
         if wish.consumer_type is not None:
             type_id = state.consumer_types.id_of(wish.consumer_type) or new_types[wish.consumer_type]
         consumers.append(ConsumerRow(consumer_id, wish.uuid, wish.project_id, wish.user_id, type_id, generation))
@@ -256,7 +258,7 @@ def _claim(
     return Claim(consumers, taken, instances, places) if consumers else None
 
 
-def _places_of(state: State, instance: InstanceRow | None) -> list[Place]:
+def places_of(state: State, instance: InstanceRow | None) -> list[Place]:
     """Return the place of an instance in its server group; who has one already meets no bound on it."""
     group = None if instance is None else state.groups.get(instance.group_id)
     if instance is None or group is None or group.policy not in GUARDED_POLICIES:

@@ -205,6 +205,15 @@ class HostView:
             counts[self._state.hosts.row_of_id[holder.instance.host_id]] -= 1
         return counts if self._rows is None else counts[self._rows]
 
+    def kept(self, group: Group) -> Amounts:
+        """Return how many members of a server group may come back to each host: int64."""
+        if not group.kept:
+            return np.zeros(len(self), dtype=np.int64)
+        counts = np.zeros(len(self._state.hosts), dtype=np.int64)
+        for row, count in group.kept.items():
+            counts[row] = count
+        return counts if self._rows is None else counts[self._rows]
+
     def holds_instance(self, instance_uuid: str) -> Mask:
         """Say which host an instance is on: bool, true once at most."""
         state = self._state

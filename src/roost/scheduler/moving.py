@@ -10,6 +10,7 @@ from roost.model.journal import Claim, ConsumerRow
 from roost.model.names import uuid_bytes
 from roost.model.request import Move, Request
 from roost.ports import IdKind, Left
+from roost.scheduler.places import kept_of, moved
 
 
 def completed(request: Request, state: State) -> Request:
@@ -50,12 +51,36 @@ def successor(left: Left, number: int) -> ConsumerRow:
     return msgspec.structs.replace(before, id=number, generation=before.generation + 1)
 
 
-def kept_for(move: Move, left: Left, new_id: Callable[[IdKind], int]) -> list[Claim]:
-    """Return the claim of what an instance held for the migration, if there is one."""
+def kept_for(
+    move: Move, left: Left, new_id: Callable[[IdKind], int], *, state: State, host_id: int
+) -> list[Claim]:  # fmt: skip
+    """Return the claim of what an instance held for the migration, if there is one.
+
+    Args:
+        host_id: where the instance goes.
+    """
     body = None if move.migration_uuid is None else uuid_bytes(move.migration_uuid)
     if body is None:
         return []
-    (before,) = left.held.consumers
+    (before,), (instance,) = left.held.consumers, left.held.instances
     number = new_id("consumer")
     consumer = ConsumerRow(number, body, before.project_id, before.user_id)
-    return [Claim([consumer], [(number, inventory_id, amount) for _, inventory_id, amount in left.held.takes])]
+    taken = [(number, inventory_id, amount) for _, inventory_id, amount in left.held.takes]
+    kept = kept_of(state.groups.get(instance.group_id), instance, number=number, host_id=host_id)
+    return [Claim([consumer], taken, *(([], []) if kept is None else ([kept[0]], [kept[1]])))]
+
+
+def claimed(move: Move, left: Left, claim: Claim, *, state: State) -> Claim:
+    """Return the claim of an instance on its new host, with the place in its server group that it has while it moves.
+
+    Args:
+        claim: as an instance that does not move would have it.
+    """
+    (instance,), (before,) = claim.instances, left.held.instances
+    group = state.groups.get(instance.group_id)
+    is_kept = move.may_return and instance.host_id != before.host_id
+    if not is_kept or group is None or group.policy != "affinity":
+        return claim
+    place = moved(claim.places[0], number=instance.consumer_id)
+    row = msgspec.structs.replace(instance, holder=place.holder)
+    return Claim(claim.consumers, claim.takes, [row], [place])

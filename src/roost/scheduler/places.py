@@ -3,11 +3,13 @@
 import hashlib
 from functools import lru_cache
 
+import msgspec
 import numpy as np
 
 from roost.engine.state import Group
 from roost.engine.types import Amounts
-from roost.model.journal import Place
+from roost.model.journal import KEPT, InstanceRow, Place
+from roost.model.names import AMOUNT_MAX
 
 # A place whose rule sets no bound on how many share it.
 _UNBOUNDED = 2**31 - 1
@@ -28,6 +30,39 @@ def place_numbers(names: tuple[str, ...]) -> Amounts:
     numbers = np.array([place_number(name) for name in names], dtype=np.int64)
     numbers.flags.writeable = False
     return numbers
+
+
+def is_closed(group: Group) -> bool:
+    """Say whether nobody may join a group whose members stay together: its only one moves, and may come back."""
+    return group.policy == "affinity" and group.places.get(0, (0, 0))[0] < 0
+
+
+def moved(place: Place, *, number: int) -> Place:
+    """Return the place of the only member of a group whose members stay together, while it moves: on no host.
+
+    So nobody joins it, neither where it goes nor where it may come back to.
+
+    Args:
+        number: of its consumer, > 0.
+    """
+    return msgspec.structs.replace(place, holder=-number)
+
+
+def kept_of(group: Group | None, left: InstanceRow, *, number: int, host_id: int) -> tuple[InstanceRow, Place] | None:
+    """Return what a migration keeps of a server group, so that its instance can come back; None: it need not.
+
+    Args:
+        group: of the instance.
+        left: the instance where it was.
+        number: of the migration's consumer.
+        host_id: where the instance goes; where it has one place for both, nothing is kept.
+    """
+    if group is None or group.policy not in {"anti-affinity", "fault-domain"}:
+        return None
+    if group.policy == "anti-affinity" and host_id == left.host_id:
+        return None
+    row = InstanceRow(number, left.host_id, KEPT, 0, group.id, left.scope, left.holder)
+    return row, Place(group.id, left.scope, left.holder, 1, AMOUNT_MAX)
 
 
 def place_of(group: Group, *, host_id: int, rack: str, domain: str) -> Place | None:

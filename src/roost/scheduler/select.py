@@ -26,10 +26,10 @@ from roost.model.allocation import Mappings
 from roost.model.decision import Decision, Pick
 from roost.model.evidence import REMOTE, pack, pack_checks
 from roost.model.fleet import Departure, NamedRequest
-from roost.model.journal import ConsumerRow, EvidenceRow, Write
+from roost.model.journal import Claim, ConsumerRow, EvidenceRow, Write
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.replayed import Standing
-from roost.model.request import Request
+from roost.model.request import Move, Request
 from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
 from roost.ports import Clock, Documents, Placement, Random
@@ -40,6 +40,7 @@ from roost.scheduler.drawing import Drawing
 from roost.scheduler.pci.requests import PciAliases
 from roost.scheduler.picks import (
     Held,
+    Takes,
     allocations_on,
     claim_on,
     hosts_lost,
@@ -373,11 +374,10 @@ class Scheduler:
                 held[row] = found
             body = uuids[len(choice.rows)]
             consumer = ConsumerRow(new_id("consumer"), body, request.project_id, request.user_id)
-            if request.move is not None:
-                choice.left = self._placement.leave(body)
-                consumer = moving.successor(choice.left, consumer.id)
-                claims += moving.kept_for(request.move, choice.left, new_id)
-            claims.append(claim_on(state, shape, row, consumer=consumer, takes=found.takes))
+            if request.move is None:
+                claims.append(claim_on(state, shape, row, consumer=consumer, takes=found.takes))
+            else:
+                claims += self._moved(shape, request.move, row, consumer=consumer, takes=found.takes, choice=choice)
             choice.rows.append(row)
             instance_uuid = uuid_text(body)
             choice.picks.append(pick_on(state, shape, row, instance_uuid=instance_uuid, allocations=found.allocations))
@@ -385,6 +385,16 @@ class Scheduler:
         self._placement.occupy(claim)
         choice.claims.append(claim)
         return [held[row].mappings for row in rows]
+
+    def _moved(
+        self, shape: Shape, move: Move, row: int, *, consumer: ConsumerRow, takes: Takes, choice: Choice
+    ) -> list[Claim]:  # fmt: skip
+        """Let an instance leave its host; return what its migration keeps there, and its claim on the new one."""
+        state = self._placement.state
+        choice.left = left = self._placement.leave(consumer.uuid)
+        kept = moving.kept_for(move, left, self._placement.new_id, state=state, host_id=state.hosts.ids[row])
+        own = claim_on(state, shape, row, consumer=moving.successor(left, consumer.id), takes=takes)
+        return [*kept, moving.claimed(move, left, own, state=state)]
 
     def _alternates(self, shape: Shape, ranked: Ranked, rows: list[int], *, seed: int) -> dict[str, list[Pick]]:
         """Return, for each cell of a chosen host, the best hosts that were not chosen.

@@ -16,7 +16,7 @@ ORPHANS = """
     LEFT JOIN instance i ON i.consumer_id = c.id LEFT JOIN instance_status t ON t.uuid = c.uuid
     LEFT JOIN migration m ON m.uuid = c.uuid
     WHERE EXISTS (SELECT 1 FROM instance_status)
-      AND COALESCE(m.status, '') NOT IN ('moving', 'finished', 'reverting')
+      AND COALESCE(m.status, '') NOT IN ('moving', 'finished', 'left', 'reverting')
       AND (m.uuid IS NOT NULL OR (t.uuid IS NULL AND i.consumer_id IS NULL) OR t.status = 'DELETED'
            OR (t.host = '' AND t.status <> 'BUILD' AND t.operation_id = 0))
     ORDER BY c.uuid, p.uuid, s.name"""

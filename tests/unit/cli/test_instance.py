@@ -139,6 +139,7 @@ def test_a_database_that_is_not_served_takes_requests_and_nobody_waits_for_them(
 def test_a_refusal_is_told_with_what_the_hosts_lack():
     found = {
         "uuid": uuid_of("i"), "status": "ERROR", "created_at_s": 0.0, "changed_at_s": None, "attempts": [],
+        "migrations": [],
         "operations": [], "story": [],
     }  # fmt: skip
     decision = {"decided_at_s": 0.0, "outcome": "refused", "reason": "0 of 3 hosts: 3 lack 99 VCPU or more"}

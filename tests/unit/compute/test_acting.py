@@ -24,6 +24,7 @@ from roost.model.orders import (
     Rebuild,
     Save,
     SendDisk,
+    Settle,
     Spawn,
 )
 from roost.model.topology import InstanceCell, InstanceTopology
@@ -226,6 +227,33 @@ def test_a_resize_in_place_holds_both_until_it_is_undone():
     assert len(host.journal.migrations(HOST)) == 1
     assert host.do(Discard(), 2, turn=2).outcome == "ok"
     assert (host.free, host.journal.holdings(GUEST)) == (1, before)
+
+
+def pinned(*numbers):
+    cell = InstanceCell(id=0, pcpus=frozenset(numbers), memory_mb=64, policy="dedicated")
+    return {"topology": InstanceTopology(cells=(cell,))}
+
+
+@pytest.mark.parametrize(("end", "count"), [(Settle, 2), (Discard, 1)])
+def test_a_resize_in_place_has_processors_of_its_own_for_both_sizes_until_it_ends(end, count):
+    host, small, large = Host(), spec(**pinned(0)), spec(**pinned(0, 1))
+    host.do(Spawn(small))
+    prepared = host.do(Prepare(large), turn=2).prepared
+    host.do(Power(is_on=False), 2, turn=2)
+    assert host.do(SendDisk(prepared), 3, turn=2).outcome == "ok"
+    assert host.do(Finish(large), 4, turn=2).found.state == "running"
+    assert len(pinned_on(host)) == 3
+    assert host.do(Spawn(spec("other", **pinned(0, 1))), of="other").outcome == "failed"
+    for _ in range(2):
+        assert host.do(end(order(Finish(large), turn=2).operation), turn=3).outcome == "ok"
+        assert len(pinned_on(host)) == count
+    assert len(host.journal.holdings(GUEST)) == 1
+    assert host.do(Destroy(), turn=4).outcome == "ok"
+    assert len(pinned_on(host)) == 0
+
+
+def pinned_on(host):
+    return host.tracker.use(HOST).facts.numa.cells[0].pinned_cpus
 
 
 def test_to_undo_a_move_that_never_fitted_leaves_the_guest_what_it_has():

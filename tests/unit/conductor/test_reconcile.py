@@ -41,7 +41,10 @@ def test_an_instance_that_nobody_knows_of_stays():
         ("resize", "moving", "h2", "h3", "destroy"),
         ("evacuate", "moving", "h1", "h2", "hold"),
         ("evacuate", "moving", "h2", "h1", "keep"),
+        ("evacuate", "finished", "H1", "h2", "destroy"),
         ("evacuate", "confirmed", "h1", "h2", "destroy"),
+        ("live", "finished", "h1", "h2", "destroy"),
+        ("live", "moving", "h2", "h1", "keep"),
     ],
 )
 def test_a_move_keeps_what_it_may_still_need(kind, state, source, target, expected):
@@ -55,6 +58,11 @@ def test_a_host_that_is_evacuated_holds_what_it_has_until_that_ends():
     assert fate(home, moving) == "hold"
     assert fate(home, migration(kind="evacuate", status="failed", source_host="h1")) == "keep"
     assert not reconcile("h1", [ONE], statuses={ONE: home}, migrations=[moving]).is_clean
+
+
+def test_an_instance_that_came_back_stays_whatever_was_left_of_it_before():
+    finished = migration(kind="evacuate", status="finished", source_host="h1", target_host="h2")
+    assert fate(status(status="ACTIVE", host="h1"), finished) == "keep"
 
 
 def test_migrations_of_others_do_not_matter():

@@ -6,10 +6,12 @@ import msgspec
 from msgspec import Meta
 
 from roost.api.v1.decision_schemas import AskedBody
+from roost.api.v1.migration_schemas import InstanceMigration
 from roost.api.v1.operation_schemas import ShownEvent
 from roost.conductor.accepting import INSTANCES_MAX, NAME_MAX
 from roost.model.building import Attempt
 from roost.model.operation import Status
+from roost.model.request_document import FlavorEntry
 
 
 class InstancesBody(AskedBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,6 +49,24 @@ class DeleteQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             "can; for admin."
         ),
     ] = False
+
+
+class ResizeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The size that an instance is to have."""
+
+    flavor: Annotated[
+        FlavorEntry | str,
+        Meta(description="The size, or the name of a flavor: stored, or that decisions were made for."),
+    ]
+
+
+class MigrateBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where an instance goes that is stopped on the way."""
+
+    host: Annotated[
+        str | None, Meta(description="Name of the service that it goes to, if filters keep that; null: any.")
+    ] = None
+    verify: Annotated[bool, Meta(description="Whether it waits there to be confirmed or reverted.")] = False
 
 
 class ShownInstance(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +113,7 @@ class DetailedInstance(ShownInstance, frozen=True, kw_only=True):
         ),
     ]
     operations: Annotated[list[InstanceOperation], Meta(description="What was asked of it, newest first.")]
+    migrations: Annotated[list[InstanceMigration], Meta(description="Its moves from host to host, oldest first.")]
     story: Annotated[list[ShownEvent], Meta(description="What happened to it, oldest first.")]
 
 

@@ -38,7 +38,10 @@ from roost.api.v1.handlers import (
     groups,
     hosts,
     instance_acts,
+    instance_live,
+    instance_moves,
     instances,
+    migrations,
     named,
     operations,
     orders,
@@ -60,7 +63,10 @@ from roost.api.v1.instance_schemas import (
     InstancesBody,
     InstancesPage,
     InstancesQuery,
+    MigrateBody,
+    ResizeBody,
 )
+from roost.api.v1.migration_schemas import MigrationsPage, MigrationsQuery, ShownMigration, TargetBody
 from roost.api.v1.named_schemas import FlavorsList, ImagesList, ShownImage
 from roost.api.v1.operation_schemas import OperationQuery, ShownOperation
 from roost.api.v1.paging import PageQuery
@@ -171,11 +177,60 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
             is_keyed=True,
         ),
     },
+    "/instances/{id}/resize": {
+        "POST": Route(
+            handler=instance_moves.resize, about="Let an instance have another size.", body=ResizeBody,
+            answer=Accepted, status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/migrate": {
+        "POST": Route(
+            handler=instance_moves.migrate, about="Let an instance go to another host, stopped on the way.",
+            body=MigrateBody, answer=Accepted, status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/confirm": {
+        "POST": Route(
+            handler=instance_moves.confirm, about="Let an instance stay where a move brought it.", answer=Accepted,
+            status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/revert": {
+        "POST": Route(
+            handler=instance_moves.revert, about="Let an instance go back to where a move took it from.",
+            answer=Accepted, status=202, is_read=False, is_keyed=True,
+        ),
+    },
     "/operations/{id}": {
         "GET": Route(
             handler=operations.show, about="Show an operation, at once or when it is over.", query=OperationQuery,
             answer=ShownOperation,
         ),
+    },
+}  # fmt: skip
+
+# What is asked of instances that leave their hosts, and of their moves.
+_MOVING: Mapping[str, Mapping[str, Route]] = {
+    "/instances/{id}/live-migrate": {
+        "POST": Route(
+            handler=instance_live.live_migrate, about="Let an instance go to another host while it runs.",
+            body=TargetBody, answer=Accepted, status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/evacuate": {
+        "POST": Route(
+            handler=instance_live.evacuate, about="Build an instance on another host, since its own is gone.",
+            body=TargetBody, answer=Accepted, status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/migrations": {
+        "GET": Route(
+            handler=migrations.list_migrations, about="List moves of instances.", query=MigrationsQuery,
+            answer=MigrationsPage,
+        ),
+    },
+    "/migrations/{uuid}": {
+        "GET": Route(handler=migrations.show, about="Show a move of an instance.", answer=ShownMigration),
     },
 }  # fmt: skip
 
@@ -314,5 +369,5 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     },
 }  # fmt: skip
 
-TABLE: Mapping[str, Mapping[str, Route]] = {**_DECIDING, **_RUNNING, **_FLEET, **_AGENTS}
+TABLE: Mapping[str, Mapping[str, Route]] = {**_DECIDING, **_RUNNING, **_MOVING, **_FLEET, **_AGENTS}
 PATHS = Paths(TABLE)

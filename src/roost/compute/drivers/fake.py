@@ -235,6 +235,13 @@ class Fake:
                     kept.guests[uuid] = kept.replaced.pop(uuid)
             self._save()
 
+    def settle(self, uuid: str, operation: str) -> None:
+        """Let what an operation finished here stay."""
+        self._faults.strike("settle")
+        with self._lock:
+            if self._is_by(uuid, operation) and self._kept.replaced.pop(uuid, None) is not None:
+                self._save()
+
     def live_migrate(self, uuid: str, to: Prepared) -> None:
         """Let a running guest run elsewhere."""
         if not self._script.can_live_migrate:

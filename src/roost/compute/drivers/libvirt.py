@@ -234,6 +234,13 @@ class Libvirt:
             elif guest is None and coming is None:
                 self._disks.drop_all(uuid)
 
+    def settle(self, uuid: str, operation: str) -> None:
+        """Let what an operation finished here stay."""
+        with self._asking_of(uuid):
+            guest = self._link.guest(uuid)
+            if guest is not None and guest.mark.operation == operation:
+                self._disks.drop_others(uuid, operation)
+
     def live_migrate(self, uuid: str, to: Prepared) -> None:
         """Refuse: guests of this driver move while they are stopped."""
         with self._asking_of(uuid):

@@ -166,6 +166,15 @@ class Disks:
         """Drop what a guest was."""
         (self._guest(uuid) / _REPLACED).unlink(missing_ok=True)
 
+    def drop_others(self, uuid: str, operation: str) -> None:
+        """Drop what a guest was, and all its disks but the one that an operation made, and one that is to come."""
+        self.drop_replaced(uuid)
+        coming = self.coming(uuid)
+        kept = {self.path(uuid, operation), *([] if coming is None else [self.path(uuid, coming.operation)])}
+        for path in sorted(self._guest(uuid).glob("*.raw")):
+            if path not in kept:
+                path.unlink(missing_ok=True)
+
     def _guest(self, uuid: str) -> Path:
         return self.folder / quote(uuid, safe="")
 

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from roost.conductor import targets
 from roost.conductor.step import Commit, Desk, Step, View
-from roost.conductor.steps import build, clean, delete, power, spawn
+from roost.conductor.steps import build, clean, confirm, delete, evacuate, live_migrate, move, power, revert, spawn
 from roost.errors import RoostError, StoreBroken
 from roost.model.work import OperationRow
 
@@ -40,5 +41,11 @@ STEPS: Mapping[str, Steps] = {
     "delete": Steps(delete.next_step, _its_own),
     "start": Steps(power.next_step, _its_own),
     "stop": Steps(power.next_step, _its_own),
+    "live_migrate": Steps(live_migrate.next_step, _its_own, targets.refused),
+    "evacuate": Steps(evacuate.next_step, _its_own, targets.refused),
+    "resize": Steps(move.next_step, _its_own, targets.refused),
+    "migrate": Steps(move.next_step, _its_own, targets.refused),
+    "confirm": Steps(confirm.next_step, _its_own),
+    "revert": Steps(revert.next_step, _its_own),
     "clean": Steps(clean.next_step, clean.subjects),
 }

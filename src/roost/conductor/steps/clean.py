@@ -2,15 +2,17 @@
 
 .. code-block:: text
 
-    clean ─▶ clean   orders to destroy are out, or an evacuation that decides about an instance goes on
+    clean ─▶ clean   orders to destroy are out, or an evacuation that decides about an instance goes on; what was left
+                     here by instances that went elsewhere is given back when it is gone
           ─▶ end     nothing is there that is not the host's own: ready
           ─▶ end     the agent registered again, or went: another operation of this kind does the rest
 """
 
 import msgspec
 
+from roost.conductor.departures import forgotten
 from roost.conductor.presence import reporting
-from roost.conductor.reconcile import reconcile
+from roost.conductor.reconcile import is_left_by, reconcile
 from roost.conductor.rows import instead, later
 from roost.conductor.step import (
     Commit,
@@ -48,11 +50,14 @@ def next_step(view: View, desk: Desk) -> Commit:
     found = reconcile(body.host, subjects(view.operation), statuses=view.statuses, migrations=view.migrations)
     last = {order.instance_uuid: order for order in view.orders if order.number > body.after or is_open(order)}
     left = [uuid for uuid in found.destroy if not _is_gone(last.get(uuid))]
+    gone = frozenset(found.destroy).difference(left)
+    moves = [each for each in view.migrations if each.instance_uuid in gone and is_left_by(each, body.host)]
+    writes, over = forgotten(desk.current.state, moves, now_s=view.now_s)
     if not left and not found.hold:
         return Commit(
             operation=ended(view, body=body),
-            writes=reporting(desk.current.state, body.host, reported_at_s=None),
-            work=(instead(later(agent, state="ready")), told(view, desk, "agent.ready", host=agent.name)),
+            writes=(*writes, *reporting(desk.current.state, body.host, reported_at_s=None)),
+            work=(*over, instead(later(agent, state="ready")), told(view, desk, "agent.ready", host=agent.name)),
         )
     failed = [uuid for uuid in left if uuid in last and not is_open(last[uuid])]
     is_again = bool(failed) and 0 < body.again_at_s <= view.now_s
@@ -68,7 +73,9 @@ def next_step(view: View, desk: Desk) -> Commit:
         for at, uuid in enumerate(asked)
     ]  # fmt: skip
     after = msgspec.structs.replace(body, again_at_s=again_at_s)
-    return Commit(operation=waiting(view, view.now_s + _PAUSE_S, body=after), work=tuple(orders))
+    return Commit(
+        operation=waiting(view, view.now_s + _PAUSE_S, body=after), writes=writes, work=(*over, *orders)
+    )  # fmt: skip
 
 
 def _is_gone(order: OrderRow | None) -> bool:

@@ -9,6 +9,7 @@
             ─▶ sweep       by force: what the instance holds is given back at once
     destroy ─▶ end         they did, or were given up; what they hold of it then goes when they come back
             ─▶ end         one could not: ERROR, and what the instance holds stays held
+            ─▶ destroy     one could not, and a move was cancelled: it is asked again after a while
     sweep   ─▶ sweep       one could not: it is asked again after a while
             ─▶ end         they did, or were given up
 """
@@ -36,10 +37,13 @@ from roost.conductor.step import (
 )
 from roost.model.journal import Write
 from roost.model.operation import Delete
+from roost.model.orders import Answer
 from roost.model.work import MigrationRow, OperationRow, OrderRow, Put
 from roost.placement.claims import release_of
 
-_OPEN = frozenset({"moving", "finished", "reverting"})
+# How the migrations of an instance end with it that hold something still.
+_ENDS = {"moving": "failed", "finished": "confirmed", "left": "confirmed", "reverting": "failed"}
+_ON_THE_WAY = frozenset({"moving", "reverting"})
 # Whoever has the instance hands it over. If that did not happen, it is looked at again after so many seconds.
 _LOOK_S = 5.0
 # A host that could not get rid of something is asked again after so many seconds.
@@ -55,10 +59,14 @@ def next_step(view: View, desk: Desk) -> Commit:
         return _send(view, desk, body)
     if view.operation.step == "sweep":
         return _sweep(view, desk, body)
-    bad = [order for order in view.orders if order.state == "answered" and answer_of(order).outcome != "ok"]
+    last = {order.host: order for order in view.orders}.values()
+    bad = [order for order in last if order.state == "answered" and answer_of(order).outcome != "ok"]
+    if bad and any(move.status in _ON_THE_WAY for move in view.migrations):
+        # It is on no host alone, so nothing but a deletion could be asked of it.
+        return _asked_again(view, desk, body, hosts=[order.host for order in bad])
     if bad:
         return _stuck(view, desk, body, order=bad[0])
-    if any(is_open(order) and not view.is_away(order.host) for order in view.orders):
+    if any(is_open(order) and not view.is_away(order.host) for order in last):
         return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
     return _end(view, desk, body)
 
@@ -97,18 +105,32 @@ def _send(view: View, desk: Desk, body: Delete) -> Commit:
 def _sweep(view: View, desk: Desk, body: Delete) -> Commit:
     """Return what follows when the instance is deleted already, and a host may still have something of it."""
     last = {order.host: order for order in view.orders if not view.is_away(order.host)}
-    bad = [order.host for order in last.values() if order.state == "answered" and answer_of(order).outcome != "ok"]
+    bad = [order.host for order in last.values() if order.state == "answered" and _is_left(answer_of(order))]
     if not bad:
         if any(map(is_open, last.values())):
             return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
         return Commit(operation=ended(view, body=body))
+    return _asked_again(view, desk, body, hosts=bad)
+
+
+def _asked_again(view: View, desk: Desk, body: Delete, *, hosts: Sequence[str]) -> Commit:
+    """Return the step that asks hosts again to get rid of the instance, once enough time went by."""
     is_again = 0 < body.again_at_s <= view.now_s
     after = msgspec.structs.replace(body, again_at_s=0.0 if is_again else body.again_at_s or view.now_s + _PAUSE_S)
     orders = tuple(
         Put(ordered(view, desk, host, action="destroy", body=plain(view), ahead=at))
-        for at, host in enumerate(bad if is_again else ())
+        for at, host in enumerate(hosts if is_again else ())
     )
     return Commit(operation=waiting(view, after.again_at_s or view.now_s + _PAUSE_S, body=after), work=orders)
+
+
+def _is_left(answer: Answer) -> bool:
+    """Say whether a host may still have something of an instance that is deleted.
+
+    After that only a host that came back is told anything of it, and by whoever lets it get rid of it: an order that is
+    out of date has one of those before it.
+    """
+    return answer.outcome not in {"ok", "stale"}
 
 
 def _hosts(view: View) -> list[str]:
@@ -120,7 +142,7 @@ def _hosts(view: View) -> list[str]:
 
 
 def _moves(view: View) -> list[MigrationRow]:
-    return [move for move in view.migrations if move.status in _OPEN]
+    return [move for move in view.migrations if move.status in _ENDS]
 
 
 def _end(view: View, desk: Desk, body: Delete, *, orders: Sequence[Put] = ()) -> Commit:
@@ -131,8 +153,7 @@ def _end(view: View, desk: Desk, body: Delete, *, orders: Sequence[Put] = ()) ->
     ]
     writes: tuple[Write, ...] = (release_of(state, holders),) if holders else ()
     over = tuple(
-        instead(later(move, status="confirmed" if move.status == "finished" else "failed", changed_at_s=view.now_s))
-        for move in moves
+        instead(later(move, status=_ENDS[move.status], changed_at_s=view.now_s)) for move in moves
     )  # fmt: skip
     gone = let_go(view, status="DELETED", fault="", cell="", host="", node="", migration_uuid=None)
     return Commit(

@@ -8,12 +8,13 @@ import numpy as np
 from roost.engine.room import ROOM_MAX
 from roost.engine.types import Amounts, Mask
 from roost.scheduler.hosts import HostView
+from roost.scheduler.places import is_closed
 from roost.scheduler.rules import NoOptions, Reads
 from roost.scheduler.spec import Spec
 
 
 class ServerGroupAffinity:
-    """Keep the hosts that have members of the group; any host while it has none.
+    """Keep the hosts that have members of the group; any host while it has none; none while its only member moves.
 
     Source:
         nova/scheduler/filters/affinity_filter.py, ServerGroupAffinityFilter.
@@ -40,6 +41,8 @@ class ServerGroupAffinity:
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep the hosts of the group."""
         assert spec.group is not None
+        if is_closed(spec.group):
+            return np.zeros(len(hosts), dtype=np.bool_)
         if not spec.group.members:
             return np.ones(len(hosts), dtype=np.bool_)
         move = spec.request.move
@@ -60,4 +63,6 @@ class ServerGroupAffinity:
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""
+        if spec.group is not None and is_closed(spec.group):
+            return "may take no member of the server group before the move of its only one is settled"
         return "hold no member of the server group"

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from roost.engine.room import ROOM_MAX
+from roost.engine.state import Group
 from roost.engine.types import Amounts, Mask
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import NoOptions, Reads
@@ -15,7 +16,8 @@ from roost.scheduler.spec import Spec
 class ServerGroupAntiAffinity:
     """Keep hosts with fewer members of the group than its ``max_server_per_host``.
 
-    An instance that is moved may stay on its own host.
+    An instance that is moved may stay on its own host. A member that may come back, since its move is neither confirmed
+    nor reverted, counts on both hosts.
 
     Source:
         nova/scheduler/filters/affinity_filter.py, ServerGroupAntiAffinityFilter.
@@ -42,13 +44,13 @@ class ServerGroupAntiAffinity:
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts with a place left."""
         assert spec.group is not None
-        roomy: Mask = hosts.members(spec.group) < spec.group.limit
+        roomy: Mask = _taken(hosts, spec.group) < spec.group.limit
         return roomy if spec.moved_uuid is None else roomy | hosts.holds_instance(spec.moved_uuid)
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return how many members short of the limit each host is; no bound where one may stay."""
         assert spec.group is not None
-        left: Amounts = np.clip(spec.group.limit - hosts.members(spec.group), 0, ROOM_MAX)
+        left: Amounts = np.clip(spec.group.limit - _taken(hosts, spec.group), 0, ROOM_MAX)
         return left if spec.moved_uuid is None else np.where(hosts.holds_instance(spec.moved_uuid), ROOM_MAX, left)
 
     def leaves_others(self, spec: Spec) -> bool:
@@ -59,3 +61,7 @@ class ServerGroupAntiAffinity:
         """Say what refused hosts have."""
         limit = 1 if spec.group is None else spec.group.limit
         return "hold a member of the server group" if limit == 1 else f"hold {limit} members of the server group"
+
+
+def _taken(hosts: HostView, group: Group) -> Amounts:
+    return hosts.members(group) + hosts.kept(group)

@@ -8,6 +8,7 @@ from roost.errors import Conflict, NotFound
 from roost.model.journal import Item
 from roost.model.names import uuid_bytes
 from roost.model.operation import Delete
+from roost.model.orders import Answer
 from roost.model.work import Put
 from tests.building import ladder
 from tests.conducting import action, failed, hand, served, server
@@ -177,6 +178,22 @@ def test_a_build_makes_room_at_once(here, has_polled):
     assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)
     assert here.open_operations() == []
     assert ("spawn.cancelled", {}) in here.story("one")
+
+
+def test_a_host_that_came_back_and_gets_rid_of_it_by_a_later_order_is_not_asked_again(here):
+    running(here, "one")
+    here.delete("one", is_forced=True)
+    here.turn()
+    host = here.hands[0]
+    (late,) = host.poll().orders
+    host.register()
+    here.turn()
+    later_one = next(order for order in host.poll().orders if order.id != late.id)
+    assert later_one.turn > late.turn
+    host.act(later_one)
+    host.answer(late, Answer(outcome="stale", problem="a later order was here before it"))
+    here.turn()
+    assert (here.status("one").status, here.open_operations(), host.poll().orders) == ("DELETED", [], ())
 
 
 def test_an_instance_that_has_no_host_yet_is_deleted_when_it_has_one(here):

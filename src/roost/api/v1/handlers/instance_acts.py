@@ -116,6 +116,19 @@ def move(
     return _told(call, plan, Accepted(operation=name), uuid=name)
 
 
+def repeated(call: Call, kind: Asked) -> Response | Plan[Response] | None:
+    """Return the answer to what was asked under its key before; None: it was not.
+
+    Raises:
+        Problem: 422, something else was asked under it.
+    """
+    uuid = _operation_uuid(call)
+    known = call.agents.reader(call.current).operation_of(uuid)
+    _check_same(call, known, kind)
+    told = Accepted(operation=uuid_text(uuid))
+    return None if known is None else _told(call, known, told, uuid=uuid_text(uuid))
+
+
 def status_of(call: Call, kind: Asked) -> StatusRow:
     """Return the status of the instance that a call is about.
 

@@ -16,6 +16,7 @@ from roost.api.v1.instance_schemas import (
     InstancesQuery,
     ShownInstance,
 )
+from roost.api.v1.migration_schemas import InstanceMigration
 from roost.conductor.retries import attempt_on
 from roost.conductor.step import body_of
 from roost.engine.state import Holder, State
@@ -24,7 +25,7 @@ from roost.model.building import Attempt
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Spawn, Status
-from roost.model.work import OperationRow, StatusRow
+from roost.model.work import MigrationRow, OperationRow, StatusRow
 from roost.ports import WorkReader
 
 # A page ends, however few it shows, when so many were looked at.
@@ -73,6 +74,7 @@ def show(call: Call) -> Response:
     return shown(
         DetailedInstance(
             **told, attempts=_attempts(operations), operations=[_operation(each) for each in operations],
+            migrations=[_migration(each) for each in reader.migrations_of(uuid)],
             story=events_shown(reader.events_on(uuid, newest=STORY_MAX)),
         )
     )  # fmt: skip
@@ -89,6 +91,16 @@ def host_of(state: State, holder: Holder) -> str:
     """Return the service that the instance of a claim is on."""
     assert holder.instance is not None, "only instances are on hosts"
     return state.hosts.names[state.hosts.row_of_id[holder.instance.host_id]]
+
+
+def allocations_of(state: State, holder: Holder) -> dict[str, dict[str, int]]:
+    """Return what somebody holds, by uuid of the provider."""
+    providers, name_of = state.providers, state.class_ids.name_of
+    found: dict[str, dict[str, int]] = {}
+    for inventory_id, amount in holder.takes:
+        uuid = providers.uuids[providers.row_of_id[inventory_id >> CLASS_BITS]]
+        found.setdefault(uuid, {})[name_of(inventory_id & CLASS_MASK)] = amount
+    return found
 
 
 def _statuses(call: Call, query: InstancesQuery, *, after_id: int) -> _Found:
@@ -143,7 +155,7 @@ def _shown(call: Call, found: StatusRow | Holder) -> ShownInstance:
     return ShownInstance(
         uuid=uuid_text(found.uuid), name="", status=None, task="", fault="", operation=None,
         host=state.hosts.names[row], node=state.hosts.nodes[row], project_id=found.project_id, user_id=found.user_id,
-        group=_group(state, found), allocations=_allocations(state, found), decision=None, created_at_s=None,
+        group=_group(state, found), allocations=allocations_of(state, found), decision=None, created_at_s=None,
         changed_at_s=None,
     )  # fmt: skip
 
@@ -157,7 +169,7 @@ def _told(state: State, reader: WorkReader, status: StatusRow) -> ShownInstance:
         task=status.task, fault=status.fault, operation=None if operation is None else uuid_text(operation.uuid),
         host=status.host, node=status.node, project_id=status.project_id, user_id=status.user_id,
         group=None if holder is None else _group(state, holder),
-        allocations={} if holder is None else _allocations(state, holder),
+        allocations={} if holder is None else allocations_of(state, holder),
         decision=None if decision is None else uuid_text(decision), created_at_s=status.created_at_s,
         changed_at_s=status.changed_at_s,
     )  # fmt: skip
@@ -166,15 +178,6 @@ def _told(state: State, reader: WorkReader, status: StatusRow) -> ShownInstance:
 def _group(state: State, holder: Holder) -> str | None:
     group = None if holder.instance is None else state.groups.get(holder.instance.group_id)
     return None if group is None else group.uuid
-
-
-def _allocations(state: State, holder: Holder) -> dict[str, dict[str, int]]:
-    providers, name_of = state.providers, state.class_ids.name_of
-    found: dict[str, dict[str, int]] = {}
-    for inventory_id, amount in holder.takes:
-        uuid = providers.uuids[providers.row_of_id[inventory_id >> CLASS_BITS]]
-        found.setdefault(uuid, {})[name_of(inventory_id & CLASS_MASK)] = amount
-    return found
 
 
 def _attempts(operations: list[OperationRow]) -> list[Attempt]:
@@ -189,4 +192,11 @@ def _attempts(operations: list[OperationRow]) -> list[Attempt]:
 def _operation(row: OperationRow) -> InstanceOperation:
     return InstanceOperation(
         uuid=uuid_text(row.uuid), kind=row.kind, outcome=row.outcome or "open", created_at_s=row.created_at_s
+    )  # fmt: skip
+
+
+def _migration(row: MigrationRow) -> InstanceMigration:
+    return InstanceMigration(
+        uuid=uuid_text(row.uuid), kind=row.kind, status=row.status, source_host=row.source_host,
+        target_host=row.target_host,
     )  # fmt: skip

@@ -1,0 +1,82 @@
+"""Migrations: listed and shown."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from roost.api.placement.request import Response
+from roost.api.v1.bodies import wrong
+from roost.api.v1.call import Call, shown
+from roost.api.v1.handlers.instances import allocations_of
+from roost.api.v1.migration_schemas import (
+    MigrationsPage,
+    MigrationsQuery,
+    ShownMigration,
+    is_asked,
+)
+from roost.api.v1.paging import page_of
+from roost.errors import NotFound
+from roost.model.names import uuid_bytes, uuid_text
+from roost.model.work import MigrationKind, MigrationRow, MigrationStatus
+
+_CHUNK = 200
+
+
+def list_migrations(call: Call) -> Response:
+    """Show a page of migrations."""
+    call.in_thread()
+    query = call.query
+    assert isinstance(query, MigrationsQuery)
+    found = _of_instance(call, query) if query.instance else _all(call, query)
+    page, following = page_of(found, query)
+    return shown(MigrationsPage(migrations=page, next=following))
+
+
+def show(call: Call) -> Response:
+    """Show one migration."""
+    call.in_thread()
+    uuid = uuid_bytes(call.parameter("uuid"))
+    found = None if uuid is None else call.agents.reader(call.current).migration(uuid)
+    if found is None:
+        raise NotFound("migration", call.parameter("uuid"))
+    return shown(_shown(call, found))
+
+
+def _all(call: Call, query: MigrationsQuery) -> Iterator[tuple[int, ShownMigration]]:
+    """Find the wanted migrations, by their numbers."""
+    reader, after_id = call.agents.reader(call.current), query.cursor
+    source, target = _service(call, query.source), _service(call, query.target)
+    while chunk := reader.migrations(
+        after_id=after_id, most=_CHUNK, status=query.status, source_host=source, target_host=target
+    ):
+        for row in chunk:
+            after_id = row.id
+            yield row.id, _shown(call, row)
+
+
+def _of_instance(call: Call, query: MigrationsQuery) -> Iterator[tuple[int, ShownMigration]]:
+    uuid = uuid_bytes(query.instance)
+    if uuid is None:
+        raise wrong("?instance", f"{query.instance[:70]!r} is no uuid")
+    for row in call.agents.reader(call.current).migrations_of(uuid):
+        if row.id > query.cursor and is_asked(row, query):
+            yield row.id, _shown(call, row)
+
+
+def _service(call: Call, name: str) -> str | None:
+    """Return a service as rows of work name it; None: any."""
+    hosts = call.current.state.hosts
+    return next((hosts.names[row] for row in hosts.rows_of_name.get(name.lower(), ())), name) if name else None
+
+
+def _shown(call: Call, row: MigrationRow) -> ShownMigration:
+    state = call.current.state
+    operation, holder = call.agents.reader(call.current).operation(row.operation_id), state.holders.get(row.uuid)
+    return ShownMigration(
+        uuid=uuid_text(row.uuid), instance=uuid_text(row.instance_uuid), kind=msgspec.convert(row.kind, MigrationKind),
+        status=msgspec.convert(row.status, MigrationStatus), source_host=row.source_host, source_node=row.source_node,
+        target_host=row.target_host, target_node=row.target_node,
+        operation=None if operation is None else uuid_text(operation.uuid),
+        allocations={} if holder is None else allocations_of(state, holder), created_at_s=row.created_at_s,
+        changed_at_s=row.changed_at_s,
+    )  # fmt: skip

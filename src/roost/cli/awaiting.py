@@ -1,0 +1,78 @@
+"""What a command asked of an instance, and what became of it."""
+
+from typing import Any
+
+import click
+import msgspec
+
+from roost.cli.asking import Api, Where, fields, told
+from roost.errors import BadRequest, NotFound, RoostError
+from roost.model.names import uuid_bytes
+
+# A server is asked to wait for so long at once; it is asked again until the operation is over.
+_WAIT_S = "20"
+wait = click.option("--wait", "is_waited", is_flag=True, help="Come back when it is done, or cannot be.")
+
+
+def check_served(place: Where, *, is_waited: bool) -> None:
+    """Refuse to wait where nobody works.
+
+    Raises:
+        click.UsageError: a database is named.
+    """
+    if is_waited and (place.config or place.data):
+        raise click.UsageError("nobody works on a database that is not served: wait with --url, or not at all")
+
+
+def end(api: Api, accepted: dict[str, Any], *, is_waited: bool, is_json: bool) -> None:
+    """Tell what was accepted, or with ``--wait`` what became of it.
+
+    Raises:
+        RoostError: it was not done.
+    """
+    if not is_waited:
+        told(accepted, is_json=is_json, lines=lambda: fields(accepted))
+        return
+    from roost.cli.instance_text import operation_text
+
+    found = waited(api, accepted["operation"])
+    told(found, is_json=is_json, lines=lambda: operation_text(found))
+    if found["outcome"] == "failed":
+        faults = [each["fault"] for each in found["instances"] if each["fault"]]
+        raise RoostError(next(filter(None, [found["problem"], *faults]), "it was not done"))
+
+
+def waited(api: Api, operation: str) -> dict[str, Any]:
+    """Return an operation when it is over."""
+    found: dict[str, Any] = {"outcome": "open"}
+    while found["outcome"] == "open":
+        found = api.ask("GET", "operations", operation, query={"wait_s": _WAIT_S})
+    return found
+
+
+def uuid_of(api: Api, name: str) -> str:
+    """Return the uuid of an instance.
+
+    Raises:
+        NotFound: nothing is called so.
+        BadRequest: several are.
+    """
+    if uuid_bytes(name) is not None:
+        return name
+    found: list[dict[str, Any]] = api.listed("instances", name=name)
+    if not found:
+        raise NotFound("instance", name)
+    if len(found) > 1:
+        raise BadRequest(f"{len(found)} instances are called {name!r}; say which by its uuid")
+    return str(found[0]["uuid"])
+
+
+def flavor_said(text: str) -> str | dict[str, Any]:
+    """Return a flavor as a body has it: what is written like ``vcpus=2,memory_mb=2048``, or its name."""
+    if "=" not in text:
+        return text
+    from roost.cli.asked import flavors_asked
+
+    (written,) = flavors_asked([text], ())
+    found: dict[str, Any] = msgspec.to_builtins(written)
+    return found

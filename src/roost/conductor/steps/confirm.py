@@ -1,0 +1,144 @@
+"""An instance stays where a move brought it.
+
+.. code-block:: text
+
+    send ─▶ look   its host is asked what it has of it
+         ─▶ end    the host is away: it waits to be confirmed still
+    look ─▶ part   it is there, complete: the host that it left is to get rid of what it has
+         ─▶ end    it is not, or the host did not say: it waits to be confirmed still
+    part ─▶ part   that could not: it is asked again
+         ─▶ end    it did: what the migration holds is given back
+         ─▶ end    it was given up: its migration keeps what it holds until it is back and clean
+
+Where both are one host, nothing is to be destroyed there: it gives back what it kept to undo the move.
+"""
+
+import msgspec
+
+from roost.conductor.departures import cancelled, other_migration, witnessed
+from roost.conductor.moves import joined, migration_of, moved_on, settled
+from roost.conductor.patience import PAUSE_S, failure, silent
+from roost.conductor.step import (
+    Commit,
+    Desk,
+    View,
+    answer_of,
+    body_of,
+    ended,
+    is_open,
+    let_go,
+    ordered,
+    plain,
+    told,
+    waiting,
+    withdrawn,
+)
+from roost.model.guest import Found
+from roost.model.names import uuid_text
+from roost.model.operation import Move, Settling
+from roost.model.orders import Action, OrderBody
+from roost.model.work import MigrationRow, Put
+
+_PARTING = frozenset({"destroy", "settle"})
+
+
+def next_step(view: View, desk: Desk) -> Commit:
+    """Return the next step."""
+    body = body_of(view.operation, Settling)
+    if view.operation.is_cancelled:
+        return cancelled(view, desk, body)
+    if view.operation.step == "send":
+        return look(view, desk, body)
+    if view.operation.step == "look":
+        seen = looked(view, body)
+        if isinstance(seen, Commit):
+            return seen
+        if isinstance(seen, str) or seen is None:
+            return refused(view, desk, body, problem=seen or f"{view.status.host} has nothing of it")
+        after = msgspec.structs.replace(body, is_on=seen.state == "running", of=seen.operation, limit_at_s=0.0)
+        return part(view, desk, after, is_on=after.is_on)
+    return part(view, desk, body, is_on=body.is_on)
+
+
+def look(view: View, desk: Desk, body: Settling) -> Commit:
+    """Return the step that asks the host of an instance what it has of it."""
+    host, limit_s = view.status.host, view.terms.act_timeout_s
+    if view.is_away(host):
+        return refused(view, desk, body, problem=silent(host))
+    after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
+    order = ordered(view, desk, host, action="inspect", body=plain(view, limit_s=limit_s))
+    return Commit(operation=waiting(view, after.limit_at_s, step="look", body=after), work=(Put(order),))
+
+
+def looked(view: View, body: Settling) -> Commit | Found | str | None:
+    """Return what a host has of an instance, complete; why that is not known; or the step that waits for its answer."""
+    problem = failure(view, limit_at_s=body.limit_at_s, limit_s=view.terms.act_timeout_s)
+    if problem is None:
+        return Commit(operation=waiting(view, body.limit_at_s))
+    if problem:
+        return problem
+    found = answer_of(view.orders[-1]).found
+    return found if found is not None and found.state in {"running", "stopped"} else None
+
+
+def refused(view: View, desk: Desk, body: Settling, *, problem: str) -> Commit:
+    """Return the end of what could not begin: the instance waits to be confirmed or reverted still."""
+    gone = let_go(view, fault=problem)
+    event = told(view, desk, f"{view.operation.kind}.failed", problem=problem)
+    return Commit(
+        operation=ended(view, body=body, problem=problem), work=(*withdrawn(view.orders), *gone, event)
+    )  # fmt: skip
+
+
+def part(view: View, desk: Desk, body: Move | Settling, *, is_on: bool) -> Commit:
+    """Return the next step of an instance that leaves its old host for good.
+
+    Args:
+        body: with the moment at which that host is asked, again or at first.
+        is_on: whether it runs.
+    """
+    move = migration_of(view)
+    source, is_same = move.source_host, move.source_host.lower() == view.status.host.lower()
+    last = next((order for order in reversed(view.orders) if order.action in _PARTING), None)
+    if last is not None and last.state == "answered" and answer_of(last).outcome == "ok":
+        return _end(view, desk, body, is_on=is_on, is_clean=True)
+    if view.is_away(source):
+        if is_same:  # It is there itself: what it kept is given back when it is back.
+            return Commit(operation=waiting(view, view.now_s + PAUSE_S, step="part", body=body))
+        return _end(view, desk, body, is_on=is_on, is_clean=False)
+    if last is not None and is_open(last):
+        return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+    if last is not None and view.now_s < body.limit_at_s:
+        return Commit(operation=waiting(view, body.limit_at_s))
+    return _sent(view, desk, body, move=move, is_same=is_same)
+
+
+def _sent(view: View, desk: Desk, body: Move | Settling, *, move: MigrationRow, is_same: bool) -> Commit:
+    limit_s, own = view.terms.act_timeout_s, uuid_text(view.operation.uuid)
+    action: Action = "settle" if is_same else "destroy"
+    of = body.of if isinstance(body, Settling) and is_same else ""
+    said = OrderBody(operation=own, limit_s=limit_s, of=of)
+    after = msgspec.structs.replace(body, limit_at_s=view.now_s + PAUSE_S)
+    order = ordered(view, desk, move.source_host, action=action, body=said)
+    return Commit(
+        operation=waiting(view, view.now_s + limit_s, step="part", body=after),
+        work=(*withdrawn(view.orders), Put(order)),
+    )
+
+
+def _end(view: View, desk: Desk, body: Move | Settling, *, is_on: bool, is_clean: bool) -> Commit:
+    move = migration_of(view)
+    return Commit(
+        operation=ended(view, body=body),
+        writes=settled(desk.current, move) if is_clean else joined(desk.current, move),
+        work=(
+            *withdrawn(view.orders),
+            moved_on(view, "confirmed" if is_clean else "left"),
+            *(() if is_clean else witnessed(view.agent(move.source_host))),
+            *let_go(
+                view, status="ACTIVE" if is_on else "SHUTOFF", fault="",
+                migration_uuid=other_migration(view) if is_clean else move.uuid,
+            ),
+            told(view, desk, f"{view.operation.kind}.done", host=view.status.host, source=move.source_host),
+        ),
+    )  # fmt: skip

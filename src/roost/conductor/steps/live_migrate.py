@@ -1,0 +1,300 @@
+"""An instance goes to another host while it runs.
+
+.. code-block:: text
+
+    choose  ─▶ send      with the decision, whatever it says: both are one commit
+    send    ─▶ prepare   the target is to keep room for it
+            ─▶ end       there is none, or nobody is at the source: it stays
+    prepare ─▶ migrate   room is kept: the source is to let it go there
+            ─▶ prepare   the target could not: the next alternate is claimed in the commit that orders it there
+            ─▶ clear     the target took too long, and is alive: first it has to undo what there may be
+            ─▶ end       no target could: it stays
+    clear   ─▶ prepare, end as above, when the target answered, or was given up
+    migrate ─▶ end       it runs on the target, and its migration gives back what it had
+            ─▶ look      it failed, took too long, or the source was given up: where it is, is asked and never guessed
+    look    ─▶ look      a host could not tell, or was given up: the other one is asked, or the same again
+            ─▶ undo      it is not on the target
+            ─▶ sweep     it runs on the target, and the source is back meanwhile
+            ─▶ end       it runs on the target; of a source that is away its migration keeps what it had
+    undo    ─▶ end       the target has nothing of it: it stays
+            ─▶ look      the target was given up before anybody could tell
+    sweep   ─▶ end       the source got rid of what it had, or was given up again
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from roost.conductor import targets
+from roost.conductor.departures import cancelled, gone_elsewhere, stayed
+from roost.conductor.moves import moved_on
+from roost.conductor.patience import PAUSE_S, silent
+from roost.conductor.step import (
+    CHOOSE,
+    Choose,
+    Commit,
+    Desk,
+    Step,
+    View,
+    answer_of,
+    body_of,
+    going_on,
+    is_open,
+    ordered,
+    plain,
+    told,
+    waiting,
+    withdrawn,
+)
+from roost.model.guest import Found
+from roost.model.journal import Write
+from roost.model.names import uuid_text
+from roost.model.operation import Move
+from roost.model.orders import Action, Answer, OrderBody
+from roost.model.work import OrderRow, Put
+
+# So often at most a target is asked to undo something that cannot run there.
+_TRIES = 3
+_WHOLE = frozenset({"running", "stopped"})
+
+
+def next_step(view: View, desk: Desk) -> Step:
+    """Return the next step."""
+    body = body_of(view.operation, Move)
+    if view.operation.is_cancelled:
+        return cancelled(view, desk, body)
+    if view.operation.step == CHOOSE:
+        return Choose(operation=going_on(view, "send"), request=body.request, decision_uuid=body.decision_uuid)
+    return _STEPS[view.operation.step](view, desk, body)
+
+
+# --- before anything moves ---
+
+
+def _send(view: View, desk: Desk, body: Move) -> Commit:
+    found = targets.chosen(desk, body)
+    if isinstance(found, str):
+        return stayed(view, desk, body, problem=found)
+    if view.is_away(view.status.host):
+        return stayed(view, desk, found, problem=silent(view.status.host))
+    if view.is_away(_target(found)):
+        return _onward(view, desk, found, problem=silent(_target(found)))
+    return _prepare(view, desk, found)
+
+
+def _prepare(view: View, desk: Desk, body: Move, *, writes: tuple[Write, ...] = ()) -> Commit:
+    pick, limit_s = body.picks[0], view.terms.act_timeout_s
+    after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
+    order = ordered(view, desk, pick.host, action="prepare", body=targets.wanted(view, after, limit_s=limit_s))
+    return Commit(
+        operation=waiting(view, after.limit_at_s, step="prepare", body=after),
+        writes=writes,
+        work=(
+            *withdrawn(view.orders), Put(order),
+            moved_on(view, "moving", target_host=pick.host, target_node=pick.node),
+            told(view, desk, "live_migrate.sent", host=pick.host),
+        ),
+    )  # fmt: skip
+
+
+def _prepared(view: View, desk: Desk, body: Move) -> Commit:
+    order, target = view.orders[-1], _target(body)
+    if is_open(order):
+        if view.is_away(target):
+            return _onward(view, desk, body, problem=silent(target))
+        if view.now_s < body.limit_at_s:
+            return Commit(operation=waiting(view, body.limit_at_s))
+        return _clear(view, desk, body, lost=f"{target} kept no room within {view.terms.act_timeout_s:,.0f} s")
+    answer = answer_of(order)
+    if answer.outcome != "ok":
+        problem = answer.problem or f"{target} said no more than {answer.outcome}"
+        return _onward(view, desk, body, problem=problem, is_final=answer.outcome != "failed")
+    if answer.prepared is None:
+        return _clear(view, desk, body, lost=f"{target} did not say where it is to arrive")
+    if view.is_away(view.status.host):
+        return _clear(view, desk, body, lost=silent(view.status.host))
+    limit_s = view.terms.build_timeout_s
+    after = msgspec.structs.replace(body, prepared=answer.prepared, limit_at_s=view.now_s + limit_s)
+    said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, to=answer.prepared)
+    sent = ordered(view, desk, view.status.host, action="live_migrate", body=said)
+    return Commit(operation=waiting(view, after.limit_at_s, step="migrate", body=after), work=(Put(sent),))
+
+
+def _clear(view: View, desk: Desk, body: Move, *, lost: str) -> Commit:
+    return _ordered(view, desk, body, host=_target(body), actions=("discard",), step="clear", lost=lost)
+
+
+def _cleared(view: View, desk: Desk, body: Move) -> Commit:
+    """Return what follows when the target undid what there was: nothing was on its way, so nothing can run there."""
+    order = view.orders[-1]
+    if is_open(order) and not view.is_away(order.host):
+        return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+    if _may_ask_again(view):
+        return _later(view, body) or _clear(view, desk, body, lost=body.lost)
+    return _onward(view, desk, body, problem=body.lost, is_final=view.is_away(view.status.host))
+
+
+def _onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool = False) -> Commit:
+    found = targets.onward(view, desk, body, problem=problem, is_final=is_final)
+    if found.fault:
+        return stayed(view, desk, found.body, problem=found.fault)
+    return _prepare(view, desk, found.body, writes=found.writes)
+
+
+# --- on its way ---
+
+
+def _migrated(view: View, desk: Desk, body: Move) -> Commit:
+    order, source = view.orders[-1], view.status.host
+    if not is_open(order):
+        answer = answer_of(order)
+        if answer.outcome == "ok":
+            return gone_elsewhere(view, desk, body, status="ACTIVE", is_clean=True)
+        lost = answer.problem or f"{source} said no more than {answer.outcome}"
+        return _look(view, desk, body, host=source, lost=lost)
+    if view.is_away(source):
+        return _look(view, desk, body, host=_target(body), lost=silent(source))
+    if view.now_s < body.limit_at_s:
+        return Commit(operation=waiting(view, body.limit_at_s))
+    lost = f"it did not move within {view.terms.build_timeout_s:,.0f} s"
+    return _look(view, desk, body, host=source, lost=lost)
+
+
+# --- where it is ---
+
+
+def _look(view: View, desk: Desk, body: Move, *, host: str, lost: str = "") -> Commit:
+    """Ask a host what it has of the instance.
+
+    The source is asked behind the move, which is aborted: when it answers, nothing moves any more.
+    """
+    is_source = _is_source(view, host)
+    actions: tuple[Action, ...] = ("abort_migration", "inspect") if is_source else ("inspect",)
+    return _ordered(view, desk, body, host=host, actions=actions, step="look", lost=lost or body.lost)
+
+
+def _looked(view: View, desk: Desk, body: Move) -> Commit:
+    order, source = view.orders[-1], view.status.host
+    other = _target(body) if _is_source(view, order.host) else source
+    if is_open(order):
+        if not view.is_away(order.host):
+            return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+        if view.is_away(other) or _has_nothing(_seen_at_source(view)):
+            return Commit(operation=waiting(view, view.now_s + PAUSE_S))
+        return _look(view, desk, body, host=other)
+    answer = answer_of(order)
+    if answer.outcome != "ok":
+        return _later(view, body) or _look(view, desk, body, host=order.host)
+    if _is_source(view, order.host):
+        return _undo(view, desk, body) if _is_whole(answer) else _look(view, desk, body, host=other)
+    return _seen_at_target(view, desk, body, found=answer.found)
+
+
+def _seen_at_target(view: View, desk: Desk, body: Move, *, found: Found | None) -> Commit:
+    source, is_known = view.status.host, _has_nothing(_seen_at_source(view))
+    is_here = found is not None and (found.state == "running" or (found.state in _WHOLE and is_known))
+    if is_here and found is not None:
+        status = "ACTIVE" if found.state == "running" else "SHUTOFF"
+        if is_known or view.is_away(source):
+            return gone_elsewhere(view, desk, body, status=status, is_clean=is_known)
+        return _ordered(view, desk, body, host=source, actions=("destroy",), step="sweep", lost=body.lost)
+    if is_known or view.is_away(source):
+        return _undo(view, desk, body)
+    return _look(view, desk, body, host=source)
+
+
+def _undo(view: View, desk: Desk, body: Move) -> Commit:
+    return _ordered(view, desk, body, host=_target(body), actions=("discard",), step="undo", lost=body.lost)
+
+
+def _undone(view: View, desk: Desk, body: Move) -> Commit:
+    order, source, seen = view.orders[-1], view.status.host, _seen_at_source(view)
+    is_there = seen is not None and _is_whole(seen)
+    if is_open(order):
+        if not view.is_away(order.host):
+            return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+        if not is_there:  # It may have arrived at the last moment.
+            if view.is_away(source) or _has_nothing(seen):
+                return Commit(operation=waiting(view, view.now_s + PAUSE_S))
+            return _look(view, desk, body, host=source)
+    elif answer_of(order).outcome != "ok" and (not is_there or _may_ask_again(view)):
+        return _later(view, body) or _undo(view, desk, body)
+    if is_there or seen is None:
+        return stayed(view, desk, body, problem=body.lost)
+    problem = f"{body.lost}; and neither {source} nor {_target(body)} has it"
+    return stayed(view, desk, body, problem=problem, status="ERROR")
+
+
+def _swept(view: View, desk: Desk, body: Move) -> Commit:
+    order = view.orders[-1]
+    is_away = is_open(order) and view.is_away(order.host)
+    if is_open(order) and not is_away:
+        return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+    if not is_away and answer_of(order).outcome != "ok":
+        again = _ordered(view, desk, body, host=order.host, actions=("destroy",), step="sweep", lost=body.lost)
+        return _later(view, body) or again
+    return gone_elsewhere(view, desk, body, status="ACTIVE", is_clean=not is_away)
+
+
+# --- what these share ---
+
+
+def _ordered(
+    view: View, desk: Desk, body: Move, *, host: str, actions: tuple[Action, ...], step: str, lost: str
+) -> Commit:  # fmt: skip
+    """Return the step that orders something of a host, and nothing else any more."""
+    limit_s = view.terms.act_timeout_s
+    after = msgspec.structs.replace(body, lost=lost, limit_at_s=view.now_s + PAUSE_S)
+    orders = (
+        Put(ordered(view, desk, host, action=action, body=plain(view, limit_s=limit_s), ahead=at))
+        for at, action in enumerate(actions)
+    )
+    until_s = view.now_s + (0.0 if view.is_away(host) else limit_s)
+    return Commit(operation=waiting(view, until_s, step=step, body=after), work=(*withdrawn(view.orders), *orders))
+
+
+def _later(view: View, body: Move) -> Commit | None:
+    """Return the step that waits before a host is asked again; None: it was asked long enough ago."""
+    return Commit(operation=waiting(view, body.limit_at_s)) if view.now_s < body.limit_at_s else None
+
+
+def _may_ask_again(view: View) -> bool:
+    """Say whether the target is asked again to undo what it could not: what is left there is no guest that can run."""
+    order = view.orders[-1]
+    is_bad = not is_open(order) and answer_of(order).outcome != "ok"
+    tries = [each for each in view.orders if (each.action, each.host) == ("discard", order.host)]
+    return is_bad and len(tries) < _TRIES and not view.is_away(order.host)
+
+
+def _seen_at_source(view: View) -> Answer | None:
+    """Return what the source said last of what it has; None: it did not."""
+    found = [order for order in view.orders if order.action == "inspect" and _is_source(view, order.host)]
+    return next(filter(None, (_said(order) for order in reversed(found))), None)
+
+
+def _said(order: OrderRow) -> Answer | None:
+    answer = answer_of(order) if order.state == "answered" else None
+    return answer if answer is not None and answer.outcome == "ok" else None
+
+
+def _is_source(view: View, host: str) -> bool:
+    return host.lower() == view.status.host.lower()
+
+
+def _has_nothing(seen: Answer | None) -> bool:
+    """Say whether the source is known to have nothing of the instance."""
+    return seen is not None and not _is_whole(seen)
+
+
+def _is_whole(answer: Answer) -> bool:
+    return answer.found is not None and answer.found.state in _WHOLE
+
+
+def _target(body: Move) -> str:
+    return body.picks[0].host
+
+
+_STEPS: Mapping[str, Callable[[View, Desk, Move], Commit]] = {
+    "send": _send, "prepare": _prepared, "clear": _cleared, "migrate": _migrated, "look": _looked, "undo": _undone,
+    "sweep": _swept,
+}  # fmt: skip

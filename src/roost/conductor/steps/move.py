@@ -1,0 +1,319 @@
+"""An instance goes to another host, or gets another size, and is stopped on the way.
+
+.. code-block:: text
+
+    choose  ─▶ send      with the decision, whatever it says: both are one commit
+    send    ─▶ prepare   the target is to keep room for it
+            ─▶ end       there is none, or nobody is at the source: it stays
+    prepare ─▶ stop      room is kept: the source is to stop it, if it runs
+            ─▶ copy      it does not run
+            ─▶ prepare   the target could not: the next alternate is claimed in the commit that orders it there
+            ─▶ clear     the target took too long, and is alive: first it has to undo what there may be
+            ─▶ end       no target could: it stays
+    clear   ─▶ prepare, end as above, when the target answered, or was given up
+    stop    ─▶ copy      the source is to send its disk
+    copy    ─▶ finish    the target is to make a guest of it
+    finish  ─▶ end       it is on the target, and waits to be confirmed or reverted
+            ─▶ part      it is on the target, and nobody asked to look at it first
+    stop, copy, finish
+            ─▶ undo      that failed, took too long, or the host was given up
+    undo    ─▶ undo      the target could not undo what it has; or it is away, and may run it: it is waited for
+            ─▶ restart   the target has nothing of it: the source is to start it again, if that had to stop it
+            ─▶ end       the source need not, or cannot: it stays
+    restart ─▶ end       it stays on the source
+    part    ─▶ end       the source got rid of what it had, or was given up
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import msgspec
+
+from roost.conductor import targets
+from roost.conductor.alternates import where
+from roost.conductor.departures import cancelled, stayed, witnessed
+from roost.conductor.faults import told as words_of
+from roost.conductor.moves import moved_on
+from roost.conductor.patience import PAUSE_S, failure, silent
+from roost.conductor.rows import instead, later
+from roost.conductor.step import (
+    CHOOSE,
+    Choose,
+    Commit,
+    Desk,
+    Step,
+    View,
+    answer_of,
+    body_of,
+    ended,
+    going_on,
+    is_open,
+    let_go,
+    ordered,
+    plain,
+    told,
+    waiting,
+    withdrawn,
+)
+from roost.conductor.steps import confirm
+from roost.errors import Conflict
+from roost.model.journal import Write
+from roost.model.names import uuid_bytes, uuid_text
+from roost.model.operation import Move
+from roost.model.orders import Action, OrderBody
+from roost.model.work import OrderRow, Put
+
+
+def next_step(view: View, desk: Desk) -> Step:
+    """Return the next step."""
+    body = body_of(view.operation, Move)
+    if view.operation.is_cancelled:
+        return cancelled(view, desk, body)
+    if view.operation.step == CHOOSE:
+        return Choose(operation=going_on(view, "send"), request=body.request, decision_uuid=body.decision_uuid)
+    return _STEPS[view.operation.step](view, desk, body)
+
+
+# --- room for it ---
+
+
+def _send(view: View, desk: Desk, body: Move) -> Commit:
+    found = targets.chosen(desk, body)
+    if isinstance(found, str):
+        return stayed(view, desk, body, problem=found)
+    if view.is_away(view.status.host):
+        return stayed(view, desk, found, problem=silent(view.status.host))
+    if view.is_away(_target(found)):
+        return _onward(view, desk, found, problem=silent(_target(found)))
+    return _prepare(view, desk, found)
+
+
+def _prepare(view: View, desk: Desk, body: Move, *, writes: tuple[Write, ...] = ()) -> Commit:
+    pick, limit_s = body.picks[0], view.terms.act_timeout_s
+    after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
+    order = ordered(view, desk, pick.host, action="prepare", body=_wanted(view, after, limit_s=limit_s))
+    return Commit(
+        operation=waiting(view, after.limit_at_s, step="prepare", body=after),
+        writes=writes,
+        work=(
+            *withdrawn(view.orders), Put(order),
+            moved_on(view, "moving", target_host=pick.host, target_node=pick.node),
+            told(view, desk, f"{view.operation.kind}.sent", host=pick.host),
+        ),
+    )  # fmt: skip
+
+
+def _prepared(view: View, desk: Desk, body: Move) -> Commit:
+    order, limit_s = view.orders[-1], view.terms.act_timeout_s
+    problem = failure(view, limit_at_s=body.limit_at_s, limit_s=limit_s)
+    if problem is None:
+        return Commit(operation=waiting(view, body.limit_at_s))
+    if is_open(order) and not view.is_away(order.host):
+        return _clear(view, desk, body, lost=problem)
+    if problem:
+        is_final = not is_open(order) and answer_of(order).outcome != "failed"
+        return _onward(view, desk, body, problem=problem, is_final=is_final)
+    after = msgspec.structs.replace(body, prepared=answer_of(order).prepared)
+    if after.prepared is None:
+        return _clear(view, desk, body, lost=f"{order.host} did not say where it is to arrive")
+    if view.is_away(view.status.host):
+        return _undo(view, desk, after, lost=silent(view.status.host))
+    return _stop(view, desk, after) if after.is_on else _copy(view, desk, after)
+
+
+def _clear(view: View, desk: Desk, body: Move, *, lost: str) -> Commit:
+    after = msgspec.structs.replace(body, lost=lost)
+    order = ordered(view, desk, _target(body), action="discard", body=plain(view, limit_s=view.terms.act_timeout_s))
+    return Commit(
+        operation=waiting(view, view.now_s + view.terms.act_timeout_s, step="clear", body=after),
+        work=(*withdrawn(view.orders), Put(order)),
+    )
+
+
+def _cleared(view: View, desk: Desk, body: Move) -> Commit:
+    """Return what follows when the target undid what there was: it had room at most, so nothing can run there."""
+    order = view.orders[-1]
+    if is_open(order) and not view.is_away(order.host):
+        return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+    return _onward(view, desk, body, problem=body.lost, is_final=view.is_away(view.status.host))
+
+
+def _onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool = False) -> Commit:
+    found = targets.onward(view, desk, body, problem=problem, is_final=is_final)
+    if found.fault:
+        return _seen(view, body, stayed(view, desk, found.body, problem=found.fault))
+    return _seen(view, body, _prepare(view, desk, found.body, writes=found.writes))
+
+
+# --- on its way ---
+
+
+def _stop(view: View, desk: Desk, body: Move) -> Commit:
+    said = plain(view, limit_s=view.terms.act_timeout_s)
+    return _ask(view, desk, body, host=view.status.host, action="power_off", said=said, step="stop")
+
+
+def _stopped(view: View, desk: Desk, body: Move) -> Commit:
+    problem = failure(view, limit_at_s=body.limit_at_s, limit_s=view.terms.act_timeout_s)
+    if problem is None:
+        return Commit(operation=waiting(view, body.limit_at_s))
+    return _undo(view, desk, body, lost=problem) if problem else _copy(view, desk, body)
+
+
+def _copy(view: View, desk: Desk, body: Move) -> Commit:
+    limit_s = view.terms.build_timeout_s
+    said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, to=body.prepared)
+    return _ask(view, desk, body, host=view.status.host, action="send_disk", said=said, step="copy")
+
+
+def _copied(view: View, desk: Desk, body: Move) -> Commit:
+    limit_s = view.terms.build_timeout_s
+    problem = failure(view, limit_at_s=body.limit_at_s, limit_s=limit_s)
+    if problem is None:
+        return Commit(operation=waiting(view, body.limit_at_s))
+    if problem or view.is_away(_target(body)):
+        return _undo(view, desk, body, lost=problem or silent(_target(body)))
+    said = _wanted(view, body, limit_s=limit_s)
+    return _ask(view, desk, body, host=_target(body), action="finish", said=said, step="finish")
+
+
+def _finished(view: View, desk: Desk, body: Move) -> Commit:
+    problem = failure(view, limit_at_s=body.limit_at_s, limit_s=view.terms.build_timeout_s)
+    if problem is None:
+        return Commit(operation=waiting(view, body.limit_at_s))
+    problem = problem or _strayed(view, desk, body)
+    return _undo(view, desk, body, lost=problem) if problem else _arrived(view, desk, body)
+
+
+def _strayed(view: View, desk: Desk, body: Move) -> str:
+    """Say how what the instance holds is not what it was let go with; empty: it is."""
+    pick, name = body.picks[0], uuid_text(view.status.uuid)
+    try:
+        here = where(desk.current.state, name)
+    except Conflict as error:
+        return words_of(error)
+    return "" if here == (pick.host, pick.node) else f"the instance {name} went to {here[1]} while it was moved"
+
+
+def _arrived(view: View, desk: Desk, body: Move) -> Commit:
+    """Return what follows when the instance is on its target: a source that keeps a copy keeps it stopped."""
+    pick, kind = body.picks[0], view.operation.kind
+    move = next(each for each in view.migrations if each.uuid == view.status.migration_uuid)
+    after: dict[str, object] = {
+        "cell": pick.cell, "host": pick.host, "node": pick.node, "flavor_id": move.new_flavor_id, "fault": "",
+        "decision_uuid": uuid_bytes(body.decision_uuid),
+    }  # fmt: skip
+    work = (moved_on(view, "finished"), told(view, desk, f"{kind}.arrived", host=pick.host, source=move.source_host))
+    if body.is_verified:
+        gone = let_go(view, status="VERIFY_RESIZE", **after)
+        return Commit(operation=ended(view, body=body), work=(*work, *gone))
+    held = later(view.status, changed_at_s=view.now_s, **after)
+    return Commit(operation=going_on(view, "part", body=body), work=(*work, instead(held)))
+
+
+def _part(view: View, desk: Desk, body: Move) -> Commit:
+    return confirm.part(view, desk, body, is_on=body.is_on)
+
+
+# --- back ---
+
+
+def _undo(view: View, desk: Desk, body: Move, *, lost: str) -> Commit:
+    """Return the step that lets the target have nothing of the instance, which may run there if it got so far."""
+    target, now_s, limit_s = _target(body), view.now_s, view.terms.act_timeout_s
+    after = msgspec.structs.replace(body, lost=lost, limit_at_s=now_s + PAUSE_S)
+    if not view.is_away(target):
+        order = ordered(view, desk, target, action="discard", body=plain(view, limit_s=limit_s))
+        operation = waiting(view, now_s + limit_s, step="undo", body=after)
+        return Commit(operation=operation, work=(*withdrawn(view.orders), Put(order)))
+    if not _may_run(view):
+        return _restart(view, desk, after)
+    fault = f"{lost}; it may run on {target}, which is waited for"
+    held = instead(later(view.status, fault=fault, changed_at_s=now_s))
+    return Commit(
+        operation=waiting(view, after.limit_at_s, step="undo", body=after), work=(*withdrawn(view.orders), held)
+    )
+
+
+def _undone(view: View, desk: Desk, body: Move) -> Commit:
+    last, target = view.orders[-1], _target(body)
+    is_asked = last.action == "discard"
+    if is_asked and last.state == "answered" and answer_of(last).outcome == "ok":
+        return _restart(view, desk, body)
+    if view.is_away(target):
+        if not _may_run(view):
+            return _restart(view, desk, body)
+        return Commit(operation=waiting(view, view.now_s + PAUSE_S))
+    if is_asked and is_open(last):
+        return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+    if view.now_s < body.limit_at_s:
+        return Commit(operation=waiting(view, body.limit_at_s))
+    return _undo(view, desk, body, lost=body.lost)
+
+
+def _restart(view: View, desk: Desk, body: Move) -> Commit:
+    source = view.status.host
+    if not body.is_on or not any(order.action == "power_off" and _was_told(order) for order in view.orders):
+        return _seen(view, body, stayed(view, desk, body, problem=body.lost))
+    if view.is_away(source):
+        problem = f"{body.lost}; and {silent(source)}"
+        return _seen(view, body, stayed(view, desk, body, problem=problem, status="SHUTOFF"))
+    said = plain(view, limit_s=view.terms.act_timeout_s)
+    step = _ask(view, desk, body, host=source, action="power_on", said=said, step="restart")
+    if view.is_away(_target(body)):  # What it has goes when it is back.
+        step = replace(step, work=(*step.work, moved_on(view, "moving", target_host="", target_node="")))
+    return _seen(view, body, step)
+
+
+def _restarted(view: View, desk: Desk, body: Move) -> Commit:
+    problem = failure(view, limit_at_s=body.limit_at_s, limit_s=view.terms.act_timeout_s)
+    if problem is None:
+        return Commit(operation=waiting(view, body.limit_at_s))
+    if not problem:
+        return stayed(view, desk, body, problem=body.lost)
+    fault = f"{body.lost}; and it was not started again: {problem}"
+    return stayed(view, desk, body, problem=fault, status="SHUTOFF")
+
+
+# --- what these share ---
+
+
+def _ask(
+    view: View, desk: Desk, body: Move, *, host: str, action: Action, said: OrderBody, step: str
+) -> Commit:  # fmt: skip
+    """Return the step that orders one thing of a host, and nothing else any more."""
+    after = msgspec.structs.replace(body, limit_at_s=view.now_s + said.limit_s)
+    order = ordered(view, desk, host, action=action, body=said)
+    return Commit(
+        operation=waiting(view, after.limit_at_s, step=step, body=after), work=(*withdrawn(view.orders), Put(order))
+    )
+
+
+def _seen(view: View, body: Move, step: Commit) -> Commit:
+    """Return a step that is not taken where a target that it takes for gone is there by then, with what it has."""
+    target = _target(body)
+    return replace(step, work=(*step.work, *witnessed(view.agent(target)))) if view.is_away(target) else step
+
+
+def _wanted(view: View, body: Move, *, limit_s: float) -> OrderBody:
+    return targets.wanted(view, body, limit_s=limit_s, is_on=body.is_on)
+
+
+def _may_run(view: View) -> bool:
+    """Say whether the target may have made a guest of what it got."""
+    return any(order.action == "finish" and _was_told(order) for order in view.orders)
+
+
+def _was_told(order: OrderRow) -> bool:
+    """Say whether an agent knows, or knew, of an order."""
+    return order.run is not None
+
+
+def _target(body: Move) -> str:
+    return body.picks[0].host
+
+
+_STEPS: Mapping[str, Callable[[View, Desk, Move], Commit]] = {
+    "send": _send, "prepare": _prepared, "clear": _cleared, "stop": _stopped, "copy": _copied, "finish": _finished,
+    "undo": _undone, "restart": _restarted, "part": _part,
+}  # fmt: skip

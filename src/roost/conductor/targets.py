@@ -1,0 +1,113 @@
+"""Hosts that a move may go to: what is asked, the one that the decision chose, and one alternate after the other."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from roost.conductor.faults import told as words_of
+from roost.conductor.moves import asked_again, gone_on, migration_of
+from roost.conductor.patience import silent
+from roost.conductor.retries import attempt_on, check_attempt
+from roost.conductor.step import Commit, Desk, View, body_of, going_on, waiting
+from roost.errors import BadRequest, BuildFailed, Conflict, MaxRetriesExceeded, NotFound, NoValidHost, RoostError
+from roost.model.guest import GuestSpec
+from roost.model.guest_use import GuestNeeds
+from roost.model.image import Image
+from roost.model.journal import Write
+from roost.model.names import uuid_bytes, uuid_text
+from roost.model.operation import Move
+from roost.model.orders import OrderBody
+from roost.model.request import Request
+from roost.model.work import StatusRow
+from roost.scheduler.numa.constraints import topology_of
+
+# A decision that lost too many races is made anew after so many seconds.
+_PAUSE_S = 1.0
+
+
+class Onward(NamedTuple):
+    """A move after an attempt that failed."""
+
+    body: Move  # its first pick is where it goes next; none: it goes nowhere
+    writes: tuple[Write, ...] = ()  # by which the instance leaves the host that could not take it for the next one
+    fault: str = ""  # why it goes nowhere
+
+
+def away_from(stored: Request, status: StatusRow) -> Request:
+    """Return what the scheduler is asked for an instance that is to leave its host, from what was asked for it."""
+    return msgspec.structs.replace(asked_again(stored, status), ignore_hosts=(status.host,))
+
+
+def refused(view: View, desk: Desk, error: RoostError) -> Commit:
+    """Return the step that follows where the scheduler gave no decision; nothing was claimed."""
+    body = body_of(view.operation, Move)
+    is_held = uuid_bytes(body.migration_uuid) in desk.current.state.holders
+    if isinstance(error, Conflict) and not is_held:
+        return Commit(operation=waiting(view, view.now_s + _PAUSE_S))
+    return Commit(operation=going_on(view, "send", body=msgspec.structs.replace(body, problem=words_of(error))))
+
+
+def chosen(desk: Desk, body: Move) -> Move | str:
+    """Return a move with the hosts of its decision, or why there are none."""
+    if body.problem:
+        return body.problem
+    try:
+        decision = desk.decision(body.decision_uuid)
+        needs = GuestNeeds(topology=topology_of(body.request), pci=desk.devices(body.request))
+    except (NotFound, BadRequest) as error:
+        return words_of(error)
+    if not decision.is_granted:
+        return str(NoValidHost(decision.reason))
+    (pick,) = decision.picks
+    picks = (pick, *decision.alternates.get(pick.cell, ()))
+    return msgspec.structs.replace(body, needs=needs, picks=picks, attempt=1)
+
+
+def onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool = False) -> Onward:
+    """Plan that an instance goes to the next host that can take it, after the first of its picks could not.
+
+    Args:
+        problem: what went wrong there.
+        is_final: whether no other host would do.
+    """
+    attempts = [*body.attempts, attempt_on(body.picks[0], problem=problem)]
+    after = msgspec.structs.replace(
+        body, attempts=tuple(attempts), picks=(), attempt=body.attempt + 1, prepared=None, lost=""
+    )
+    if is_final:
+        return Onward(after, fault=problem)
+    try:
+        _check(view, after, problem=problem)
+        for at, pick in enumerate(body.picks[1:], start=1):
+            step = silent(pick.host)
+            found = step if view.is_away(pick.host) else gone_on(desk.current, migration_of(view), pick)
+            if not isinstance(found, str):
+                after = msgspec.structs.replace(after, attempts=tuple(attempts), picks=body.picks[at:])
+                return Onward(after, writes=found)
+            attempts.append(attempt_on(pick, problem=found, is_claimed=False))
+    except (BuildFailed, MaxRetriesExceeded, Conflict) as error:
+        return Onward(after, fault=words_of(error))
+    after = msgspec.structs.replace(after, attempts=tuple(attempts))
+    return Onward(after, fault=f"{problem}; and no other host can take it")
+
+
+def wanted(view: View, body: Move, *, limit_s: float, is_on: bool = True) -> OrderBody:
+    """Return what the agent of the first of the picks is told of the instance.
+
+    Args:
+        is_on: whether it is to run there when it is complete.
+    """
+    pick, request = body.picks[0], body.request
+    guest = GuestSpec(
+        uuid=uuid_text(view.status.uuid), node=pick.node, name=body.name, flavor=request.flavor,
+        image=request.image or Image(), allocations=pick.allocations, topology=body.needs.topology,
+        pci=body.needs.pci, limits=pick.limits, is_on=is_on,
+    )  # fmt: skip
+    return OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, guest=guest)
+
+
+def _check(view: View, body: Move, *, problem: str) -> None:
+    check_attempt(
+        body.request, instance_uuid=uuid_text(view.status.uuid), attempt=body.attempt,
+        attempts_max=view.terms.attempts_max, error=BuildFailed(problem),
+    )  # fmt: skip

@@ -1,0 +1,101 @@
+"""Instances that leave hosts over Roost's own API, and what is shown of their moves."""
+
+import pytest
+
+from roost.app import open_roost
+from roost.simulator.identities import uuid_of
+from tests.playing import Players
+from tests.products import fleet
+from tests.servers import serve
+
+SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
+HOSTS = ("host-0", "host-1", "host-2")
+
+
+@pytest.fixture
+def server(tmp_path):
+    """Give a real server of its own with three hosts of 4 VCPU."""
+    folder = tmp_path / "served"
+    with open_roost(None, folder) as roost:
+        roost.install(fleet(3, vcpus=4))
+    with serve(noun="up", folder=folder) as found:
+        yield found
+
+
+@pytest.fixture
+def players(server):
+    """Give agents of its hosts, heard of just now."""
+    return Players(server, HOSTS)
+
+
+@pytest.fixture
+def uuid(players):
+    """Give an instance that runs on host-0."""
+    told = players.ask("POST", "/instances", {**SMALL, "name": "web"})[1]
+    assert players.over(told["operation"])["outcome"] == "done"
+    return told["instances"][0]
+
+
+def test_a_live_migration_is_done_and_shown(players, uuid):
+    status, told = players.ask("POST", f"/instances/{uuid}/live-migrate", {"host": "host-2"}, key="move")
+    assert status == 202
+    assert players.ask("POST", f"/instances/{uuid}/live-migrate", {"host": "host-2"}, key="move")[1] == told
+    done = players.over(told["operation"])
+    assert (done["kind"], done["outcome"], done["instances"][0]["host"]) == ("live_migrate", "done", "host-2")
+    assert players.used() == {"host-0": 0, "host-1": 0, "host-2": 2}
+    (move,) = players.ask("GET", "/migrations")[1]["migrations"]
+    assert players.ask("GET", f"/migrations/{move['uuid']}") == (200, move)
+    assert {name: move[name] for name in ("instance", "kind", "status", "source_host", "target_host", "operation")} == {
+        "instance": uuid, "kind": "live", "status": "confirmed", "source_host": "host-0", "target_host": "host-2",
+        "operation": told["operation"],
+    }  # fmt: skip
+    assert move["allocations"] == {}
+    shown = players.ask("GET", f"/instances/{uuid}")[1]
+    assert [each["uuid"] for each in shown["migrations"]] == [move["uuid"]]
+
+
+@pytest.mark.parametrize(
+    ("act", "body", "status", "detail"),
+    [
+        ("live-migrate", {"host": "nowhere"}, 400, "$.host: there is no host 'nowhere'"),
+        ("live-migrate", {"host": "HOST-0"}, 400, "$.host: the instance is on host-0 already"),
+        ("live-migrate", {"to": "host-1"}, 400, "$: Object contains unknown field to"),
+        ("evacuate", {}, 409, "cannot evacuate: the agent of host-0 is there; migrate it, or wait"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_changes_nothing(players, uuid, act, body, status, detail):
+    answered, problem = players.ask("POST", f"/instances/{uuid}/{act}", body)
+    assert (answered, detail in problem["detail"]) == (status, True), problem
+    assert players.ask("GET", "/migrations")[1] == {"migrations": [], "next": None}
+    assert players.ask("GET", f"/instances/{uuid}")[1]["task"] == ""
+
+
+def test_an_instance_of_a_host_that_left_is_evacuated(players, uuid):
+    assert players.ask("DELETE", "/agents/host-0")[0] == 204
+    told = players.ask("POST", f"/instances/{uuid}/evacuate", {}, key="rescue")[1]
+    assert players.over(told["operation"])["outcome"] == "done"
+    shown = players.ask("GET", f"/instances/{uuid}")[1]
+    (move,) = shown["migrations"]
+    assert (shown["status"], shown["host"], move["status"]) == ("ACTIVE", "host-1", "finished")
+    assert players.used() == {"host-0": 2, "host-1": 2, "host-2": 0}
+    (amounts,) = players.ask("GET", f"/migrations/{move['uuid']}")[1]["allocations"].values()
+    assert amounts["VCPU"] == 2
+
+
+def test_migrations_are_found_by_what_is_asked_and_come_in_pages(players, uuid):
+    for host in ("host-1", "host-2", "host-1"):
+        told = players.ask("POST", f"/instances/{uuid}/live-migrate", {"host": host})[1]
+        assert players.over(told["operation"])["outcome"] == "done"
+
+    def targets(query):
+        return [each["target_host"] for each in players.ask("GET", f"/migrations?{query}")[1]["migrations"]]
+
+    assert targets("") == targets(f"instance={uuid}") == ["host-1", "host-2", "host-1"]
+    assert targets("source=HOST-0") == targets(f"instance={uuid}&source=host-0") == ["host-1"]
+    assert targets("target=host-1&status=confirmed") == ["host-1", "host-1"]
+    assert targets("status=moving") == targets(f"instance={uuid_of('nobody')}") == []
+    first = players.ask("GET", "/migrations?limit=2")[1]
+    assert len(first["migrations"]) == 2
+    assert targets(f"limit=2&cursor={first['next']}") == ["host-1"]
+    assert players.ask("GET", f"/migrations/{uuid_of('nobody')}")[0] == 404
+    assert players.ask("GET", "/migrations?status=lost")[0] == players.ask("GET", "/migrations?instance=x")[0] == 400

@@ -1,0 +1,163 @@
+"""Whoever dies at whichever commit of a move: the next conductor goes on, nothing runs twice, nothing is leaked."""
+
+from contextlib import contextmanager
+
+import pytest
+
+from roost.errors import Conflict, Unavailable
+from roost.store.audit import audit, orphans
+from tests.conducting import TERMS, Server, failed
+from tests.contract.stores import MemoryWorld, SqliteWorld
+from tests.identities import uuid_named
+from tests.migrating import at_rest
+from tests.racing import Dying
+from tests.resizing import ask, keepers, told
+from tests.worlds import FixedClock, group, host, joined
+
+COMMITS_MAX = 80
+
+
+@contextmanager
+def opened(world, hands, store=None):
+    """Give a server on the database, to which agents turn now."""
+    made = Server(store or world.open(), clock=FixedClock())
+    made.terms = type(TERMS)(attempts_max=3, build_timeout_s=600.0, act_timeout_s=120.0, owner_s=0.0)
+    for hand in hands.values():
+        hand.server = made
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def survived(world, hands, tell, *, at, is_made, script):
+    """Let the database be gone at one commit, and everybody go on with the next server; say whether it came so far."""
+    dying = Dying(world.open(), at=at, is_made=is_made)
+    try:
+        with opened(world, hands, dying) as server:
+            tell(server)
+            at_rest(server, hands, script)
+    except Unavailable:
+        pass
+    with opened(world, hands) as server:
+        tell(server)
+        at_rest(server, hands, script)
+    return dying._left <= 0
+
+
+def asking(kind, *, key, **more):
+    """Give what asks for a move, again with the same key."""
+    return lambda server: ask(server, kind, "one", key=key, **more)
+
+
+STORIES = {
+    "confirmed": (("resize", {"vcpus": 2}), ("confirm", {})),
+    "reverted": (("resize", {"vcpus": 2}), ("revert", {})),
+    "migrated": (("migrate", {}),),
+    "undone": (("migrate", {}),),
+    "onward": (("migrate", {}),),
+}
+BROKEN = {"undone": "finish", "onward": "prepare"}
+
+
+@pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("story", STORIES)
+def test_a_move_survives_a_death_at_every_commit(story, is_made):
+    survives(MemoryWorld(), story, is_made=is_made, stride=1)
+
+
+@pytest.mark.parametrize(("story", "is_made"), [("confirmed", True), ("undone", False)])
+def test_a_move_survives_deaths_of_what_lasts(durable, story, is_made):
+    survives(durable, story, is_made=is_made, stride=4)
+    where = str(durable.path) if isinstance(durable, SqliteWorld) else durable.url
+    assert (audit(where), orphans(where)) == ([], [])
+
+
+def survives(world, story, *, is_made, stride):
+    """Let a move be asked for again and again, and the database be gone at another of its commits each time."""
+    hands = {}
+    with opened(world, hands) as server:
+        hosts = [host(f"h{number}", VCPU=4, MEMORY_MB=99 - number) for number in range(3)]
+        server.run(lambda _current: server.roost.install(joined(*hosts, group("g", "anti-affinity"))))
+        hands = keepers(server, "h0", "h1", "h2")
+        server.build("one", in_group="g")
+        at_rest(server, hands)
+    deaths, hand = 0, next(iter(hands.values()))
+    for at in range(1, COMMITS_MAX, stride):
+        with opened(world, hands) as server:
+            here, size = server.status("one").host, server.used()["VCPU"]
+        act = BROKEN.get(story)
+        others = [name for name in hands if name != here]
+        script = (
+            {(name, act): [failed("no disk")] for name in (others if story == "undone" else others[:1])} if act else {}
+        )
+        died = [
+            survived(world, hands, asking(kind, key=f"{kind} {at}", **more), at=at, is_made=is_made, script=script)
+            for kind, more in STORIES[story]
+        ]
+        with opened(world, hands) as server:
+            checked(server, hands)
+            assert story not in {"undone", "reverted"} or server.status("one").host == here
+            assert story not in {"migrated", "onward"} or server.status("one").host != here
+            assert server.used()["VCPU"] == (2 if story == "confirmed" else size)
+        deaths += sum(died)
+        if not any(died) or (story == "confirmed" and deaths > 24):
+            break
+        if story == "confirmed":  # Back to the size that it had, since a resize needs another.
+            with opened(world, hands) as server:
+                ask(server, "resize", "one", vcpus=1, key=f"back {at}")
+                at_rest(server, hands)
+                ask(server, "confirm", "one", key=f"back for good {at}")
+                at_rest(server, hands)
+    assert deaths >= 10 // stride
+    assert set(hand.most_running.values()) == {1}
+
+
+@pytest.mark.parametrize("end", ["confirm", "revert"])
+def test_a_group_of_one_is_closed_while_its_member_moves(durable, end):
+    with opened(durable, {}) as server:
+        hosts = [host(f"h{number}", VCPU=4, MEMORY_MB=99 - number) for number in range(3)]
+        server.run(lambda _current: server.roost.install(joined(*hosts, group("g", "affinity"))))
+        hands = keepers(server, "h0", "h1", "h2")
+        server.build("one", in_group="g", force_hosts=("h0",))
+        at_rest(server, hands)
+        ask(server, "migrate", "one", host="h1", is_verified=True)
+        at_rest(server, hands)
+    where = str(durable.path) if isinstance(durable, SqliteWorld) else durable.url
+    assert audit(where) == []
+    with opened(durable, hands) as server:
+        for number in range(3):
+            server.build(f"near {number}", key=f"near {number}", in_group="g", force_hosts=(f"h{number}",))
+        at_rest(server, hands)
+        assert [told(server, f"near {number}")[0] for number in range(3)] == ["ERROR"] * 3
+        ask(server, end, "one")
+        at_rest(server, hands)
+        server.build("two", key="two", in_group="g")
+        at_rest(server, hands)
+        assert told(server, "two")[:2] == ("ACTIVE", "h1" if end == "confirm" else "h0")
+    assert (audit(where), orphans(where)) == ([], [])
+
+
+def checked(server, hands):
+    """See that the instance runs on its host and nowhere else, and that nothing is held but what it holds."""
+    status, where, _ = told(server, "one")
+    assert status == "ACTIVE"
+    assert {name: hand.guests for name, hand in hands.items() if hand.guests} == {where: {uuid_named("one"): "running"}}
+    assert server.held("one")[0] == where
+    assert server.run(lambda current: len(current.state.holders)) == 1
+    assert server.open_operations() == []
+    assert server.status("one").migration_uuid is None
+
+
+def test_a_move_is_refused_to_whoever_asks_twice_with_other_keys(world):
+    hands = {}
+    with opened(world, hands) as server:
+        server.run(lambda _current: server.roost.install(joined(host("h0"), host("h1"))))
+        hands = keepers(server, "h0", "h1")
+        server.build("one")
+        at_rest(server, hands)
+        ask(server, "migrate", "one", key="first")
+        with pytest.raises(Conflict, match="cannot resize now: its task is migrating"):
+            ask(server, "resize", "one", vcpus=2, key="second")
+        at_rest(server, hands)
+        assert server.status("one").status == "ACTIVE"

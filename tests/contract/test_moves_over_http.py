@@ -1,0 +1,89 @@
+"""Instances that are resized and migrate, from end to end: a server, a conductor, and agents with fake drivers."""
+
+from tests.contract.test_agent_and_server import answering, living, until
+from tests.contract.test_operations_over_http import conducting, is_ready
+from tests.identities import uuid_named
+from tests.worlds import host, joined
+
+ONE = uuid_named("one")
+SMALL, LARGE = {"vcpus": 1, "memory_mb": 1}, {"vcpus": 4, "memory_mb": 2, "name": "large"}
+
+
+def shown(own):
+    found = own.get(f"/instances/{ONE}")
+    return (found.json["status"], found.json["host"], found.json["fault"]) if found.status == 200 else None
+
+
+def done(own, act, body=None, *, key=None):
+    """Ask for something, and wait until it is over; give how the instance is then."""
+    headers = {} if key is None else {"idempotency-key": key}
+    answered = own.post(f"/instances/{ONE}/{act}", body or {}, headers=headers)
+    assert answered.status == 202, answered.text
+    operation = answered.json["operation"]
+    until(lambda: own.get(f"/operations/{operation}").json["outcome"] != "open")
+    return shown(own)
+
+
+def refused(own, act, body=None):
+    answered = own.post(f"/instances/{ONE}/{act}", body or {})
+    return answered.status, answered.json["detail"]
+
+
+def states(*drivers):
+    return [[guest.state for guest in driver.guests()] for driver in drivers]
+
+
+def test_an_instance_is_resized_taken_back_confirmed_and_migrates():
+    fleet = joined(host("host-a", VCPU=4, MEMORY_MB=99), host("host-b", VCPU=8, MEMORY_MB=32))
+    with answering() as (own, _, url):
+        own.in_thread(lambda roost: roost.install(fleet))
+        with living(url, host="host-a") as a, living(url, host="host-b") as b, conducting(own):
+            until(lambda: is_ready(own, "host-a") and is_ready(own, "host-b"))
+            asked = {"flavor": SMALL, "name": "one", "instance_uuids": [ONE], "force_hosts": ["host-a"]}
+            assert own.post("/instances", asked).status == 202
+            until(lambda: shown(own) == ("ACTIVE", "host-a", ""))
+
+            assert refused(own, "resize", {"flavor": SMALL}) == (400, "$.flavor: the instance has that size already")
+            assert refused(own, "resize", {"flavor": "gone"}) == (400, "$.flavor: there is no flavor 'gone'")
+            assert refused(own, "migrate", {"host": "nowhere"}) == (400, "$.host: there is no host 'nowhere'")
+            assert refused(own, "migrate", {"host": "HOST-A"}) == (400, "$.host: the instance is on host-a already")
+            assert refused(own, "confirm") == (409, f"the instance {ONE} cannot confirm in status ACTIVE")
+
+            assert done(own, "resize", {"flavor": LARGE}, key="bigger") == ("VERIFY_RESIZE", "host-b", "")
+            assert states(a, b) == [["stopped"], ["running"]]
+            again = own.post(f"/instances/{ONE}/resize", {"flavor": LARGE}, headers={"idempotency-key": "bigger"})
+            assert again.status == 202
+            assert used(own) == 5
+            assert done(own, "revert") == ("ACTIVE", "host-a", "")
+            assert states(a, b) == [["running"], []]
+            assert used(own) == 1
+            assert done(own, "resize", {"flavor": LARGE}) == ("VERIFY_RESIZE", "host-b", "")
+            assert done(own, "confirm") == ("ACTIVE", "host-b", "")
+            assert states(a, b) == [[], ["running"]]
+            assert used(own) == 4
+            assert done(own, "migrate", {"host": "host-a"}) == ("ACTIVE", "host-a", "")
+            assert done(own, "migrate", {"verify": True}) == ("VERIFY_RESIZE", "host-b", "")
+            assert done(own, "revert") == ("ACTIVE", "host-a", "")
+            assert "stopped on host-a" in a.console(ONE)
+            assert used(own) == 4
+
+
+def test_an_instance_is_resized_on_its_own_host():
+    with answering() as (own, _, url):
+        own.in_thread(lambda roost: roost.install(host("host-a", VCPU=8, MEMORY_MB=99)))
+        with living(url, host="host-a") as driver, conducting(own):
+            until(lambda: is_ready(own, "host-a"))
+            assert own.post("/instances", {"flavor": SMALL, "name": "one", "instance_uuids": [ONE]}).status == 202
+            until(lambda: shown(own) == ("ACTIVE", "host-a", ""))
+            for end, amount in (("revert", 1), ("confirm", 4)):
+                assert done(own, "resize", {"flavor": LARGE}) == ("VERIFY_RESIZE", "host-a", "")
+                assert used(own) == 5
+                assert done(own, end) == ("ACTIVE", "host-a", "")
+                assert (states(driver), used(own)) == ([["running"]], amount)
+            assert own.delete(f"/instances/{ONE}").status == 202
+            until(lambda: used(own) == 0)
+            assert driver.guests() == []
+
+
+def used(own):
+    return own.in_thread(lambda roost: roost.utilisation())["VCPU"][0]

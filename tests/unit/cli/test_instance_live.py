@@ -1,0 +1,99 @@
+"""``roost instance live-migrate|evacuate`` and ``roost migration``, on a real server with agents of a thread."""
+
+import json
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from roost.app import open_roost
+from tests.playing import Players
+from tests.products import fleet
+from tests.servers import serve
+
+HOSTS = ("host-0", "host-1", "host-2")
+
+
+@pytest.fixture
+def server(tmp_path):
+    """Give a server of its own with three hosts of 4 VCPU."""
+    folder = tmp_path / "served"
+    with open_roost(None, folder) as roost:
+        roost.install(fleet(3, vcpus=4))
+    with serve(noun="up", folder=folder) as server:
+        yield server
+
+
+@pytest.fixture
+def asked(server, run):
+    """Run a command on the server; give its exit code and what it says."""
+    return lambda *words: run(*words, "--url", server.address)
+
+
+@contextmanager
+def agents(server):
+    """Let agents of all hosts do what they are ordered."""
+    players, is_over = Players(server, HOSTS), threading.Event()
+
+    def play():
+        while not is_over.is_set():
+            players.act()
+
+    thread = threading.Thread(target=play)
+    thread.start()
+    try:
+        yield players
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def table(said):
+    return [line.split() for line in said.splitlines()]
+
+
+def test_an_instance_moves_while_it_runs_and_its_moves_are_shown(server, asked):
+    with agents(server):
+        code, said, _ = asked("instance", "create", "web", "--flavor", "vcpus=2,memory_mb=16", "--wait")
+        uuid = table(said)[1][3]
+        assert code == 0
+        code, said, _ = asked("instance", "live-migrate", "web", "--host", "host-2", "--wait")
+        assert (code, table(said)[1]) == (0, ["web", "ACTIVE", "host-2", uuid, "-"])
+        (head, move) = table(asked("migration", "list", "--instance", "web")[1])
+        assert head == ["kind", "status", "from", "to", "instance", "uuid"]
+        assert move[:5] == ["live", "confirmed", "host-0", "host-2", uuid]
+        shown = table(asked("migration", "show", move[5])[1])
+        assert ["status", "confirmed"] in shown
+        assert any(line[0] == "created_at" for line in shown)
+        assert [*move[:4], move[5]] in table(asked("instance", "show", "web")[1])
+        assert asked("migration", "list", "--status", "moving")[1].splitlines()[1:] == []
+        code, _, problem = asked("instance", "live-migrate", "web", "--host", "host-2")
+        assert (code, problem) == (2, "roost: $.host: the instance is on host-2 already\n")
+
+
+def test_all_of_a_host_are_evacuated_and_it_is_told_which_were_not(server, asked):
+    with agents(server) as players:
+        for name, vcpus in (("web", 1), ("db", 3)):
+            words = ("--flavor", f"vcpus={vcpus},memory_mb=16", "--host", "host-0", "--wait")
+            assert asked("instance", "create", name, *words)[0] == 0
+        code, said, problem = asked("instance", "evacuate", "--host", "host-0", "--json")
+        assert (code, problem) == (1, "roost: 2 of 2 instances of host-0 were not evacuated\n")
+        assert {each["outcome"] for each in json.loads(said)} == {"refused"}
+        for host in ("host-1", "host-2"):
+            assert (
+                asked("instance", "create", host, "--flavor", "vcpus=3,memory_mb=16", "--host", host, "--wait")[0] == 0
+            )
+        assert players.ask("DELETE", "/agents/host-0")[0] == 204
+        code, said, problem = asked("instance", "evacuate", "--host", "host-0", "--wait")
+        assert (code, problem) == (1, "roost: 1 of 2 instances of host-0 were not evacuated\n")
+        found = {line[0]: line[2:4] for line in table(said)[1:3]}
+        assert found["db"] == ["failed", "host-0"]
+        assert found["web"][0] == "done"
+        assert said.splitlines()[-1] == "2 instances of host-0: 1 done, 0 open, 1 not evacuated"
+        assert asked("instance", "evacuate", "--host", "host-1", "--to", "host-2", "--json")[0] == 1
+
+
+@pytest.mark.parametrize("words", [(), ("web", "--host", "host-0")])
+def test_either_an_instance_is_named_or_a_host(run, words):
+    code, _, problem = run("instance", "evacuate", *words)
+    assert (code, "say which instance, or all of which host" in problem) == (2, True)

@@ -1,0 +1,175 @@
+"""No rule of a server group is ever broken while members move, nor when they go back."""
+
+import random
+from collections import Counter
+from contextlib import suppress
+
+import pytest
+
+from roost.errors import Conflict
+from roost.model.host import HostFacts
+from roost.model.names import uuid_text
+from tests.conducting import failed, server
+from tests.identities import uuid_named
+from tests.migrating import at_rest
+from tests.resizing import ask, keepers, told
+from tests.worlds import group, host, joined
+
+
+def fleet(count, policy, limit=1):
+    racks = [f"r{number // 2}" for number in range(count)]
+    hosts = [host(f"h{number}", VCPU=8, MEMORY_MB=99, facts=HostFacts(rack=racks[number])) for number in range(count)]
+    return joined(*hosts, group("g", policy, limit=limit))
+
+
+def on(number):
+    return {"force_hosts": (f"h{number}",), "in_group": "g"}
+
+
+def test_nobody_takes_the_place_of_a_member_that_may_come_back():
+    with server(None, fleet(3, "anti-affinity")) as here:
+        hands = keepers(here, "h0", "h1", "h2")
+        here.build("one", **on(0))
+        at_rest(here, hands)
+        ask(here, "migrate", "one", host="h1", is_verified=True)
+        at_rest(here, hands)
+        assert told(here, "one")[:2] == ("VERIFY_RESIZE", "h1")
+        here.build("two", key="two", in_group="g")
+        here.build("three", key="three", in_group="g")
+        at_rest(here, hands)
+        assert told(here, "two")[:2] == ("ACTIVE", "h2")
+        assert told(here, "three")[0] == "ERROR"
+        ask(here, "revert", "one")
+        at_rest(here, hands)
+        assert told(here, "one") == ("ACTIVE", "h0", "")
+        here.build("four", key="four", in_group="g")
+        at_rest(here, hands)
+        assert told(here, "four")[:2] == ("ACTIVE", "h1")
+        checked(here, "anti-affinity", 1)
+
+
+def test_a_member_that_moved_for_good_leaves_its_place():
+    with server(None, fleet(2, "anti-affinity")) as here:
+        hands = keepers(here, "h0", "h1")
+        here.build("one", **on(0))
+        at_rest(here, hands)
+        ask(here, "migrate", "one")
+        at_rest(here, hands)
+        here.build("two", key="two", in_group="g")
+        at_rest(here, hands)
+        assert told(here, "two")[:2] == ("ACTIVE", "h0")
+
+
+def test_nobody_joins_a_member_that_moves_alone_before_it_stays():
+    with server(None, fleet(3, "affinity")) as here:
+        hands = keepers(here, "h0", "h1", "h2")
+        here.build("one", **on(0))
+        at_rest(here, hands)
+        ask(here, "migrate", "one", host="h1", is_verified=True)
+        at_rest(here, hands)
+        here.build("two", key="two", in_group="g")
+        at_rest(here, hands)
+        status, _, fault = told(here, "two")
+        assert status == "ERROR"
+        assert "before the move of its only one is settled" in fault
+        here.build("forced", key="forced", **on(1))
+        at_rest(here, hands)
+        assert told(here, "forced")[0] == "ERROR"
+        ask(here, "confirm", "one")
+        at_rest(here, hands)
+        here.build("three", key="three", in_group="g")
+        at_rest(here, hands)
+        assert told(here, "three")[:2] == ("ACTIVE", "h1")
+        ask(here, "migrate", "one")
+        at_rest(here, hands)
+        assert told(here, "one")[:2] == ("ACTIVE", "h1")
+        checked(here, "affinity", 1)
+
+
+def test_a_member_that_is_alone_and_cannot_move_lets_others_join_it():
+    with server(None, fleet(2, "affinity")) as here:
+        hands = keepers(here, "h0", "h1")
+        here.build("one", **on(0))
+        at_rest(here, hands)
+        ask(here, "migrate", "one")
+        at_rest(here, hands, {("h1", "finish"): [failed()]})
+        assert told(here, "one")[:2] == ("ACTIVE", "h0")
+        here.build("two", key="two", in_group="g")
+        at_rest(here, hands)
+        assert told(here, "two")[:2] == ("ACTIVE", "h0")
+
+
+def test_what_a_migration_keeps_is_no_instance():
+    with server(None, fleet(3, "anti-affinity")) as here:
+        hands = keepers(here, "h0", "h1", "h2")
+        here.build("one", **on(0))
+        at_rest(here, hands)
+        ask(here, "migrate", "one", host="h1", is_verified=True)
+        at_rest(here, hands)
+        state = here.run(lambda current: current.state)
+        assert state.hosts.columns["num_instances"].view.tolist()[:3] == [0, 1, 0]
+        (found,) = state.groups.values()
+        assert sum(found.members.values()) == 1
+        kept = [holder for holder in state.holders.values() if holder.kept is not None]
+        assert [uuid_text(holder.uuid) for holder in kept] == [uuid_text(here.status("one").migration_uuid)]
+        assert kept[0].instance is None
+
+
+POLICIES = [("anti-affinity", 1), ("anti-affinity", 2), ("affinity", 1), ("fault-domain", 1)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(("policy", "limit"), POLICIES)
+def test_whatever_members_do_and_whatever_fails_their_rule_holds(policy, limit, seed):
+    chance, names = random.Random(f"{policy} {limit} {seed}"), []
+    with server(None, fleet(4, policy, limit)) as here:
+        hands = keepers(here, *(f"h{number}" for number in range(4)))
+        for at in range(25):
+            here.clock.time_s += 1
+            with suppress(Conflict):
+                kind = chance.choice(["build", "build", "migrate", "resize", "confirm", "revert", "revert", "delete"])
+                waits = [each for each in names if here.status(each).status == "VERIFY_RESIZE"]
+                name = chance.choice(waits if waits and kind in {"confirm", "revert"} else names or [""])
+                if kind == "build" or not names:
+                    names.append(f"i{at}")
+                    hints = {"fault_domain": chance.choice(["a", "b"])} if policy == "fault-domain" else {}
+                    here.build(names[-1], key=names[-1], in_group="g", hints=hints)
+                elif kind == "delete":
+                    here.delete(name, key=f"end {at}")
+                else:
+                    is_verified = chance.random() < 0.7
+                    ask(here, kind, name, vcpus=2 if kind == "resize" else 0, is_verified=is_verified)
+                    if kind == "revert":
+                        at_rest(here, hands)
+                        assert told(here, name)[0] in {"ACTIVE", "SHUTOFF"}
+            acts = ["prepare", "power_off", "send_disk", "finish", "spawn"]
+            script = {
+                (name, act): [failed()] for name in hands for act in acts if chance.random() < 0.15
+            }  # fmt: skip
+            for _ in range(chance.choice([1, 2, 40])):
+                done = here.turn() + sum(hand.work(script) for hand in hands.values())
+                checked(here, policy, limit)
+                if not done:
+                    break
+        at_rest(here, hands)
+        checked(here, policy, limit)
+        assert all(count <= 1 for hand in hands.values() for count in hand.most_running.values())
+
+
+def checked(here, policy, limit):
+    """See that no rule is broken by those who are there and those who may come back, and that places say so."""
+    state = here.run(lambda current: current.state)
+    found = state.groups_by_uuid[uuid_named("g")]
+    rows = [row for each in state.holders.values() if (row := each.instance or each.kept) is not None and row.group_id]
+    hosts = [state.hosts.row_of_id[row.host_id] for row in rows]
+    if policy == "anti-affinity":
+        assert max(Counter(hosts).values(), default=0) <= limit
+    elif policy == "affinity":
+        assert len(set(hosts)) <= 1
+    else:
+        racks = {(state.hosts.facts[at].rack, row.holder) for at, row in zip(hosts, rows, strict=True)}
+        assert len({rack for rack, _ in racks}) == len(racks)
+    seats = Counter((row.scope, row.holder) for row in rows)
+    assert {scope: place for scope, place in found.places.items() if place[1]} == {
+        scope: (holder, count) for (scope, holder), count in seats.items()
+    }

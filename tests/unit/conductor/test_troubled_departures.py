@@ -1,0 +1,128 @@
+"""Everything goes wrong while instances leave their hosts; in the end each is on one host, and nothing is leaked."""
+
+from contextlib import suppress
+
+import msgspec
+import pytest
+
+from roost.errors import Conflict, NotFound, Unavailable
+from roost.model.guest import Found, Prepared
+from roost.model.names import uuid_text
+from roost.model.orders import Answer
+from tests.conducting import OK, action, failed
+from tests.migrating import ask
+from tests.unit.conductor.test_troubled import EVENTS, Worker, World, checked
+
+MOVES = frozenset({"prepare", "live_migrate", "discard", "inspect", "abort_migration"})
+
+
+class Traveller(Worker):
+    """An agent that knows of moves, and does them if it feels like it."""
+
+    def __init__(self, world, name):
+        super().__init__(world, name)
+        self.marks = {}  # of guests: by which operation they came
+
+    def result(self, order, fate):
+        """Do what is ordered, or fail; give the answer."""
+        kind, uuid = action(order), order.instance
+        if kind not in MOVES:
+            answer = super().result(order, fate)
+            if kind == "spawn" and answer is OK:
+                self.marks[uuid] = order.operation
+            return answer
+        if order.turn < self.turns.get(uuid, 0):
+            return Answer(outcome="stale", problem="a later operation was here")
+        self.turns[uuid] = order.turn
+        if fate < 0.55:
+            return failed("it is broken")
+        answer = self.moved(order, kind)
+        return failed("it says so, and did it") if fate < 0.6 and kind == "live_migrate" else answer
+
+    def moved(self, order, kind):
+        """Do a part of a move."""
+        uuid = order.instance
+        if kind == "prepare":
+            if uuid not in self.guests:
+                self.guests[uuid], self.marks[uuid], self.made[uuid] = "prepared", order.operation, order.id
+            return Answer(outcome="ok", prepared=Prepared(uuid=uuid, node=self.host, address=self.host))
+        if kind == "live_migrate":
+            target = next(hand for hand in self.world.hands if hand.host == order.act.to.address)
+            if uuid not in self.guests:
+                return OK if target.guests.get(uuid) == "running" else failed("it is not here")
+            if target.guests.get(uuid) != "prepared":
+                return failed("it is not awaited")
+            target.guests[uuid] = self.guests.pop(uuid)
+            return OK
+        if kind == "discard" and self.marks.get(uuid) == order.operation:
+            self.guests.pop(uuid, None)
+        found = None
+        if uuid in self.guests:
+            mark = self.marks.get(uuid, uuid)
+            found = Found(uuid=uuid, node=self.host, operation=mark, state=self.guests[uuid])
+        return msgspec.structs.replace(OK, found=found)
+
+
+class Travels(World):
+    """A world in which instances leave their hosts, too."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.hands = [Traveller(self, hand.host) for hand in self.hands]
+        for hand in self.hands:
+            hand.register()
+
+    def event(self):
+        """Let something happen, often a departure."""
+        if self.chance.random() < 0.7:
+            super().event()
+            return
+        with suppress(Unavailable, Conflict, NotFound):
+            self.power()
+
+    def power(self):
+        """Let an instance leave its host, or start or stop."""
+        if not self.names or self.chance.random() < 0.2:
+            super().power()
+            return
+        name = self.chance.choice(self.names)
+        server, kind = self.server(), self.chance.choice(["live_migrate", "evacuate", "evacuate"])
+        if server.status(name) is not None:
+            ask(server, kind, name, key=f"{kind} {name} {self.chance.random()}")
+
+
+def comes_to_rest(seed):
+    """Live through the trouble of a seed."""
+    world = Travels(seed)
+    try:
+        for store in world.stores:
+            store.share = world.chance.choice([0.0, 0.05, 0.3])
+        for _ in range(2 * EVENTS):
+            world.event()
+        world.calm_down()
+        for hand in world.hands:
+            # Room that was kept for one that did not come is no guest.
+            hand.guests = {uuid: state for uuid, state in hand.guests.items() if state != "prepared"}
+        checked(world)
+        reader = world.servers[0].reader
+        moves = reader.migrations(most=9999)
+        assert {each.status for each in moves} <= {"confirmed", "failed"}, moves
+        holders = world.servers[0].run(lambda current: {uuid_text(uuid) for uuid in current.state.holders})
+        assert holders.isdisjoint(uuid_text(each.uuid) for each in moves)
+        return [(each.kind, each.status) for each in moves]
+    finally:
+        world.stop()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_happens_to_those_who_leave_everything_comes_to_rest(seed, capfd):
+    comes_to_rest(seed)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.soak
+def test_whatever_happens_to_those_who_leave_with_many_seeds_everything_comes_to_rest():
+    found = set()
+    for seed in range(20, 1000):
+        found |= set(comes_to_rest(seed))
+    assert {("live", "confirmed"), ("live", "failed"), ("evacuate", "confirmed"), ("evacuate", "failed")} <= found
