@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from roost.conductor import accepting
+from roost.conductor import accepting, changing
 from roost.conductor.answering import answer, beat, leave, poll, register
 from roost.conductor.jobs import Jobs
 from roost.conductor.loop import Conductor, Product
@@ -66,7 +66,10 @@ class Server:
 
     def jobs(self, name: str = "one") -> Jobs:
         """Give who does periodic jobs in this process."""
-        return Jobs(name, serving=self.serving, reader=self.reader, down_time_s=lambda: DOWN_TIME_S)
+        return Jobs(
+            name, serving=self.serving, reader=self.reader, down_time_s=lambda: DOWN_TIME_S,
+            offload_s=lambda: self.terms.shelved_offload_time_s,
+        )  # fmt: skip
 
     def turn(self, name: str = "one") -> int:
         """Let a conductor work until nothing is due."""
@@ -98,9 +101,9 @@ class Server:
             )
         )  # fmt: skip
 
-    def power(self, name: str, kind: str):
-        """Ask that an instance starts or stops."""
-        uuid = uuid_bytes(uuid_named(f"{kind} of {name} at {self.clock.now_s()}"))
+    def power(self, name: str, kind: str, *, key: str = ""):
+        """Ask that an instance starts or stops, begins anew or is reset."""
+        uuid = uuid_bytes(uuid_named(key or f"{kind} of {name} at {self.clock.now_s()}"))
         return self.run(
             lambda current: accepting.act(
                 current,
@@ -112,6 +115,20 @@ class Server:
                 now_s=self.clock.now_s(),
             )
         )
+
+    def change(self, name: str, kind: str, *, key: str = "", **told: Any):
+        """Ask that an instance is rebuilt, shelved and so on; ``told`` is what the function of that name takes."""
+        key = key or f"{kind} of {name} at {self.clock.now_s()}"
+        more = {
+            "rebuild": {"image": None, "filters": list(self.roost.rules.filters)},
+            "unshelve": {"decision_uuid": uuid_named(f"decision of {key}")},
+        }.get(kind, {})
+        return self.run(
+            lambda current: getattr(changing, kind)(
+                current, self.reader, uuid_named(name), operation_uuid=uuid_bytes(uuid_named(key)),
+                now_s=self.clock.now_s(), **{**more, **told},
+            )
+        )  # fmt: skip
 
     def status(self, name: str) -> StatusRow:
         """Give the status of an instance."""
@@ -206,7 +223,18 @@ class Hand:
                 self.guests.pop(order.instance, None)
             elif action(order) in {"spawn", "power_on", "power_off"}:
                 self.guests[order.instance] = "stopped" if action(order) == "power_off" else "running"
+            elif action(order) == "rebuild":
+                self.guests[order.instance] = "running" if order.act.guest.is_on else "stopped"
+            given = self.told(order, given)
         self.answer(order, given)
+
+    def told(self, order: Order, given: Answer = OK) -> Answer:
+        """Give an answer with what it says of what was done."""
+        state = self.guests.get(order.instance)
+        if action(order) == "inspect" and state is not None:
+            found = Found(uuid=order.instance, node=self.host, operation="", state=state)
+            return msgspec.structs.replace(given, found=found)
+        return msgspec.structs.replace(given, saved=f"saved {order.instance}") if action(order) == "save" else given
 
     def beat(self):
         """Be heard."""

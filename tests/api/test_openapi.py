@@ -8,6 +8,7 @@ import pytest
 
 from roost.api.v1 import openapi
 from roost.api.v1.routes import TABLE
+from roost.model.changes import Drain
 from roost.model.names import uuid_text
 from tests.api.test_agents import ORDER, put
 from tests.asking import asking_own
@@ -55,12 +56,25 @@ def test_names_of_operations_differ():
 
 
 STOPPED, RUNNING = (status(number, status=word, task="") for number, word in ((1, "SHUTOFF"), (2, "ACTIVE")))
-LIVE, LOST, GROWING, LEAVING = (
-    status(number, status="ACTIVE", task="", host=host, node=host)
-    for number, host in ((3, "host-0"), (4, "host-9"), (5, "host-0"), (6, "host-0"))
+LIVE, LOST = (
+    status(number, status="ACTIVE", task="", host=host, node=host) for number, host in ((3, "host-0"), (4, "host-9"))
 )
-MOVED, UNSURE = (status(number, status="VERIFY_RESIZE", task="", host="host-0", node="host-0") for number in (7, 8))
 MOVE = migration(1, kind="live", status="failed", source_host="host-0")
+# What is changed or moved, by what is asked of it.
+CHANGED = {
+    kind: status(10 + number, status=word, task="", host="host-0", node="host-0")
+    for number, (kind, word) in enumerate(
+        {
+            "rebuild": "ACTIVE", "reboot": "ACTIVE", "shelve": "ACTIVE", "offload": "SHELVED", "unshelve": "SHELVED",
+            "reset": "ERROR", "resize": "ACTIVE", "migrate": "ACTIVE", "confirm": "VERIFY_RESIZE",
+            "revert": "VERIFY_RESIZE",
+        }.items()
+    )
+}  # fmt: skip
+BODIES = {"rebuild": {}, "migrate": {}, "resize": {"flavor": {"name": "large", "vcpus": 2}}}
+DRAIN = operation(
+    3, kind="drain", step="move", body=msgspec.msgpack.encode(Drain(host="host-1", instances=(), at_once=1))
+)
 ENDED = operation(2, kind="stop", outcome="done")
 
 # What is asked of each path; an empty brace is what the first decision made.
@@ -77,14 +91,16 @@ ASKED = {
     ("/instances/{id}", "DELETE"): ("/instances/{}", None),
     ("/instances/{id}/start", "POST"): (f"/instances/{uuid_text(STOPPED.uuid)}/start", None),
     ("/instances/{id}/stop", "POST"): (f"/instances/{uuid_text(RUNNING.uuid)}/stop", None),
-    ("/instances/{id}/resize", "POST"): (f"/instances/{uuid_text(GROWING.uuid)}/resize", {"flavor": {"vcpus": 1}}),
-    ("/instances/{id}/migrate", "POST"): (f"/instances/{uuid_text(LEAVING.uuid)}/migrate", {"verify": True}),
-    ("/instances/{id}/confirm", "POST"): (f"/instances/{uuid_text(MOVED.uuid)}/confirm", None),
-    ("/instances/{id}/revert", "POST"): (f"/instances/{uuid_text(UNSURE.uuid)}/revert", None),
     ("/instances/{id}/live-migrate", "POST"): (f"/instances/{uuid_text(LIVE.uuid)}/live-migrate", {"host": "host-1"}),
     ("/instances/{id}/evacuate", "POST"): (f"/instances/{uuid_text(LOST.uuid)}/evacuate", {}),
     ("/migrations", "GET"): ("/migrations?status=failed&source=HOST-0", None),
     ("/migrations/{uuid}", "GET"): (f"/migrations/{uuid_text(MOVE.uuid)}", None),
+    **{
+        (f"/instances/{{id}}/{kind}", "POST"): (
+            f"/instances/{uuid_text(row.uuid)}/{kind}", BODIES.get(kind)
+        ) for kind, row in CHANGED.items()
+    },
+    ("/operations/{id}", "DELETE"): (f"/operations/{uuid_text(DRAIN.uuid)}", None),
     ("/operations/{id}", "GET"): (f"/operations/{uuid_text(ENDED.uuid)}", None),
     ("/events", "GET"): ("/events", None),
     ("/capacity", "GET"): ("/capacity?flavor=small&by=zone", None),
@@ -117,6 +133,7 @@ ASKED = {
     ("/agents/{host}/standings", "POST"): ("/agents/host-0/standings", {"instances": [RACK]}),
     ("/agents", "GET"): ("/agents", None),
     ("/agents/{host}", "GET"): ("/agents/host-0", None),
+    ("/hosts/{host}/drain", "POST"): ("/hosts/host-0/drain", {"dry_run": True}),
     ("/orders/poll", "POST"): (
         "/orders/poll", {"agents": [{"host": "host-0", "run": RACK, "fence": 1}], "wait_s": 0},
     ),
@@ -132,13 +149,7 @@ def test_answers_are_as_the_document_says():
         made = own.post("/decisions", SMALL).json
         numbers = own.in_thread(lambda roost: {kind: number for (kind, _), number in roost.state.documents.items()})
         known = {"flavor_id": numbers["flavor"], "request_id": numbers["request"]}
-        put(
-            own,
-            MOVE,
-            MOVED,
-            UNSURE,
-            *(msgspec.structs.replace(each, **known) for each in (LIVE, LOST, GROWING, LEAVING)),
-        )
+        put(own, MOVE, DRAIN, *(msgspec.structs.replace(each, **known) for each in (LIVE, LOST, *CHANGED.values())))
         names = {"/decisions": made["uuid"], "/instances": made["picks"][0]["instance_uuid"]}
         for (path, method), (url, body) in ASKED.items():
             name = names.get(f"/{path.split('/')[1]}", "")

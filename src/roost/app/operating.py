@@ -57,7 +57,10 @@ class Operating:
             terms=lambda: terms_of(roost.settings),
         )  # fmt: skip
         conductor = Conductor(name, cells=self._cells, serving=serving, reader=reader, product=product)
-        jobs = Jobs(name, serving=serving, reader=reader, down_time_s=lambda: down_time_of(roost.settings))
+        jobs = Jobs(
+            name, serving=serving, reader=reader, down_time_s=lambda: down_time_of(roost.settings),
+            offload_s=lambda: roost.settings.conductor.shelved_offload_time_s,
+        )  # fmt: skip
         self._thread = Thread(
             target=self._work, args=(conductor, jobs, reader), kwargs={"is_alone": not serving.is_shared},
             name="conductor", daemon=True,
@@ -101,6 +104,6 @@ def terms_of(settings: Settings) -> Terms:
     told = settings.conductor
     return Terms(
         attempts_max=settings.scheduler.max_attempts, build_timeout_s=told.build_timeout_s,
-        act_timeout_s=told.act_timeout_s, owner_s=told.owner_s,
+        act_timeout_s=told.act_timeout_s, owner_s=told.owner_s, shelved_offload_time_s=told.shelved_offload_time_s,
         failed_builds_max=told.consecutive_build_service_disable_threshold,
     )  # fmt: skip

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from roost.cli import options
+from roost.cli import host_drain, options
 from roost.cli.asking import Where, as_json, asking, fields, told, where
 from roost.cli.tables import Table, aligned
 
 
-@click.group("host", short_help="Look at hosts; disable, enable and force them down.")
+@click.group("host", short_help="Look at hosts; disable, enable, drain and force them down.")
 def host() -> None:
-    """Look at hosts; disable, enable and force them down."""
+    """Look at hosts; disable, enable, drain and force them down."""
 
 
 @host.command("list")
@@ -99,6 +99,9 @@ def migrate_inventory(
             click.echo(f"{each.node}: {'moved' if each.is_reshaped else 'nothing to move'}")
     if is_json:
         told(moved, is_json=True, lines=list)
+
+
+host.add_command(host_drain.drain)
 
 
 def _table(found: list[dict[str, Any]]) -> Table:

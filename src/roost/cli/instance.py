@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from roost.cli import instance_live, instance_moves
+from roost.cli import instance_changes, instance_live, instance_moves
 from roost.cli.asking import Api, Where, as_json, asking, told, where
 from roost.cli.awaiting import check_served as _check
 from roost.cli.awaiting import end as _end
@@ -159,5 +159,5 @@ def _body(said: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
-for _command in (*instance_moves.COMMANDS, *instance_live.COMMANDS):
+for _command in (*instance_moves.COMMANDS, *instance_live.COMMANDS, *instance_changes.COMMANDS):
     instance.add_command(_command)

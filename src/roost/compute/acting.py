@@ -25,6 +25,7 @@ from roost.model.orders import (
     OrderAnswer,
     Power,
     Prepare,
+    Reboot,
     Rebuild,
     Save,
     SendDisk,
@@ -122,6 +123,9 @@ class Acting:
                 self._settle(instance, of or operation)
             case Power(is_on):
                 driver.power(instance, is_on=is_on)
+            case Reboot():
+                driver.power(instance, is_on=False)
+                driver.power(instance, is_on=True)
             case SendDisk(to):
                 driver.send_disk(instance, to)
             case LiveMigrate(to):

@@ -6,13 +6,12 @@ answer.
 """
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
-from roost.conductor.rows import instead, later
+from roost.conductor.rows import cancelled, instead, later
 from roost.conductor.step import CHOOSE, Body
-from roost.conductor.steps.delete import cancelled
 from roost.conductor.story import line
 from roost.engine.state import State
 from roost.errors import BadRequest, Conflict, NotFound
@@ -32,6 +31,21 @@ MoveKind = Literal["resize", "migrate", "live_migrate", "evacuate"]
 _MIGRATIONS: Mapping[MoveKind, str] = {
     "resize": "resize", "migrate": "migrate", "live_migrate": "live", "evacuate": "evacuate"
 }  # fmt: skip
+
+
+class Known(Protocol):
+    """What is known of instances and of what was asked of them; a ``WorkReader`` is one."""
+
+    def operation_of(self, uuid: bytes, /) -> OperationRow | None:
+        """Return an operation by its uuid."""
+
+    def status(self, uuid: bytes) -> StatusRow | None:
+        """Return the status of an instance."""
+
+    def operations_on(self, instance_uuid: bytes, /, *, newest: int) -> list[OperationRow]:
+        """Return the last operations of an instance, newest first."""
+
+
 # Of the operations on an instance so many are looked at: an open one is among them.
 _LOOKED_AT = 8
 
@@ -94,7 +108,7 @@ def delete(
     known = reader.operation_of(operation_uuid)
     if known is not None:
         return known
-    status = _status(reader, instance_uuid)
+    status = status_named(reader, instance_uuid)
     _check(reader, "delete", status)
     operation = _operation(
         current, status, kind="delete", body=Delete(is_forced=is_forced), operation_uuid=operation_uuid, now_s=now_s
@@ -111,14 +125,15 @@ def delete(
 
 
 def act(
-    current: Commits, reader: WorkReader, instance_uuid: str, *, kind: Asked, body: Body, operation_uuid: bytes,
-    now_s: float, step: str = "send",
+    current: Commits, reader: Known, instance_uuid: str, *, kind: Asked, body: Body, operation_uuid: bytes,
+    now_s: float, step: str = "send", parent_id: int = 0,
 ) -> Plan[OperationRow] | OperationRow:  # fmt: skip
     """Accept that something is done to an instance that is there.
 
     Args:
         body: what the kind remembers.
         step: with which it begins.
+        parent_id: the operation that it is a part of; 0: none.
 
     Raises:
         NotFound: there is no such instance.
@@ -127,10 +142,11 @@ def act(
     known = reader.operation_of(operation_uuid)
     if known is not None:
         return known
-    status = _status(reader, instance_uuid)
+    status = status_named(reader, instance_uuid)
     _check(reader, kind, status)
     operation = _operation(
-        current, status, kind=kind, body=body, operation_uuid=operation_uuid, now_s=now_s, step=step
+        current, status, kind=kind, body=body, operation_uuid=operation_uuid, now_s=now_s, step=step,
+        parent_id=parent_id,
     )  # fmt: skip
     held = later(status, task=TASKS[kind], operation_id=operation.id, changed_at_s=now_s)
     event = line(current, f"{kind}.asked", now_s=now_s, instance_uuid=status.uuid, operation_id=operation.id)
@@ -138,8 +154,8 @@ def act(
 
 
 def move(
-    current: Commits, reader: WorkReader, instance_uuid: str, *, kind: MoveKind, asked: Request, operation_uuid: bytes,
-    decision_uuid: str, now_s: float, is_verified: bool = False,
+    current: Commits, reader: Known, instance_uuid: str, *, kind: MoveKind, asked: Request, operation_uuid: bytes,
+    decision_uuid: str, now_s: float, is_verified: bool = False, parent_id: int = 0,
 ) -> Plan[OperationRow] | OperationRow:  # fmt: skip
     """Accept that an instance goes to another host; what it holds stays its migration's until that is settled.
 
@@ -147,6 +163,7 @@ def move(
         asked: what the scheduler is to choose for, with ``move``, which names a migration.
         decision_uuid: that the decision about it is to have.
         is_verified: whether it waits on its new host to be confirmed.
+        parent_id: the operation that it is a part of; 0: none.
 
     Raises:
         NotFound: there is no such instance.
@@ -155,7 +172,7 @@ def move(
     known = reader.operation_of(operation_uuid)
     if known is not None:
         return known
-    status = _status(reader, instance_uuid)
+    status = status_named(reader, instance_uuid)
     _check(reader, kind, status)
     assert asked.move is not None, "whoever moves has a migration"
     assert asked.move.migration_uuid is not None, "whoever moves has a migration"
@@ -169,7 +186,8 @@ def move(
     )  # fmt: skip
     documents, (flavor_id, _, _) = _documents(current.state, asked)
     operation = _operation(
-        current, status, kind=kind, body=body, operation_uuid=operation_uuid, now_s=now_s, step=CHOOSE
+        current, status, kind=kind, body=body, operation_uuid=operation_uuid, now_s=now_s, step=CHOOSE,
+        parent_id=parent_id,
     )  # fmt: skip
     migration = MigrationRow(
         uuid=migration_uuid, id=current.new_id("migration"), instance_uuid=status.uuid, kind=_MIGRATIONS[kind],
@@ -217,7 +235,12 @@ def _documents(state: State, asked: Request) -> tuple[tuple[PutDocument, ...], t
     return new, (found["flavor"].id, 0 if image is None else image.id, found["request"].id)
 
 
-def _status(reader: WorkReader, instance_uuid: str) -> StatusRow:
+def status_named(reader: Known, instance_uuid: str) -> StatusRow:
+    """Return the status of an instance.
+
+    Raises:
+        NotFound: there is no such instance.
+    """
     body = uuid_bytes(instance_uuid)
     status = None if body is None else reader.status(body)
     if status is None:
@@ -225,7 +248,7 @@ def _status(reader: WorkReader, instance_uuid: str) -> StatusRow:
     return status
 
 
-def _check(reader: WorkReader, kind: Asked, status: StatusRow) -> None:
+def _check(reader: Known, kind: Asked, status: StatusRow) -> None:
     problem = may_begin(kind, status)
     if not problem and status.operation_id:
         open_now = (each for each in reader.operations_on(status.uuid, newest=_LOOKED_AT) if not each.outcome)
@@ -237,11 +260,11 @@ def _check(reader: WorkReader, kind: Asked, status: StatusRow) -> None:
 
 def _operation(
     current: Commits, status: StatusRow, *, kind: Asked, body: Body, operation_uuid: bytes, now_s: float,
-    step: str = "send",
+    step: str = "send", parent_id: int = 0,
 ) -> OperationRow:  # fmt: skip
     """Return an operation that has the lock of an instance from now on."""
     return OperationRow(
         id=current.new_id("operation"), uuid=operation_uuid, kind=kind, instance_uuid=status.uuid,
-        turn=status.version + 1, cell=status.cell, step=step, due_at_s=now_s, body=msgspec.msgpack.encode(body),
-        created_at_s=now_s, changed_at_s=now_s,
+        turn=status.version + 1, parent_id=parent_id, cell=status.cell, step=step, due_at_s=now_s,
+        body=msgspec.msgpack.encode(body), created_at_s=now_s, changed_at_s=now_s,
     )  # fmt: skip

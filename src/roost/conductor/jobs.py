@@ -1,16 +1,23 @@
 """What is done again and again, by one process at a time: who has the lease of a job does it."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from roost.conductor.changing import offload
 from roost.conductor.presence import given_up
 from roost.conductor.rows import instead, later
-from roost.errors import Conflict
-from roost.model.work import AgentRow, LeaseRow, Put
+from roost.errors import Conflict, NotFound, StoreBroken
+from roost.model.names import uuid_text
+from roost.model.work import AgentRow, LeaseRow, OperationRow, Put, StatusRow
+from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.placement.serving import Serving, Task
 from roost.ports import WorkReader
+
+# So many statuses are read at once.
+_PAGE = 200
 
 
 class Job(NamedTuple):
@@ -18,6 +25,7 @@ class Job(NamedTuple):
 
     every_s: float
     run: "Callable[[Jobs], None]"
+    is_wanted: "Callable[[Jobs], bool]" = lambda _jobs: True  # by the settings in force
 
 
 class Jobs:
@@ -28,14 +36,17 @@ class Jobs:
         serving: the thread that owns the columns, and commits.
         reader: what is known of work; nobody else uses it while a turn is on.
         down_time_s: an agent that was not heard for longer is given up.
+        offload_s: an instance that is shelved for longer leaves its host; 0 or below: that is no job.
     """
 
     def __init__(
-        self, name: str, *, serving: Serving, reader: WorkReader, down_time_s: Callable[[], float]
+        self, name: str, *, serving: Serving, reader: WorkReader, down_time_s: Callable[[], float],
+        offload_s: Callable[[], float],
     ) -> None:  # fmt: skip
         self.serving = serving
         self.reader = reader
         self.down_time_s = down_time_s
+        self.offload_s = offload_s
         # Nobody could be heard while no server was there, so silence counts from now on.
         self.started_s = reader.now_s()
         self._name = name
@@ -49,7 +60,7 @@ class Jobs:
         """
         for name, job in JOBS.items():
             now_s = self.reader.now_s()
-            if now_s < self._next_s.get(name, 0.0):
+            if now_s < self._next_s.get(name, 0.0) or not job.is_wanted(self):
                 continue
             self._next_s[name] = now_s + job.every_s
             # Who does it keeps the lease; where it dies, another one waits for a turn to be left out.
@@ -92,4 +103,33 @@ def _is_silent(jobs: Jobs, agent: AgentRow) -> bool:
     return agent.state != "gone" and jobs.reader.now_s() - heard_s > jobs.down_time_s()
 
 
-JOBS: Mapping[str, Job] = {"watch": Job(every_s=5.0, run=watch)}
+def offload_shelved(jobs: Jobs) -> None:
+    """Let instances leave their hosts that are shelved for long enough."""
+    after_s, last = jobs.offload_s(), 0
+    while page := jobs.reader.statuses(after_id=last, most=_PAGE, status="SHELVED"):
+        last = page[-1].id
+        now_s = jobs.reader.now_s()
+        for status in page:
+            if status.host and not status.operation_id and now_s - status.changed_at_s >= after_s:
+                _offload(jobs, status)
+
+
+def _offload(jobs: Jobs, status: StatusRow) -> None:
+    uuid = hashlib.blake2b(b"offload" + status.uuid + str(status.version).encode(), digest_size=16).digest()
+    name = uuid_text(status.uuid)
+
+    def task(current: Current) -> Plan[OperationRow] | OperationRow:
+        return offload(current, jobs.reader, name, operation_uuid=uuid, now_s=jobs.reader.now_s())
+
+    try:
+        jobs.serving.run(task)
+    except (Conflict, NotFound):
+        return  # Somebody does something else with it, or it is no more.
+    except StoreBroken as error:
+        log.fault(f"instance {name}", error)
+
+
+JOBS: Mapping[str, Job] = {
+    "watch": Job(every_s=5.0, run=watch),
+    "offload": Job(every_s=10.0, run=offload_shelved, is_wanted=lambda jobs: jobs.offload_s() > 0),
+}

@@ -130,6 +130,7 @@ class Conductor:
             holder = reader.operation(number) if number not in {0, row.id} else None
         return View(
             operation=row, orders=reader.orders_of(row.id), statuses=statuses,
+            parts=reader.parts_of(row.id) if steps_of(row).has_parts else (),
             migrations=[each for uuid in moved for each in reader.migrations_of(uuid)], agents=agents, waiting=waiting,
             holder=None if holder is None or holder.outcome else holder, now_s=reader.now_s(), terms=terms,
         )  # fmt: skip
@@ -153,7 +154,10 @@ class Conductor:
         return task
 
     def _desk(self, current: Current) -> Desk:
-        return Desk(current=current, decision=self._product.decision, devices=self._product.devices)
+        return Desk(
+            current=current, decision=self._product.decision, devices=self._product.devices,
+            document=current.store.document,
+        )  # fmt: skip
 
     def _step_of(self, view: View, outcome: Future[Step]) -> Step | None:
         """Return the step that was committed; None: somebody else went on, or nothing was written."""

@@ -22,3 +22,8 @@ def instead(row: AgentRow | StatusRow | OperationRow | OrderRow | MigrationRow |
 def due_now(operation: OperationRow, *, now_s: float) -> OperationRow:
     """Return an operation that whoever finds it goes on with at once; who works on it now loses its commit."""
     return later(operation, due_at_s=now_s, owner="", owned_until_s=0.0, changed_at_s=now_s)
+
+
+def cancelled(operation: OperationRow, *, now_s: float) -> OperationRow:
+    """Return an operation that is asked to end."""
+    return msgspec.structs.replace(due_now(operation, now_s=now_s), is_cancelled=True)

@@ -10,6 +10,7 @@ from roost.conductor.presence import is_gone
 from roost.conductor.rows import due_now, instead, later
 from roost.conductor.story import line
 from roost.errors import understood
+from roost.model.changes import Drain, Rebuild, Shelve, Unshelve
 from roost.model.decision import Decision, Pick
 from roost.model.fleet import NamedRequest
 from roost.model.journal import Write
@@ -21,8 +22,8 @@ from roost.model.request import Request
 from roost.model.work import NEVER_S, AgentRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
 from roost.ports import Commits
 
-Body = Build | Spawn | Delete | Power | Move | Settling | Clean
-B = TypeVar("B", Build, Spawn, Delete, Power, Move, Settling, Clean)
+Body = Build | Spawn | Delete | Power | Move | Settling | Clean | Rebuild | Shelve | Unshelve | Drain
+B = TypeVar("B", Build, Spawn, Delete, Power, Move, Settling, Clean, Rebuild, Shelve, Unshelve, Drain)
 
 # The step in which an operation of any kind asks for a decision.
 CHOOSE = "choose"
@@ -38,6 +39,8 @@ class Terms:
     build_timeout_s: float  # so long a host may build
     act_timeout_s: float  # so long a host may take for anything else
     owner_s: float  # so long nobody else works on an operation that somebody took
+    # An instance that is shelved leaves its host after so many seconds; 0: at once, below 0: never.
+    shelved_offload_time_s: float = 0.0
     failed_builds_max: int = 0  # after so many in a row a service is disabled; 0: never
 
 
@@ -51,6 +54,7 @@ class View:
     migrations: Sequence[MigrationRow] = ()  # of these
     agents: Mapping[str, AgentRow] = field(default_factory=dict)  # by host
     waiting: OperationRow | None = None  # the deletion that waits until this one ends
+    parts: Sequence[OperationRow] = ()  # that the operation consists of, if it waits for them
     holder: OperationRow | None = None  # who works on the instance, if it is another one
     now_s: float
     terms: Terms
@@ -77,6 +81,7 @@ class Desk:
     current: Commits
     decision: Callable[[str], Decision]  # a stored one; raises NotFound
     devices: Callable[[Request], tuple[PciRequest, ...]]  # that a request wants
+    document: Callable[[int], bytes | None]  # a stored one by its number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,11 +24,20 @@ class Conductor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     consecutive_build_service_disable_threshold: Annotated[
         int, Meta(description="Builds in a row that fail on a node until its service is disabled; 0: never.")
     ] = 10
+    shelved_offload_time_s: Annotated[
+        float,
+        Meta(
+            description="Seconds after which an instance that is shelved leaves its host and gives back what it holds; "
+            "0: at once, -1: never."
+        ),
+    ] = 0.0
 
     def __post_init__(self) -> None:
         for name in ("build_timeout_s", "act_timeout_s", "owner_s"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0, got {getattr(self, name)}")
+        if self.shelved_offload_time_s < 0 and self.shelved_offload_time_s != -1:
+            raise ValueError(f"shelved_offload_time_s must be -1, 0 or more, got {self.shelved_offload_time_s}")
         if self.consecutive_build_service_disable_threshold < 0:
             value = self.consecutive_build_service_disable_threshold
             raise ValueError(f"consecutive_build_service_disable_threshold must be 0 or more, got {value}")

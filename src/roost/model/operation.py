@@ -46,7 +46,7 @@ _FROM: Mapping[Asked, frozenset[Status]] = {
     "reset": frozenset({"ERROR"}),
 }
 # In ERROR an instance may be nowhere.
-_NEED_HOST = frozenset[Asked]({"evacuate", "rebuild"})
+_NEED_HOST = frozenset[Asked]({"evacuate", "rebuild", "reset"})
 # What a status says of an instance while somebody works on it.
 TASKS: Mapping[Asked, str] = {
     "delete": "deleting", "start": "powering-on", "stop": "powering-off", "reboot": "rebooting", "resize": "resizing",
@@ -95,6 +95,8 @@ class Spawn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempts: tuple[Attempt, ...] = ()  # those that are over
     limit_at_s: float = 0.0  # until then the host may take its time
     lost: str = ""  # how this attempt failed, while the host clears up
+    is_unshelved: bool = False  # whether it was shelved, and is so again where no host could build it
+    image_id: int = 0  # the document of what such an instance was built from at first; 0: there is none
     is_final: bool = False  # whether no other host is tried after that
     problem: str = ""
 

@@ -21,6 +21,7 @@ from roost.model.orders import (
     LiveMigrate,
     Power,
     Prepare,
+    Reboot,
     Rebuild,
     Save,
     SendDisk,
@@ -168,6 +169,13 @@ def test_a_guest_gives_back_all_when_it_is_destroyed():
     assert host.free == 1
     answer = host.do(Destroy(), turn=3)
     assert (answer.outcome, answer.found, host.free, host.journal.holdings(GUEST)) == ("ok", None, 2, [])
+
+
+def test_a_guest_that_reboots_is_stopped_and_runs_again():
+    host = Host()
+    host.do(Spawn(spec()))
+    assert host.do(Reboot(), turn=2).found.state == "running"
+    assert host.driver.console(GUEST).splitlines()[-2:] == [f"stopped on {HOST}", f"running on {HOST}"]
 
 
 def test_what_was_done_in_an_earlier_life_is_not_done_again():

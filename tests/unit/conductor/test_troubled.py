@@ -2,6 +2,7 @@
 
 import random
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -9,11 +10,12 @@ from roost.errors import Conflict, NotFound, Unavailable
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.orders import Answer
 from roost.store.memory import MemoryStore
-from tests.conducting import OK, Hand, Server, action, failed
+from tests.conducting import TERMS, Hand, Server, action, failed
 from tests.identities import uuid_named
 from tests.worlds import FixedClock, group, host, joined, wish
 
 HOSTS, EVENTS = 5, 150
+CHANGES = ["shelve", "shelve", "offload", "unshelve", "unshelve", "rebuild", "reboot", "reset", "reset"]
 
 
 class Troubled:
@@ -45,6 +47,9 @@ class World:
         first = MemoryStore()
         self.stores = [Troubled(first, self.chance), Troubled(first.peer(), self.chance)]
         self.servers = [Server(store, clock=self.clock, seed=seed + at) for at, store in enumerate(self.stores)]
+        terms = replace(TERMS, shelved_offload_time_s=self.chance.choice([-1.0, 0.0, 20.0]))
+        for server in self.servers:
+            server.terms = terms
         self.jobs = [server.jobs(f"j{at}") for at, server in enumerate(self.servers)]
         fleet = joined(
             *(host(f"h{number}", VCPU=3, MEMORY_MB=100 - number) for number in range(HOSTS)),
@@ -62,8 +67,8 @@ class World:
 
     def event(self):
         """Let something happen."""
-        acts = [self.build, self.delete, self.power, self.turn, self.turn, self.turn, self.pass_time, self.agent_comes,
-                self.agent_goes, *[self.agent_works] * 6, self.jobs_turn]  # fmt: skip
+        acts = [self.build, self.delete, self.power, self.change, self.change, *[self.turn] * 3, self.pass_time,
+                self.agent_comes, self.agent_goes, *[self.agent_works] * 6, self.jobs_turn]  # fmt: skip
         with suppress(Unavailable, Conflict, NotFound):
             self.chance.choice(acts)()
 
@@ -85,6 +90,16 @@ class World:
         """Ask that an instance starts or stops."""
         if self.names:
             self.server().power(self.chance.choice(self.names), self.chance.choice(["start", "stop"]))
+
+    def change(self):
+        """Ask that an instance is shelved, rebuilt and so on."""
+        if self.names:
+            name, kind = self.chance.choice(self.names), self.chance.choice(CHANGES)
+            key, server = f"{kind} {self.chance.random()}", self.server()
+            if kind in {"reboot", "reset"}:
+                server.power(name, kind, key=key)
+            else:
+                server.change(name, kind, key=key)
 
     def turn(self):
         """Let a conductor do what is due."""
@@ -203,9 +218,12 @@ class Worker(Hand):
         elif action(order) == "spawn":
             self.guests[order.instance] = "running"
             self.made[order.instance] = order.id
-        else:
-            self.guests[order.instance] = "running" if action(order) == "power_on" else "stopped"
-        return OK
+        elif order.instance not in self.guests and action(order) != "inspect":
+            return failed("there is nothing of it")
+        elif action(order) not in {"save", "inspect"}:
+            is_off = action(order) == "power_off" or (action(order) == "rebuild" and not order.act.guest.is_on)
+            self.guests[order.instance] = "stopped" if is_off else "running"
+        return self.told(order)
 
 
 def checked(world):
@@ -223,9 +241,9 @@ def checked(world):
         assert (status.operation_id, status.task) == (0, ""), status
         assert (where is not None) is bool(status.host), status
         assert running.get(uuid, []) in ([], [status.host]), (status, running[uuid])
-        if status.status in {"ACTIVE", "SHUTOFF"}:
+        if status.status in {"ACTIVE", "SHUTOFF", "SHELVED"}:
             assert running.get(uuid) == [status.host], status
-        elif status.status == "DELETED":
+        elif status.status in {"DELETED", "SHELVED_OFFLOADED"}:
             assert uuid not in running, status
         else:
             assert (status.status, bool(status.fault)) == ("ERROR", True), status

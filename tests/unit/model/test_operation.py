@@ -27,7 +27,7 @@ def test_every_operation_begins_in_the_statuses_it_may_and_in_no_other(kind, sta
     assert (busy == "") is (kind == "delete" and state != "DELETED")
     assert may_begin(kind, status(status=state, host="h1", task="deleting", operation_id=7))
     nowhere = may_begin(kind, status(status=state, task=""))
-    assert (nowhere == "") is (kind in ALLOWED[state] and kind not in {"evacuate", "rebuild"})
+    assert (nowhere == "") is (kind in ALLOWED[state] and kind not in {"evacuate", "rebuild", "reset"})
 
 
 def test_a_refusal_names_the_instance_and_what_is_in_the_way():

@@ -39,6 +39,12 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     operation: Annotated[str, Meta(description="Uuid of what does it.")]
 
 
+class RebuildBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """From what an instance is built anew."""
+
+    image: Annotated[str | None, Meta(description="The name of a stored image; null: the one that it has.")] = None
+
+
 class DeleteQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How an instance ends."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
+from roost.errors import RoostError
 from roost.model.capacity import Capacity
 from roost.model.decision import Decision
 from roost.model.evidence import DecisionQuery
@@ -14,6 +15,7 @@ from roost.model.request import Request
 from roost.model.settings import Settings
 from roost.ports import RemotePlacement
 from roost.scheduler.counting import By
+from roost.scheduler.rules import Rules
 
 
 class Product(Protocol):
@@ -24,6 +26,10 @@ class Product(Protocol):
         """The settings in force."""
 
     @property
+    def rules(self) -> Rules:
+        """The enabled filters and weighers."""
+
+    @property
     def remote(self) -> RemotePlacement | None:
         """What keeps the amounts; None: the columns."""
 
@@ -31,6 +37,11 @@ class Product(Protocol):
         self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False
     ) -> list[Decision | None]:
         """Do acts in order."""
+
+    def outcomes(
+        self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False
+    ) -> list[Decision | RoostError | None]:
+        """Do the same, each error in the place of its act."""
 
     def decision(self, uuid: str) -> Decision:
         """Return a stored decision."""

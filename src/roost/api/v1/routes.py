@@ -28,16 +28,19 @@ from roost.api.v1.decision_schemas import (
     ShownReplay,
     ShownWhy,
 )
+from roost.api.v1.drain_schemas import DrainBody, DrainPlan
 from roost.api.v1.group_schemas import DetailedGroup, GroupBody, GroupsPage, GroupsQuery, ShownGroup
 from roost.api.v1.handlers import (
     agents,
     aggregates,
     capacity,
     decisions,
+    draining,
     events,
     groups,
     hosts,
     instance_acts,
+    instance_changes,
     instance_live,
     instance_moves,
     instances,
@@ -64,6 +67,7 @@ from roost.api.v1.instance_schemas import (
     InstancesPage,
     InstancesQuery,
     MigrateBody,
+    RebuildBody,
     ResizeBody,
 )
 from roost.api.v1.migration_schemas import MigrationsPage, MigrationsQuery, ShownMigration, TargetBody
@@ -206,6 +210,50 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
             handler=operations.show, about="Show an operation, at once or when it is over.", query=OperationQuery,
             answer=ShownOperation,
         ),
+        "DELETE": Route(
+            handler=draining.cancel, about="Let no more instances leave a host; those on their way arrive.",
+            answer=Accepted, status=202, is_read=False,
+        ),
+    },
+}  # fmt: skip
+
+# What changes instances where they are, or takes them off their hosts for a while.
+_CHANGING: Mapping[str, Mapping[str, Route]] = {
+    "/instances/{id}/rebuild": {
+        "POST": Route(
+            handler=instance_changes.rebuild, about="Give an instance the disk of an image anew.", body=RebuildBody,
+            answer=Accepted, status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/shelve": {
+        "POST": Route(
+            handler=instance_changes.shelve, about="Save the disk of an instance, and let it run no more.",
+            answer=Accepted, status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/offload": {
+        "POST": Route(
+            handler=instance_changes.offload, about="Let an instance that is shelved leave its host.",
+            answer=Accepted, status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/unshelve": {
+        "POST": Route(
+            handler=instance_changes.unshelve, about="Let an instance that is shelved run again.", answer=Accepted,
+            status=202, is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/reboot": {
+        "POST": Route(
+            handler=instance_changes.reboot, about="Let an instance begin anew.", answer=Accepted, status=202,
+            is_read=False, is_keyed=True,
+        ),
+    },
+    "/instances/{id}/reset": {
+        "POST": Route(
+            handler=instance_changes.reset, about="Let an instance in ERROR be what its host says.", answer=Accepted,
+            status=202, is_read=False, is_keyed=True,
+        ),
     },
 }  # fmt: skip
 
@@ -322,6 +370,12 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
             handler=hosts.show, about="Show a host by the name of its node, or of its service.", answer=DetailedHost
         ),
     },
+    "/hosts/{host}/drain": {
+        "POST": Route(
+            handler=draining.drain, about="Let all instances of a host go elsewhere, or say where they would go.",
+            body=DrainBody, answer=DrainPlan, later=Accepted, is_read=False, is_keyed=True,
+        ),
+    },
     "/services": {
         "GET": Route(handler=hosts.list_services, about="List services.", query=PageQuery, answer=ServicesPage),
     },
@@ -369,5 +423,7 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     },
 }  # fmt: skip
 
-TABLE: Mapping[str, Mapping[str, Route]] = {**_DECIDING, **_RUNNING, **_MOVING, **_FLEET, **_AGENTS}
+TABLE: Mapping[str, Mapping[str, Route]] = {
+    **_DECIDING, **_RUNNING, **_CHANGING, **_MOVING, **_FLEET, **_AGENTS
+}  # fmt: skip
 PATHS = Paths(TABLE)

@@ -5,7 +5,23 @@ from typing import NamedTuple
 
 from roost.conductor import targets
 from roost.conductor.step import Commit, Desk, Step, View
-from roost.conductor.steps import build, clean, confirm, delete, evacuate, live_migrate, move, power, revert, spawn
+from roost.conductor.steps import (
+    build,
+    clean,
+    confirm,
+    delete,
+    drain,
+    evacuate,
+    live_migrate,
+    move,
+    power,
+    rebuild,
+    reset,
+    revert,
+    shelve,
+    spawn,
+    unshelve,
+)
 from roost.errors import RoostError, StoreBroken
 from roost.model.work import OperationRow
 
@@ -17,6 +33,7 @@ class Steps(NamedTuple):
     subjects: Callable[[OperationRow], tuple[bytes, ...]]  # the instances whose statuses the next step looks at
     # What follows where the scheduler gave no decision; None: it is not asked for one.
     refused: Callable[[View, Desk, RoostError], Commit] | None = None
+    has_parts: bool = False  # whether the next step looks at the operations that are parts of it
 
 
 def _its_own(operation: OperationRow) -> tuple[bytes, ...]:
@@ -41,11 +58,18 @@ STEPS: Mapping[str, Steps] = {
     "delete": Steps(delete.next_step, _its_own),
     "start": Steps(power.next_step, _its_own),
     "stop": Steps(power.next_step, _its_own),
+    "reboot": Steps(power.next_step, _its_own),
+    "rebuild": Steps(rebuild.next_step, _its_own),
+    "shelve": Steps(shelve.next_step, _its_own),
+    "offload": Steps(shelve.next_step, _its_own),
+    "unshelve": Steps(unshelve.next_step, _its_own, unshelve.refused),
+    "reset": Steps(reset.next_step, _its_own),
     "live_migrate": Steps(live_migrate.next_step, _its_own, targets.refused),
     "evacuate": Steps(evacuate.next_step, _its_own, targets.refused),
     "resize": Steps(move.next_step, _its_own, targets.refused),
     "migrate": Steps(move.next_step, _its_own, targets.refused),
     "confirm": Steps(confirm.next_step, _its_own),
     "revert": Steps(revert.next_step, _its_own),
+    "drain": Steps(drain.next_step, drain.subjects, has_parts=True),
     "clean": Steps(clean.next_step, clean.subjects),
 }

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 import msgspec
 
-from roost.conductor.rows import due_now, instead, later
+from roost.conductor.rows import cancelled, instead, later
 from roost.conductor.step import (
     Commit,
     Desk,
@@ -38,7 +38,7 @@ from roost.conductor.step import (
 from roost.model.journal import Write
 from roost.model.operation import Delete
 from roost.model.orders import Answer
-from roost.model.work import MigrationRow, OperationRow, OrderRow, Put
+from roost.model.work import MigrationRow, OrderRow, Put
 from roost.placement.claims import release_of
 
 # How the migrations of an instance end with it that hold something still.
@@ -81,11 +81,6 @@ def _waiting(view: View) -> Commit:
         operation=waiting(view, view.now_s + _LOOK_S),
         work=() if is_asked else (instead(cancelled(view.holder, now_s=view.now_s)),),
     )
-
-
-def cancelled(operation: OperationRow, *, now_s: float) -> OperationRow:
-    """Return an operation that is asked to end."""
-    return msgspec.structs.replace(due_now(operation, now_s=now_s), is_cancelled=True)
 
 
 def _send(view: View, desk: Desk, body: Delete) -> Commit:

@@ -1,10 +1,12 @@
-"""An instance starts or stops: one order to its host.
+"""An instance starts, stops or begins anew: one order to its host.
 
 .. code-block:: text
 
     send ─▶ wait   the order is out
     wait ─▶ end    it was done: ACTIVE or SHUTOFF; else the status stays, and the fault says why
 """
+
+from collections.abc import Mapping
 
 import msgspec
 
@@ -27,6 +29,13 @@ from roost.model.operation import Power
 from roost.model.orders import Action
 from roost.model.work import Put
 
+# By kind of operation: what the host is told, and the status when that is done.
+_ACTS: Mapping[str, tuple[Action, str]] = {
+    "start": ("power_on", "ACTIVE"),
+    "stop": ("power_off", "SHUTOFF"),
+    "reboot": ("reboot", "ACTIVE"),
+}
+
 
 def next_step(view: View, desk: Desk) -> Commit:
     """Return the next step."""
@@ -36,7 +45,7 @@ def next_step(view: View, desk: Desk) -> Commit:
     if view.is_away(host):
         return _end(view, desk, body, problem=f"the agent of {host} does not answer")
     if view.operation.step == "send":
-        action: Action = "power_on" if view.operation.kind == "start" else "power_off"
+        action, _ = _ACTS[view.operation.kind]
         after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
         order = ordered(view, desk, host, action=action, body=plain(view, limit_s=limit_s))
         return Commit(operation=waiting(view, after.limit_at_s, step="wait", body=after), work=(Put(order),))
@@ -51,8 +60,7 @@ def next_step(view: View, desk: Desk) -> Commit:
 
 def _end(view: View, desk: Desk, body: Power, *, problem: str) -> Commit:
     kind = view.operation.kind
-    status = "ACTIVE" if kind == "start" else "SHUTOFF"
-    gone = let_go(view, fault=problem) if problem else let_go(view, status=status, fault="")
+    gone = let_go(view, fault=problem) if problem else let_go(view, status=_ACTS[kind][1], fault="")
     event = told(view, desk, f"{kind}.failed" if problem else f"{kind}.done", problem=problem)
     return Commit(
         operation=ended(view, body=body, problem=problem), work=(*withdrawn(view.orders), *gone, event)

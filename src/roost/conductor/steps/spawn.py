@@ -5,7 +5,8 @@
     spawn    ─▶ end        it runs: ACTIVE
              ─▶ spawn      the host could not: the next alternate is claimed in the commit that orders it there
              ─▶ clearing   the host took too long, and is alive: first it has to get rid of what there may be of it
-             ─▶ end        no host could, or none may be tried: ERROR, and nothing is claimed
+             ─▶ end        no host could, or none may be tried: ERROR, and nothing is claimed; an instance that was
+                           shelved is so again
     clearing ─▶ spawn, end as above, when the host answered, or was given up
 """
 
@@ -97,7 +98,10 @@ def _answered(view: View, desk: Desk, body: Spawn, *, order: OrderRow) -> Commit
     after = msgspec.structs.replace(body, attempts=(*body.attempts, attempt_on(pick)))
     return Commit(
         operation=ended(view, body=after),
-        work=(*let_go(view, status="ACTIVE", fault=""), told(view, desk, "spawn.built", host=pick.host)),
+        work=(
+            *let_go(view, status="ACTIVE", fault="", **_image(body)),
+            told(view, desk, "spawn.built", host=pick.host),
+        ),
         builds=((pick, False),),
     )
 
@@ -171,7 +175,8 @@ def _clearing(view: View, desk: Desk, body: Spawn, *, lost: str, is_final: bool 
 
 def _buried(view: View, desk: Desk, body: Spawn, *, fault: str, builds: Builds) -> Commit:
     holder = desk.current.state.holders.get(view.status.uuid)
-    gone = let_go(view, status="ERROR", fault=fault, cell="", host="", node="")
+    again = {"status": "SHELVED_OFFLOADED"} if body.is_unshelved else {"status": "ERROR", "cell": ""}
+    gone = let_go(view, **again, fault=fault, host="", node="")
     return Commit(
         operation=ended(view, body=body, problem=fault),
         writes=() if holder is None else (release_of(desk.current.state, [holder]),),
@@ -188,9 +193,17 @@ def _stuck(view: View, desk: Desk, body: Spawn, *, problem: str) -> Commit:
     fault = f"{body.lost}; and {view.status.host} could not get rid of it: {problem}"
     return Commit(
         operation=ended(view, body=body, problem=fault),
-        work=(*let_go(view, status="ERROR", fault=fault), told(view, desk, "spawn.failed", fault=fault)),
+        work=(
+            *let_go(view, status="ERROR", fault=fault, **_image(body)),
+            told(view, desk, "spawn.failed", fault=fault),
+        ),
         builds=() if body.is_final else ((body.picks[0], True),),
     )
+
+
+def _image(body: Spawn) -> dict[str, int]:
+    """Return what changes of an instance that was shelved, when it is on a host again: what it was built from."""
+    return {"image_id": body.image_id} if body.is_unshelved else {}
 
 
 def _cancelled(view: View, desk: Desk, body: Spawn) -> Commit:

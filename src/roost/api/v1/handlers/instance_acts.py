@@ -1,5 +1,7 @@
 """Instances: asked for, ended, started and stopped. What does it is an operation, and the answer says which."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from roost.api.placement.request import Response
@@ -31,7 +33,7 @@ def create(call: Call) -> Response | Plan[Response]:
     assert isinstance(body, InstancesBody)
     if call.product.remote is not None:
         raise Conflict("amounts are kept by another Placement, where instances can be decided on, and not be run")
-    asked, uuid = request_of(call, body), _operation_uuid(call)
+    asked, uuid = request_of(call, body), operation_uuid(call)
     name = uuid_text(uuid)
     if not asked.instance_uuids and asked.move is None:
         uuids = tuple(keys.uuid_for("instance", name, str(number)) for number in range(asked.count))
@@ -59,7 +61,7 @@ def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
     if status is None:
         return _release(call)
     call.check_host(status.host or "an instance that is on none")
-    uuid = _operation_uuid(call)
+    uuid = operation_uuid(call)
     _check_same(call, reader.operation_of(uuid), "delete")
     plan = accepting.delete(
         call.current, reader, call.name, operation_uuid=uuid, now_s=reader.now_s(), is_forced=query.force
@@ -83,13 +85,29 @@ def act(call: Call, kind: Asked, body: Body) -> Response | Plan[Response]:
     Args:
         body: what the kind of operation remembers.
     """
+
+    def accept(reader: WorkReader, uuid: bytes) -> Plan[OperationRow] | OperationRow:
+        return accepting.act(
+            call.current, reader, call.name, kind=kind, body=body, operation_uuid=uuid, now_s=reader.now_s()
+        )  # fmt: skip
+
+    return begin(call, kind, accept)
+
+
+def begin(
+    call: Call, kind: Asked, accept: Callable[[WorkReader, bytes], Plan[OperationRow] | OperationRow]
+) -> Response | Plan[Response]:
+    """Let an operation begin on an instance that somebody was asked to run, unless the same was asked already.
+
+    Args:
+        accept: plans it, from what is known of work and the uuid that it is to have.
+    """
     status_of(call, kind)
-    reader, uuid = call.agents.reader(call.current), _operation_uuid(call)
-    _check_same(call, reader.operation_of(uuid), kind)
-    plan = accepting.act(
-        call.current, reader, call.name, kind=kind, body=body, operation_uuid=uuid, now_s=reader.now_s()
-    )  # fmt: skip
-    return _told(call, plan, Accepted(operation=uuid_text(uuid)), uuid=uuid_text(uuid))
+    reader, uuid = call.agents.reader(call.current), operation_uuid(call)
+    known = reader.operation_of(uuid)
+    _check_same(call, known, kind)
+    told = Accepted(operation=uuid_text(uuid))
+    return _told(call, accept(reader, uuid) if known is None else known, told, uuid=uuid_text(uuid))
 
 
 def move(
@@ -102,7 +120,7 @@ def move(
         is_verified: whether it waits there to be confirmed.
     """
     status_of(call, kind)
-    reader, uuid = call.agents.reader(call.current), _operation_uuid(call)
+    reader, uuid = call.agents.reader(call.current), operation_uuid(call)
     _check_same(call, reader.operation_of(uuid), kind)
     name = uuid_text(uuid)
     known = asked.move or Move(instance_uuid=uuid_form(call.name))
@@ -122,7 +140,7 @@ def repeated(call: Call, kind: Asked) -> Response | Plan[Response] | None:
     Raises:
         Problem: 422, something else was asked under it.
     """
-    uuid = _operation_uuid(call)
+    uuid = operation_uuid(call)
     known = call.agents.reader(call.current).operation_of(uuid)
     _check_same(call, known, kind)
     told = Accepted(operation=uuid_text(uuid))
@@ -168,7 +186,7 @@ def _status(call: Call) -> StatusRow | None:
     return None if body is None else call.agents.reader(call.current).status(body)
 
 
-def _operation_uuid(call: Call) -> bytes:
+def operation_uuid(call: Call) -> bytes:
     """Return what an operation is to be called: it follows from the key, or else from the request alone."""
     kind, word = ("operation", call.key) if call.key is not None else ("request", call.request.request_id)
     found = uuid_bytes(keys.uuid_for(kind, call.owner, word))

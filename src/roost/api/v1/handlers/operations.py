@@ -21,6 +21,7 @@ from roost.api.v1.operation_schemas import (
 from roost.api.v1.waking import Waiter, key_of
 from roost.conductor.step import answer_of, body_of
 from roost.errors import NotFound, RoostError, understood
+from roost.model.changes import Drain
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Build, Kind
 from roost.model.work import EventRow, OperationRow, OrderRow
@@ -106,6 +107,8 @@ def _shown(reader: WorkReader, row: OperationRow) -> ShownOperation:
     if row.kind == "build":
         request = body_of(row, Build).request
         uuids = [body for text in request.instance_uuids if (body := uuid_bytes(text)) is not None]
+    if row.kind == "drain":
+        uuids = [body for text in body_of(row, Drain).instances if (body := uuid_bytes(text)) is not None]
     statuses = {status.uuid: status for status in reader.statuses_of(uuids)} if uuids else {}
     subjects = [
         ShownSubject(
@@ -124,6 +127,8 @@ def _shown(reader: WorkReader, row: OperationRow) -> ShownOperation:
 
 def _outcome(row: OperationRow, parts: list[OperationRow], *, count: int) -> Outcome:
     """Say how an operation is, with its parts: that of a build goes on when it itself has told all hosts."""
+    if row.kind == "drain":  # It waits for its parts, and says itself what came of them.
+        return row.outcome or "open"
     if not row.outcome or not all(part.outcome for part in parts):
         return "open"
     is_short = row.kind == "build" and len(parts) < count  # Those without a part were sent to no host.

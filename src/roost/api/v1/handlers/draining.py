@@ -1,0 +1,76 @@
+"""Hosts that are left by their instances."""
+
+from roost.api.placement.request import Response
+from roost.api.v1 import keys
+from roost.api.v1.call import Call, shown
+from roost.api.v1.drain_schemas import DrainBody, DrainPlan, PlannedMove
+from roost.api.v1.handlers.agents import answered
+from roost.api.v1.handlers.instance_acts import operation_uuid
+from roost.api.v1.instance_schemas import Accepted
+from roost.conductor import draining
+from roost.conductor.leaving import How, Way, way_of
+from roost.errors import Conflict, NoValidHost
+from roost.model.decision import Decision
+from roost.model.fleet import Departure
+from roost.model.names import uuid_text
+from roost.model.work import OperationRow, StatusRow
+from roost.placement.plans import Plan
+
+
+def drain(call: Call) -> Response | Plan[Response]:
+    """Let all instances of a host go elsewhere, or say where they would go."""
+    body = call.body
+    assert isinstance(body, DrainBody)
+    if call.product.remote is not None:
+        raise Conflict("amounts are kept by another Placement, where nobody moves instances")
+    call.check_host(call.parameter("host"))
+    reader = call.agents.reader(call.current)
+    if body.dry_run:
+        return shown(_plan(call, body))
+    uuid = operation_uuid(call)
+    known = reader.operation_of(uuid)
+    if known is not None and known.kind != "drain":
+        raise keys.used_otherwise(call.key or "")
+    plan = draining.drain(
+        call.current, reader, call.parameter("host"), at_once=body.at_once, is_disabling=body.disable,
+        operation_uuid=uuid, now_s=reader.now_s(),
+    )  # fmt: skip
+    return _told(call, plan, name=uuid_text(uuid))
+
+
+def cancel(call: Call) -> Response | Plan[Response]:
+    """Let no more instances leave a host."""
+    reader = call.agents.reader(call.current)
+    return _told(call, draining.cancel(reader, call.name, now_s=reader.now_s()), name=call.name)
+
+
+def _plan(call: Call, body: DrainBody) -> DrainPlan:
+    reader = call.agents.reader(call.current)
+    host = draining.service_of(call.current, reader, call.parameter("host"))
+    ways = [(status, way_of(status)) for status in draining.instances_of(reader, host)]
+    moved = [status for status, way in ways if way.how not in {None, "offload"}]
+    migrations = [keys.uuid_for("migration", "dry run", uuid_text(status.uuid)) for status in moved]
+    acts = draining.rehearsed(call.current.store.document, moved, migrations=migrations, at_once=body.at_once)
+    results = call.product.outcomes(acts, dry_run=True)
+    decided = [result for act, result in zip(acts, results, strict=True) if not isinstance(act, Departure)]
+    of = {status.uuid: result for status, result in zip(moved, decided, strict=True)}
+    return DrainPlan(host=host, moves=[_move(status, way, of.get(status.uuid)) for status, way in ways])
+
+
+def _move(status: StatusRow, way: Way, decided: object) -> PlannedMove:
+    how: How | None = way.how
+    host, problem = "", way.problem
+    if isinstance(decided, Decision) and decided.is_granted:
+        host = decided.picks[0].host
+    elif decided is not None:
+        how, problem = None, str(NoValidHost(decided.reason) if isinstance(decided, Decision) else decided)
+    return PlannedMove(
+        uuid=uuid_text(status.uuid), name=status.name, status=status.status, how=how or "", host=host, problem=problem
+    )
+
+
+def _told(call: Call, plan: Plan[OperationRow] | OperationRow, *, name: str) -> Response | Plan[Response]:
+    """Return the answer, which comes with a plan where something is new."""
+    location = call.request.location(f"/operations/{name}")["location"]
+    response = shown(Accepted(operation=name), status=202, location=location)
+    return answered(plan, response) if isinstance(plan, Plan) else keys.replayed(response)

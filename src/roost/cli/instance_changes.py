@@ -1,0 +1,84 @@
+"""``roost instance``: what changes one where it is, or takes it off its host for a while."""
+
+from typing import Any
+
+import click
+
+from roost.cli.asking import Where, as_json, asking, where
+from roost.cli.awaiting import check_served, end, uuid_of, wait
+
+
+@click.command("rebuild")
+@click.argument("name", metavar="INSTANCE")
+@click.option("--image", metavar="NAME", help="A stored image; else the one that it has.")
+@wait
+@as_json
+@where
+def rebuild(*, name: str, image: str | None, is_waited: bool, is_json: bool, place: Where) -> None:
+    """Give an instance the disk of an image anew; it keeps its host, its uuid and what it holds.
+
+    What was on its disk is lost. Where that fails it is in ERROR, and may be rebuilt again.
+    """
+    _asked("rebuild", name, body={"image": image}, is_waited=is_waited, is_json=is_json, place=place)
+
+
+@click.command("shelve")
+@click.argument("name", metavar="INSTANCE")
+@wait
+@as_json
+@where
+def shelve(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
+    """Stop an instance and save its disk as an image; by the settings it leaves its host at once, later or never."""
+    _asked("shelve", name, is_waited=is_waited, is_json=is_json, place=place)
+
+
+@click.command("offload")
+@click.argument("name", metavar="INSTANCE")
+@wait
+@as_json
+@where
+def offload(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
+    """Let an instance that is shelved leave its host, which has room for others then."""
+    _asked("offload", name, is_waited=is_waited, is_json=is_json, place=place)
+
+
+@click.command("unshelve")
+@click.argument("name", metavar="INSTANCE")
+@wait
+@as_json
+@where
+def unshelve(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
+    """Let an instance that is shelved run again: on its host, or if it left that on one that is chosen for it."""
+    _asked("unshelve", name, is_waited=is_waited, is_json=is_json, place=place)
+
+
+@click.command("reboot")
+@click.argument("name", metavar="INSTANCE")
+@wait
+@as_json
+@where
+def reboot(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
+    """Stop an instance, and start it again."""
+    _asked("reboot", name, is_waited=is_waited, is_json=is_json, place=place)
+
+
+@click.command("reset")
+@click.argument("name", metavar="INSTANCE")
+@wait
+@as_json
+@where
+def reset(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
+    """Let an instance in ERROR be what its host says: ACTIVE if it runs there, SHUTOFF if it is stopped."""
+    _asked("reset", name, is_waited=is_waited, is_json=is_json, place=place)
+
+
+COMMANDS: tuple[click.Command, ...] = (rebuild, shelve, offload, unshelve, reboot, reset)
+
+
+def _asked(
+    act: str, name: str, *, is_waited: bool, is_json: bool, place: Where, body: dict[str, Any] | None = None
+) -> None:
+    check_served(place, is_waited=is_waited)
+    with asking(place, is_read=False) as api:
+        found = api.ask("POST", "instances", uuid_of(api, name), act, body=body)
+        end(api, found, is_waited=is_waited, is_json=is_json)

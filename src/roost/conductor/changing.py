@@ -1,0 +1,138 @@
+"""What is committed when somebody asks that an instance is rebuilt, shelved, unshelved or taken off its host.
+
+Each is a part of a task, as in ``conductor.accepting``: what the operation needs to know is read then, and kept in it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+
+from roost.conductor.accepting import Known, act, status_named
+from roost.conductor.remembered import image_of, request_of, stored, stored_image
+from roost.conductor.step import CHOOSE
+from roost.errors import BadRequest, Conflict
+from roost.model.changes import Rebuild, Shelve, Unshelve
+from roost.model.image import Image
+from roost.model.names import uuid_text
+from roost.model.operation import may_begin
+from roost.model.request import Destination, Request
+from roost.model.work import OperationRow, StatusRow
+from roost.placement.current import Current
+from roost.placement.plans import Plan
+from roost.ports import Commits, WorkReader
+from roost.scheduler.rebuilding import rebuild_refusal
+from roost.scheduler.rules import Filter
+
+Accepted = Plan[OperationRow] | OperationRow
+
+
+def rebuild(
+    current: Current, reader: WorkReader, instance_uuid: str, *, image: Image | None, filters: Sequence[Filter],
+    operation_uuid: bytes, now_s: float,
+) -> Accepted:  # fmt: skip
+    """Accept that an instance gets the disk of an image anew.
+
+    Args:
+        image: None: the one that it has.
+        filters: the enabled ones; those that run on rebuilds have to let another image onto its host.
+
+    Raises:
+        BadRequest: it boots from a volume, which keeps its disk.
+        NotFound: there is no such instance.
+        Conflict: it cannot as it is now, or its host may not have the image.
+    """
+    status = status_named(reader, instance_uuid)
+    request, known = request_of(current.store.document, status), image_of(current.store.document, status)
+    if image is not None and request.is_bfv:
+        raise BadRequest(f"the instance {uuid_text(status.uuid)} boots from a volume: it cannot have another image")
+    image = known if image is None else image
+    asked = msgspec.structs.replace(request, image=image if image != Image() else None)
+    if image.id != known.id and not may_begin("rebuild", status):
+        refusal = rebuild_refusal(filters, asked, state=current.state, node=status.node, now_s=now_s)
+        if refusal:
+            raise Conflict(f"the instance {uuid_text(status.uuid)} cannot be rebuilt from this image: {refusal}")
+    image_id, images = stored_image(current.state, asked.image)
+    request_id, requests = stored(current.state, "request", asked.body())
+    body = Rebuild(request=asked, image_id=image_id, request_id=request_id, is_on=status.status != "SHUTOFF")
+    plan = act(
+        current, reader, instance_uuid, kind="rebuild", body=body, operation_uuid=operation_uuid, now_s=now_s
+    )  # fmt: skip
+    return replace(plan, writes=(*images, *requests)) if isinstance(plan, Plan) else plan
+
+
+def shelve(
+    current: Current, reader: WorkReader, instance_uuid: str, *, operation_uuid: bytes, now_s: float
+) -> Accepted:  # fmt: skip
+    """Accept that the disk of an instance is saved and that it runs no more; by the settings it leaves its host, too.
+
+    Raises:
+        NotFound: there is no such instance.
+        Conflict: it cannot as it is now.
+    """
+    status = status_named(reader, instance_uuid)
+    body = Shelve(
+        image=image_of(current.store.document, status), is_on=status.status == "ACTIVE",
+        is_saved=not request_of(current.store.document, status).is_bfv,
+    )  # fmt: skip
+    return act(current, reader, instance_uuid, kind="shelve", body=body, operation_uuid=operation_uuid, now_s=now_s)
+
+
+def offload(
+    current: Commits, reader: Known, instance_uuid: str, *, operation_uuid: bytes, now_s: float,
+    parent_id: int = 0,
+) -> Accepted:  # fmt: skip
+    """Accept that an instance that is shelved leaves its host.
+
+    Args:
+        parent_id: the operation that this is a part of; 0: none.
+
+    Raises:
+        NotFound: there is no such instance.
+        Conflict: it cannot as it is now.
+    """
+    body = Shelve(image=Image(), is_on=False)  # It is saved already.
+    return act(
+        current, reader, instance_uuid, kind="offload", body=body, operation_uuid=operation_uuid, now_s=now_s,
+        parent_id=parent_id,
+    )  # fmt: skip
+
+
+def unshelve(
+    current: Current, reader: WorkReader, instance_uuid: str, *, operation_uuid: bytes, decision_uuid: str, now_s: float
+) -> Accepted:  # fmt: skip
+    """Accept that an instance that is shelved runs again.
+
+    Args:
+        decision_uuid: that a decision about it is to have, if it is on no host any more.
+
+    Raises:
+        NotFound: there is no such instance.
+        Conflict: it cannot as it is now.
+    """
+    status = status_named(reader, instance_uuid)
+    request = request_of(current.store.document, status)
+    image_id, images = stored_image(current.state, request.image)
+    body = Unshelve(
+        request=_asked_anew(request, status), image=image_of(current.store.document, status), image_id=image_id,
+        decision_uuid=decision_uuid,
+    )  # fmt: skip
+    plan = act(
+        current, reader, instance_uuid, kind="unshelve", body=body, operation_uuid=operation_uuid, now_s=now_s,
+        step="send" if status.host else CHOOSE,
+    )  # fmt: skip
+    return replace(plan, writes=images) if isinstance(plan, Plan) else plan
+
+
+def _asked_anew(request: Request, status: StatusRow) -> Request:
+    """Return what the scheduler is asked for an instance that is on no host any more.
+
+    It stays in its cell, and in its server group. Where it was forced to go once, and what was tried, is past.
+    """
+    destination = request.destination
+    if status.cell:
+        destination = msgspec.structs.replace(destination or Destination(), cell=status.cell)
+    return msgspec.structs.replace(
+        request, count=1, instance_uuids=(uuid_text(status.uuid),), user_id=status.user_id, force_hosts=(),
+        force_nodes=(), ignore_hosts=(), retry=None, destination=destination,
+    )  # fmt: skip

@@ -1,0 +1,37 @@
+"""Guests of instances that are on a host, as its agent is told of them."""
+
+from roost.conductor.step import Desk, View
+from roost.engine.state import State
+from roost.model.guest import GuestSpec
+from roost.model.image import Image
+from roost.model.journal import CLASS_BITS, CLASS_MASK
+from roost.model.names import uuid_text
+from roost.model.request import Request
+from roost.scheduler.numa.constraints import topology_of
+
+
+def held_by(state: State, uuid: bytes) -> dict[str, dict[str, int]]:
+    """Return what a consumer holds: by uuid of the provider the amount of each class."""
+    holder, found = state.holders.get(uuid), dict[str, dict[str, int]]()
+    for inventory_id, amount in () if holder is None else holder.takes:
+        provider = state.providers.uuids[state.providers.row_of_id[inventory_id >> CLASS_BITS]]
+        found.setdefault(provider, {})[state.class_ids.name_of(inventory_id & CLASS_MASK)] = amount
+    return found
+
+
+def guest_here(view: View, desk: Desk, request: Request, *, is_on: bool) -> GuestSpec:
+    """Return the guest that the instance in view is to be where it is.
+
+    Args:
+        request: that would build it.
+        is_on: whether it is to run.
+
+    Raises:
+        BadRequest: the request cannot be meant any more.
+    """
+    status = view.status
+    return GuestSpec(
+        uuid=uuid_text(status.uuid), node=status.node, name=status.name, flavor=request.flavor,
+        image=request.image or Image(), allocations=held_by(desk.current.state, status.uuid),
+        topology=topology_of(request), pci=desk.devices(request), is_on=is_on,
+    )  # fmt: skip

@@ -1,0 +1,58 @@
+"""What is stored of an instance: what it was asked with, and what it was built from."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from roost.engine.state import State
+from roost.errors import understood
+from roost.fleet.named import document_of
+from roost.model.flavor import Flavor
+from roost.model.image import Image
+from roost.model.journal import PutDocument
+from roost.model.names import uuid_text
+from roost.model.request import Request
+from roost.model.work import StatusRow
+
+Documents = Callable[[int], bytes | None]  # gives the body of a document by its number
+
+T = TypeVar("T", Flavor, Image, Request)
+
+
+def request_of(documents: Documents, status: StatusRow) -> Request:
+    """Return what would build an instance as it is now, with the flavor that it has by now.
+
+    Raises:
+        StoreBroken: it is not kept, or cannot be understood.
+    """
+    request = _read(documents, status.request_id, Request, status=status)
+    return msgspec.structs.replace(request, flavor=_read(documents, status.flavor_id, Flavor, status=status))
+
+
+def image_of(documents: Documents, status: StatusRow) -> Image:
+    """Return what the disk of an instance began with; of one that is shelved, what it was saved as.
+
+    Raises:
+        StoreBroken: it is not kept, or cannot be understood.
+    """
+    return _read(documents, status.image_id, Image, status=status) if status.image_id else Image()
+
+
+def stored(state: State, kind: str, body: bytes) -> tuple[int, tuple[PutDocument, ...]]:
+    """Return the number of a document, and what stores it if nobody did."""
+    document = document_of(kind, body, body)
+    return document.id, () if (kind, document.fingerprint) in state.documents else (document,)
+
+
+def stored_image(state: State, image: Image | None) -> tuple[int, tuple[PutDocument, ...]]:
+    """Return the same of an image; of none the number is 0."""
+    return (0, ()) if image is None else stored(state, "image", msgspec.json.encode(image))
+
+
+def _read(documents: Documents, number: int, kind: type[T], *, status: StatusRow) -> T:
+    with understood(f"the {kind.__name__.lower()} of instance {uuid_text(status.uuid)}"):
+        body = documents(number)
+        if body is None:
+            raise LookupError(f"there is no document {number}")
+        return msgspec.json.decode(body, type=kind)

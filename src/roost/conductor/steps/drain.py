@@ -1,0 +1,182 @@
+"""A host is left: its instances go one after the other, so many at once, each by an operation of its own.
+
+.. code-block:: text
+
+    move ─▶ move   those that are on their way are waited for, and the next ones begin
+         ─▶ end    nobody is on the way and nobody is left; or it was cancelled, and those on the way have arrived
+
+One that runs goes as it runs; where that fails and it still is where it was, it is stopped for the move. Whatever
+cannot go is told, and the others go on.
+"""
+
+import hashlib
+from typing import NamedTuple
+
+import msgspec
+
+from roost.conductor import accepting, changing
+from roost.conductor.faults import told as words_of
+from roost.conductor.leaving import How, asked_of, way_of
+from roost.conductor.step import Commit, Desk, View, body_of, ended, going_on, told, waiting
+from roost.errors import BadRequest, Conflict, StoreBroken
+from roost.model.changes import Drain
+from roost.model.journal import Write
+from roost.model.names import uuid_bytes, uuid_text
+from roost.model.work import OperationRow, Put, StatusRow
+from roost.placement.plans import Plan
+
+# Who is on the way is looked at again after so many seconds.
+_LOOK_S = 1.0
+
+
+class _Begun(NamedTuple):
+    """What came of an instance that was to leave."""
+
+    is_going: bool = False
+    writes: tuple[Write, ...] = ()
+    work: tuple[Put, ...] = ()
+    problem: str = ""  # why it stays
+
+
+class _Known:
+    """What is known of instances, as whoever accepts an operation asks for it."""
+
+    def __init__(self, status: StatusRow) -> None:
+        self._status = status
+
+    def operation_of(self, _uuid: bytes) -> None:
+        """Return nothing: parts are asked for once, in the commit that says so."""
+
+    def status(self, uuid: bytes) -> StatusRow | None:
+        """Return the status of an instance."""
+        return self._status if uuid == self._status.uuid else None
+
+    def operations_on(self, _uuid: bytes, *, newest: int) -> list[OperationRow]:
+        """Return nothing: an operation that has the instance is told by its status."""
+        assert newest, "somebody looks"
+        return []
+
+
+def next_step(view: View, desk: Desk) -> Commit:
+    """Return the next step."""
+    body = body_of(view.operation, Drain)
+    last = {part.instance_uuid: part for part in view.parts}
+    going = tuple(uuid for uuid in body.going if _is_open(last.get(_bytes(uuid))))
+    back = [uuid for uuid in body.going if uuid not in going and _is_there(view, body, uuid)]
+    again: list[tuple[str, How | None]] = [(uuid, "migrate") for uuid in back if _is_again(view, last, uuid)]
+    stayed = [(uuid, _why(view, uuid)) for uuid in back if (uuid, "migrate") not in again]
+    if view.operation.is_cancelled:
+        stayed, again = [*stayed, *((uuid, "it was cancelled") for uuid, _ in again)], []
+    room = 0 if view.operation.is_cancelled else body.at_once - len(going) - len(again)
+    following = body.instances[body.begun : body.begun + max(0, room)]
+    work, writes = [_left(view, desk, uuid, problem=problem) for uuid, problem in stayed], list[Write]()
+    for uuid, how in (*again, *((uuid, None) for uuid in following)):
+        begun = _begun(view, desk, body, uuid=uuid, how=how)
+        writes += [write for write in begun.writes if write not in writes]
+        work += begun.work
+        going += (uuid,) if begun.is_going else ()
+        if begun.problem:
+            stayed.append((uuid, begun.problem))
+            work.append(_left(view, desk, uuid, problem=begun.problem))
+    after = msgspec.structs.replace(
+        body, begun=body.begun + len(following), going=going, stayed=body.stayed + len(stayed)
+    )
+    return _committed(view, desk, after, writes=tuple(writes), work=tuple(work))
+
+
+def subjects(operation: OperationRow) -> tuple[bytes, ...]:
+    """Return the instances that are on their way, and those that are next."""
+    body = body_of(operation, Drain)
+    return tuple(map(_bytes, (*body.going, *body.instances[body.begun : body.begun + body.at_once])))
+
+
+def _committed(view: View, desk: Desk, body: Drain, *, writes: tuple[Write, ...], work: tuple[Put, ...]) -> Commit:
+    is_at_end = body.begun == len(body.instances) or view.operation.is_cancelled
+    if body.going or not is_at_end:
+        has_room = not is_at_end and len(body.going) < body.at_once
+        operation = going_on(view, "move", body=body) if has_room else waiting(view, view.now_s + _LOOK_S, body=body)
+        return Commit(operation=operation, writes=writes, work=work)
+    count = len(body.instances)
+    problem = f"{body.stayed:,} of {count:,} instances stayed on {body.host}" if body.stayed else ""
+    if view.operation.is_cancelled:
+        left = count - body.begun + body.stayed
+        problem = f"it was cancelled: {left:,} of {count:,} instances stayed on {body.host}"
+    event = told(view, desk, "drain.failed" if problem else "drain.done", host=body.host, problem=problem)
+    return Commit(operation=ended(view, body=body, problem=problem), writes=writes, work=(*work, event))
+
+
+def _is_open(part: OperationRow | None) -> bool:
+    return part is not None and not part.outcome
+
+
+def _is_there(view: View, body: Drain, uuid: str) -> bool:
+    """Say whether an instance is on the host still."""
+    status = view.statuses.get(_bytes(uuid))
+    return status is not None and status.status != "DELETED" and status.host.lower() == body.host.lower()
+
+
+def _is_again(view: View, last: dict[bytes | None, OperationRow], uuid: str) -> bool:
+    """Say whether an instance that could not go as it ran may go when it is stopped."""
+    status, part = view.statuses[_bytes(uuid)], last.get(_bytes(uuid))
+    is_live = part is not None and part.kind == "live_migrate"
+    return is_live and status.status == "ACTIVE" and not status.operation_id
+
+
+def _why(view: View, uuid: str) -> str:
+    """Say why an instance that was on its way is on the host still."""
+    status = view.statuses[_bytes(uuid)]
+    return status.fault or f"it is in status {status.status}, and nobody says why"
+
+
+def _begun(view: View, desk: Desk, body: Drain, *, uuid: str, how: How | None) -> _Begun:
+    """Let an instance leave, if it is there and can.
+
+    Args:
+        how: None: as follows from its status.
+    """
+    if not _is_there(view, body, uuid):
+        return _Begun()
+    status = view.statuses[_bytes(uuid)]
+    if status.task == "deleting":
+        return _Begun()  # It leaves, too.
+    way = way_of(status)
+    if way.how is None:
+        return _Begun(problem=way.problem)
+    try:
+        plan = _part(view, desk, status, how=how or way.how)
+    except (BadRequest, Conflict, StoreBroken) as error:
+        return _Begun(problem=words_of(error))
+    event = told(view, desk, "drain.moving", instance_uuid=status.uuid, how=how or way.how)
+    return _Begun(is_going=True, writes=plan.writes, work=(*plan.work, event))
+
+
+def _part(view: View, desk: Desk, status: StatusRow, *, how: How) -> Plan[OperationRow]:
+    """Plan the operation that lets an instance leave."""
+    part = _digest(how, view.operation.uuid, status.uuid)
+    known, uuid, parent_id = _Known(status), uuid_text(status.uuid), view.operation.id
+    if how == "offload":
+        plan = changing.offload(
+            desk.current, known, uuid, operation_uuid=part, now_s=view.now_s, parent_id=parent_id
+        )  # fmt: skip
+    else:
+        asked = asked_of(desk.document, status, migration_uuid=uuid_text(_digest("migration", part)))
+        plan = accepting.move(
+            desk.current, known, uuid, kind=how, asked=asked, operation_uuid=part, now_s=view.now_s,
+            decision_uuid=uuid_text(_digest("decision", part)), parent_id=parent_id,
+        )  # fmt: skip
+    assert isinstance(plan, Plan), "nobody asked for it before"
+    return plan
+
+
+def _left(view: View, desk: Desk, uuid: str, *, problem: str) -> Put:
+    return told(view, desk, "drain.stayed", instance_uuid=_bytes(uuid), problem=problem)
+
+
+def _digest(word: str, *parts: bytes) -> bytes:
+    return hashlib.blake2b(b"".join((word.encode(), *parts)), digest_size=16).digest()
+
+
+def _bytes(uuid: str) -> bytes:
+    found = uuid_bytes(uuid)
+    assert found is not None, "it was written as one"
+    return found

@@ -1,0 +1,64 @@
+"""An instance gets the disk of an image anew, on its host; what it holds stays as it is, whatever comes of it.
+
+.. code-block:: text
+
+    send ─▶ wait   the order is out
+         ─▶ end    the host is away, or cannot be told: nothing was done, the status stays
+    wait ─▶ end    it was done: ACTIVE or SHUTOFF, of the new image; else ERROR, since nobody knows what its disk is now
+"""
+
+import msgspec
+
+from roost.conductor.faults import told as words_of
+from roost.conductor.guests import guest_here
+from roost.conductor.outcomes import came_of, gone
+from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, ordered, told, waiting, withdrawn
+from roost.errors import BadRequest
+from roost.model.changes import Rebuild
+from roost.model.names import uuid_text
+from roost.model.orders import OrderBody
+from roost.model.work import Put
+
+
+def next_step(view: View, desk: Desk) -> Commit:
+    """Return the next step."""
+    body = body_of(view.operation, Rebuild)
+    if view.operation.is_cancelled:
+        return _end(view, desk, body, problem="it was cancelled")
+    if view.operation.step == "send":
+        return _send(view, desk, body)
+    came = came_of(view, limit_at_s=body.limit_at_s)
+    if came is None:
+        return Commit(operation=waiting(view, body.limit_at_s))
+    if came.problem:
+        return _end(view, desk, body, problem=came.problem, status="ERROR")
+    status = "ACTIVE" if body.is_on else "SHUTOFF"
+    gone_on = let_go(view, status=status, fault="", image_id=body.image_id, request_id=body.request_id)
+    return Commit(operation=ended(view, body=body), work=(*gone_on, told(view, desk, "rebuild.done")))
+
+
+def _send(view: View, desk: Desk, body: Rebuild) -> Commit:
+    host, limit_s = view.status.host, view.terms.build_timeout_s
+    if view.is_away(host):
+        return _end(view, desk, body, problem=gone(host))
+    try:
+        guest = guest_here(view, desk, body.request, is_on=body.is_on)
+    except BadRequest as error:
+        return _end(view, desk, body, problem=words_of(error))
+    said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, guest=guest)
+    after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
+    order = ordered(view, desk, host, action="rebuild", body=said)
+    return Commit(operation=waiting(view, after.limit_at_s, step="wait", body=after), work=(Put(order),))
+
+
+def _end(view: View, desk: Desk, body: Rebuild, *, problem: str, status: str = "") -> Commit:
+    """Return the end of what was not done.
+
+    Args:
+        status: of the instance from now on; empty: as it is.
+    """
+    changes = {"fault": problem, "status": status or view.status.status}
+    return Commit(
+        operation=ended(view, body=body, problem=problem),
+        work=(*withdrawn(view.orders), *let_go(view, **changes), told(view, desk, "rebuild.failed", problem=problem)),
+    )

@@ -1,0 +1,133 @@
+"""An instance that was shelved runs again.
+
+.. code-block:: text
+
+    send   ─▶ wait    it is on its host still, and is started there
+    wait   ─▶ end     it runs: ACTIVE; else SHELVED, and the fault says why
+    choose ─▶ place   it is on none: with the decision, whatever it says; both are one commit
+    place  ─▶ end     an operation ``spawn`` builds it from what was saved, on the host or on an alternate
+           ─▶ end     there is no host for it: SHELVED_OFFLOADED, and it holds nothing
+"""
+
+import msgspec
+
+from roost.conductor.faults import told as words_of
+from roost.conductor.outcomes import came_of, gone
+from roost.conductor.rows import instead, later
+from roost.conductor.step import (
+    CHOOSE,
+    Choose,
+    Commit,
+    Desk,
+    Step,
+    View,
+    body_of,
+    ended,
+    going_on,
+    let_go,
+    ordered,
+    plain,
+    told,
+    waiting,
+    withdrawn,
+)
+from roost.conductor.steps.spawn import begun
+from roost.errors import BadRequest, Conflict, NotFound, NoValidHost, RoostError
+from roost.model.changes import Unshelve
+from roost.model.decision import Decision
+from roost.model.guest_use import GuestNeeds
+from roost.model.journal import Write
+from roost.model.names import uuid_bytes
+from roost.model.operation import Spawn
+from roost.model.work import Put
+from roost.placement.claims import release_of
+from roost.scheduler.numa.constraints import topology_of
+
+# A decision that lost too many races is made anew after so many seconds.
+_PAUSE_S = 1.0
+
+
+def next_step(view: View, desk: Desk) -> Step:
+    """Return the next step."""
+    body, step = body_of(view.operation, Unshelve), view.operation.step
+    if view.operation.is_cancelled:  # What it may hold by now is given back by the deletion that asked for this.
+        return _end(view, desk, body, problem="it was cancelled")
+    if step == CHOOSE:
+        return Choose(operation=going_on(view, "place"), request=body.request, decision_uuid=body.decision_uuid)
+    if step == "place":
+        return _place(view, desk, body)
+    return _started(view, desk, body)
+
+
+def refused(view: View, desk: Desk, error: RoostError) -> Commit:
+    """Return the step that follows where the scheduler gave no decision; nothing was claimed."""
+    if isinstance(error, Conflict) and view.status.uuid not in desk.current.state.holders:
+        return Commit(operation=waiting(view, view.now_s + _PAUSE_S))
+    return _end(view, desk, body_of(view.operation, Unshelve), problem=words_of(error))
+
+
+def _started(view: View, desk: Desk, body: Unshelve) -> Commit:
+    host, limit_s = view.status.host, view.terms.act_timeout_s
+    if view.operation.step == "send":
+        if view.is_away(host):
+            return _end(view, desk, body, problem=gone(host))
+        after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
+        order = ordered(view, desk, host, action="power_on", body=plain(view, limit_s=limit_s))
+        return Commit(operation=waiting(view, after.limit_at_s, step="wait", body=after), work=(Put(order),))
+    came = came_of(view, limit_at_s=body.limit_at_s)
+    if came is None:
+        return Commit(operation=waiting(view, body.limit_at_s))
+    if came.problem:
+        return _end(view, desk, body, problem=came.problem)
+    gone_on = let_go(view, status="ACTIVE", fault="", image_id=body.image_id)
+    return Commit(operation=ended(view, body=body), work=(*gone_on, told(view, desk, "unshelve.done", host=host)))
+
+
+def _place(view: View, desk: Desk, body: Unshelve) -> Commit:
+    """Return the step that lets an operation of its own build the instance where it was decided."""
+    try:
+        decision = desk.decision(body.decision_uuid)
+        needs = GuestNeeds(topology=topology_of(body.request), pci=desk.devices(body.request))
+    except (NotFound, BadRequest) as error:
+        return _end(view, desk, body, problem=words_of(error), writes=_given_back(view, desk))
+    problem = _problem(view, decision)
+    if problem:
+        return _end(view, desk, body, problem=problem, writes=_given_back(view, desk))
+    (pick,) = decision.picks
+    request = msgspec.structs.replace(body.request, instance_uuids=(), image=body.image if body.image.id else None)
+    spawn = Spawn(
+        request=request, name=view.status.name, needs=needs, attempt=1, is_unshelved=True, image_id=body.image_id,
+        picks=(pick, *decision.alternates.get(pick.cell, ())),
+    )  # fmt: skip
+    operation, order = begun(view, desk, view.status, body=spawn)
+    held = later(
+        view.status, task="spawning", operation_id=operation.id, cell=pick.cell, host=pick.host, node=pick.node,
+        decision_uuid=uuid_bytes(body.decision_uuid), changed_at_s=view.now_s,
+    )  # fmt: skip
+    event = told(view, desk, "unshelve.sent", host=pick.host)
+    return Commit(
+        operation=ended(view, body=body), work=(instead(held), Put(operation), Put(order), event)
+    )  # fmt: skip
+
+
+def _problem(view: View, decision: Decision) -> str:
+    """Say why the instance is not sent to the host that was chosen for it; empty: it is."""
+    if not decision.is_granted:
+        return str(NoValidHost(decision.reason))
+    host = decision.picks[0].host
+    return f"no agent runs on {host}" if view.agent(host) is None else ""
+
+
+def _given_back(view: View, desk: Desk) -> tuple[Write, ...]:
+    """Return what lets the instance hold nothing again."""
+    holder = desk.current.state.holders.get(view.status.uuid)
+    return () if holder is None else (release_of(desk.current.state, [holder]),)
+
+
+def _end(view: View, desk: Desk, body: Unshelve, *, problem: str, writes: tuple[Write, ...] = ()) -> Commit:
+    """Return the end of what was not done: the status stays, and the fault says why."""
+    event = told(view, desk, "unshelve.failed", problem=problem)
+    return Commit(
+        operation=ended(view, body=body, problem=problem), writes=writes,
+        work=(*withdrawn(view.orders), *let_go(view, fault=problem), event),
+    )  # fmt: skip

@@ -1,0 +1,117 @@
+"""Whoever dies at whichever commit while an instance is shelved, unshelved, rebuilt and so on: the next one goes on."""
+
+from dataclasses import replace
+
+import pytest
+
+from roost.conductor.remembered import image_of
+from roost.errors import Unavailable
+from roost.model.image import Image
+from roost.store.audit import audit
+from tests.building import ladder
+from tests.conducting import OK, TERMS, Hand, action, failed
+from tests.contract.stores import PostgresWorld, SqliteWorld
+from tests.contract.test_conductor_killed import opened, orders_of
+from tests.contract.test_drain_killed import pace
+from tests.identities import uuid_named
+from tests.racing import Dying
+
+COMMITS_MAX = 60
+ONE = uuid_named("one")
+OLD, NEW = Image(id="old"), Image(id="new")
+# What is asked, one after the other; after each the status, whether it is on a host, and from which image.
+SEQUENCE = [
+    ("rebuild", "ACTIVE", True, "new"),
+    ("reboot", "ACTIVE", True, "new"),
+    ("shelve", "SHELVED_OFFLOADED", False, f"saved {ONE}"),
+    ("unshelve", "ACTIVE", True, "new"),
+    ("keep", "SHELVED", True, f"saved {ONE}"),
+    ("offload", "SHELVED_OFFLOADED", False, f"saved {ONE}"),
+    ("unshelve", "ACTIVE", True, "new"),
+]
+
+
+def ask(server, kind, *, key):
+    if kind == "reboot":
+        server.power("one", kind, key=key)
+    else:
+        more = {"image": NEW} if kind == "rebuild" else {}
+        server.change("one", "shelve" if kind == "keep" else kind, key=key, **more)
+
+
+def at_work(server, hands, kind, *, key):
+    """Let somebody ask, and everybody do what there is to do; where it is sent first, it cannot be built."""
+    server.terms = replace(TERMS, owner_s=0.0, shelved_offload_time_s=-1.0 if kind == "keep" else 0.0)
+    ask(server, kind, key=key)
+    for _ in range(30):
+        done = server.turn()
+        for agent in hands:
+            for order in agent.poll().orders:
+                agent.act(order, failed("no network") if (order.number, action(order)) == (1, "spawn") else OK)
+                done += 1
+        if not done:
+            return
+    raise AssertionError("they never come to rest")
+
+
+def survived(world, hands, kind, *, at, is_made, key):
+    """Let the database be gone at one commit; say whether it came so far."""
+    dying = Dying(world.open(), at=at, is_made=is_made)
+    try:
+        with opened(world, hands, dying) as server:
+            at_work(server, hands, kind, key=key)
+    except Unavailable:
+        pass
+    return dying._left <= 0
+
+
+def checked(server, hands, *, status, is_on_host, image):
+    """See that the instance is what it is to be, and nothing else is anywhere."""
+    assert server.open_operations() == []
+    row = server.status("one")
+    assert (row.status, row.operation_id, row.task) == (status, 0, "")
+    assert bool(row.host) is is_on_host
+    assert server.run(lambda current: image_of(current.store.document, row)).id == image
+    assert (server.held("one") or ("",))[0] == row.node
+    assert server.used()["VCPU"] == is_on_host
+    state = "running" if status == "ACTIVE" else "stopped"
+    guests = {agent.host: agent.guests for agent in hands if agent.guests}
+    assert guests == ({row.host: {ONE: state}} if is_on_host else {})
+    assert all(order.state in {"answered", "withdrawn"} for order in orders_of(server))
+
+
+def audited(world):
+    """See that the database is in order."""
+    if isinstance(world, SqliteWorld | PostgresWorld):
+        assert audit(str(world.path) if isinstance(world, SqliteWorld) else world.url) == []
+
+
+@pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
+def test_each_survives_a_death_at_every_commit(world, is_made):
+    hands = []
+    with opened(world) as server:
+        server.run(lambda _current: server.roost.install(ladder(3)))
+        for number in range(3):
+            hands.append(Hand(server, f"h{number}"))
+            hands[-1].register()
+        server.build("one", image=OLD)
+        for _ in range(3):
+            server.turn()
+            for agent in hands:
+                for order in agent.poll().orders:
+                    agent.act(order)
+    deaths, left = [0] * len(SEQUENCE), set(range(len(SEQUENCE)))
+    for at in range(1, COMMITS_MAX, pace(world)):
+        for number, (kind, status, is_on_host, image) in enumerate(SEQUENCE):
+            key = f"{kind} {number} {at}"
+            if number in left:
+                is_dead = survived(world, hands, kind, at=at, is_made=is_made, key=key)
+                deaths[number] += is_dead
+                left -= set() if is_dead else {number}
+            with opened(world, hands) as server:
+                at_work(server, hands, kind, key=key)
+                checked(server, hands, status=status, is_on_host=is_on_host, image=image)
+        if not left:
+            break
+    audited(world)
+    assert all(count * pace(world) >= 5 for count in deaths), deaths

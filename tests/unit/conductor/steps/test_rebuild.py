@@ -1,0 +1,170 @@
+"""An instance gets the disk of an image anew, where it is and with what it holds."""
+
+import pytest
+
+from roost.conductor.remembered import image_of, request_of
+from roost.errors import BadRequest, Conflict
+from roost.fleet.hosts import ServiceChange, changed_facts, writes_of_facts
+from roost.model.host import HostFacts
+from roost.model.image import Image
+from roost.placement.plans import Plan
+from tests.building import ladder
+from tests.conducting import action, failed, hand, served, server
+from tests.identities import uuid_named
+from tests.worlds import host, joined, settings_of
+
+OLD, NEW = Image(id="old", disk_format="raw"), Image(id="new", disk_format="raw")
+ARM = Image(id="arm", properties={"hw_architecture": "aarch64"})
+ONE = uuid_named("one")
+INTEL = HostFacts(supported_instances=(("x86_64", "kvm", "hvm"),))
+
+
+@pytest.fixture
+def here():
+    with server(None, ladder(2)) as made:
+        made.hands = [hand(made, f"h{number}") for number in range(2)]
+        yield made
+
+
+def running(here, **request):
+    here.build("one", image=OLD, **request)
+    served(here, *here.hands)
+    assert here.status("one").status == "ACTIVE"
+
+
+def looks(here):
+    status = here.status("one")
+    return status.status, status.task, status.fault, here.held("one")[0]
+
+
+def images(here):
+    """Give the image of the instance, and the one of what was asked for it."""
+    read = lambda current, act: act(current.store.document, here.status("one"))  # noqa: E731  # twice the same
+    return here.run(lambda current: (read(current, image_of).id, read(current, request_of).image.id))
+
+
+def next_order(here):
+    here.turn()
+    (order,) = here.hands[0].poll().orders
+    return order
+
+
+def test_it_has_the_new_image_from_then_on(here):
+    running(here)
+    asked = here.change("one", "rebuild", image=NEW)
+    assert here.status("one").task == "rebuilding"
+    order = next_order(here)
+    guest = order.act.guest
+    assert (action(order), order.limit_s, guest.image, guest.is_on, guest.node) == ("rebuild", 600.0, NEW, True, "h0")
+    assert guest.allocations == {uuid_named("h0"): {"VCPU": 1, "MEMORY_MB": 1}}
+    assert images(here) == ("old", "old")
+    here.hands[0].act(order)
+    here.turn()
+    assert looks(here) == ("ACTIVE", "", "", "h0")
+    assert (images(here), here.reader.operation(asked.id).outcome) == (("new", "new"), "done")
+    assert here.story("one")[-1] == ("rebuild.done", {})
+
+
+def test_without_an_image_it_is_the_same_again(here):
+    running(here)
+    here.change("one", "rebuild")
+    assert next_order(here).act.guest.image == OLD
+    served(here, *here.hands)
+    assert images(here) == ("old", "old")
+
+
+def test_one_that_is_stopped_stays_so(here):
+    running(here)
+    here.power("one", "stop")
+    served(here, *here.hands)
+    here.change("one", "rebuild", image=NEW)
+    served(here, *here.hands)
+    assert looks(here) == ("SHUTOFF", "", "", "h0")
+    assert here.hands[0].guests == {ONE: "stopped"}
+
+
+def test_where_its_host_cannot_it_is_in_error_and_holds_what_it_held_and_may_be_rebuilt_again(here):
+    running(here)
+    here.change("one", "rebuild", image=NEW)
+    here.hands[0].answer(next_order(here), failed("no such image"))
+    here.turn()
+    assert looks(here) == ("ERROR", "", "no such image", "h0")
+    assert images(here) == ("old", "old")
+    here.clock.time_s += 1
+    here.change("one", "rebuild", image=NEW)
+    served(here, *here.hands)
+    assert looks(here) == ("ACTIVE", "", "", "h0")
+
+
+@pytest.mark.parametrize("way", ["is away", "is silent", "goes"])
+def test_a_host_that_does_not_answer(here, way):
+    running(here)
+    if way == "is away":
+        here.hands[0].leave()
+    here.change("one", "rebuild", image=NEW)
+    here.turn()
+    if way == "is silent":
+        here.clock.time_s += 600
+        here.hands[0].beat()
+    elif way == "goes":
+        here.hands[0].leave()
+    here.turn()
+    gone = "the agent of h0 does not answer"
+    assert (
+        looks(here)
+        == {
+            "is away": ("ACTIVE", "", gone, "h0"),
+            "is silent": ("ERROR", "", "h0 did not answer in time", "h0"),
+            "goes": ("ERROR", "", gone, "h0"),
+        }[way]
+    )
+    assert here.open_operations() == []
+
+
+def test_another_image_must_be_one_that_its_host_may_run():
+    fleet = joined(host("h0", facts=INTEL))
+    with server(None, fleet, settings=settings_of(enabled_filters=["compute", "image_properties"])) as here:
+        here.hands = [hand(here, "h0")]
+        running(here)
+        with pytest.raises(Conflict, match="cannot be rebuilt from this image: h0: image_properties: "):
+            here.change("one", "rebuild", image=ARM)
+        assert looks(here) == ("ACTIVE", "", "", "h0")
+        assert here.open_operations() == []
+        here.change("one", "rebuild", image=NEW)
+        served(here, *here.hands)
+        assert images(here) == ("new", "new")
+
+
+def test_only_rules_that_run_on_rebuilds_are_asked():
+    fleet = joined(host("h0", VCPU=1, MEMORY_MB=1, facts=INTEL))
+    with server(None, fleet) as here:
+        here.hands = [hand(here, "h0")]
+        running(here)
+        here.run(disabled)
+        here.change("one", "rebuild", image=NEW)
+        served(here, *here.hands)
+        assert images(here) == ("new", "new")
+
+
+def disabled(current):
+    """Let nothing new be placed on the only host."""
+    facts = changed_facts(current.state, [0], ServiceChange(is_disabled=True))
+    return Plan(answer=None, writes=writes_of_facts(current.state, [0], facts))
+
+
+def test_a_volume_keeps_its_disk(here):
+    running(here, is_bfv=True)
+    with pytest.raises(BadRequest, match="boots from a volume: it cannot have another image"):
+        here.change("one", "rebuild", image=NEW)
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+def test_a_deletion_ends_it_at_any_step(here, turns):
+    running(here)
+    here.change("one", "rebuild", image=NEW)
+    for _ in range(turns):
+        here.turn()
+    here.delete("one")
+    served(here, *here.hands)
+    assert here.status("one").status == "DELETED"
+    assert (here.used()["VCPU"], here.hands[0].guests, here.open_operations()) == (0, {}, [])
