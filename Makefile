@@ -19,7 +19,7 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check tidy format reference reference-nova differential openstack libvirt soak bench bench-peers parity golden lock clean
+.PHONY: help demo test check tidy format reference reference-nova differential openstack libvirt soak bench bench-agents bench-peers parity golden lock clean
 
 help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ libvirt: $(DEV) ## install libvirt and QEMU, where apt and root are there, for t
 bench: $(DEV) ## measure against the budgets (BENCH_ARGS="--only decide" narrows it)
 	$(BIN)/python -m bench.run $(BENCH_ARGS)
 	$(PYTEST) -p no:randomly -m bench $(PYTEST_ARGS) || [ $$? -eq 5 ]
+
+bench-agents: $(DEV) ## measure builds on 1,000 fake agents that fail and die (BENCH_ARGS="--agents 100" makes it smaller)
+	PYTHONPATH=. $(BIN)/python -m bench.agents $(BENCH_ARGS)
 
 bench-peers: $(DEV) ## measure the Placement API against the reference, side by side (BENCH_ARGS="--only few" narrows it)
 	PYTHONPATH=. $(BIN)/python -m bench.peers $(BENCH_ARGS)

@@ -1,18 +1,22 @@
 """Agents in tests: a server in memory, a tracker that only knows the driver, and orders by name."""
 
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from roost.compute.host_use import HostUse
-from roost.errors import Conflict, NotFound
+from roost.compute.running import Pace, Running
+from roost.errors import Conflict, NotFound, RoostError
+from roost.machine import SystemClock
 from roost.model.host import HostFacts
 from roost.model.orders import Order, OrderAnswer, Polled, Registered
 from tests.drivers import spec_of
 from tests.worlds import uuid_named
 
 HOST, RUN = "host-a", uuid_named("run")
+PATIENT = Pace(update_s=0.05, retry_s=0.05, stop_s=5.0)
 
 
 class Line(msgspec.Struct):
@@ -181,3 +185,24 @@ def order(act, number=1, *, of="guest", turn=1, operation=None, host=HOST, order
 def spec(of="guest", **more):
     """Give the guest of a name on the host."""
     return spec_of(of, HOST, **more)
+
+
+@contextmanager
+def living(server, *residents, pace=PATIENT):
+    """Let agents live in threads; give what they end with, at the end."""
+    stop, ends = threading.Event(), []
+
+    def run():
+        try:
+            Running(residents, server, clock=SystemClock(), pace=pace).run(stop)
+        except RoostError as error:
+            ends.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield ends, thread
+    finally:
+        stop.set()
+        thread.join(30)
+        assert not thread.is_alive()

@@ -3,6 +3,8 @@
 import importlib.util
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import weakref
 from pathlib import Path
@@ -17,6 +19,7 @@ from roost.compute.drivers.libvirt_options import read_libvirt_options
 from roost.model.agent import HostTerms
 from tests import libvirt_xml
 from tests.drivers import spec_of
+from tests.products import environ
 
 HOW_TO_INSTALL = "run `make libvirt`, which says what it lacks"
 _PLAIN = "<node><cpu><mhz>2000</mhz></cpu><memory>8388608</memory></node>"
@@ -175,18 +178,32 @@ class LibvirtRig:
 
 
 def qemu_uri(folder):
-    """Return the URI of a QEMU of its own in a folder, or skip the test with the reason."""
-    libvirt = binding()
-    if shutil.which("qemu-system-x86_64") is None:
-        pytest.skip(f"there is no qemu-system-x86_64: {HOW_TO_INSTALL}")
-    (folder / "etc").mkdir(parents=True)
-    (folder / "etc" / "qemu.conf").write_text(_QEMU_SETTINGS if os.geteuid() == 0 else "")
-    uri = f"qemu:///embed?root={folder}"
+    """Return the URI of a QEMU of its own in a folder, for this process, or skip the test with the reason."""
+    libvirt, uri = binding(), _qemu_in(folder)
     try:
         libvirt.open(uri).close()
     except libvirt.libvirtError as error:
         pytest.skip(f"libvirt cannot run QEMU here: {error}; {HOW_TO_INSTALL}")
     return uri
+
+
+def qemu_uri_elsewhere(folder):
+    """Return the same for another process; this one can have one only."""
+    binding()
+    script = "import sys; from tests.libvirt_hosts import binding; binding().open(sys.argv[1]).close()"
+    command = [sys.executable, "-c", script, _qemu_in(folder / "tried")]
+    tried = subprocess.run(command, env=environ(), capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"libvirt cannot run QEMU here: {tried.stderr.splitlines()[-1]}; {HOW_TO_INSTALL}")
+    return _qemu_in(folder / "own")
+
+
+def _qemu_in(folder):
+    if shutil.which("qemu-system-x86_64") is None:
+        pytest.skip(f"there is no qemu-system-x86_64: {HOW_TO_INSTALL}")
+    (folder / "etc").mkdir(parents=True)
+    (folder / "etc" / "qemu.conf").write_text(_QEMU_SETTINGS if os.geteuid() == 0 else "")
+    return f"qemu:///embed?root={folder}"
 
 
 def boot_sector(text):

@@ -1,6 +1,6 @@
 """The seams: what each part needs of its neighbours, as protocols and nothing else."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
@@ -211,8 +211,17 @@ class WorkReader(Protocol):
     def operations_on(self, instance_uuid: bytes, *, newest: int) -> list[OperationRow]:
         """Return the last operations of an instance, newest first."""
 
+    def operations_by(self, numbers: Sequence[int]) -> list[OperationRow]:
+        """Return operations by their ids; those unknown are left out."""
+
+    def open_operations_on(self, instance_uuids: Sequence[bytes]) -> list[OperationRow]:
+        """Return the open operations of some instances."""
+
     def parts_of(self, operation_id: int) -> list[OperationRow]:
         """Return the operations that an operation consists of."""
+
+    def open_parts_of(self, operation_id: int, *, most: int) -> list[OperationRow]:
+        """Return some of those that are still open."""
 
     def status(self, uuid: bytes) -> StatusRow | None:
         """Return the status of an instance."""
@@ -235,11 +244,17 @@ class WorkReader(Protocol):
     def orders_of(self, operation_id: int) -> list[OrderRow]:
         """Return the orders of an operation, in the order of their numbers."""
 
+    def orders_of_all(self, operation_ids: Sequence[int]) -> list[OrderRow]:
+        """Return the orders of some operations, in the order of their numbers."""
+
     def migration(self, uuid: bytes) -> MigrationRow | None:
         """Return a migration."""
 
     def migrations_of(self, instance_uuid: bytes) -> list[MigrationRow]:
         """Return the migrations of an instance."""
+
+    def migrations_of_all(self, instance_uuids: Sequence[bytes]) -> list[MigrationRow]:
+        """Return the migrations of some instances."""
 
     def migrations(
         self, *, after_id: int = 0, most: int, status: str | None = None, source_host: str | None = None,
@@ -258,6 +273,9 @@ class WorkReader(Protocol):
 
     def agents(self) -> list[AgentRow]:
         """Return all agents, in the order of their hosts."""
+
+    def agents_in_charge(self) -> Mapping[str, AgentRow]:
+        """Return all agents by host, each as it was written last; when it was heard may be told too early."""
 
     def agent(self, host: str) -> AgentRow | None:
         """Return the agent of a host."""

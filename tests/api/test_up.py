@@ -39,6 +39,15 @@ def test_a_decision_is_durable_when_it_is_told(folder):
         assert server.stop() == 0
 
 
+def test_what_an_instance_of_nobody_holds_is_shown_as_it_may_be_written_back(server):
+    uuid = server.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)[2]["picks"][0]["instance_uuid"]
+    held = server.ask("GET", f"/placement/allocations/{uuid}")[2]
+    assert held["project_id"] == held["user_id"] == "00000000-0000-0000-0000-000000000000"
+    status, _, told = server.ask("PUT", f"/placement/allocations/{uuid}", {**held, "consumer_type": "INSTANCE"})
+    assert status == 204, told
+    assert server.ask("GET", f"/placement/allocations/{uuid}")[2]["allocations"].keys() == held["allocations"].keys()
+
+
 def test_everything_is_on_one_port(server):
     assert server.ask("GET", "/healthz", headers={})[0] == 200
     assert b"roost_requests_total" in server.ask("GET", "/metrics", headers={})[2]

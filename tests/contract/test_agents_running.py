@@ -1,7 +1,6 @@
 """Agents with real threads, at a server in memory."""
 
 import threading
-from contextlib import contextmanager
 
 import pytest
 
@@ -9,7 +8,7 @@ from roost.compute.acting import Acting
 from roost.compute.agent import Agent, Identity
 from roost.compute.drivers.fake_script import Fault, Script
 from roost.compute.journal import Journal
-from roost.compute.running import Pace, Resident, Running
+from roost.compute.running import Pace, Resident
 from roost.errors import (
     BadSettings,
     BuildFailed,
@@ -18,16 +17,13 @@ from roost.errors import (
     JournalLost,
     NotFound,
     ReshapeFailed,
-    RoostError,
 )
-from roost.machine import SystemClock
 from roost.model.orders import Destroy, Power, Spawn
-from tests.agents import MemoryServer, PlainTracker, order
+from tests.agents import PATIENT, MemoryServer, PlainTracker, living, order
 from tests.drivers import fake, spec_of
 from tests.worlds import uuid_named
 
 QUICK = Pace(driver_timeout_s=0.2, update_s=0.05, retry_s=0.05, stop_s=5.0)
-PATIENT = Pace(update_s=0.05, retry_s=0.05, stop_s=5.0)
 
 
 def resident(host="host-a", *, driver=None, journal=None, tracker=None, pace=PATIENT, run="run"):
@@ -38,27 +34,6 @@ def resident(host="host-a", *, driver=None, journal=None, tracker=None, pace=PAT
     agent = Agent(Identity(host=host, run=run, driver="fake"), journal, driver_timeout_s=pace.driver_timeout_s)
     acting = Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
     return Resident(agent, driver, acting, tracker)
-
-
-@contextmanager
-def living(server, *residents, pace=PATIENT):
-    """Let agents live in threads; give what they end with, at the end."""
-    stop, ends = threading.Event(), []
-
-    def run():
-        try:
-            Running(residents, server, clock=SystemClock(), pace=pace).run(stop)
-        except RoostError as error:
-            ends.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield ends, thread
-    finally:
-        stop.set()
-        thread.join(30)
-        assert not thread.is_alive()
 
 
 def spawn(name="guest", host="host-a", **more):

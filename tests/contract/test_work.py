@@ -228,6 +228,11 @@ def test_work_is_found_by_whom_it_is_about(store, reader):
     assert ids(reader.open_orders([], most=9)) == []
     assert ids(reader.orders_of(1)) == [2, 1, 3]
     assert ids(reader.migrations_of(one)) == [1, 2]
+    assert ids(reader.operations_by([3, 9, 1])) == [1, 3]
+    assert ids(reader.open_operations_on([two, one])) == [2, 3, 4]
+    assert ids(reader.open_parts_of(1, most=1)) == [2]
+    assert ids(reader.orders_of_all([2, 1])) == [2, 1, 3, 4]
+    assert ids(reader.migrations_of_all([two, one])) == [1, 2, 3]
     assert ids(reader.migrations(most=9, status="finished", source_host="h1")) == [2]
     assert ids(reader.migrations(most=9, status="finished", target_host="h1")) == []
     assert ids(reader.migrations(after_id=1, most=9)) == [2, 3]
@@ -237,6 +242,17 @@ def test_work_is_found_by_whom_it_is_about(store, reader):
     assert ids(reader.events_since(1003.0, most=9)) == [3, 2]
     assert ids(reader.events_since(1003.0, most=1)) == [3]
     assert (reader.lease("other"), reader.lease("watch")) == (rows[-1], None)
+
+
+def test_agents_are_read_again_only_where_one_was_written(store, reader):
+    first = agent("h1")
+    assert commit(store, item(work=[Put(first)])) == [""]
+    known = reader.agents_in_charge()
+    assert known == {"h1": first}
+    store.beat(["h1"], first.heard_at_s + 9)
+    assert reader.agents_in_charge() is known
+    assert commit(store, item(work=[replaced(first, state="gone"), Put(agent("h2"))])) == [""]
+    assert {host: each.state for host, each in reader.agents_in_charge().items()} == {"h1": "gone", "h2": "ready"}
 
 
 def test_the_time_is_the_clocks_unless_the_database_has_one_for_all(world):

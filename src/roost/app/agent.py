@@ -35,6 +35,8 @@ from roost.model.placement_api import Answer
 from roost.observe import log
 
 _PLACEMENT = "/placement"  # of a server, below its address
+# Read by servers with noauth2 alone, which believe whoever asks; reshapes are for the role service.
+_ROLES = "admin,service"
 _FLEET = uuid.UUID("5b1f7d0a-6f0e-4d7c-9a55-1c1c6a4f0c11")  # Uuids of the nodes of a fleet come of it.
 _SPREAD = (0.75, 1.25)
 
@@ -74,7 +76,9 @@ def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: 
         stack.callback(server.close)
         placement = SharedHttp(
             lambda: ReportHttp(
-                options.server.rstrip("/") + _PLACEMENT, headers={"x-auth-token": options.token}, setting="--server"
+                options.server.rstrip("/") + _PLACEMENT,
+                headers={"x-auth-token": options.token, "x-roles": _ROLES},
+                setting="--server",
             )
         )
         stack.callback(placement.close)

@@ -213,6 +213,10 @@ class Agent:
         for order in orders:
             self._receive(order)
 
+    def has_heard(self, *, is_disabled: bool) -> bool:
+        """Say whether an answer that has nothing about it but this switch would tell it nothing."""
+        return self._was_polled and self.is_disabled is is_disabled
+
     def unknown(self, now_s: float) -> None:
         """Hear that the server does not know it, so that it registers again."""
         if self._phase == "ready":

@@ -364,12 +364,16 @@ class Running:
         orders: dict[str, list[Order]] = {}
         for order in polled.orders:
             orders.setdefault(order.host, []).append(order)
+        lost, disabled = {*polled.unknown, *polled.superseded}, {*polled.disabled}
         for each in asking:
-            resident = self._residents[each.host]
+            resident, is_disabled = self._residents[each.host], each.host in disabled
+            has_news = bool(each.held) or each.host in orders or each.host in lost
+            if not has_news and resident.agent.has_heard(is_disabled=is_disabled):
+                continue
             hear = partial(
                 resident.agent.heard, each.fence, orders.get(each.host, ()), now_s=self._clock.elapsed_s(),
                 withdrawn=polled.withdrawn, settled=polled.settled, is_unknown=each.host in polled.unknown,
-                is_superseded=each.host in polled.superseded, is_disabled=each.host in polled.disabled,
+                is_superseded=each.host in polled.superseded, is_disabled=is_disabled,
             )  # fmt: skip
             self._tell(resident, hear)
 

@@ -275,7 +275,8 @@ def _cleaning(
 
 def _agents(reader: WorkReader, polls: Sequence[PollingAgent]) -> list[AgentRow]:
     if len(polls) > 1:
-        return reader.agents()
+        known = reader.agents_in_charge()
+        return [known[host] for each in polls if (host := each.host.lower()) in known]
     found = [reader.agent(each.host.lower()) for each in polls]
     return [agent for agent in found if agent is not None]
 

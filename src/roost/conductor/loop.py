@@ -5,7 +5,7 @@ the operation is as it was read, so whoever was too slow, or was thought dead, l
 A step that is committed is all there is: any conductor goes on from there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
@@ -15,11 +15,12 @@ from roost.conductor.rows import due_now, instead, later
 from roost.conductor.step import CHOOSE, Choose, Commit, Desk, Step, Terms, View
 from roost.conductor.steps import steps_of
 from roost.conductor.story import line
+from roost.conductor.viewing import views_of
 from roost.errors import Conflict, RoostError, StoreBroken, Unavailable
 from roost.model.decision import Decision, Pick
 from roost.model.pci import PciRequest
 from roost.model.request import Request
-from roost.model.work import AgentRow, OperationRow
+from roost.model.work import OperationRow
 from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.plans import Act, Plan, Result
@@ -28,8 +29,6 @@ from roost.ports import WorkReader
 
 # So many operations are worked on at once: they share commits.
 _TOGETHER_MAX = 64
-# Of the operations on an instance so many are looked at: an open one is among them.
-_LOOKED_AT = 8
 
 A = TypeVar("A")
 
@@ -73,8 +72,7 @@ class Conductor:
         due = self._reader.due_operations(self._all_cells(), now_s=now_s, most=_TOGETHER_MAX)
         mine = taken = self._taken(due, until_s=now_s + terms.owner_s)
         while mine:
-            agents = {agent.host: agent for agent in self._reader.agents()}
-            mine = self._stepped(self._views(mine, agents=agents, terms=terms))
+            mine = self._stepped(self._views(mine, terms=terms))
         return len(taken)
 
     def take_over(self) -> None:
@@ -102,38 +100,19 @@ class Conductor:
         found = [_outcome(outcome)[0] for outcome in outcomes]
         return [row for row in found if row is not None]
 
-    def _views(
-        self, rows: Sequence[OperationRow], *, agents: Mapping[str, AgentRow], terms: Terms
-    ) -> list[View]:  # fmt: skip
+    def _views(self, rows: Sequence[OperationRow], *, terms: Terms) -> list[View]:
         """Read what next steps depend on; what cannot be understood is set aside, and the others go on."""
-        found = []
-        for row in rows:
-            try:
-                found.append(self._view(row, agents=agents, terms=terms))
-            except StoreBroken as error:
-                self._set_aside(row, error, now_s=self._reader.now_s(), terms=terms)
-        return found
+        try:
+            return views_of(rows, reader=self._reader, terms=terms)
+        except StoreBroken:  # The others go on, each on its own.
+            return [view for row in rows for view in self._viewed(row, terms=terms)]
 
-    def _view(self, row: OperationRow, *, agents: Mapping[str, AgentRow], terms: Terms) -> View:
-        """Read what the next step of an operation depends on."""
-        reader, subjects = self._reader, steps_of(row).subjects(row)
-        statuses = {status.uuid: status for status in reader.statuses_of(subjects)} if subjects else {}
-        is_moved = row.kind == "clean"
-        moved = [uuid for uuid, status in statuses.items() if status.migration_uuid is not None or is_moved]
-        waiting = holder = None
-        if row.instance_uuid is not None:
-            others = reader.operations_on(row.instance_uuid, newest=_LOOKED_AT)
-            waiting = next(
-                (each for each in others if each.kind == "delete" and not each.outcome and each.id != row.id), None
-            )
-            number = statuses[row.instance_uuid].operation_id if row.instance_uuid in statuses else 0
-            holder = reader.operation(number) if number not in {0, row.id} else None
-        return View(
-            operation=row, orders=reader.orders_of(row.id), statuses=statuses,
-            parts=reader.parts_of(row.id) if steps_of(row).has_parts else (),
-            migrations=[each for uuid in moved for each in reader.migrations_of(uuid)], agents=agents, waiting=waiting,
-            holder=None if holder is None or holder.outcome else holder, now_s=reader.now_s(), terms=terms,
-        )  # fmt: skip
+    def _viewed(self, row: OperationRow, *, terms: Terms) -> list[View]:
+        try:
+            return views_of([row], reader=self._reader, terms=terms)
+        except StoreBroken as error:
+            self._set_aside(row, error, now_s=self._reader.now_s(), terms=terms)
+            return []
 
     def _stepped(self, views: Sequence[View]) -> list[OperationRow]:
         """Take the next step of each; return the operations that go on at once."""

@@ -94,10 +94,10 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         int, Meta(description="How often a write that lost a race is made anew before its client is told.")
     ] = 10
     incomplete_consumer_project_id: Annotated[
-        str, Meta(description="Project of consumers that were written before version 1.8.")
+        str, Meta(description="Project of consumers of which none was told, as before version 1.8.")
     ] = NOBODY
     incomplete_consumer_user_id: Annotated[
-        str, Meta(description="User of consumers that were written before version 1.8.")
+        str, Meta(description="User of consumers of which none was told, as before version 1.8.")
     ] = NOBODY
     cors_allowed_origin: Annotated[
         tuple[str, ...], Meta(description="Origins whose pages may ask, or *; empty: no browser is told of any.")

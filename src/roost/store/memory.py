@@ -48,6 +48,10 @@ class _Rows:
     def find(self, question: Question) -> list[tuple[Any, ...]]:
         return _find(self._shelves, question)
 
+    def tally(self, table: Table) -> tuple[int, int]:
+        rows = self._shelves.by_table()[table.name].rows.values()
+        return len(rows), sum(row.version for row in rows)
+
     def close(self) -> None:
         """Nothing is held."""
 

@@ -7,7 +7,7 @@ from typing import Any
 from roost.store.postgresql_arrays import Array
 from roost.store.postgresql_link import Connection, Link
 from roost.store.schema import ColumnType, Table
-from roost.store.work_reading import Has, Question, forgotten, statement
+from roost.store.work_reading import Has, Question, forgotten, statement, tallying
 
 _NOW = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
@@ -29,6 +29,11 @@ class WorkRows:
     def find(self, question: Question) -> list[tuple[Any, ...]]:
         """See ``Rows.find``."""
         return self._link.read(*_asked(question))
+
+    def tally(self, table: Table) -> tuple[int, int]:
+        """See ``Rows.tally``."""
+        ((count, versions),) = self._link.read(tallying(table), ())
+        return int(count), int(versions)
 
     def close(self) -> None:
         """See ``Rows.close``."""

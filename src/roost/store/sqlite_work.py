@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from roost.ports import Clock
+from roost.store.schema import Table
 from roost.store.sqlite_file import explained, open_reader
 from roost.store.sqlite_rows import delete
-from roost.store.work_reading import Has, Question, forgotten, statement
+from roost.store.work_reading import Has, Question, forgotten, statement, tallying
 
 
 class WorkRows:
@@ -32,6 +33,12 @@ class WorkRows:
         """See ``Rows.find``."""
         with explained(self._path):
             return find(self._connection, question)
+
+    def tally(self, table: Table) -> tuple[int, int]:
+        """See ``Rows.tally``."""
+        with explained(self._path):
+            count, versions = self._connection.execute(tallying(table)).fetchone()
+        return count, versions
 
     def close(self) -> None:
         """See ``Rows.close``."""

@@ -1,6 +1,6 @@
 """Questions about work, asked of any store: what they mean is said once, and each store finds the rows."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -46,6 +46,9 @@ class Rows(Protocol):
     def find(self, question: Question) -> list[tuple[Any, ...]]:
         """Return the rows that a question wants, all columns of each."""
 
+    def tally(self, table: Table) -> tuple[int, int]:
+        """Return how many rows of a table there are, and the sum of their versions."""
+
     def close(self) -> None:
         """See ``WorkReader.close``."""
 
@@ -70,6 +73,8 @@ class WorkReading:
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
+        self._agents: dict[str, AgentRow] = {}
+        self._agents_tally = (0, 0)
 
     def now_s(self) -> float:
         """See ``WorkReader.now_s``."""
@@ -96,9 +101,21 @@ class WorkReading:
         """See ``WorkReader.operations_on``."""
         return self._find(OperationRow, [Has("instance_uuid", "=", instance_uuid)], is_newest=True, most=newest)
 
+    def operations_by(self, numbers: Sequence[int]) -> list[OperationRow]:
+        """See ``WorkReader.operations_by``."""
+        return self._find(OperationRow, [Has("id", "in", numbers)])
+
+    def open_operations_on(self, instance_uuids: Sequence[bytes]) -> list[OperationRow]:
+        """See ``WorkReader.open_operations_on``."""
+        return self._find(OperationRow, [Has("instance_uuid", "in", instance_uuids)], part=_OPEN)
+
     def parts_of(self, operation_id: int) -> list[OperationRow]:
         """See ``WorkReader.parts_of``."""
         return self._find(OperationRow, [Has("parent_id", "=", operation_id)])
+
+    def open_parts_of(self, operation_id: int, *, most: int) -> list[OperationRow]:
+        """See ``WorkReader.open_parts_of``."""
+        return self._find(OperationRow, [Has("parent_id", "=", operation_id)], most=most, part=_OPEN)
 
     def status(self, uuid: bytes) -> StatusRow | None:
         """See ``WorkReader.status``."""
@@ -128,6 +145,10 @@ class WorkReading:
         """See ``WorkReader.orders_of``."""
         return self._find(OrderRow, [Has("operation_id", "=", operation_id)], order=("number",))
 
+    def orders_of_all(self, operation_ids: Sequence[int]) -> list[OrderRow]:
+        """See ``WorkReader.orders_of_all``."""
+        return self._find(OrderRow, [Has("operation_id", "in", operation_ids)], order=("number", "id"))
+
     def migration(self, uuid: bytes) -> MigrationRow | None:
         """See ``WorkReader.migration``."""
         return self._one(MigrationRow, Has("uuid", "=", uuid))
@@ -135,6 +156,10 @@ class WorkReading:
     def migrations_of(self, instance_uuid: bytes) -> list[MigrationRow]:
         """See ``WorkReader.migrations_of``."""
         return self._find(MigrationRow, [Has("instance_uuid", "=", instance_uuid)])
+
+    def migrations_of_all(self, instance_uuids: Sequence[bytes]) -> list[MigrationRow]:
+        """See ``WorkReader.migrations_of_all``."""
+        return self._find(MigrationRow, [Has("instance_uuid", "in", instance_uuids)])
 
     def migrations(
         self, *, after_id: int = 0, most: int, status: str | None = None, source_host: str | None = None,
@@ -161,6 +186,15 @@ class WorkReading:
     def agents(self) -> list[AgentRow]:
         """See ``WorkReader.agents``. Databases differ in the order of texts, so it is made here."""
         return sorted(self._find(AgentRow, [], order=("host",)), key=lambda agent: agent.host)
+
+    def agents_in_charge(self) -> Mapping[str, AgentRow]:
+        """See ``WorkReader.agents_in_charge``. Agents are never deleted, and versions only grow."""
+        tally = self._rows.tally(WORK[AgentRow])
+        if tally != self._agents_tally:
+            # What is committed in between is in the rows, not in the tally: then they are read once more.
+            self._agents = {agent.host: agent for agent in self._find(AgentRow, [], order=("host",))}
+            self._agents_tally = tally
+        return self._agents
 
     def agent(self, host: str) -> AgentRow | None:
         """See ``WorkReader.agent``."""
@@ -211,6 +245,11 @@ def forgotten(
         orders = rows(Question(ORDERS, (Has("operation_id", "in", operations),), ("id",)))
         gone.append((ORDERS, [row[:1] for row in orders]))
     return [(table, keys) for table, keys in gone if keys]
+
+
+def tallying(table: Table) -> str:
+    """Return the statement that asks a database for a tally."""
+    return f"SELECT count(*), coalesce(sum(version), 0) FROM {table.name}"  # noqa: S608  # our names
 
 
 def statement(question: Question, said: Callable[[Has], str]) -> str:

@@ -36,7 +36,9 @@ def show(request: Request, current: Current) -> Response:
         of_provider["resources"][state.class_ids.name_of(inventory_id & CLASS_MASK)] = amount
     value: dict[str, Any] = {"allocations": shown}
     if request.wants(versions.ALLOCATIONS_BY_PROVIDER):
-        value |= {"project_id": holder.project_id, "user_id": holder.user_id}
+        # An owner that no decision was told is named all the same: what is shown here may be written back.
+        value["project_id"] = holder.project_id or request.options.incomplete_consumer_project_id
+        value["user_id"] = holder.user_id or request.options.incomplete_consumer_user_id
     if request.wants(versions.CONSUMER_GENERATIONS):
         value["consumer_generation"] = holder.generation
     if request.wants(versions.CONSUMER_TYPES):

@@ -85,7 +85,8 @@ async def _when_over(
     try:
         while found.outcome == "open" and not agents.ends.is_closed and (left_s := end_s - loop.time()) > 0:
             await waiter.wait(min(left_s, agents.look_s))
-            found = await agents.ask(partial(_again, agents=agents, number=number, before=found))
+            is_last = loop.time() >= end_s
+            found = await agents.ask(partial(_again, agents=agents, number=number, before=found, is_last=is_last))
             await asyncio.sleep(_PAUSE_S if found.outcome == "open" else 0)
     except RoostError as error:
         # That it is well was said already; whoever asks again is told what is wrong.
@@ -93,9 +94,19 @@ async def _when_over(
     return found
 
 
-def _again(current: Current, *, agents: Agents, number: int, before: ShownOperation) -> ShownOperation:
-    row = agents.reader(current).operation(number)
-    return before if row is None else _shown(agents.reader(current), row)
+def _again(
+    current: Current, *, agents: Agents, number: int, before: ShownOperation, is_last: bool
+) -> ShownOperation:  # fmt: skip
+    """Look at an operation again; it is shown as it is now when it is over, or nobody waits any longer."""
+    reader = agents.reader(current)
+    row = reader.operation(number)
+    if row is None or not (is_last or _is_over(reader, row)):
+        return before
+    return _shown(reader, row)
+
+
+def _is_over(reader: WorkReader, row: OperationRow) -> bool:
+    return bool(row.outcome) and not reader.open_parts_of(row.id, most=1)
 
 
 def _shown(reader: WorkReader, row: OperationRow) -> ShownOperation:

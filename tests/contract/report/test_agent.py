@@ -1,0 +1,80 @@
+"""A whole agent, threads and all, at a Placement over HTTP: Roost's own, and the reference."""
+
+import itertools
+from contextlib import closing
+
+import pytest
+
+from roost.app.agent import SharedHttp
+from roost.client.report import ReportHttp
+from roost.compute.acting import Acting
+from roost.compute.agent import Agent, Identity
+from roost.compute.journal import Journal
+from roost.compute.running import Resident
+from roost.model.orders import Destroy, Power, Spawn
+from tests.agents import PATIENT, MemoryServer, living, order
+from tests.drivers import spec_of
+from tests.reporting import SERVICE, World
+from tests.tracking import HELD, HOST, Machine
+from tests.worlds import uuid_named
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(params=["roost", pytest.param("reference", marks=pytest.mark.differential)])
+def world(request):
+    """Give a Placement that many threads may ask, as an agent does."""
+    name = f"agent {next(_NUMBERS)}"
+    if request.param == "roost":
+        address = request.getfixturevalue("served")
+    else:
+        reference = request.getfixturevalue("reference_placement")
+        reference.empty()
+        address = reference.address
+    with closing(SharedHttp(lambda: ReportHttp(address, headers=SERVICE))) as http:
+        yield World(http, name)
+
+
+def resident(machine, layout):
+    """Give the agent of a machine as it starts with a layout."""
+    machine.start(layout)
+    driver, journal, tracker = machine.driver, machine.book, machine.tracker
+    run = uuid_named(f"{layout} {next(_NUMBERS)}")
+    agent = Agent(Identity(host=machine.host, run=run, driver="fake"), journal, driver_timeout_s=60.0)
+    return Resident(
+        agent, driver, Acting(machine.host, run=run, driver=driver, journal=journal, use_of=tracker.use), tracker
+    )
+
+
+def test_what_a_host_has_and_what_its_instances_hold_arrives_and_moves_with_a_reshape(world, capfd):
+    server, machine = MemoryServer(), Machine(world)
+    with closing(Journal(None)) as journal:
+        machine.book = journal
+        journal.keep_node(machine.host, world.u(HOST))
+
+        def ordered(act, number):
+            server.put(order(act, of="guest", turn=number, host=machine.host))
+            return server.answer_to(number * 100 + 1)
+
+        with living(server, resident(machine, "flat"), pace=PATIENT) as (ends, _):
+            first = order(Power(is_on=True), of="nobody", turn=9, host=machine.host)
+            server.put(first)  # Answered once Placement knows the host, though there is no such guest.
+            server.answer_to(first.id)
+            assert world.totals(HOST) == {
+                "VCPU": 8, "MEMORY_MB": 8192, "DISK_GB": 500, "VGPU": 4, "SRIOV_NET_VF": 2, "CUSTOM_FPGA": 4,
+            }  # fmt: skip
+            assert {"COMPUTE_NODE", "OWNER_NOVA", "COMPUTE_IMAGE_TYPE_QCOW2"} <= set(world.of(HOST, "traits"))
+            world.ask("PUT", f"/allocations/{uuid_named('guest')}", world.payload(**{HOST: HELD}))
+            spec = spec_of("guest", machine.host, allocations={world.u(HOST): HELD})
+            assert ordered(Spawn(spec), 1).outcome == "ok"
+        with living(server, resident(machine, "gpus"), pace=PATIENT) as (again, _):
+            assert ordered(Power(is_on=False), 2).outcome == "ok"
+            used = machine.usages()
+            assert ordered(Destroy(), 3).outcome == "ok"
+        assert ends == again == []
+        assert used.pop("") == {name: amount for name, amount in HELD.items() if name != "VGPU"}
+        assert sorted(map(str, used.values())) == sorted(map(str, [{"VGPU": 1}, {}]))
+        assert list(server.book.facts) == [machine.host]
+        world.ask("DELETE", f"/allocations/{uuid_named('guest')}")
+        assert not any(machine.usages().values())
+    assert '"reshape_begun"' in capfd.readouterr().err

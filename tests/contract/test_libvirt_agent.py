@@ -1,0 +1,110 @@
+"""``roost agent --driver libvirt`` as a command: on libvirt's test driver, and with guests that really boot."""
+
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from xml.etree.ElementTree import fromstring
+
+import pytest
+
+from tests.clusters import Program, ServerProgram
+from tests.libvirt_hosts import binding, boot_sector, qemu_uri_elsewhere
+from tests.products import roost
+
+HOST = "host-1"
+MOST_S = 90  # that a guest may take on a busy machine
+FLAVOR = "vcpus=1,memory_mb=32,root_gb=1"
+
+
+@contextmanager
+def served(folder, **options):
+    """Give a server with one host, whose agent has the driver libvirt with some options."""
+    server = ServerProgram(folder=folder, settings="")
+    server.start()
+    told = [word for key, value in options.items() for word in ("--option", f"{key}={value}")]
+    agent = Program(
+        "agent", "--server", server.address, "--driver", "libvirt", "--host", HOST, "--state-dir", folder / "journals",
+        "--option", f"state={folder / 'state'}", "--option", f"images={folder / 'images'}", *told,
+        folder=folder, log="agent.log",
+    )  # fmt: skip
+    try:
+        agent.start()
+        until(lambda: server.listed("hosts"), agent)
+        yield server, agent
+        assert agent.stop() == 0
+    finally:
+        agent.kill()
+        server.kill()
+
+
+def until(true, agent):
+    """Wait until something is so, as long as the agent lives; give it."""
+    end_s = time.monotonic() + MOST_S
+    while not (found := true()):
+        assert agent.lives, agent.log.read_text()
+        assert time.monotonic() < end_s, agent.log.read_text()
+        time.sleep(0.1)
+    return found
+
+
+def provider(server):
+    """Give inventories, traits and usages of the only provider, as Placement has them."""
+    (root,) = server.asked("GET", "/placement/resource_providers")[1]["resource_providers"]
+    assert root["name"] == HOST
+    path = f"/placement/resource_providers/{root['uuid']}"
+    return [server.asked("GET", f"{path}/{part}")[1][part] for part in ("inventories", "traits", "usages")]
+
+
+def instance(server, folder, *words):
+    """Run ``roost instance``; give what it prints."""
+    found = roost("instance", *words, "--url", server.address, cwd=folder)
+    told = [server.asked("GET", f"/v1/instances/{each['uuid']}")[1]["attempts"] for each in server.listed("instances")]
+    assert found.returncode == 0, (found.stderr, str(told))
+    return found.stdout
+
+
+def test_what_libvirt_says_of_a_host_is_in_placement_and_an_instance_comes_and_goes(tmp_path):
+    told = fromstring(binding().open("test:///default").getCapabilities())
+    cells = told.findall("host/topology/cells/cell")
+    memory_kib = sum(int(cell.findtext("memory")) for cell in cells)
+    processors = sum(len(cell.findall("cpus/cpu")) for cell in cells)
+    with served(tmp_path, uri="test:///default") as (server, agent):
+        inventories, traits, usages = provider(server)
+        assert inventories["VCPU"]["total"] == processors
+        assert inventories["MEMORY_MB"]["total"] == memory_kib // 1024
+        assert inventories["DISK_GB"]["total"] > 0
+        assert {"COMPUTE_NODE", "OWNER_NOVA"} <= set(traits)
+        assert not any(usages.values())
+        told = instance(server, tmp_path, "create", "web", "--flavor", FLAVOR, "--wait")
+        assert "ACTIVE" in told, (told, agent.log.read_text())
+        assert {name: used for name, used in provider(server)[2].items() if used} == {
+            "VCPU": 1, "MEMORY_MB": 32, "DISK_GB": 1,
+        }  # fmt: skip
+        (shown,) = server.listed("instances")
+        instance(server, tmp_path, "delete", shown["uuid"], "--wait")
+        assert server.listed("instances") == []
+        assert not any(provider(server)[2].values())
+
+
+@pytest.fixture
+def short():
+    """Give a folder with a short path: that of a socket in it has 107 bytes at most."""
+    with tempfile.TemporaryDirectory(prefix="roost-", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def test_an_instance_boots_and_its_words_are_on_its_console(tmp_path, short):
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "greeting").write_bytes(boot_sector("roost lives"))
+    uri = qemu_uri_elsewhere(short)
+    with served(tmp_path, uri=uri, virt_type="qemu", shutdown_s=0) as (server, agent):
+        assert server.asked("PUT", "/v1/images/greeting", {"id": "greeting"})[0] == 200
+        told = instance(server, tmp_path, "create", "web", "--flavor", FLAVOR, "--image", "greeting", "--wait")
+        assert "ACTIVE" in told, (told, agent.log.read_text())
+        (console,) = (tmp_path / "state").rglob("console.log")
+        until(lambda: b"roost lives" in console.read_bytes(), agent)
+        (shown,) = server.listed("instances")
+        instance(server, tmp_path, "delete", shown["uuid"], "--wait")
+        assert not console.exists()
+        assert not any(provider(server)[2].values())
