@@ -19,7 +19,7 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check tidy format reference reference-nova differential openstack libvirt soak bench bench-agents bench-peers parity golden lock clean
+.PHONY: help demo test check tidy format sim reference reference-nova differential openstack libvirt soak bench bench-agents bench-peers parity golden lock clean
 
 help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,10 @@ tidy: $(DEV) ## check sizes, names, purity and that everything has a heading in 
 format: $(DEV) ## rewrite the sources in house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# SEED=n is one seed, SEEDS=a-b a range, KINDS=build,delete are the only kinds of operations that are asked for.
+sim: $(RUN) ## live through a thousand seeds in which everything goes wrong (SEED=n or SEEDS=0-99 narrows them)
+	@$(BIN)/python -m roost.simulator.cluster --seeds $(or $(SEED),$(SEEDS),0-999) --kinds "$(KINDS)" --jobs 2
 
 reference: $(DEV) ## install the reference server of the Placement API into .cache
 	@$(BIN)/python -m tests.differential.install

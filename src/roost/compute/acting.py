@@ -152,7 +152,7 @@ class Acting:
 
     def _failed(self, order: Order, error: BaseException) -> OrderAnswer:
         """Make an answer of an error, and see to it that nothing is left of what was begun."""
-        told = isinstance(error, (BuildFailed, BuildAborted, DriverNotReady))
+        told, found = isinstance(error, (BuildFailed, BuildAborted, DriverNotReady)), None
         if not told:
             log.fault(f"order {order.id} on host {self._host}", error)
         try:
@@ -161,8 +161,10 @@ class Acting:
             raise
         except (Exception, SystemExit) as other:  # noqa: BLE001  # The same.
             log.fault(f"undoing order {order.id} on host {self._host}", other)
+            found = _left_of(order)
         problem = str(error) if told else f"{type(error).__name__}: {first_line(error)}"
-        return self._says("failed" if isinstance(error, (BuildFailed, DriverNotReady)) else "aborted", problem)
+        answer = self._says("failed" if isinstance(error, (BuildFailed, DriverNotReady)) else "aborted", problem)
+        return msgspec.structs.replace(answer, found=found)
 
     def _undo(self, order: Order, *, is_left: bool = True) -> None:
         """Let nothing be left of what an order brought about, unless a later one has taken it over.
@@ -290,6 +292,17 @@ def checked_guests(told: object) -> list[Found]:
     if not isinstance(told, (list, tuple)) or not all(isinstance(each, Found) for each in told):
         raise TypeError("guests of the driver returned no list of Found")
     return [*told]
+
+
+def _left_of(order: Order) -> Found | None:
+    """Return what may be left of an order that failed and could not be undone."""
+    if not isinstance(order.act, (Spawn, Prepare, Finish)):
+        return None
+    guest = order.act.guest
+    return Found(
+        uuid=guest.uuid, node=guest.node, operation=order.operation,
+        state="building" if isinstance(order.act, Spawn) else "prepared",
+    )  # fmt: skip
 
 
 def _checked(told: object) -> Found | None:

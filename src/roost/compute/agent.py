@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from roost.compute.journal import Entry, Key, Mark
-from roost.compute.lanes import Lane, OpenOrder, is_cleaning, key_of, lane_of, told
+from roost.compute.lanes import Lane, OpenOrder, is_building, is_cleaning, key_of, lane_of, told
 from roost.compute.tasks import Clean, Look, Register, Task, Tell, Undo, Work
 from roost.errors import BadRequest, BadSettings, Conflict, NotFound, RoostError
 from roost.model.guest import Found
@@ -31,6 +31,8 @@ from roost.model.orders import (
 
 # Before the server is asked again: doubling, from the first to the last.
 _AGAIN_S, _AGAIN_MAX_S = 0.5, 15.0
+# Before what could not be undone is tried to be undone again.
+_UNDO_AGAIN_S = 5.0
 
 
 class Memory(Protocol):
@@ -44,6 +46,7 @@ class Memory(Protocol):
     def take(self, key: Key) -> None: ...  # noqa: D102
     def forget(self, key: Key) -> None: ...  # noqa: D102
     def paused(self) -> frozenset[str]: ...  # noqa: D102
+    def held(self) -> frozenset[str]: ...  # noqa: D102
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +110,11 @@ class Agent:
         return not (self._untold or is_working or any(lane.current for lane in self._lanes.values()))
 
     @property
+    def is_undoing(self) -> bool:
+        """Whether something may be left of what nobody wants."""
+        return any(lane.undos for lane in self._lanes.values())
+
+    @property
     def is_in_a_hurry(self) -> bool:
         """Whether orders of an earlier life wait until it is known that they are still wanted."""
         return bool(self._orders) and not self._was_polled
@@ -167,6 +175,9 @@ class Agent:
         cleans = [Clean(uuid, "destroy") for uuid in registered.destroy]
         cleans += [Clean(uuid, "pause") for uuid in registered.hold if uuid in running]
         cleans += [Clean(uuid, "resume") for uuid in registered.keep if uuid in self._memory.paused()]
+        # An earlier life may have ended between a guest and what the guest had.
+        gone = self._memory.held() - {found.uuid for found in self._seen.guests}
+        cleans += [Clean(uuid, "destroy") for uuid in sorted(gone) if uuid not in self._lanes]
         for lane in self._lanes.values():
             lane.cleans.clear()  # What was said before no longer counts.
         for clean in cleans:
@@ -238,7 +249,7 @@ class Agent:
                     self._come_again(now_s, is_at_once=not self._has_failed_to_clean)
             case Undo():
                 self._leave(lane_of(task.order), task)
-                self._settle(key_of(task.order))
+                self._undone(task, answer, now_s)
             case Work():
                 self._leave(lane_of(task.order), task)
                 self._finished(task.order, answer)
@@ -325,18 +336,34 @@ class Agent:
 
     def _finished(self, order: Order, answer: OrderAnswer) -> None:
         key = key_of(order)
-        if self._overdue.pop(key, None) is not None:
+        each = self._orders.get(key)
+        is_left = answer.outcome != "ok" and answer.found is not None and is_building(order)
+        if is_left:
+            self._lane(lane_of(order)).undos.append(Undo(order))
+        if self._overdue.pop(key, None) is not None and (each is None or each.answer is not None):
             # It was said to have failed, and somebody acts on that already.
             if answer.outcome == "ok":
                 self._lane(lane_of(order)).undos.append(Undo(order))
             return
-        each = self._orders[key]
+        assert each is not None, "it is worked on until now"
         self._answer(each, answer)
         if each.is_settled:
             self._settle(key)
         elif each.is_unwanted:
             each.is_unwanted = False
             self._withdraw(each)
+
+    def _undone(self, undo: Undo, answer: OrderAnswer, now_s: float) -> None:
+        """Forget an order that nobody wants once nothing is left of it; its answer is still told if somebody does."""
+        lane = self._lane(lane_of(undo.order))
+        if answer.outcome != "ok":
+            lane.undos.append(undo)
+            lane.undo_at_s = now_s + _UNDO_AGAIN_S * self._spread
+            return
+        each = self._orders.get(key_of(undo.order))
+        if each is None or each.is_unwanted:
+            self._settle(key_of(undo.order))
+        self._tidy(lane_of(undo.order))
 
     def _answer(self, each: OpenOrder, answer: OrderAnswer) -> None:
         self._memory.finish(each.order, answer)
@@ -355,9 +382,12 @@ class Agent:
 
     def _fail_overdue(self, now_s: float) -> None:
         for key, each in self._orders.items():
-            if each.begun_at_s is None or each.answer is not None or now_s < each.begun_at_s + self._timeout_s:
+            is_late = each.begun_at_s is not None and now_s >= each.begun_at_s + self._timeout_s
+            if not is_late or each.answer is not None or key in self._overdue:
                 continue
             self._overdue[key] = each.order
+            if each.is_unwanted or each.is_settled:
+                continue  # Nobody waits for an answer.
             problem = f"the driver on host {self.host} did not end {told(each.order)} in {self._timeout_s:g} s"
             self._answer(each, self._says("failed", problem))
 
@@ -384,7 +414,7 @@ class Agent:
             elif lane.cleans:
                 lane.current = lane.cleans.pop(0)
                 tasks.append(lane.current)
-            elif may_work and lane.undos:
+            elif may_work and lane.undos and now_s >= lane.undo_at_s:
                 lane.current = lane.undos.pop(0)
                 tasks.append(lane.current)
             elif may_work and (each := self._first(name, lane)) is not None:

@@ -128,6 +128,11 @@ class Journal:
         with self._lock:
             return [each for each in self._holdings.values() if each.instance == instance]
 
+    def held(self) -> frozenset[str]:
+        """Return the instances that have something of any node, or for which operations keep something."""
+        with self._lock:
+            return frozenset(each.instance for each in self._holdings.values())
+
     def instances(self, node: str) -> Mapping[str, GuestUse]:
         """Return what instances have of a node, by uuid; all that are known there, whatever they have."""
         return self._on(node, is_own=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from roost.compute.journal import Key, Mark
 from roost.compute.tasks import Clean, Task, Undo
-from roost.model.orders import Order, OrderAnswer
+from roost.model.orders import Finish, Order, OrderAnswer, Prepare, Spawn
 
 
 @dataclass(slots=True)
@@ -32,6 +32,7 @@ class Lane:
 
     cleans: list[Clean] = field(default_factory=list)
     undos: list[Undo] = field(default_factory=list)
+    undo_at_s: float = 0.0  # not before, since the last one failed; meanwhile orders go on
     waiting: list[OpenOrder] = field(default_factory=list)
     current: Task | None = None
 
@@ -44,6 +45,11 @@ class Lane:
 def is_cleaning(lane: Lane) -> bool:
     """Say whether the server's word on its guest is not carried out yet."""
     return bool(lane.cleans) or isinstance(lane.current, Clean)
+
+
+def is_building(order: Order) -> bool:
+    """Say whether an order makes something of a guest that was not there before."""
+    return isinstance(order.act, (Spawn, Prepare, Finish))
 
 
 def key_of(order: Order) -> Key:

@@ -65,11 +65,13 @@ class Serving:
         tidy: told in the thread, after each group, how many commits were accepted since the last time.
         decide: does acts on the same columns, in their order; None: there are none.
         heed: told in the thread of work that plans wrote, when it is durable.
+        has_thread: whether there is a thread; else each task is worked on by whoever submits it, one at a time.
     """
 
     def __init__(
         self, current: Current, *, queue_max: int = 1024, group_max: int = 64, retries: int = 10,
         tidy: Callable[[int], None] | None = None, decide: Decide | None = None, heed: Heed | None = None,
+        has_thread: bool = True,
     ) -> None:  # fmt: skip
         self._current = current
         self._queue_max = queue_max
@@ -85,8 +87,9 @@ class Serving:
         self._turn = threading.Lock()  # Who holds it may touch the columns.
         self._waiting: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._gathering = Gathering(self._waiting, group_max)
-        self._thread = threading.Thread(target=self._work, name="placement", daemon=True)
-        self._thread.start()
+        self._thread = threading.Thread(target=self._work, name="placement", daemon=True) if has_thread else None
+        if self._thread is not None:
+            self._thread.start()
 
     @property
     def waiting_count(self) -> int:
@@ -123,7 +126,10 @@ class Serving:
             if self._waiting.qsize() >= self._queue_max:
                 text = f"{self._queue_max:,} requests wait already (limit placement.queue_max); try again"
                 raise Unavailable(text)
-            self._waiting.put(job)
+            if self._thread is not None:
+                self._waiting.put(job)
+        if self._thread is None:
+            self._work_on([job])
 
     def answer_at_once(self, task: Task[Answer]) -> Answer | None:
         """Answer a task that plans nothing in the thread of the caller, if nothing has to be waited for.
@@ -161,7 +167,8 @@ class Serving:
         with self._entry:
             self._is_stopped = True
             self._waiting.put(None)
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
         with self._turn:
             self._current.store.close()
 
@@ -170,9 +177,12 @@ class Serving:
         while is_running:
             group = self._gathering.next(has_written=self._has_written)
             is_running = None not in group
-            with self._turn:
-                self._serve([job for job in group if job is not None and job.outcome.set_running_or_notify_cancel()])
-                self._tidy_up()
+            self._work_on(group)
+
+    def _work_on(self, group: Sequence[_Job[Any] | None]) -> None:
+        with self._turn:
+            self._serve([job for job in group if job is not None and job.outcome.set_running_or_notify_cancel()])
+            self._tidy_up()
 
     def _tidy_up(self) -> None:
         accepted, self._accepted = self._accepted, 0

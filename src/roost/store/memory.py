@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -73,18 +73,23 @@ class MemoryStore:
         self._seen = 0
         self._own: set[int] = set()
 
-    def peer(self) -> "MemoryStore":
+    def peer(self) -> Self:
         """Return what another process would have: a store of the same rows that has read nothing yet."""
-        other = MemoryStore()
-        other._world = self._world  # it is the same class
+        other = type(self)()
         self._world.peers += 1
-        other._peer = self._world.peers
+        # It is the same class.
+        other._world, other._peer = self._world, self._world.peers  # noqa: SLF001
         return other
 
     @property
     def is_shared(self) -> bool:
         """See ``Store.is_shared``."""
         return self._world.peers > 1
+
+    @property
+    def shelves(self) -> Shelves:
+        """All rows as they are now, for whoever looks at them from outside."""
+        return self._world.shelves
 
     def load(self) -> Loaded:
         """See ``Store.load``."""

@@ -276,6 +276,19 @@ def _on(node):
     return spec_of("guest", node, **CARD)
 
 
+def test_what_may_be_left_of_a_build_that_could_not_be_undone_is_told():
+    faults = (Fault(action="spawn", kind="crash", times=1), Fault(action="destroy", kind="failed", times=1))
+    host = Host(fake(Script(fault=faults), HOST))
+    wanted = order(Spawn(spec()))
+    answer = host.acting.carry_out(Work(wanted))
+    assert (answer.outcome, answer.found) == (
+        "aborted", Found(uuid=GUEST, node=HOST, operation=wanted.operation, state="building"),
+    )  # fmt: skip
+    assert host.driver.inspect(GUEST) is not None
+    assert host.acting.carry_out(Undo(wanted)).outcome == "ok"
+    assert host.driver.inspect(GUEST) is None
+
+
 # --- what is undone, and what the server said when the agent came ---
 
 

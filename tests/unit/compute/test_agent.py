@@ -4,10 +4,11 @@ import msgspec
 import pytest
 
 from roost.compute.agent import Agent, Identity
-from roost.compute.journal import Journal
+from roost.compute.journal import Holding, Journal
 from roost.compute.tasks import Clean, Look, Register, Tell, Undo, Work
 from roost.errors import BadRequest, BadSettings, Conflict, DriverNotReady, NotFound, Unavailable
 from roost.model.guest import Found, Prepared
+from roost.model.guest_use import GuestUse
 from roost.model.orders import (
     AbortMigration,
     Destroy,
@@ -92,6 +93,18 @@ def test_guests_come_first_and_then_it_registers_again():
     assert one.due(0.0) == []
     one.worked(cleans[1], OK, 0.0)
     assert one.due(0.0) == [Look()]
+
+
+def test_what_a_guest_had_that_is_gone_is_given_back_unless_an_order_is_open():
+    journal = Journal(None)
+    spawn = order(Spawn(spec()))
+    hear(ready(journal), spawn)
+    for name in ("guest", "gone", "there"):
+        uuid = uuid_named(name)
+        journal.hold(uuid, [Holding(node=HOST, holder=uuid, instance=uuid, operation="old", use=GuestUse())])
+    two = agent(journal)
+    arrived(two, found("there"), keep=(uuid_named("there"),))
+    assert two.due(0.0) == [Clean(uuid_named("gone"), "destroy")]
 
 
 def test_who_is_not_ready_comes_again_now_and_then_later_each_time():
@@ -339,6 +352,59 @@ def test_an_order_whose_driver_hangs_fails_and_new_guests_are_refused_meanwhile(
     assert one.due(12.0) == [Work(after)]
     another = order(Spawn(spec("third")), of="third", order_id=6)
     assert hear(one, another, now_s=13.0) == [Work(another)]
+
+
+def test_an_order_that_hangs_and_that_nobody_wants_is_not_answered_and_is_undone_when_it_ends():
+    one = ready(timeout_s=10.0)
+    hung = order(Spawn(spec()), 1)
+    hear(one, hung)
+    assert hear(one, withdrawn=[hung.id], now_s=5.0) == []
+    assert one.due(10.0) == one.due(20.0) == []
+    other = order(Spawn(spec("other")), of="other", order_id=5)
+    assert outcomes(hear(one, other, now_s=20.0)) == [(5, "failed")]
+    one.worked(Work(hung), OK, 21.0)
+    assert one.due(21.0) == [Undo(hung)]
+    one.worked(Undo(hung), OK, 21.0)
+    assert one.polling().held == (other.id,)
+
+
+def test_an_act_that_hangs_and_that_nobody_wants_is_forgotten_when_it_ends():
+    one = ready(timeout_s=10.0)
+    hung = order(Power(is_on=False), 1)
+    hear(one, hung)
+    hear(one, withdrawn=[hung.id], now_s=5.0)
+    assert one.due(10.0) == []
+    one.worked(Work(hung), FAILED, 21.0)
+    assert (one.due(21.0), one.polling().held, one.is_idle) == ([], (), True)
+
+
+def test_what_could_not_be_undone_is_undone_later_and_orders_do_not_wait_for_it():
+    one = ready()
+    built, after = order(Spawn(spec()), 1), order(Destroy(), 2)
+    hear(one, built)
+    hear(one, withdrawn=[built.id])
+    one.worked(Work(built), OK, 0.0)
+    assert one.due(0.0) == [Undo(built)]
+    one.worked(Undo(built), FAILED, 1.0)
+    assert one.due(5.9) == []
+    assert hear(one, after, now_s=5.9) == [Work(after)]
+    one.worked(Work(after), OK, 6.0)
+    assert [task for task in one.due(6.0) if isinstance(task, Undo)] == [Undo(built)]
+    one.worked(Undo(built), OK, 6.0)
+    assert built.id not in one.polling().held
+
+
+def test_what_is_left_of_a_build_that_failed_is_undone_and_the_answer_is_told_all_the_same():
+    one = ready()
+    built = order(Spawn(spec()), 1)
+    hear(one, built)
+    left = msgspec.structs.replace(FAILED, found=found(state="building"))
+    one.worked(Work(built), left, 0.0)
+    tasks = one.due(0.0)
+    assert (outcomes(tasks), Undo(built) in tasks) == ([(built.id, "failed")], True)
+    one.worked(Undo(built), OK, 0.0)
+    one.untold(built, Unavailable("away"), 0.0)
+    assert outcomes(one.due(9.0)) == [(built.id, "failed")]
 
 
 # --- another life ---

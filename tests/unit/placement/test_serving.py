@@ -210,3 +210,16 @@ def test_plans_with_work_are_committed_apart_and_one_whose_step_was_taken_ends_a
     serving.stop()
     assert groups == [[False], [True, True, True]]
     assert tries == [plan.answer for plan in plans]
+
+
+def test_without_a_thread_each_task_is_worked_on_by_whoever_asks():
+    told = []
+    serving = Serving(Current(MemoryStore()), heed=told.append, has_thread=False)
+    before = threading.active_count()
+    asked = serving.run(lambda _current: (threading.current_thread(), threading.active_count()))
+    assert asked == (threading.current_thread(), before)
+    assert serving.run(lambda _current: Plan(answer="begun", work=(Put(operation(1)),))) == "begun"
+    assert told == [(Put(operation(1)),)]
+    serving.stop()
+    with pytest.raises(Unavailable, match="stopping"):
+        serving.run(lambda _current: "too late")

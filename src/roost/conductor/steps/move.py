@@ -265,7 +265,16 @@ def _restart(view: View, desk: Desk, body: Move) -> Commit:
     return _seen(view, body, step)
 
 
+def _is_back(view: View, body: Move) -> bool:
+    """Say whether the target is there again that was away when it should undo what it has."""
+    asked = [order for order in view.orders if order.action == "discard" and order.host == _target(body).lower()]
+    is_undone = any(order.state == "answered" and answer_of(order).outcome == "ok" for order in asked)
+    return not is_undone and not view.is_away(_target(body))
+
+
 def _restarted(view: View, desk: Desk, body: Move) -> Commit:
+    if _is_back(view, body):
+        return _undo(view, desk, body, lost=body.lost)
     problem = failure(view, limit_at_s=body.limit_at_s, limit_s=view.terms.act_timeout_s)
     if problem is None:
         return Commit(operation=waiting(view, body.limit_at_s))

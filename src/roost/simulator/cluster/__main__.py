@@ -1,0 +1,62 @@
+"""``python -m roost.simulator.cluster``: many seeds, or one; the exit code is 1 where an invariant was broken."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from roost.simulator.cluster.many import courses_of, total_of
+from roost.simulator.cluster.text import lines_of, story_of
+from roost.simulator.cluster.world import Course
+
+_BAR = 40
+
+
+def seeds_of(text: str) -> range:
+    """Return the seeds that are meant: ``7``, or ``0-999``.
+
+    >>> seeds_of("7"), seeds_of("3-5")
+    (range(7, 8), range(3, 6))
+    """
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Live through seeds, and tell of them."""
+    parser = argparse.ArgumentParser(prog="python -m roost.simulator.cluster", description=__doc__)
+    parser.add_argument("--seeds", type=seeds_of, default="0-999", help="one, or the first and the last: 0-999")
+    parser.add_argument("--kinds", default="", help="of operations that are asked for, with commas; empty: all")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at once")
+    asked = parser.parse_args(words)
+    began_s = time.perf_counter()
+    kinds = tuple(filter(None, asked.kinds.split(",")))
+    total = total_of(courses_of(asked.seeds, jobs=asked.jobs, kinds=kinds), told=_bar(len(asked.seeds)))
+    elapsed_s = time.perf_counter() - began_s
+    sys.stdout.writelines(f"{line}\n" for line in lines_of(total, elapsed_s=elapsed_s))
+    for course in total.broken:
+        sys.stdout.writelines(f"{line}\n" for line in story_of(course, kinds=asked.kinds))
+    return 1 if total.broken else 0
+
+
+def _bar(count: int) -> Callable[[Course], None]:
+    """Return what shows how far the seeds are: a bar on a terminal, a few lines elsewhere."""
+    done = broken = 0
+    is_terminal = sys.stderr.isatty()
+
+    def told(course: Course) -> None:
+        nonlocal done, broken
+        done, broken = done + 1, broken + bool(course.invariant)
+        if is_terminal:
+            full = _BAR * done // count
+            bar = f"\r{'█' * full}{'·' * (_BAR - full)} {done:,} of {count:,} seeds, {broken:,} broken"
+            sys.stderr.write(bar + ("\n" if done == count else ""))
+        elif count > 1 and done * 10 // count > (done - 1) * 10 // count:
+            sys.stderr.write(f"{done:,} of {count:,} seeds, {broken:,} broken\n")
+        sys.stderr.flush()
+
+    return told
+
+
+if __name__ == "__main__":
+    sys.exit(main())

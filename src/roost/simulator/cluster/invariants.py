@@ -1,0 +1,243 @@
+"""What is true after each event, whatever goes wrong."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from roost.compute.drivers.fake_guests import FakeGuest
+from roost.model.journal import CLASS_BITS, CLASS_MASK
+from roost.model.names import uuid_bytes, uuid_text
+from roost.model.operation import Delete
+from roost.model.orders import Answer
+from roost.model.work import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
+from roost.simulator.cluster.happenings import Broken
+from roost.store.shelves import Shelves
+
+if TYPE_CHECKING:
+    from roost.simulator.cluster.machines import Machine
+    from roost.simulator.cluster.world import World
+
+CAPACITY = "no inventory is over its capacity"
+COUNTED = "what is in use is what is held"
+OWNED = "no allocation is without a living consumer"
+LOCKED = "one operation at a time has an instance"
+ALONE = "no instance runs on two hosts"
+HELD = "what an instance holds is not given back while it runs"
+POLICY = "policies of server groups hold"
+GROWING = "generations only grow"
+SEATED = "places of server groups are those of their members"
+
+OPEN = frozenset({"moving", "finished", "left", "reverting"})
+
+
+class Invariants:
+    """Looks at the rows of the database and at the books of drivers, from outside.
+
+    Args:
+        world: that they hold in.
+    """
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._seen = (-1, -1)
+        self._generations: dict[object, int] = {}
+
+    @property
+    def _shelves(self) -> Shelves:
+        return self._world.store.shelves
+
+    def operations(self) -> Collection[OperationRow]:
+        """Return all operations."""
+        return self._shelves.work[OperationRow].rows.values()
+
+    def check(self) -> None:
+        """Look at all that may have changed since the last time.
+
+        Raises:
+            Broken: something is not true.
+        """
+        seen = (self._world.commits, self._world.books.changes)
+        if seen == self._seen:
+            return
+        if seen[0] != self._seen[0]:
+            check_amounts(self._shelves)
+            check_owners(self._shelves)
+            check_groups(self._shelves)
+            check_locks(self._shelves)
+            self._check_generations()
+        self._check_guests()
+        self._seen = seen
+
+    def _check_generations(self) -> None:
+        shelves = self._shelves
+        found: dict[object, int] = {
+            ("provider", key): stock.used for key, stock in shelves.stocks.rows.items() if not key & CLASS_MASK
+        }
+        found |= {row.uuid: row.generation for row in shelves.consumers.rows.values()}
+        found |= {("agent", row.host): row.fence for row in shelves.work[AgentRow].rows.values()}
+        found |= {("status", row.id): row.version for row in shelves.work[StatusRow].rows.values()}
+        for key, number in found.items():
+            if number < self._generations.get(key, 0):
+                raise Broken(GROWING, f"{key} went from {self._generations[key]} to {number}")
+        self._generations = found
+
+    # --- guests ---
+
+    def _check_guests(self) -> None:
+        running: dict[str, list[Machine]] = {}
+        for machine in self._world.machines:
+            if not is_counted(self._shelves, machine.host):
+                continue
+            for uuid, guest in self._world.books.guests(machine.host).items():
+                if guest.state == "running":
+                    running.setdefault(uuid, []).append(machine)
+        for uuid, machines in running.items():
+            if len(machines) > 1:
+                self._check_alone(uuid, machines)
+            for machine in machines:
+                self._check_held(uuid, machine)
+
+    def _check_alone(self, uuid: str, machines: list["Machine"]) -> None:
+        hosts = [machine.host for machine in machines if not self._is_to_go(uuid, machine)]
+        if len(hosts) > 1:
+            raise Broken(ALONE, f"{uuid} runs on {' and '.join(hosts)}")
+
+    def _check_held(self, uuid: str, machine: "Machine") -> None:
+        body = uuid_bytes(uuid)
+        assert body is not None, "guests are instances"
+        if is_held_on(self._shelves, body, machine.uuid) or self._is_to_go(uuid, machine):
+            return
+        if any(is_held_on(self._shelves, row.uuid, machine.uuid) for row in self._moves(body)):
+            return
+        if not self._is_forced(body):
+            raise Broken(HELD, f"{uuid} runs on {machine.host} and holds nothing there")
+
+    def _is_to_go(self, uuid: str, machine: "Machine") -> bool:
+        """Say whether the agent knows, or is about to be told, that nobody wants what it built."""
+        guest: FakeGuest = self._world.books.guests(machine.host)[uuid]
+        body = uuid_bytes(guest.operation)
+        operation = None if body is None else self._shelves.work[OperationRow].find(0, body)
+        orders = [
+            row for row in self._shelves.work[OrderRow].rows.values()
+            if operation is not None and row.operation_id == operation.id and row.host == machine.host
+            and row.action != "destroy"
+        ]  # fmt: skip
+        return bool(orders) and all(map(is_unwanted, orders))
+
+    def _moves(self, uuid: bytes) -> list[MigrationRow]:
+        rows = self._shelves.work[MigrationRow].rows.values()
+        return [row for row in rows if row.instance_uuid == uuid and row.status in OPEN]
+
+    def _is_forced(self, uuid: bytes) -> bool:
+        """Say whether somebody wanted an instance to be gone without regard to its host."""
+        return any(
+            row.kind == "delete"
+            and row.instance_uuid == uuid
+            and msgspec.msgpack.decode(row.body, type=Delete).is_forced
+            for row in self.operations()
+        )
+
+
+def is_counted(shelves: Shelves, host: str) -> bool:
+    """Say whether what runs on a host counts: one that was given up may run what is elsewhere by now."""
+    agent = shelves.work[AgentRow].get(host)
+    return agent is not None and agent.state == "ready"
+
+
+def is_unwanted(order: OrderRow) -> bool:
+    """Say whether what comes of an order is to be undone."""
+    if order.state == "answered":
+        return msgspec.json.decode(order.answer, type=Answer).outcome != "ok"
+    return order.state == "withdrawn"
+
+
+def is_held_on(shelves: Shelves, consumer: bytes, provider: str) -> bool:
+    """Say whether a consumer holds something of a provider."""
+    row = shelves.consumers.find(0, consumer)
+    held = None if row is None else shelves.holdings.get(row.id)
+    return held is not None and any(
+        uuid_of_provider(shelves, inventory_id) == provider for inventory_id, _ in held.takes
+    )
+
+
+def uuid_of_provider(shelves: Shelves, inventory_id: int) -> str:
+    """Return the provider of an inventory."""
+    row = shelves.providers.get(inventory_id >> CLASS_BITS)
+    assert row is not None, "inventories are of providers"
+    return uuid_text(row.uuid)
+
+
+def check_amounts(shelves: Shelves) -> None:
+    """See that no more is held than there is, and that what counts as used is what is held."""
+    held: Counter[int] = Counter()
+    for holding in shelves.holdings.rows.values():
+        for inventory_id, amount in holding.takes:
+            held[inventory_id] += amount
+    for key, stock in shelves.stocks.rows.items():
+        if not key & CLASS_MASK:
+            continue
+        if held[key] > int((stock.total - stock.reserved) * stock.allocation_ratio):
+            raise Broken(CAPACITY, f"{held[key]} of {stock.total} are held of inventory {key}")
+        if held[key] != stock.used:
+            raise Broken(COUNTED, f"{held[key]} are held of inventory {key}, and {stock.used} count as used")
+
+
+def check_owners(shelves: Shelves) -> None:
+    """See that whoever holds something is an instance that is there or begun, or a move that is not settled."""
+    statuses, migrations = shelves.work[StatusRow], shelves.work[MigrationRow]
+    for consumer in shelves.consumers.rows.values():
+        status, migration = statuses.get(consumer.uuid), migrations.get(consumer.uuid)
+        if status is not None and status.status != "DELETED" and (status.host or status.operation_id):
+            continue
+        if migration is not None and migration.status in OPEN:
+            continue
+        known = "nobody knows of it" if status is None else f"it is {status.status}"
+        moved = "" if migration is None else f", and its move is {migration.status}"
+        raise Broken(OWNED, f"{uuid_text(consumer.uuid)} holds something, and {known}{moved}")
+
+
+def check_locks(shelves: Shelves) -> None:
+    """See that whoever works on an instance has it, and that nobody has it who has ended."""
+    operations, statuses = shelves.work[OperationRow], shelves.work[StatusRow]
+    for status in statuses.rows.values():
+        holder = operations.get(status.operation_id) if status.operation_id else None
+        if status.operation_id and (holder is None or holder.outcome):
+            raise Broken(LOCKED, f"operation {status.operation_id} has {uuid_text(status.uuid)}, and is over")
+    for operation in operations.rows.values():
+        if operation.outcome or operation.instance_uuid is None or operation.step == "waiting":
+            continue
+        row = statuses.get(operation.instance_uuid)
+        # A deletion by force goes on when the instance is gone.
+        if row is None or (row.operation_id != operation.id and row.status != "DELETED"):
+            raise Broken(LOCKED, f"operation {operation.id} is at {operation.step}, and does not have its instance")
+
+
+def check_groups(shelves: Shelves) -> None:
+    """See that members of a group are where its policy lets them be, and that nobody else has their places.
+
+    What a move keeps for the way back is a place, but no member.
+    """
+    members: dict[int, Counter[int]] = {}
+    places: Counter[tuple[int, int]] = Counter()
+    for row in shelves.instances.rows.values():
+        if row.group_id:
+            places[row.group_id, row.scope] += 1
+            if shelves.work[MigrationRow].get(shelves.consumers.rows[row.consumer_id].uuid) is None:
+                members.setdefault(row.group_id, Counter())[row.host_id] += 1
+    for group_id, hosts in members.items():
+        group = shelves.groups.rows[group_id]
+        if group.policy == "affinity" and len(hosts) > 1:
+            raise Broken(POLICY, f"members of the affinity group are on {told(hosts)}")
+        if group.policy == "anti-affinity" and max(hosts.values()) > group.max_server_per_host:
+            raise Broken(POLICY, f"{max(hosts.values())} members share a host, of at most {group.max_server_per_host}")
+    for seat in shelves.seats.rows.values():
+        count = places[seat.group_id, seat.scope]
+        if seat.members != count:
+            raise Broken(SEATED, f"{seat.members} places are taken in scope {seat.scope}, by {count} members")
+
+
+def told(hosts: Mapping[int, int]) -> str:
+    """Return how a sentence names hosts by their numbers."""
+    return ", ".join(f"host {number}" for number in sorted(hosts))

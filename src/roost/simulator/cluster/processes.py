@@ -1,0 +1,170 @@
+"""Servers of the simulation: all of one, but for its threads and sockets, on rows in memory that servers share."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+from roost.compat.adapter import adapt
+from roost.conductor.jobs import Jobs
+from roost.conductor.loop import Conductor, Product
+from roost.conductor.step import Terms
+from roost.errors import Unavailable
+from roost.model.journal import Item
+from roost.model.settings import Settings
+from roost.model.work import OperationRow, Put
+from roost.placement.current import Current
+from roost.placement.serving import Serving, Task
+from roost.ports import Committed
+from roost.product import Roost
+from roost.scheduler import plugins
+from roost.scheduler.pci.requests import PciAliases
+from roost.scheduler.rules import Rules
+from roost.simulator.chance import SeededRandom
+from roost.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from roost.simulator.cluster.world import World
+
+A = TypeVar("A")
+
+DOWN_TIME_S = 10.0
+TERMS = Terms(attempts_max=3, build_timeout_s=20.0, act_timeout_s=8.0, owner_s=6.0)
+_SETTINGS = Settings()
+# So long a server takes until it is back.
+_BACK_S = (0.5, 15.0)
+# It looks for what others commit, and for what is due by time alone.
+_LOOK_S = (0.3, 0.7)
+_SOON_S = 0.02
+
+
+@cache
+def rules_in_force() -> Rules:
+    """Return the rules of all servers; they keep nothing of their own."""
+    return plugins.build(_SETTINGS, adapt=adapt)
+
+
+class TroubledStore(MemoryStore):
+    """A store whose commits fail or are the last thing its process does; where nobody says so it is as any other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: Callable[[], None] = lambda: None
+        self.after: Callable[[], None] = lambda: None
+
+    def commit(self, items: Sequence[Item]) -> Committed:
+        """See ``Store.commit``."""
+        self.before()
+        committed = super().commit(items)
+        self.after()
+        return committed
+
+
+class Process:
+    """One server: it answers agents and clients, and its conductor works on operations.
+
+    Args:
+        world: that it is in.
+        number: which one of its servers.
+    """
+
+    def __init__(self, world: "World", number: int) -> None:
+        self.name = f"server-{number}"
+        self.is_up = False
+        self._world, self._number, self._lives, self._looks = world, number, 0, 0
+        self._terms = replace(TERMS, shelved_offload_time_s=world.offload_s)
+
+    def start(self) -> None:
+        """Begin to serve the rows that there are."""
+        world = self._world
+        self._lives += 1
+        self.is_up = True
+        store = world.store.peer()
+        current = Current(store, clock=world.clock)
+        chance = SeededRandom(world.seed * 1_000 + self._number * 100 + self._lives)
+        self.roost = Roost(
+            store, _SETTINGS, current=current, clock=world.clock, random=chance, rules=rules_in_force()
+        )  # fmt: skip
+        self.serving = Serving(
+            current, decide=self.roost.scheduler.work, heed=self._heed, has_thread=False, retries=10
+        )  # fmt: skip
+        self.reader = store.work_reader(world.clock)
+        product = Product(
+            decision=self.roost.decision, devices=PciAliases(_SETTINGS.pci).requests, terms=lambda: self._terms
+        )  # fmt: skip
+        name = f"{self.name}.{self._lives}"
+        self._conductor = Conductor(name, cells=None, serving=self.serving, reader=self.reader, product=product)
+        self._jobs = Jobs(
+            name, serving=self.serving, reader=self.reader, down_time_s=lambda: DOWN_TIME_S,
+            offload_s=lambda: self._terms.shelved_offload_time_s,
+        )  # fmt: skip
+        self._is_to_take_over = world.is_single
+        store.before, store.after = self._before_commit, self._after_commit
+        self._look_in(_SOON_S)
+
+    def run(self, task: Task[A]) -> A:
+        """Do a task as the thread that owns the columns would.
+
+        Raises:
+            RoostError: as the task raises it.
+            Killed: the process, or another one meanwhile.
+        """
+        return self.serving.run(task)
+
+    def work(self) -> int:
+        """Let the conductor do what is due, and the periodic jobs; return how many operations that were."""
+        try:
+            if self._is_to_take_over:
+                self._conductor.take_over()
+                self._is_to_take_over = False
+            self._jobs.turn()
+            return self._conductor.turn()
+        except Unavailable:
+            return 0
+
+    def _look_in(self, delay_s: float) -> None:
+        """Plan the next look, in place of the one that was planned."""
+        self._looks += 1
+        self._world.happenings.after(delay_s, "look", self._looker(self._looks), told=self.name)
+
+    def _looker(self, number: int) -> Callable[[], None]:
+        def look() -> None:
+            if not self.is_up or number != self._looks:
+                return
+            if self.work():
+                self._look_in(_SOON_S)
+            elif number == self._looks:  # Unless somebody has woken it meanwhile.
+                self._look_in(self._world.chance.uniform(*_LOOK_S))
+
+        return look
+
+    def _heed(self, work: Sequence[Put]) -> None:
+        if any(isinstance(put.row, OperationRow) and not (put.row.owner or put.row.outcome) for put in work):
+            self._look_in(_SOON_S)
+
+    def _before_commit(self) -> None:
+        trouble = self._world.trouble
+        self._world.commits += 1
+        if trouble.strikes("overtaken"):
+            self._world.overtake(self)
+        trouble.kill("killed", self.die)
+        if trouble.strikes("refused"):
+            raise Unavailable("the database did not take it")
+
+    def _after_commit(self) -> None:
+        trouble = self._world.trouble
+        trouble.kill("killed", self.die)
+        if trouble.strikes("unheard"):
+            raise Unavailable("the database did not say whether it took it")
+
+    def die(self) -> None:
+        """End here and now, and be back after a while."""
+        if self.is_up:
+            self.is_up = False
+            self._world.happenings.after(
+                self._world.chance.uniform(*_BACK_S), "server back", self._come, told=self.name
+            )
+
+    def _come(self) -> None:
+        if not self.is_up:
+            self.start()

@@ -1,0 +1,100 @@
+"""Bugs that are planted into the product, each as small as a slip of the pen, to see that the simulation finds them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from roost.compute.acting import Acting
+from roost.conductor import accepting, answering
+from roost.conductor.reconcile import Reconciled
+from roost.conductor.steps import build, delete, spawn
+from roost.model.work import OrderRow
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def skipped_release(monkeypatch):
+    """Let an instance that no host could build keep what it holds."""
+    buried = spawn._buried
+    monkeypatch.setattr(spawn, "_buried", lambda *words, **more: replace(buried(*words, **more), writes=()))
+
+
+def skipped_release_of_refused(monkeypatch):
+    """Let instances whose hosts never had an agent keep what they hold."""
+    monkeypatch.setattr(build, "_given_back", lambda _desk, _uuids: ())
+
+
+def doubled_build(monkeypatch):
+    """Let an instance be built elsewhere while its first host may still build it."""
+    monkeypatch.setattr(spawn, "withdrawn", lambda _orders: ())
+
+
+def lost_undo(monkeypatch):
+    """Let stay what an agent did, and nobody wants any more."""
+    monkeypatch.setattr(Acting, "_undo", lambda *_words, **_more: None)
+
+
+def answer_to_a_withdrawn_order(monkeypatch):
+    """Let an agent believe that what it did for an order that was withdrawn is wanted."""
+    answer, poll = answering.answer, answering.poll
+
+    def believed(reader, order_id, **more):
+        return True if reader.order(order_id).state == "withdrawn" else answer(reader, order_id, **more)
+
+    def told(*words, **more):
+        found = poll(*words, **more)
+        return msgspec.structs.replace(found, withdrawn=()) if isinstance(found, msgspec.Struct) else found
+
+    monkeypatch.setattr(answering, "answer", believed)
+    monkeypatch.setattr(answering, "poll", told)
+
+
+def destroyed_too_late(monkeypatch):
+    """Let an instance give back what it holds before its host got rid of it."""
+    send = delete._send
+    monkeypatch.setattr(
+        delete, "_send", lambda view, desk, body: send(view, desk, msgspec.structs.replace(body, is_forced=True))
+    )
+
+
+def unclean_return(monkeypatch):
+    """Let a host count as up with guests that are elsewhere by now."""
+    monkeypatch.setattr(Reconciled, "is_clean", True)
+
+
+def lost_return(monkeypatch):
+    """Let an agent go on to count what a guest had that is gone."""
+    monkeypatch.setattr(Acting, "_give_back", lambda _self, _instance: None)
+
+
+def two_at_once(monkeypatch):
+    """Let an operation begin on an instance that another one has."""
+    may_begin = accepting.may_begin
+    monkeypatch.setattr(
+        accepting, "may_begin", lambda kind, status: may_begin(kind, msgspec.structs.replace(status, operation_id=0))
+    )
+
+
+def unfinished_cancel(monkeypatch):
+    """Let a build that a deletion has ended go on at its host."""
+    cancelled = spawn._cancelled
+    monkeypatch.setattr(
+        spawn, "_cancelled",
+        lambda view, desk, body: without_orders(cancelled(view, desk, body)),
+    )  # fmt: skip
+
+
+def without_orders(step):
+    """Give a step that says nothing to agents."""
+    return replace(step, work=tuple(put for put in step.work if not isinstance(put.row, OrderRow)))
+
+
+PLANTS: Mapping[str, Plant] = {
+    plant.__name__: plant
+    for plant in (
+        skipped_release, skipped_release_of_refused, doubled_build, lost_undo, answer_to_a_withdrawn_order,
+        destroyed_too_late, unclean_return, lost_return, two_at_once, unfinished_cancel,
+    )
+}  # fmt: skip

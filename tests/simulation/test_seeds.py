@@ -1,0 +1,72 @@
+"""Whatever goes wrong with a seed, what must be true is true after each event, and all comes to rest."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from roost.simulator.cluster import __main__ as command
+from roost.simulator.cluster.asks import asks_there_are
+from roost.simulator.cluster.many import course_of, courses_of, total_of
+from roost.simulator.cluster.text import story_of
+from tests.simulation.plants import PLANTS
+
+KINDS = ("build", "delete", "start", "stop")
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_with_a_seed_every_invariant_holds_and_all_comes_to_rest(seed):
+    course = course_of(seed, kinds=KINDS)
+    assert not course.invariant, "\n".join(story_of(course, kinds=",".join(KINDS)))
+
+
+@pytest.mark.parametrize("seed", [3, 7, 16, 40, 47])
+def test_with_a_seed_and_all_kinds_of_operations_every_invariant_holds(seed):
+    course = course_of(seed)
+    assert not course.invariant, "\n".join(story_of(course))
+
+
+@pytest.mark.soak
+def test_with_a_thousand_seeds_every_invariant_holds_and_all_comes_to_rest():
+    total = total_of(courses_of(range(1_000), jobs=1, kinds=KINDS))
+    assert not total.broken, "\n".join(story_of(total.broken[0]))
+
+
+def test_a_few_seeds_together_have_what_can_go_wrong_and_what_can_be_asked_for():
+    total = total_of(map(course_of, range(12)))
+    assert {ask.kind for ask in asks_there_are()} <= total.asked.keys()
+    assert {"spawn done", "spawn failed", "delete done", "clean done", "stop done"} <= total.ended.keys()
+    assert {"lost", "late", "doubled", "refused", "unheard", "overtaken", "slow", "driver"} <= total.troubles.keys()
+
+
+def test_the_same_seed_is_the_same_course_also_in_another_process():
+    script = "from roost.simulator.cluster.many import course_of; print(course_of(3).digest)"
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": number}, check=True, text=True,
+            capture_output=True,
+        ).stdout.strip()
+        for number in ("1", "2")
+    ]  # fmt: skip
+    assert told == [course_of(3).digest] * 2
+    assert course_of(4).digest != course_of(3).digest
+
+
+def test_a_seed_that_breaks_an_invariant_is_told_with_all_that_is_needed_to_see_it_again(monkeypatch, capsys):
+    PLANTS["skipped_release"](monkeypatch)
+    broken = next(seed for seed in range(24) if course_of(seed, kinds=KINDS).invariant)
+    assert command.main(["--seeds", f"{broken}", "--kinds", ",".join(KINDS)]) == 1
+    told = capsys.readouterr().out
+    course = course_of(broken, kinds=KINDS)
+    assert f"seed {broken}: after {course.virtual_s:.3f} virtual s, at event {course.events:,}" in told
+    assert "no allocation is without a living consumer" in told
+    assert course.last[-1] in told
+    assert f"make sim SEED={broken} KINDS=build,delete,start,stop" in told
+
+
+def test_seeds_are_counted_and_summed_up(capsys):
+    assert command.main(["--seeds", "0-1", "--kinds", ",".join(KINDS), "--jobs", "1"]) == 0
+    told = capsys.readouterr()
+    assert "2 seeds, 0 broke an invariant" in told.out
+    assert "2 of 2 seeds, 0 broken" in told.err
