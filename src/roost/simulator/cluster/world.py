@@ -34,7 +34,6 @@ _LOOK_S = 2.0
 _ASK_S, _STROKE_S = (0.2, 4.0), 1.0
 _CUT_S, _LOST_HOSTS = (2.0, 40.0), 0.15
 _MEANT = "was to go wrong"  # as the fake driver says
-_OF_GUESTS = ("NotFound(", "Conflict(")  # that are not there any more, or run: drivers may say so
 _POLICIES = sorted(GROUP_POLICIES - {"fault-domain"})
 
 
@@ -251,7 +250,7 @@ class World:
     def _hear(self, fields: dict[str, object]) -> None:
         """Hear what the log is told: an error that nobody meant is no good."""
         error = str(fields.get("error", ""))
-        if fields["event"] == "fault" and _MEANT not in error and not error.startswith(_OF_GUESTS):
+        if fields["event"] == "fault" and _MEANT not in error:
             self._fault = self._fault or fields
 
     def _course(self, invariant: str = "", problem: str = "") -> Course:
