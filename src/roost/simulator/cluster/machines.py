@@ -112,10 +112,11 @@ class Machine:
         world: that it is in.
         host: its name, and that of its only node.
         uuid: of its provider.
+        rack: that it is in; empty: nobody knows.
     """
 
-    def __init__(self, world: "World", host: str, uuid: str) -> None:
-        self.host, self.uuid = host, uuid
+    def __init__(self, world: "World", host: str, uuid: str, *, rack: str = "") -> None:
+        self.host, self.uuid, self.rack = host, uuid, rack
         self.world = world
         self.is_lost = False  # for good
         self.cut_until_s = 0.0
@@ -171,7 +172,8 @@ class Life:
         )  # fmt: skip
         node = self.host
         self.use = HostUse(
-            HostFacts(), instances=machine.journal.instances(node), migrations=machine.journal.migrations(node)
+            HostFacts(rack=machine.rack), instances=machine.journal.instances(node),
+            migrations=machine.journal.migrations(node),
         )  # fmt: skip
         self.acting = Acting(
             self.host, run=self.run, driver=self.driver, journal=machine.journal, use_of={node: self.use}.__getitem__

@@ -10,7 +10,7 @@ from roost.errors import Conflict, NotFound, RoostError
 from roost.fleet.hosts import ServiceChange, changed_facts, rows_of_service, writes_of_facts
 from roost.model.fleet import Fleet
 from roost.model.group import GROUP_POLICIES, ServerGroup
-from roost.model.host import HostSpec
+from roost.model.host import HostFacts, HostSpec
 from roost.model.names import uuid_text
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.work import StatusRow
@@ -34,7 +34,8 @@ _LOOK_S = 2.0
 _ASK_S, _STROKE_S = (0.2, 4.0), 1.0
 _CUT_S, _LOST_HOSTS = (2.0, 40.0), 0.15
 _MEANT = "was to go wrong"  # as the fake driver says
-_POLICIES = sorted(GROUP_POLICIES - {"fault-domain"})
+_POLICIES = sorted(GROUP_POLICIES)
+_RACKS = ("", "left", "left", "right", "right")
 
 
 class Course(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +81,10 @@ class World:
         count = 1 if self.is_single else self.chance.choice((2, 3))
         self.processes = [Process(self, number) for number in range(count)]
         self.groups = [self.new_uuid() for _ in _POLICIES]
-        self.machines = [Machine(self, f"h{number}", self.new_uuid()) for number in range(self.chance.randint(3, 6))]
+        self.machines = [
+            Machine(self, f"h{number}", self.new_uuid(), rack=self.chance.choice(_RACKS))
+            for number in range(self.chance.randint(3, 6))
+        ]
         self.invariants = Invariants(self)
 
     # --- what its parts use ---
@@ -108,6 +112,10 @@ class World:
             self.happenings.inside(self.chance.choice(others).work)
         finally:
             self._overtaking -= 1
+
+    def enable_later(self, host: str, *, after_s: float) -> None:
+        """Let an operator enable a host after a while."""
+        self.happenings.after(after_s, "enable later", lambda: self._disable(host, is_disabled=False), told=host)
 
     def statuses(self) -> list[StatusRow]:
         """Return what instances there are, in the order in which they were asked for."""
@@ -163,7 +171,10 @@ class World:
             )
             for number, each in enumerate(self.machines)
         ]  # fmt: skip
-        hosts = [HostSpec(provider_uuid=each.uuid, host=each.name, node=each.name) for each in providers]
+        hosts = [
+            HostSpec(provider_uuid=each.uuid, host=each.host, node=each.host, facts=HostFacts(rack=each.rack))
+            for each in self.machines
+        ]
         groups = [
             ServerGroup(uuid=uuid, name=policy, policy=policy, max_server_per_host=self.chance.choice((1, 1, 2)))
             for uuid, policy in zip(self.groups, _POLICIES, strict=True)
@@ -231,12 +242,12 @@ class World:
                 machine.cut_until_s = self.clock.time_s + self.chance.uniform(*_CUT_S)
                 self.happenings.note(f"{machine.host} is cut off")
             if self.trouble.strikes("disabled", per=_STROKE_S):
-                self._disable(machine, is_disabled=self.chance.random() < 0.5)
+                self._disable(machine.host, is_disabled=self.chance.random() < 0.5)
         self.happenings.after(_STROKE_S, "stroke", self._stroke)
 
-    def _disable(self, machine: Machine, *, is_disabled: bool) -> None:
+    def _disable(self, host: str, *, is_disabled: bool) -> None:
         def task(current: Current) -> Plan[None] | None:
-            rows = rows_of_service(current.state, machine.host)
+            rows = rows_of_service(current.state, host)
             facts = changed_facts(current.state, rows, ServiceChange(is_disabled=is_disabled))
             return Plan(answer=None, writes=writes_of_facts(current.state, rows, facts))
 
