@@ -28,5 +28,5 @@ def failure(view: View, *, limit_at_s: float, limit_s: float) -> str | None:
 
 
 def may_be_on(view: View) -> bool:
-    """Say whether an instance may run whose status says that it does not: an act of which no answer came may be done."""
+    """Say whether an instance may run whose status says that it does not: what was not answered may be done."""
     return bool(view.status.fault)

@@ -184,6 +184,7 @@ class Fake:
         """Keep room for a guest that is to come."""
         address = self._shelf.address(self._host)
         prepared = Prepared(uuid=spec.uuid, node=spec.node, address=address, disk=f"{address}/{spec.uuid}")
+        self._receive()  # What is prepared takes the place of what is awaited, and not of a guest that has come.
         with self._lock:
             coming = self._kept.coming.get(spec.uuid)
             if self._is_by(spec.uuid, operation) or (coming is not None and coming.operation == operation):

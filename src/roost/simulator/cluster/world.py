@@ -34,6 +34,7 @@ _LOOK_S = 2.0
 _ASK_S, _STROKE_S = (0.2, 4.0), 1.0
 _CUT_S, _LOST_HOSTS = (2.0, 40.0), 0.15
 _MEANT = "was to go wrong"  # as the fake driver says
+_OF_GUESTS = ("NotFound(", "Conflict(")  # that are not there any more, or run, or do not
 _POLICIES = sorted(GROUP_POLICIES)
 _RACKS = ("", "left", "left", "right", "right")
 
@@ -261,8 +262,15 @@ class World:
     def _hear(self, fields: dict[str, object]) -> None:
         """Hear what the log is told: an error that nobody meant is no good."""
         error = str(fields.get("error", ""))
-        if fields["event"] == "fault" and _MEANT not in error:
+        if fields["event"] == "fault" and _MEANT not in error and not self._is_told(error):
             self._fault = self._fault or fields
+
+    def _is_told(self, error: str) -> bool:
+        """Say whether a driver refuses what it cannot do with a guest of which a fault tells that it may be so."""
+        return error.startswith(_OF_GUESTS) and any(
+            uuid_text(status.uuid) in error and (status.fault or status.status == "DELETED")
+            for status in self.statuses()
+        )
 
     def _course(self, invariant: str = "", problem: str = "") -> Course:
         ended = Counter(f"{row.kind} {row.outcome}" for row in self.invariants.operations() if row.outcome)
