@@ -259,10 +259,12 @@ class Fake:
         self._check_awaited(to)
         arrival = Arrival(disk=(*guest.disk, f"left {self._host}"), is_running=True)
         with self._lock:
-            self._shelf.send(to.address, uuid, msgspec.json.encode(arrival))
             del self._kept.guests[uuid]
             self._kept.left[uuid] = to.address
-            self._save()
+            self._shelf.part(
+                self._host, msgspec.json.encode(self._kept), address=to.address, uuid=uuid,
+                arrival=msgspec.json.encode(arrival),
+            )  # fmt: skip
 
     def abort_migration(self, uuid: str) -> None:
         """Let a migration that is under way fail."""

@@ -78,6 +78,13 @@ class Books(MemoryShelf):
         self.changes += 1
         self.kills[host]()
 
+    def part(self, host: str, kept: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
+        """Let a guest that runs be elsewhere: at no moment it is on both hosts, or on none."""
+        self.kills[host]()
+        super().part(host, kept, address=address, uuid=uuid, arrival=arrival)
+        self.changes += 1
+        self.kills[host]()
+
     def send(self, address: str, uuid: str, arrival: bytes) -> None:
         """Send what is to arrive of a guest."""
         super().send(address, uuid, arrival)
