@@ -182,6 +182,9 @@ class Acting:
                 self._driver.destroy(instance, order.operation)
         elif isinstance(order.act, (Prepare, Finish)) and is_left:
             self._driver.discard(instance, order.operation)
+        elif isinstance(order.act, (Destroy, LiveMigrate)) and is_left:
+            if _checked(self._driver.inspect(instance)) is None:
+                self._give_back(instance)  # It is gone, and its agent died before that was written down.
         if isinstance(order.act, (Spawn, Prepare)) or (isinstance(order.act, Finish) and is_left):
             self._revert(instance, order.operation)
 

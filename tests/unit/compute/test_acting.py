@@ -8,7 +8,7 @@ from roost.compute.drivers.fake_script import Fault, Script
 from roost.compute.journal import Journal
 from roost.compute.tasks import Clean, Undo, Work
 from roost.errors import JournalLost
-from roost.model.guest import Found
+from roost.model.guest import Found, Prepared
 from roost.model.host import HostFacts
 from roost.model.numa import NumaCell, NumaTopology
 from roost.model.orders import (
@@ -309,6 +309,17 @@ def test_of_other_orders_nothing_can_be_undone(act):
     host.do(Spawn(spec()))
     assert host.acting.carry_out(Undo(order(act, turn=2))).outcome == "ok"
     assert host.driver.inspect(GUEST).state == "running"
+
+
+@pytest.mark.parametrize("act", [Destroy(), LiveMigrate(Prepared(uuid=GUEST, node="host-b", address="host-b"))])
+def test_what_a_guest_had_that_is_gone_is_given_back_though_nobody_wants_that_order_any_more(act):
+    host = Host()
+    host.do(Spawn(spec(**CARD)))
+    host.acting.carry_out(Undo(order(act, turn=2)))
+    assert host.free == 1
+    host.driver.destroy(GUEST, "before its agent died")
+    host.acting.carry_out(Undo(order(act, turn=2)))
+    assert (host.free, host.journal.holdings(GUEST)) == (2, [])
 
 
 def test_guests_are_destroyed_stopped_and_started_as_the_server_said():
