@@ -182,11 +182,13 @@ class Acting:
                 self._driver.destroy(instance, order.operation)
         elif isinstance(order.act, (Prepare, Finish)) and is_left:
             self._driver.discard(instance, order.operation)
-        elif isinstance(order.act, (Destroy, LiveMigrate)) and is_left:
-            if _checked(self._driver.inspect(instance)) is None:
-                self._give_back(instance)  # It is gone, and its agent died before that was written down.
+        elif isinstance(order.act, (Destroy, LiveMigrate)) and is_left and self._is_gone(instance):
+            self._give_back(instance)  # Its agent died before that was written down.
         if isinstance(order.act, (Spawn, Prepare)) or (isinstance(order.act, Finish) and is_left):
             self._revert(instance, order.operation)
+
+    def _is_gone(self, instance: str) -> bool:
+        return _checked(self._driver.inspect(instance)) is None
 
     def _clean(self, instance: str, action: str) -> None:
         if action == "destroy":
