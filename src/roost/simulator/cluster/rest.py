@@ -128,6 +128,8 @@ def _check_guests(world: "World", machine: "Machine") -> None:
         if status.host != machine.host or status.status not in _RUNNING:
             continue
         guest = guests.get(uuid)
+        if guest is None and status.status == "SHELVED" and status.fault:
+            continue  # Its host got rid of it after it had said that it could not.
         if guest is None or guest.state == "building":
             raise Broken(SEEN, f"{machine.host} does not have {uuid}, which is {status}")
         # Where an act was not answered in time, the status stays, and the fault says so.
