@@ -237,6 +237,19 @@ def test_a_resize_in_place_holds_both_until_it_is_undone():
     assert (host.free, host.journal.holdings(GUEST)) == (1, before)
 
 
+@pytest.mark.parametrize("is_here", [True, False])
+def test_what_was_prepared_again_in_another_life_is_held_once(is_here):
+    host = Host()
+    if is_here:
+        host.do(Spawn(spec(**CARD)))
+    before = host.free
+    for _ in range(2):
+        assert host.do(Prepare(spec(**CARD)), turn=2, is_again=True).outcome == "ok"
+        assert host.free == before - 1
+    assert host.do(Discard(), 2, turn=2).outcome == "ok"
+    assert (host.free, len(host.journal.holdings(GUEST))) == (before, int(is_here))
+
+
 def pinned(*numbers):
     cell = InstanceCell(id=0, pcpus=frozenset(numbers), memory_mb=64, policy="dedicated")
     return {"topology": InstanceTopology(cells=(cell,))}
