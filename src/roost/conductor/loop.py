@@ -5,6 +5,7 @@ the operation is as it was read, so whoever was too slow, or was thought dead, l
 A step that is committed is all there is: any conductor goes on from there.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -29,6 +30,10 @@ from roost.ports import WorkReader
 
 # So many operations are worked on at once: they share commits.
 _TOGETHER_MAX = 64
+# So often in a turn a step is looked for that is refused because of another row than that of its operation.
+_TRIES = 3
+# Then it waits for so long.
+_PAUSE_S = 1.0
 
 A = TypeVar("A")
 
@@ -71,8 +76,9 @@ class Conductor:
         now_s = self._reader.now_s()
         due = self._reader.due_operations(self._all_cells(), now_s=now_s, most=_TOGETHER_MAX)
         mine = taken = self._taken(due, until_s=now_s + terms.owner_s)
+        tries: Counter[int] = Counter()
         while mine:
-            mine = self._stepped(self._views(mine, terms=terms))
+            mine = self._stepped(self._views(mine, terms=terms), tries=tries)
         return len(taken)
 
     def take_over(self) -> None:
@@ -114,13 +120,32 @@ class Conductor:
             self._set_aside(row, error, now_s=self._reader.now_s(), terms=terms)
             return []
 
-    def _stepped(self, views: Sequence[View]) -> list[OperationRow]:
-        """Take the next step of each; return the operations that go on at once."""
+    def _stepped(self, views: Sequence[View], *, tries: Counter[int]) -> list[OperationRow]:
+        """Take the next step of each; return the operations that go on at once.
+
+        Args:
+            tries: how often a step of an operation was refused in this turn.
+        """
         outcomes: list[Future[Step]] = [self._asked(self._task(view)) for view in views]
-        steps = [self._step_of(view, outcome) for view, outcome in zip(views, outcomes, strict=True)]
-        done = [step for step in steps if step is not None]
-        self._count([each for step in done if isinstance(step, Commit) for each in step.builds], views[0].terms)
-        return [step.operation for step in done if step.operation.owner == self._name]
+        found = [self._step_of(view, outcome) for view, outcome in zip(views, outcomes, strict=True)]
+        done = [step for step, _ in found if step is not None]
+        if done:
+            self._count([each for step in done if isinstance(step, Commit) for each in step.builds], views[0].terms)
+        refused = [view for view, (_, error) in zip(views, found, strict=True) if isinstance(error, Conflict)]
+        going_on = [step.operation for step in done if step.operation.owner == self._name]
+        return going_on + [view.operation for view in refused if self._is_to_try(view, tries)]
+
+    def _is_to_try(self, view: View, tries: Counter[int]) -> bool:
+        """Say whether a step that was refused is looked for at once, since the operation is ours and as it was."""
+        row = view.operation
+        known = self._reader.operation(row.id)
+        if known is None or known.version != row.version:
+            return False
+        tries[row.id] += 1
+        if tries[row.id] < _TRIES:
+            return True
+        self._let_wait(row, until_s=view.now_s + _PAUSE_S)
+        return False
 
     def _task(self, view: View) -> Task[Step]:
         """Return what finds the next step on the columns as they are, and commits it."""
@@ -138,19 +163,20 @@ class Conductor:
             document=current.store.document,
         )  # fmt: skip
 
-    def _step_of(self, view: View, outcome: Future[Step]) -> Step | None:
-        """Return the step that was committed; None: somebody else went on, or nothing was written."""
-        step: Step | None
+    def _step_of(self, view: View, outcome: Future[Step]) -> tuple[Step, None] | tuple[None, BaseException]:
+        """Return the step that was committed, or why none was; what nobody can mend is set aside."""
         step, error = _outcome(outcome)
         refused = steps_of(view.operation).refused if view.operation.step == CHOOSE else None
         if isinstance(error, RoostError) and not isinstance(error, Unavailable) and refused is not None:
             # Where somebody else took the step, this one is refused too.
             again: Future[Step] = self._asked(self._refused(view, error, refused))
             step, error = _outcome(again)
-        is_lost = isinstance(error, Conflict | Unavailable) and not isinstance(error, StoreBroken)
-        if error is not None and not is_lost:
+        if step is not None:
+            return step, None
+        assert error is not None, "there is a step or an error"
+        if isinstance(error, StoreBroken) or not isinstance(error, Conflict | Unavailable):
             self._set_aside(view.operation, error, now_s=view.now_s, terms=view.terms)
-        return step
+        return None, error
 
     def _refused(
         self, view: View, error: RoostError, refused: Callable[[View, Desk, RoostError], Commit]
@@ -160,7 +186,10 @@ class Conductor:
     def _set_aside(self, operation: OperationRow, error: BaseException, *, now_s: float, terms: Terms) -> None:
         """Let an operation wait that no step was found for, and let the log know why."""
         log.fault(f"operation {operation.id}", error)
-        row = later(operation, due_at_s=now_s + terms.owner_s, owner="", owned_until_s=0.0)
+        self._let_wait(operation, until_s=now_s + terms.owner_s)
+
+    def _let_wait(self, operation: OperationRow, *, until_s: float) -> None:
+        row = later(operation, due_at_s=until_s, owner="", owned_until_s=0.0)
         _outcome(self._asked(_always(Plan(answer=row, work=(instead(row),)))))
 
     def _count(self, builds: Sequence[tuple[Pick, bool]], terms: Terms) -> None:

@@ -1,0 +1,89 @@
+"""A conductor whose steps are refused, since somebody else was faster with a row that is not the operation's."""
+
+import pytest
+
+from roost.conductor.rows import instead, later
+from roost.placement.plans import Plan
+from roost.store.memory import MemoryStore
+from tests.conducting import TERMS, Server, hand, server
+from tests.worlds import host, joined
+
+
+class Overtaken(MemoryStore):
+    """A store before whose commits somebody else does something."""
+
+    meanwhile = staticmethod(lambda: None)
+
+    def commit(self, items):
+        """See ``Store.commit``."""
+        self.meanwhile()
+        return super().commit(items)
+
+
+@pytest.fixture
+def here():
+    """Give a server whose build on h0 is late: its next step takes the order back."""
+    with server(Overtaken(), joined(host("h0", VCPU=4, MEMORY_MB=64))) as made:
+        hand(made, "h0")
+        made.build("one")
+        made.turn()
+        made.clock.time_s += TERMS.build_timeout_s
+        made.peer = Server(made.store.peer(), clock=made.clock)
+        yield made
+        made.peer.stop()
+
+
+def spawning(here):
+    (operation,) = [row for row in here.open_operations() if row.kind == "spawn"]
+    return operation
+
+
+def touched(here):
+    """Give a new version of the order to whoever reads it next."""
+    (order,) = here.peer.reader.orders_of(spawning(here.peer).id)
+    here.peer.run(lambda _current: Plan(answer=None, work=(instead(later(order)),)))
+
+
+def test_a_step_that_lost_a_race_for_another_row_is_looked_for_at_once(here):
+    left = 1
+
+    def once():
+        nonlocal left
+        if spawning(here.peer).owner and left:
+            left -= 1
+            touched(here)
+
+    here.store.meanwhile = once
+    here.conductor().turn()
+    assert (spawning(here).step, spawning(here).owner, left) == ("clearing", "", 0)
+
+
+def test_one_that_loses_again_and_again_waits_a_second(here):
+    races = 0
+
+    def always():
+        nonlocal races
+        if spawning(here.peer).owner and races < 3:
+            races += 1
+            touched(here)
+
+    here.store.meanwhile = always
+    here.conductor().turn()
+    row = spawning(here)
+    assert (row.step, row.owner, races) == ("spawn", "", 3)
+    assert row.due_at_s == here.clock.now_s() + 1
+    here.clock.time_s += 1
+    here.conductor("another").turn()
+    assert spawning(here).step == "clearing"
+
+
+def test_one_that_somebody_else_has_taken_by_then_is_left_to_him(here):
+    def taken():
+        row = spawning(here.peer)
+        if row.owner == "one":
+            later_row = later(row, owner="another", owned_until_s=here.clock.now_s() + 30)
+            here.peer.run(lambda _current: Plan(answer=None, work=(instead(later_row),)))
+
+    here.store.meanwhile = taken
+    here.conductor().turn()
+    assert (spawning(here).step, spawning(here).owner) == ("spawn", "another")
