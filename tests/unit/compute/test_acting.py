@@ -316,6 +316,23 @@ def test_a_build_that_nobody_wants_is_undone_unless_a_later_order_took_the_guest
     assert (len(host.driver.guests()), host.free) == (1, 1)
 
 
+def test_a_guest_that_is_not_there_any_more_gets_nothing_by_a_rebuild_that_fails(capsys):
+    host = Host()
+    assert host.do(Rebuild(spec(**CARD))).outcome == "aborted"
+    assert (host.free, host.journal.holdings(GUEST)) == (2, [])
+    capsys.readouterr()
+
+
+def test_what_was_discarded_before_its_agent_died_is_given_back_though_nobody_wants_that_order_any_more():
+    host, coming = Host(), order(Prepare(spec(**CARD)), turn=2)
+    host.acting.carry_out(Work(coming))
+    host.acting.carry_out(Undo(order(Discard(), 2, turn=2)))
+    assert host.free == 1
+    host.driver.discard(GUEST, coming.operation)
+    host.acting.carry_out(Undo(order(Discard(), 2, turn=2)))
+    assert (host.free, host.journal.holdings(GUEST)) == (2, [])
+
+
 @pytest.mark.parametrize("act", [Power(is_on=False), Destroy(), Save(), Inspect()])
 def test_of_other_orders_nothing_can_be_undone(act):
     host = Host()
