@@ -9,7 +9,9 @@ import pytest
 from roost.compute.acting import Acting
 from roost.conductor import accepting, answering
 from roost.conductor.reconcile import Reconciled
-from roost.conductor.steps import build, delete, spawn
+from roost.conductor.step import body_of, is_open
+from roost.conductor.steps import STEPS, build, clean, delete, spawn
+from roost.model.operation import Clean
 from roost.model.work import OrderRow
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -77,6 +79,35 @@ def two_at_once(monkeypatch):
     )
 
 
+def answer_counted_twice(monkeypatch):
+    """Let an answer that comes twice count for what the operation has ordered since."""
+    answer = answering.answer
+
+    def counted(reader, order_id, **more):
+        order = reader.order(order_id)
+        if order is not None and order.state == "answered":
+            order_id = max(
+                (each.id for each in reader.orders_of(order.operation_id) if is_open(each)), default=order_id
+            )
+        more["run"] = reader.agent(reader.order(order_id).host).run
+        return answer(reader, order_id, **more)
+
+    monkeypatch.setattr(answering, "answer", counted)
+
+
+def stale_run_accepted(monkeypatch):
+    """Let a host count as up with the run of its agent that began to clean it, whichever is in charge by then."""
+    next_step = clean.next_step
+
+    def stepped(view, desk):
+        body = body_of(view.operation, Clean)
+        agent = view.agent(body.host)
+        stale = {} if agent is None else {body.host: msgspec.structs.replace(agent, fence=body.fence)}
+        return next_step(replace(view, agents={**view.agents, **stale}), desk)
+
+    monkeypatch.setitem(STEPS, "clean", STEPS["clean"]._replace(next_step=stepped))
+
+
 def unfinished_cancel(monkeypatch):
     """Let a build that a deletion has ended go on at its host."""
     cancelled = spawn._cancelled
@@ -95,6 +126,10 @@ PLANTS: Mapping[str, Plant] = {
     plant.__name__: plant
     for plant in (
         skipped_release, skipped_release_of_refused, doubled_build, lost_undo, answer_to_a_withdrawn_order,
-        destroyed_too_late, unclean_return, lost_return, two_at_once, unfinished_cancel,
+        destroyed_too_late, unclean_return, lost_return, two_at_once, answer_counted_twice, stale_run_accepted,
+        unfinished_cancel,
     )
 }  # fmt: skip
+
+# Those that are found sooner where everything is asked for, and not only builds, deletions and the like.
+OF_ALL_KINDS = frozenset({"answer_counted_twice"})

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_text
 from roost.model.work import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
+from roost.simulator.cluster.auditing import findings_of
 from roost.simulator.cluster.happenings import Broken
 from roost.simulator.cluster.invariants import OPEN, uuid_of_provider
 from roost.store.shelves import Shelves
@@ -18,6 +19,7 @@ SETTLED = "every instance settles as one that is or is not there"
 SEEN = "hosts run what statuses say"
 NOTED = "agents note what their guests have, and of nobody else"
 EQUAL = "all servers have the same columns as the database"
+AUDITED = "an audit finds nothing"
 
 _STILL = frozenset({"ACTIVE", "SHUTOFF", "VERIFY_RESIZE", "SHELVED", "SHELVED_OFFLOADED", "ERROR", "DELETED"})
 _RUNNING = {"ACTIVE": "running", "SHUTOFF": "stopped", "SHELVED": "stopped"}
@@ -88,6 +90,8 @@ def at_rest(world: "World") -> None:
         if not machine.is_lost:
             _check_guests(world, machine)
     _check_columns(world)
+    for finding in findings_of(shelves):
+        raise Broken(AUDITED, f"{finding.check}: {finding.subject} {finding.problem}")
 
 
 def _problems(shelves: Shelves, status: StatusRow) -> Iterator[str]:
@@ -125,7 +129,7 @@ def _check_guests(world: "World", machine: "Machine") -> None:
     if noted != {*guests}:
         raise Broken(NOTED, f"{machine.host} has {sorted(guests)}, and notes {sorted(noted)}")
     for uuid, status in known.items():
-        if status.host != machine.host or status.status not in _RUNNING:
+        if status.host != machine.host or status.status not in _RUNNING or _is_waiting_for_lost(world, status.uuid):
             continue
         guest = guests.get(uuid)
         if guest is None and status.status == "SHELVED" and status.fault:
