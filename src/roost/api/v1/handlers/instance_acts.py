@@ -17,7 +17,7 @@ from roost.conductor.step import Body, body_of
 from roost.errors import Conflict, NotFound
 from roost.model.fleet import Departure
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
-from roost.model.operation import Asked, Build, Power
+from roost.model.operation import Asked, Build, Delete, Power
 from roost.model.request import Move, Request
 from roost.model.work import OperationRow, StatusRow
 from roost.placement.claims import release_of
@@ -61,8 +61,10 @@ def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
     if status is None:
         return _release(call)
     call.check_host(status.host or "an instance that is on none")
+    known = repeated(call, "delete", lambda row: body_of(row, Delete).is_forced == query.force)
+    if known is not None:
+        return known
     uuid = operation_uuid(call)
-    _check_same(call, reader.operation_of(uuid), "delete")
     plan = accepting.delete(
         call.current, reader, call.name, operation_uuid=uuid, now_s=reader.now_s(), is_forced=query.force
     )
@@ -134,17 +136,25 @@ def move(
     return _told(call, plan, Accepted(operation=name), uuid=name)
 
 
-def repeated(call: Call, kind: Asked) -> Response | Plan[Response] | None:
+def repeated(
+    call: Call, kind: Asked, is_same: Callable[[OperationRow], bool] = lambda _known: True
+) -> Response | Plan[Response] | None:  # fmt: skip
     """Return the answer to what was asked under its key before; None: it was not.
+
+    Args:
+        is_same: says whether what was asked before, of the same instance, is what is asked now.
 
     Raises:
         Problem: 422, something else was asked under it.
     """
     uuid = operation_uuid(call)
     known = call.agents.reader(call.current).operation_of(uuid)
+    if known is None:
+        return None
     _check_same(call, known, kind)
-    told = Accepted(operation=uuid_text(uuid))
-    return None if known is None else _told(call, known, told, uuid=uuid_text(uuid))
+    if not is_same(known):
+        raise keys.used_otherwise(call.key or "")
+    return _told(call, known, Accepted(operation=uuid_text(uuid)), uuid=uuid_text(uuid))
 
 
 def status_of(call: Call, kind: Asked) -> StatusRow:

@@ -11,12 +11,13 @@ from roost.api.v1.handlers.instance_acts import act, move, repeated, status_of
 from roost.api.v1.instance_schemas import MigrateBody, ResizeBody
 from roost.api.v1.names import flavor_named
 from roost.conductor.moves import asked_again
+from roost.conductor.step import body_of
 from roost.errors import StoreBroken, understood
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.operation import Settling
+from roost.model.operation import Move, Settling
 from roost.model.request import Destination, Request
-from roost.model.work import StatusRow
+from roost.model.work import OperationRow, StatusRow
 from roost.placement.plans import Plan
 from roost.scheduler.asking import flavor_of
 
@@ -27,7 +28,7 @@ def resize(call: Call) -> Response | Plan[Response]:
     """Let an instance have another size, on its host or elsewhere, and wait to be confirmed or reverted."""
     body = call.body
     assert isinstance(body, ResizeBody)
-    known = repeated(call, "resize")
+    known = repeated(call, "resize", lambda row: _is_sized(row, body))
     if known is not None:
         return known
     status = status_of(call, "resize")
@@ -46,7 +47,9 @@ def migrate(call: Call) -> Response | Plan[Response]:
     """Let an instance go to another host, stopped on the way."""
     body = call.body
     assert isinstance(body, MigrateBody)
-    known = repeated(call, "migrate")
+    known = repeated(
+        call, "migrate", lambda row: is_sent_to(row, body.host) and body_of(row, Move).is_verified == body.verify
+    )  # fmt: skip
     if known is not None:
         return known
     status = status_of(call, "migrate")
@@ -96,6 +99,19 @@ def sent_to(call: Call, asked: Request, status: StatusRow, *, host: str | None) 
         raise wrong("$.host", f"the instance is on {name} already")
     aim = msgspec.structs.replace(asked.destination or Destination(), host=name)
     return msgspec.structs.replace(asked, destination=aim)
+
+
+def is_sent_to(known: OperationRow, host: str | None) -> bool:
+    """Say whether a move is one to a host; None: to any."""
+    aim = body_of(known, Move).request.destination
+    asked = None if aim is None else aim.host
+    return (asked or "").lower() == (host or "").lower()
+
+
+def _is_sized(known: OperationRow, body: ResizeBody) -> bool:
+    """Say whether a resize is one to a size: a name may stand for another one since then."""
+    flavor = body_of(known, Move).request.flavor
+    return flavor.name == body.flavor if isinstance(body.flavor, str) else flavor == _flavor(body)
 
 
 def _flavor(body: ResizeBody) -> Flavor:
