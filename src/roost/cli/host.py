@@ -107,7 +107,7 @@ host.add_command(host_drain.drain)
 
 def _table(found: list[dict[str, Any]]) -> Table:
     table: Table = [("host", "node", "zone", "state", "instances", "VCPU", "MiB memory", "GiB disk")]
-    for each in sorted(found, key=lambda each: [*_parts(each["host"]), *_parts(each["node"])]):
+    for each in sorted(found, key=lambda each: (_parts(each["host"]), _parts(each["node"]))):
         amounts = [_used(each["resources"].get(name)) for name in ("VCPU", "MEMORY_MB", "DISK_GB")]
         table.append(
             (each["host"], each["node"], ", ".join(each["zones"]), _state(each), str(each["instances"]), *amounts)
@@ -115,9 +115,9 @@ def _table(found: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _parts(name: str) -> list[tuple[int, str]]:
+def _parts(name: str) -> list[tuple[str, int]]:
     """Return what a name is sorted by, so that host-2 comes before host-10."""
-    return [(int(digits or 0), text) for text, digits in re.findall(r"(\D*)(\d*)", name)]
+    return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]
 
 
 def _state(shown: dict[str, Any]) -> str:

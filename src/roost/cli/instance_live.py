@@ -50,7 +50,10 @@ def evacuate(
             found = api.ask("POST", "instances", uuid_of(api, name), "evacuate", body={"host": target})
             end(api, found, is_waited=is_waited, is_json=is_json)
             return
-        rows = [_asked(api, each, target) for each in api.listed("instances", host=host) if each["status"] in _STATUSES]
+        found = api.listed("instances", host=host)
+        if not found:
+            api.ask("GET", "agents", str(host))  # Refuses a host that is not known.
+        rows = [_asked(api, each, target) for each in found if each["status"] in _STATUSES]
         if is_waited:
             rows = [_over(api, row) for row in rows]
     told(rows, is_json=is_json, lines=lambda: _lines(rows, host))
