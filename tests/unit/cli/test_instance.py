@@ -69,7 +69,10 @@ def test_an_instance_is_created_shown_stopped_started_and_deleted(server, asked)
         assert re.search(r"^20\d\d-\S+ \S+Z +spawn\.built +host host-0$", shown, re.MULTILINE)
         assert json.loads(asked("show", uuid, "--json")[1])["status"] == "ACTIVE"
         assert asked("stop", "web", "--wait")[0] == 0
-        assert asked("stop", "web")[::2] == (5, f"roost: the instance {uuid} cannot stop in status SHUTOFF\n")
+        assert asked("stop", "web")[::2] == (
+            5,
+            f"roost: the instance {uuid} cannot stop in status SHUTOFF: it has to be in ACTIVE\n",
+        )
         assert "ACTIVE" in asked("start", uuid, "--wait")[1]
         code, said, _ = asked("delete", "web", "--wait", "--json")
         assert (code, json.loads(said)["outcome"]) == (0, "done")
