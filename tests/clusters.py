@@ -195,6 +195,7 @@ class AgentsProgram(Program):
 
     Args:
         server: that it works for.
+        words: further ones of the command.
         folder: of its journals.
         guests: folder of what the fake driver keeps; hosts that share it send guests to each other.
         host: name of the host, or the beginning of the names of many.
@@ -203,12 +204,13 @@ class AgentsProgram(Program):
     """
 
     def __init__(
-        self, server: str, *, folder: Path, guests: Path, host: str, fleet: int = 0, options: dict[str, object]
+        self, server: str, *words: object, folder: Path, guests: Path, host: str, fleet: int = 0,
+        options: dict[str, object],
     ) -> None:  # fmt: skip
         told = [word for key, value in options.items() for word in ("--option", f"{key}={value}")]
         super().__init__(
             "agent", "--server", server, "--driver", "fake", "--host", host, *(["--fleet", fleet] if fleet else []),
-            "--state-dir", folder / f"{host}.state", "--option", f"state={guests}", *told,
+            "--state-dir", folder / f"{host}.state", "--option", f"state={guests}", *told, *words,
             folder=folder, log=f"{host}.log",
         )  # fmt: skip
         self.host = host

@@ -39,8 +39,8 @@ class Cluster:
         (folder / "fake.toml").write_text('[[fault]]\naction = "spawn"\nshare = 0.05\n')
         self.agents = [
             AgentsProgram(
-                self.servers[at % len(self.servers)].address, folder=folder, guests=self.guests, host=f"rack{at}", fleet=hosts,
-                options={"script": folder / "fake.toml"},
+                self.servers[at % len(self.servers)].address, folder=folder, guests=self.guests, host=f"rack{at}",
+                fleet=hosts, options={"script": folder / "fake.toml"},
             )
             for at in range(processes)
         ]  # fmt: skip

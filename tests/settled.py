@@ -80,8 +80,8 @@ def _wrong_books(cluster, shown, sizes):
             if has != (before if is_source else now):
                 found.append(f"{uuid} has {has} on {path.stem}, and {now} now, {before} before")
         may_go_back = {uuid for uuid, each in shown.items() if each["status"] == "VERIFY_RESIZE"}
-        lost = {uuid: "coming" for uuid in kept.get("coming", {}).keys() - _arrived(cluster, path.stem)}
-        lost |= {uuid: "replaced" for uuid in kept.get("replaced", {}).keys() - may_go_back}
+        lost = dict.fromkeys(kept.get("coming", {}).keys() - _arrived(cluster, path.stem), "coming")
+        lost |= dict.fromkeys(kept.get("replaced", {}).keys() - may_go_back, "replaced")
         found += [f"{path.stem} keeps {what} {uuid}, which is {shown[uuid]['status']}" for uuid, what in lost.items()]
     return found
 

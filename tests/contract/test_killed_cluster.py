@@ -1,6 +1,7 @@
 """Servers, conductors and agents that are killed in turn, while instances are built, moved and ended: all settles."""
 
 import random
+import re
 import threading
 import time
 from collections import Counter
@@ -29,6 +30,7 @@ ACTS = {
 }  # fmt: skip
 MOVES = {"migrate", "live-migrate", "resize", "evacuate"}
 RUN_MAX_S = 900.0
+_UUID = re.compile("[0-9a-f]{8}-[0-9a-f-]{27}")
 
 
 class Clients:
@@ -48,7 +50,7 @@ class Clients:
         self.lock, self.errors = threading.Lock(), []
         self.promised, self.ended = set(), set()  # instances that are to be, and not to be any more
         self.sizing = []  # what may change the size of an instance: its uuid, the act, what was said, the operation
-        self.accepted, self.refused, self.outcomes = Counter(), Counter(), Counter()
+        self.accepted, self.refused, self.outcomes, self.problems = Counter(), Counter(), Counter(), Counter()
         self.end_s = time.monotonic() + RUN_MAX_S
 
     def run(self):
@@ -146,6 +148,8 @@ class Clients:
         assert found[0] == 200, found  # What was acknowledged is known, whoever died since.
         with self.lock:
             self.outcomes[act, found[1]["outcome"]] += 1
+            if found[1]["problem"]:
+                self.problems[f"{act}: {_UUID.sub('U', found[1]['problem'])[:100]}"] += 1
 
 
 def _amounts(flavor):
@@ -176,10 +180,11 @@ def lived_through(cluster, *, builds, moves, every_s, is_enough=lambda _clients:
     assert not any(guests_on(cluster.guests).values())
     assert cluster.audited() == ""
     kills = {each.log.stem: each.kills for each in cluster.programs}
+    problems = "".join(f"\n  {count} {problem}" for problem, count in clients.problems.most_common())
     return (
         f"{len(clients.promised)} built, {dict(clients.accepted)} accepted, {dict(clients.refused)} refused in "
         f"{took_s:.0f} s, settled {settled_s:.1f} s later; outcomes {dict(clients.outcomes)}; {dict(statuses)}; "
-        f"killed {kills}"
+        f"killed {kills}{problems}"
     )
 
 
