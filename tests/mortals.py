@@ -1,6 +1,7 @@
 """A cluster of which every part dies in turn: servers, conductors, and agents of which some stay away for long."""
 
 import random
+import re
 import threading
 import time
 from contextlib import contextmanager
@@ -8,9 +9,10 @@ from contextlib import contextmanager
 from tests.clusters import AgentsProgram, ConductorProgram, ServerProgram
 from tests.products import roost
 
-DOWN_S = 4
+DOWN_S = 7
 SETTLE_S = 240.0
-_AWAY_S = 30.0  # A host that is away for longer was given up, or nobody watches.
+UUID = re.compile("[0-9a-f]{8}-[0-9a-f-]{27}")
+_AWAY_S = 60.0  # A host that is away for longer was given up, or nobody watches.
 _GONE_S = 8.0  # So long it stays away when it was.
 
 
@@ -46,7 +48,9 @@ class Cluster:
         ]  # fmt: skip
         for each in self.agents:
             each.start()
-        self.turn, self.away = 0, set()  # hosts that were given up
+        self.turn = 0
+        self.away = set()  # hosts that were given up
+        self.trouble = []  # why nobody is killed any more
 
     @property
     def programs(self):
@@ -87,11 +91,15 @@ class Cluster:
         """Give all instances by uuid, those that are deleted, too."""
         return {each["uuid"]: each for each in self.listed("instances") + self.listed("instances", "&status=DELETED")}
 
-    def story(self, uuid):
-        """Give what happened to an instance, and what was ordered."""
-        shown = self.asked("GET", f"/v1/instances/{uuid}")[1]
-        told = [self.asked("GET", f"/v1/operations/{each['uuid']}")[1] for each in shown.get("operations", ())]
-        return shown, [(each["kind"], each["step"], each["outcome"], each["problem"], each["orders"]) for each in told]
+    def stories(self, text):
+        """Give of each instance that a text names what happened to it, and what was ordered."""
+        found = [self.asked("GET", f"/v1/instances/{uuid}") for uuid in sorted({*UUID.findall(text)})]
+        return [(shown, [self._told(each["uuid"]) for each in shown["operations"]])
+                for status, shown in found if status == 200]  # fmt: skip
+
+    def _told(self, uuid):
+        told = self.asked("GET", f"/v1/operations/{uuid}")[1]
+        return [told[name] for name in ("kind", "step", "outcome", "problem", "created_at_s", "orders")]
 
     def until(self, true, why):
         """Wait until something is so."""
@@ -134,7 +142,6 @@ class Reaper:
         self.cluster, self.every_s = cluster, every_s
         self.is_over, self.chance = threading.Event(), random.Random(7)
         self.returns = {}  # threads in which agents come back
-        self.errors = []
 
     @contextmanager
     def at_work(self):
@@ -146,7 +153,7 @@ class Reaper:
         finally:
             self.is_over.set()
             thread.join()
-        assert not self.errors, self.errors
+        assert not self.cluster.trouble, self.cluster.trouble
 
     def _run(self):
         cluster, number = self.cluster, 0
@@ -159,7 +166,7 @@ class Reaper:
                     number += 1
                 self._give_up(cluster.agents[number // 6 % len(cluster.agents)])
         except BaseException as error:  # noqa: BLE001  # Whoever waits for the end is told.
-            self.errors.append(error)
+            cluster.trouble.append(error)
         finally:
             for each in cluster.programs:
                 self._wait_for(each)

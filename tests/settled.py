@@ -52,19 +52,24 @@ def used(cluster):
 def _wrong_amounts(cluster, shown, sizes):
     """Compare what is in use of each provider with the sizes of the instances that are there, and that may go back."""
     roots = {each["host"]: each["uuid"] for each in cluster.listed("hosts")}
-    expected = {uuid: Counter() for uuid in roots.values()}
+    expected = {host: {} for host in roots}
     for uuid, each in shown.items():
         now, before = sizes[uuid]
         if each["host"]:
-            expected[roots[each["host"]]].update(now)
+            expected[each["host"]][uuid] = now
         if each["status"] == "VERIFY_RESIZE":
             moves = cluster.asked("GET", f"/v1/instances/{uuid}")[1]["migrations"]
-            expected[roots[moves[-1]["source_host"]]].update(before)
+            expected[moves[-1]["source_host"]][moves[-1]["uuid"]] = before
     usages, sums = used(cluster)
-    return [
-        f"of {uuid} {usages[uuid]} is in use, {sums[uuid]} is held, and {dict(wanted)} should be"
-        for uuid, wanted in expected.items() if not usages[uuid] == sums[uuid] == wanted
-    ]  # fmt: skip
+    found = [f"of {uuid} {usages[uuid]} is in use, {sums[uuid]} held" for uuid in usages if usages[uuid] != sums[uuid]]
+    for host, root in roots.items():
+        told = cluster.asked("GET", f"/placement/resource_providers/{root}/allocations")[1]["allocations"]
+        held = {uuid: each["resources"] for uuid, each in told.items()}
+        found += [
+            f"{uuid} holds {held.get(uuid)} on {host}, and is to hold {expected[host].get(uuid)}"
+            for uuid in held.keys() | expected[host].keys() if held.get(uuid) != expected[host].get(uuid)
+        ]  # fmt: skip
+    return found
 
 
 def _wrong_books(cluster, shown, sizes):
