@@ -109,9 +109,9 @@ class Cluster:
             time.sleep(0.2)
 
     def until_up(self):
-        """Wait until all hosts are there and up."""
+        """Wait until all hosts are there, up, and rid of what is not their own any more."""
         count = sum(len(each.hosts) for each in self.agents)
-        self.until(lambda: [each["up"] for each in self.listed("agents")].count(True) == count
+        self.until(lambda: [each["up"] and each["state"] for each in self.listed("agents")].count("ready") == count
                    and len(self.listed("hosts")) == count, lambda: self.listed("agents"))  # fmt: skip
 
     def settle(self):
