@@ -13,7 +13,7 @@ DOWN_S = 7
 SETTLE_S = 240.0
 UUID = re.compile("[0-9a-f]{8}-[0-9a-f-]{27}")
 _AWAY_S = 60.0  # A host that is away for longer was given up, or nobody watches.
-_GONE_S = 8.0  # So long it stays away when it was.
+_LIVES_S = 4.0  # So long servers and conductors live meanwhile.
 
 
 class Cluster:
@@ -192,18 +192,16 @@ class Reaper:
             returning.join()
 
     def _give_up(self, rack):
-        """Let a process of agents stay away until its hosts are given up and for some time after, others die on."""
+        """Let a process of agents stay away until its hosts are given up, and then for so long that others die."""
         cluster, begun_s = self.cluster, time.monotonic()
-        others = [each for each in cluster.agents if each is not rack]
         self._wait_for(rack)
         rack.kill()
-        gone_s, number = None, 0
-        while not self.is_over.is_set() and (gone_s is None or time.monotonic() < gone_s + _GONE_S):
+        while not self.is_over.wait(0.5) and not cluster.away:
             states = {each["host"]: each["state"] for each in cluster.listed("agents")}
-            if gone_s is None and {states.get(host) for host in rack.hosts} == {"gone"}:
-                gone_s, cluster.away = time.monotonic(), {*rack.hosts}
-            assert gone_s is not None or time.monotonic() < begun_s + _AWAY_S, states
-            self._kill(others[number % len(others)])
-            number += 1
+            cluster.away = {*rack.hosts} if {states.get(host) for host in rack.hosts} == {"gone"} else set()
+            assert time.monotonic() < begun_s + _AWAY_S, states  # A server that is new gives up nobody for a while.
+        for each in (*cluster.servers, *cluster.conductors):
+            self.is_over.wait(_LIVES_S)
+            self._kill(each)
         cluster.away = set()
         rack.start()
