@@ -7,7 +7,7 @@ from roost.compute.drivers.fake_guests import FakeGuest, MemoryShelf
 from roost.compute.drivers.fake_script import Fault, Script
 from roost.compute.journal import Journal
 from roost.compute.tasks import Clean, Undo, Work
-from roost.errors import JournalLost
+from roost.errors import BuildFailed, JournalLost
 from roost.model.guest import Found, Prepared
 from roost.model.host import HostFacts
 from roost.model.numa import NumaCell, NumaTopology
@@ -133,6 +133,7 @@ def test_an_error_of_the_driver_is_an_answer_whatever_it_is(capsys):
     assert (answer.outcome, answer.problem) == ("aborted", "NotFound: host host-a has no complete guest " + GUEST)
     assert Host(Odd(spawn=SystemExit("bye"))).do(Spawn(spec())).problem == "SystemExit: bye"
     assert len(Host(Odd(spawn=ValueError("x" * 9_999))).do(Spawn(spec())).problem) == PROBLEM_MAX
+    assert Host(Odd(spawn=BuildFailed("a\0b\udcff"))).do(Spawn(spec())).problem == "a?b?"
     capsys.readouterr()
 
 
@@ -142,8 +143,21 @@ def test_an_error_of_the_driver_is_an_answer_whatever_it_is(capsys):
         ({"prepare": 1}, Prepare(spec()), "TypeError: prepare of the driver returned int, no Prepared"),
         ({"save": ""}, Save(), "TypeError: save of the driver returned no id of an image"),
         ({"inspect": "here"}, Inspect(), "TypeError: inspect of the driver returned str, no Found"),
+        (
+            {"prepare": Prepared(uuid=uuid_named("other"), node=HOST, address="a")}, Prepare(spec()),
+            f"TypeError: prepare of the driver returned room for {uuid_named('other')} on {HOST}",
+        ),
+        (
+            {"prepare": Prepared(uuid=GUEST, node=HOST, address=7)}, Prepare(spec()),
+            "TypeError: prepare of the driver returned no Prepared: Expected `str`, got `int` - at `$.address`",
+        ),
+        (
+            {"inspect": Found(uuid=GUEST, node=HOST, operation="", state="merry")}, Inspect(),
+            "TypeError: inspect of the driver returned no Found: Invalid enum value 'merry' - at `$.state`",
+        ),
+        ({"save": "\0"}, Save(), "TypeError: save of the driver returned no id of an image"),
     ],
-)
+)  # fmt: skip
 def test_what_a_driver_must_not_return_aborts_the_order(told, act, problem, capsys):
     answer = Host(Odd(**told)).do(act)
     assert (answer.outcome, answer.problem) == ("aborted", problem)

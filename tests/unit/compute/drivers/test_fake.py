@@ -8,6 +8,7 @@ from roost.compute.drivers.fake_script import FakeNode, Gpu, Script
 from roost.errors import BadSettings, BuildAborted, BuildFailed, NotFound, StoreBroken, Unavailable
 from roost.model.numa import NumaCell
 from roost.model.topology import InstanceCell, PlacedCell
+from tests.clusters import guests_on
 from tests.drivers import fake, spec_of, tree_of
 from tests.worlds import uuid_named
 
@@ -36,6 +37,19 @@ def test_guests_outlive_the_process_in_a_folder_and_move_to_whoever_names_the_sa
     assert source.console(uuid_named("second")).splitlines() == [
         "image cirros", "built on host-a", "left host-a", "arrived on host-b", "stopped on host-b", "built on host-a",
     ]  # fmt: skip
+
+
+def test_books_have_a_guest_that_left_while_it_ran_on_one_host_before_and_after_that_one_looks(tmp_path):
+    source, target = started(tmp_path, "host-a"), started(tmp_path, "host-b")
+    source.spawn(spec_of(), "op-1")
+    to = target.prepare(spec_of(node="host-b"), "op-2")
+    assert guests_on(tmp_path) == {GUEST: [("host-a", "running")]}
+    source.live_migrate(GUEST, to)
+    assert guests_on(tmp_path) == {GUEST: [("host-b", "running")]}
+    assert len(target.guests()) == 1
+    assert guests_on(tmp_path) == {GUEST: [("host-b", "running")]}
+    target.discard(GUEST, "op-2")
+    assert guests_on(tmp_path) == {}
 
 
 def test_hosts_of_one_process_find_each_other_without_a_folder():
