@@ -37,7 +37,7 @@ def test_with_a_thousand_seeds_every_invariant_holds_and_all_comes_to_rest():
 
 
 def test_a_few_seeds_together_have_what_can_go_wrong_and_what_can_be_asked_for():
-    total = total_of(map(course_of, range(12)))
+    total = total_of(map(course_of, range(24)))
     assert {ask.kind for ask in asks_there_are()} <= total.asked.keys()
     assert {"spawn done", "spawn failed", "delete done", "clean done", "stop done"} <= total.ended.keys()
     assert {"lost", "late", "doubled", "refused", "unheard", "overtaken", "slow", "driver"} <= total.troubles.keys()

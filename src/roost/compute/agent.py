@@ -18,6 +18,7 @@ from roost.model.orders import (
     HELD_MAX,
     PROBLEM_MAX,
     AbortMigration,
+    Destroy,
     LiveMigrate,
     Order,
     OrderAnswer,
@@ -437,7 +438,9 @@ class Agent:
             each = lane.waiting.pop(0)
             if each.is_again:
                 return each
-            if each.order.turn < newest or each.mark < self._memory.mark(name):
+            # What is to be destroyed goes before what comes after it, since that may fail and count as nothing then.
+            is_overtaken = each.order.turn < newest and not isinstance(each.order.act, Destroy)
+            if is_overtaken or each.mark < self._memory.mark(name):
                 self._answer(each, self._says("stale", f"a later order of instance {name} was here before it"))
             elif self._overdue and isinstance(each.order.act, (Spawn, Prepare)):
                 hung = next(iter(self._overdue.values()))

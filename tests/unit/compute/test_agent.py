@@ -228,6 +228,15 @@ def test_an_order_from_before_one_that_was_begun_is_out_of_date(late, number):
     assert outcomes(hear(one, order(Spawn(spec()), number, turn=late, order_id=7))) == [(7, "stale")]
 
 
+def test_what_is_to_be_destroyed_goes_before_a_later_turn_that_waits_too():
+    one = ready()
+    old, new = order(Destroy(), turn=1), order(Spawn(spec()), turn=2)
+    (work,) = hear(one, old, new)
+    assert work == Work(old)
+    one.worked(work, OK, 0.0)
+    assert Work(new) in one.due(0.0)
+
+
 def test_of_two_turns_that_wait_only_the_later_is_done():
     one = ready()
     old, new = order(Spawn(spec()), turn=1), order(Destroy(), turn=2)

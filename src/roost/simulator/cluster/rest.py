@@ -126,7 +126,7 @@ def _check_guests(world: "World", machine: "Machine") -> None:
             if not is_kept:
                 raise Broken(SEEN, f"{machine.host} has {uuid}, which is {status}")
     noted = {*machine.journal.instances(machine.host)}
-    if noted != {*guests}:
+    if {uuid for uuid in noted ^ {*guests} if not _is_waiting_for_lost(world, known[uuid].uuid)}:
         raise Broken(NOTED, f"{machine.host} has {sorted(guests)}, and notes {sorted(noted)}")
     for uuid, status in known.items():
         if status.host != machine.host or status.status not in _RUNNING or _is_waiting_for_lost(world, status.uuid):
