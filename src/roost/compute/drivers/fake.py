@@ -259,7 +259,8 @@ class Fake:
         self._check_awaited(to)
         arrival = Arrival(disk=(*guest.disk, f"left {self._host}"), is_running=True)
         with self._lock:
-            del self._kept.guests[uuid]
+            for books in (self._kept.guests, self._kept.coming, self._kept.replaced):
+                books.pop(uuid, None)  # Also what was prepared here for a move that nobody goes on with.
             self._kept.left[uuid] = to.address
             self._shelf.part(
                 self._host, msgspec.json.encode(self._kept), address=to.address, uuid=uuid,

@@ -73,6 +73,14 @@ def test_a_guest_that_came_while_it_ran_is_not_lost_where_the_next_move_is_prepa
     assert [(found.operation, found.state) for found in target.guests()] == [("op-3", "running")]
 
 
+def test_nothing_is_left_of_a_guest_that_leaves_as_it_runs(tmp_path):
+    source, target = started(tmp_path, "host-a"), started(tmp_path, "host-b")
+    source.spawn(spec_of(), "op-1")
+    source.prepare(spec_of(), "op-2")
+    source.live_migrate(GUEST, target.prepare(spec_of(node="host-b"), "op-3"))
+    assert (source.guests(), len(target.guests())) == ([], 1)
+
+
 def test_names_of_hosts_need_not_be_names_of_files(tmp_path):
     for host in ("../a", "a/b", "ä b"):
         started(tmp_path / "state", host).spawn(spec_of(node=host), "op-1")
