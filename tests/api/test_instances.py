@@ -59,7 +59,10 @@ def test_an_instance_is_built_stopped_started_and_ended(players):
     assert players.over(stopped)["outcome"] == "done"
     assert players.ask("GET", f"/instances/{uuid}")[1]["status"] == "SHUTOFF"
     status, problem = players.ask("POST", f"/instances/{uuid}/stop")
-    assert (status, problem["detail"]) == (409, f"the instance {uuid} cannot stop in status SHUTOFF")
+    assert (status, problem["detail"]) == (
+        409,
+        f"the instance {uuid} cannot stop in status SHUTOFF: it has to be in ACTIVE",
+    )
     assert players.over(players.ask("POST", f"/instances/{uuid}/start")[1]["operation"])["outcome"] == "done"
     assert players.used()["host-0"] == 2
 
@@ -98,7 +101,10 @@ def test_where_all_hosts_fail_it_is_in_error_with_the_story_and_holds_nothing(pl
     assert [kind for kind, _ in lines(shown)] == ["build.sent", "spawn.failed", "spawn.failed", "spawn.failed"]
     assert set(players.used().values()) == {0}
     status, problem = players.ask("POST", f"/instances/{uuid}/start")
-    assert (status, problem["detail"]) == (409, f"the instance {uuid} cannot start in status ERROR")
+    assert (status, problem["detail"]) == (
+        409,
+        f"the instance {uuid} cannot start in status ERROR: it has to be in SHUTOFF",
+    )
     ended(players, uuid)
 
 

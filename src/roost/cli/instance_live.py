@@ -6,6 +6,7 @@ import click
 
 from roost.cli.asking import Api, Where, as_json, asking, told, where
 from roost.cli.awaiting import ask, check_served, wait, waited
+from roost.cli.progress import progress_bar
 from roost.cli.tables import Table, aligned
 from roost.errors import RoostError
 
@@ -46,9 +47,12 @@ def evacuate(
         return
     check_served(place, is_waited=is_waited)
     with asking(place, is_read=False) as api:
-        rows = [_asked(api, each, target) for each in api.listed("instances", host=host) if each["status"] in _STATUSES]
+        found = api.listed("instances", host=host)
+        if not found:
+            api.ask("GET", "agents", str(host))  # Refuses a host that is not known.
+        rows = [_asked(api, each, target) for each in found if each["status"] in _STATUSES]
         if is_waited:
-            rows = [_over(api, row) for row in rows]
+            rows = _waited(api, rows)
     told(rows, is_json=is_json, lines=lambda: _lines(rows, host))
     bad = sum(row["outcome"] in {"refused", "failed"} for row in rows)
     if bad:
@@ -66,6 +70,16 @@ def _asked(api: Api, instance: dict[str, Any], target: str | None) -> dict[str, 
     except RoostError as error:
         return {**row, "outcome": "refused", "problem": str(error)}
     return {**row, "operation": accepted["operation"], "outcome": "open", "problem": ""}
+
+
+def _waited(api: Api, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows when all evacuations are over, and show meanwhile how many are."""
+    found: list[dict[str, Any]] = []
+    with progress_bar("evacuations over") as progress:
+        for row in rows:
+            found.append(_over(api, row))
+            progress(len(found), len(rows))
+    return found
 
 
 def _over(api: Api, row: dict[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,10 @@ def test_an_instance_is_created_shown_stopped_started_and_deleted(server, instan
         assert re.search(r"^20\d\d-\S+ \S+Z +spawn\.built +host host-0$", shown, re.MULTILINE)
         assert json.loads(instance("show", uuid, "--json")[1])["status"] == "ACTIVE"
         assert instance("stop", "web", "--wait")[0] == 0
-        assert instance("stop", "web")[::2] == (5, f"roost: the instance {uuid} cannot stop in status SHUTOFF\n")
+        assert instance("stop", "web")[::2] == (
+            5,
+            f"roost: the instance {uuid} cannot stop in status SHUTOFF: it has to be in ACTIVE\n",
+        )
         assert "ACTIVE" in instance("start", uuid, "--wait")[1]
         code, said, _ = instance("delete", "web", "--wait", "--json")
         assert (code, json.loads(said)["outcome"]) == (0, "done")

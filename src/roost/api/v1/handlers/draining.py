@@ -7,11 +7,13 @@ from roost.api.v1.call import Call, shown
 from roost.api.v1.drain_schemas import DrainBody, DrainPlan, PlannedMove
 from roost.conductor import draining
 from roost.conductor.leaving import How, Way, way_of
+from roost.conductor.step import body_of
 from roost.errors import Conflict, NoValidHost
+from roost.model.changes import Drain
 from roost.model.decision import Decision
 from roost.model.fleet import Departure
 from roost.model.names import uuid_text
-from roost.model.work import StatusRow
+from roost.model.work import OperationRow, StatusRow
 from roost.placement.plans import Plan
 
 
@@ -27,7 +29,7 @@ def drain(call: Call) -> Response | Plan[Response]:
         return shown(_plan(call, body))
     uuid = operation_uuid(call)
     known = reader.operation_of(uuid)
-    if known is not None and known.kind != "drain":
+    if known is not None and not _is_same(known, call.parameter("host"), at_once=body.at_once):
         raise keys.used_otherwise(call.key or "")
     plan = draining.drain(
         call.current, reader, call.parameter("host"), at_once=body.at_once, is_disabling=body.disable,
@@ -40,6 +42,14 @@ def cancel(call: Call) -> Response | Plan[Response]:
     """Let no more instances leave a host."""
     reader = call.agents.reader(call.current)
     return accepted(call, draining.cancel(reader, call.name, now_s=reader.now_s()), call.name)
+
+
+def _is_same(known: OperationRow, host: str, *, at_once: int) -> bool:
+    """Say whether an operation is the drain that is asked for: whether the service was disabled is not kept."""
+    if known.kind != "drain":
+        return False
+    body = body_of(known, Drain)
+    return (body.host.lower(), body.at_once) == (host.lower(), at_once)
 
 
 def _plan(call: Call, body: DrainBody) -> DrainPlan:

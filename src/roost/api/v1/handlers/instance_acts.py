@@ -19,7 +19,7 @@ from roost.conductor.step import Body, body_of
 from roost.errors import Conflict, NotFound
 from roost.model.fleet import Departure
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
-from roost.model.operation import Asked, Build, Power
+from roost.model.operation import Asked, Build, Delete, Power
 from roost.model.request import Move, Request
 from roost.model.work import OperationRow, StatusRow
 from roost.placement.claims import release_of
@@ -73,8 +73,10 @@ def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
     if status is None:
         return _release(call)
     call.check_host(status.host or "an instance that is on none")
+    known = repeated(call, "delete", lambda row: body_of(row, Delete).is_forced == query.force)
+    if known is not None:
+        return known
     uuid = operation_uuid(call)
-    _check_same(call, reader.operation_of(uuid), "delete")
     plan = accepting.delete(
         call.current, reader, call.name, operation_uuid=uuid, now_s=reader.now_s(), is_forced=query.force
     )
@@ -101,12 +103,14 @@ def act(call: Call, kind: Asked, body: Body) -> Response | Plan[Response]:
 
 
 def move(
-    call: Call, kind: accepting.MoveKind, asked: Callable[[StatusRow], Request], *, is_verified: bool = False
+    call: Call, kind: accepting.MoveKind, asked: Callable[[StatusRow], Request], *,
+    is_same: Callable[[OperationRow], bool], is_verified: bool = False,
 ) -> Response | Plan[Response]:  # fmt: skip
     """Let an instance go to another host.
 
     Args:
         asked: gives what the scheduler is to choose for; its ``move`` gets a migration here.
+        is_same: as for ``repeated``.
         is_verified: whether it waits there to be confirmed.
     """
 
@@ -122,23 +126,51 @@ def move(
             is_verified=is_verified,
         )  # fmt: skip
 
-    return begin(call, kind, accept)
+    return begin(call, kind, accept, is_same=is_same)
 
 
-def begin(call: Call, kind: Asked, accept: Accept) -> Response | Plan[Response]:
+def _as_asked(_known: OperationRow) -> bool:
+    """Say of what has no more to it than its kind that it is what is asked now."""
+    return True
+
+
+def begin(
+    call: Call, kind: Asked, accept: Accept, *, is_same: Callable[[OperationRow], bool] = _as_asked
+) -> Response | Plan[Response]:  # fmt: skip
     """Let an operation begin on an instance that somebody was asked to run, unless the same was asked already.
 
     Args:
         accept: plans it.
+        is_same: as for ``repeated``.
     """
-    reader, uuid = call.agents.reader(call.current), operation_uuid(call)
-    known = reader.operation_of(uuid)
-    _check_same(call, known, kind)
+    known = repeated(call, kind, is_same)
     if known is not None:
-        return accepted(call, known, uuid_text(uuid))
+        return known
     status_of(call, kind)
+    reader, uuid = call.agents.reader(call.current), operation_uuid(call)
     taken = accept(call.current, reader, call.name, operation_uuid=uuid, now_s=reader.now_s())
     return accepted(call, taken, uuid_text(uuid))
+
+
+def repeated(
+    call: Call, kind: Asked, is_same: Callable[[OperationRow], bool] = _as_asked
+) -> Response | Plan[Response] | None:  # fmt: skip
+    """Return the answer to what was asked under its key before; None: it was not.
+
+    Args:
+        is_same: says whether what was asked before, of the same instance, is what is asked now.
+
+    Raises:
+        Problem: 422, something else was asked under it.
+    """
+    uuid = operation_uuid(call)
+    known = call.agents.reader(call.current).operation_of(uuid)
+    if known is None:
+        return None
+    _check_same(call, known, kind)
+    if not is_same(known):
+        raise keys.used_otherwise(call.key or "")
+    return accepted(call, known, uuid_text(uuid))
 
 
 def status_of(call: Call, kind: Asked) -> StatusRow:

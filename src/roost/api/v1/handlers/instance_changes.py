@@ -7,7 +7,7 @@ from roost.api.problems import Problem
 from roost.api.v1 import keys
 from roost.api.v1.accepted import operation_uuid
 from roost.api.v1.call import Call
-from roost.api.v1.handlers.instance_acts import act, begin
+from roost.api.v1.handlers.instance_acts import act, begin, repeated
 from roost.api.v1.handlers.named import image_named
 from roost.api.v1.instance_schemas import RebuildBody
 from roost.conductor import changing
@@ -21,6 +21,9 @@ def rebuild(call: Call) -> Response | Plan[Response]:
     """Let an instance have the disk of an image anew."""
     body, image = call.body, None
     assert isinstance(body, RebuildBody)
+    known = repeated(call, "rebuild")  # Whatever became of the image since then.
+    if known is not None:
+        return known
     if body.image is not None:
         entry = image_named(call, body.image, at="$.image")
         image = Image(id=entry.id, disk_format=entry.disk_format, properties=entry.properties)

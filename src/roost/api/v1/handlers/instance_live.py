@@ -6,28 +6,34 @@ from functools import partial
 from roost.api.placement.request import Response
 from roost.api.v1.call import Call
 from roost.api.v1.handlers.instance_acts import move, status_of
-from roost.api.v1.handlers.instance_moves import sent_to
+from roost.api.v1.handlers.instance_moves import is_sent_to, sent_to
 from roost.api.v1.migration_schemas import TargetBody
 from roost.conductor.departures import check_gone
 from roost.conductor.remembered import request_of
 from roost.conductor.targets import away_from
 from roost.model.request import Request
-from roost.model.work import StatusRow
+from roost.model.work import OperationRow, StatusRow
 from roost.placement.plans import Plan
 
 
 def live_migrate(call: Call) -> Response | Plan[Response]:
     """Let an instance go to another host while it runs."""
-    return move(call, "live_migrate", partial(_asked, call))
+    return move(call, "live_migrate", partial(_asked, call), is_same=partial(_is_same, call))
 
 
 def evacuate(call: Call) -> Response | Plan[Response]:
     """Let an instance whose host is gone be built on another one."""
-    plan = move(call, "evacuate", partial(_asked, call))
+    plan = move(call, "evacuate", partial(_asked, call), is_same=partial(_is_same, call))
     if not isinstance(plan, Plan):
         return plan
     gone = check_gone(call.agents.reader(call.current), status_of(call, "evacuate"))
     return replace(plan, work=(*plan.work, *gone))
+
+
+def _is_same(call: Call, known: OperationRow) -> bool:
+    body = call.body
+    assert isinstance(body, TargetBody)
+    return is_sent_to(known, body.host)
 
 
 def _asked(call: Call, status: StatusRow) -> Request:

@@ -12,17 +12,22 @@ from roost.api.v1.instance_schemas import MigrateBody, ResizeBody
 from roost.api.v1.names import flavor_named
 from roost.conductor.moves import asked_again
 from roost.conductor.remembered import request_of
+from roost.conductor.step import body_of
 from roost.model.flavor import Flavor
-from roost.model.operation import Settling
+from roost.model.operation import Move, Settling
 from roost.model.request import Destination, Request
-from roost.model.work import StatusRow
+from roost.model.work import OperationRow, StatusRow
 from roost.placement.plans import Plan
 from roost.scheduler.asking import flavor_of
 
 
 def resize(call: Call) -> Response | Plan[Response]:
     """Let an instance have another size, on its host or elsewhere, and wait to be confirmed or reverted."""
-    return move(call, "resize", partial(_resized, call), is_verified=True)
+    body = call.body
+    assert isinstance(body, ResizeBody)
+    return move(
+        call, "resize", partial(_resized, call), is_same=lambda known: _is_sized(known, body), is_verified=True
+    )  # fmt: skip
 
 
 def migrate(call: Call) -> Response | Plan[Response]:
@@ -34,7 +39,10 @@ def migrate(call: Call) -> Response | Plan[Response]:
         stored = request_of(call.current.store.document, status)
         return sent_to(call, asked_again(stored, status), status, host=body.host)
 
-    return move(call, "migrate", asked, is_verified=body.verify)
+    def is_same(known: OperationRow) -> bool:
+        return is_sent_to(known, body.host) and body_of(known, Move).is_verified == body.verify
+
+    return move(call, "migrate", asked, is_same=is_same, is_verified=body.verify)
 
 
 def confirm(call: Call) -> Response | Plan[Response]:
@@ -79,6 +87,19 @@ def _resized(call: Call, status: StatusRow) -> Request:
     if msgspec.structs.replace(flavor, name=stored.flavor.name) == stored.flavor:
         raise wrong("$.flavor", "the instance has that size already")
     return msgspec.structs.replace(asked_again(stored, status, may_stay=True), flavor=flavor)
+
+
+def is_sent_to(known: OperationRow, host: str | None) -> bool:
+    """Say whether a move is one to a host; None: to any."""
+    aim = body_of(known, Move).request.destination
+    asked = None if aim is None else aim.host
+    return (asked or "").lower() == (host or "").lower()
+
+
+def _is_sized(known: OperationRow, body: ResizeBody) -> bool:
+    """Say whether a resize is one to a size: a name may stand for another one since then."""
+    flavor = body_of(known, Move).request.flavor
+    return flavor.name == body.flavor if isinstance(body.flavor, str) else flavor == _flavor(body)
 
 
 def _flavor(body: ResizeBody) -> Flavor:
