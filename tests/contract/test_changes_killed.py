@@ -1,20 +1,16 @@
 """Whoever dies at whichever commit while an instance is shelved, unshelved, rebuilt and so on: the next one goes on."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from roost.conductor.remembered import image_of
-from roost.errors import Unavailable
 from roost.model.image import Image
-from roost.store.audit import audit
 from tests.building import ladder
 from tests.conducting import OK, TERMS, Hand, action, failed
-from tests.contract.stores import PostgresWorld, SqliteWorld
-from tests.contract.test_conductor_killed import opened, orders_of
-from tests.contract.test_drain_killed import pace
+from tests.contract.dying import audited, opened, orders_of, pace, survived
 from tests.identities import uuid_named
-from tests.racing import Dying
 
 COMMITS_MAX = 60
 ONE = uuid_named("one")
@@ -39,7 +35,7 @@ def ask(server, kind, *, key):
         server.change("one", "shelve" if kind == "keep" else kind, key=key, **more)
 
 
-def at_work(server, hands, kind, *, key):
+def at_work(server, *, hands, kind, key):
     """Let somebody ask, and everybody do what there is to do; where it is sent first, it cannot be built."""
     server.terms = replace(TERMS, owner_s=0.0, shelved_offload_time_s=-1.0 if kind == "keep" else 0.0)
     ask(server, kind, key=key)
@@ -52,17 +48,6 @@ def at_work(server, hands, kind, *, key):
         if not done:
             return
     raise AssertionError("they never come to rest")
-
-
-def survived(world, hands, kind, *, at, is_made, key):
-    """Let the database be gone at one commit; say whether it came so far."""
-    dying = Dying(world.open(), at=at, is_made=is_made)
-    try:
-        with opened(world, hands, dying) as server:
-            at_work(server, hands, kind, key=key)
-    except Unavailable:
-        pass
-    return dying._left <= 0
 
 
 def checked(server, hands, *, status, is_on_host, image):
@@ -78,12 +63,6 @@ def checked(server, hands, *, status, is_on_host, image):
     guests = {agent.host: agent.guests for agent in hands if agent.guests}
     assert guests == ({row.host: {ONE: state}} if is_on_host else {})
     assert all(order.state in {"answered", "withdrawn"} for order in orders_of(server))
-
-
-def audited(world):
-    """See that the database is in order."""
-    if isinstance(world, SqliteWorld | PostgresWorld):
-        assert audit(str(world.path) if isinstance(world, SqliteWorld) else world.url) == []
 
 
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
@@ -103,13 +82,13 @@ def test_each_survives_a_death_at_every_commit(world, is_made):
     deaths, left = [0] * len(SEQUENCE), set(range(len(SEQUENCE)))
     for at in range(1, COMMITS_MAX, pace(world)):
         for number, (kind, status, is_on_host, image) in enumerate(SEQUENCE):
-            key = f"{kind} {number} {at}"
+            work = partial(at_work, hands=hands, kind=kind, key=f"{kind} {number} {at}")
             if number in left:
-                is_dead = survived(world, hands, kind, at=at, is_made=is_made, key=key)
+                is_dead = survived(world, hands, work, at=at, is_made=is_made)
                 deaths[number] += is_dead
                 left -= set() if is_dead else {number}
             with opened(world, hands) as server:
-                at_work(server, hands, kind, key=key)
+                work(server)
                 checked(server, hands, status=status, is_on_host=is_on_host, image=image)
         if not left:
             break

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from tests.api.test_agent_processes import ADMIN, agent, until, up
+from tests.api.test_agent_processes import ADMIN, up
+from tests.clusters import running_agents
+from tests.patience import until
 from tests.products import ROOT, roost
 from tests.servers import serve
 
@@ -13,7 +15,8 @@ HOSTS = ("fake-1", "fake-2", "fake-3")
 
 @pytest.fixture
 def server(tmp_path):
-    with serve(noun="up", folder=tmp_path) as found, agent(found, tmp_path, "--host", "fake", "--fleet", 3):
+    words = ("--host", "fake", "--fleet", 3)
+    with serve(noun="up", folder=tmp_path) as found, running_agents(found, tmp_path, *words):
         until(lambda: up(found) == set(HOSTS))
         yield found
 

@@ -1,32 +1,13 @@
 """Whoever dies at whichever commit: the next conductor goes on, nothing is leaked, doubled or left behind."""
 
-from contextlib import contextmanager
-
 import pytest
 
-from roost.errors import Unavailable
-from roost.store.audit import audit
 from tests.building import ladder
-from tests.conducting import OK, TERMS, Hand, Server, action, failed
-from tests.contract.stores import PostgresWorld, SqliteWorld
+from tests.conducting import OK, Hand, action, failed
+from tests.contract.dying import audited, opened, orders_of, pace, survived
 from tests.identities import uuid_named
-from tests.racing import Dying
-from tests.worlds import FixedClock
 
 COMMITS_MAX = 60
-
-
-@contextmanager
-def opened(world, hands=(), store=None):
-    """Give a server on the database, to which agents turn now."""
-    made = Server(store or world.open(), clock=FixedClock())
-    made.terms = type(TERMS)(attempts_max=3, build_timeout_s=600.0, act_timeout_s=120.0, owner_s=0.0)
-    for agent in hands:
-        agent.server = made
-    try:
-        yield made
-    finally:
-        made.stop()
 
 
 def at_work(server, hands, ask):
@@ -43,19 +24,6 @@ def at_work(server, hands, ask):
     raise AssertionError("they never come to rest")
 
 
-def survived(world, hands, ask, *, at, is_made):
-    """Let the database be gone at one commit, and everybody go on with the next server; say whether it came so far."""
-    dying = Dying(world.open(), at=at, is_made=is_made)
-    try:
-        with opened(world, hands, dying) as server:
-            at_work(server, hands, ask)
-    except Unavailable:
-        pass
-    with opened(world, hands) as server:
-        at_work(server, hands, ask)
-    return dying._left <= 0
-
-
 def checked(world, name, hands, *, status):
     """See that an instance is what it is to be, and nothing else is anywhere."""
     with opened(world, hands) as server:
@@ -69,12 +37,7 @@ def checked(world, name, hands, *, status):
         running = {agent.host: list(agent.guests) for agent in hands if agent.guests}
         assert running == ({row.node: [uuid_named(name)]} if is_there else {})
         assert all(order.state in {"answered", "withdrawn"} for order in orders_of(server))
-    if isinstance(world, SqliteWorld | PostgresWorld):
-        assert audit(str(world.path) if isinstance(world, SqliteWorld) else world.url) == []
-
-
-def orders_of(server):
-    return [order for row in server.reader.operations(most=9999) for order in server.reader.orders_of(row.id)]
+    audited(world)
 
 
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
@@ -86,23 +49,24 @@ def test_a_build_and_a_deletion_survive_a_death_at_every_commit(world, is_made):
             hands.append(Hand(server, f"h{number}"))
             hands[-1].register()
     deaths = {"build": 0, "delete": 0}
-    for at in range(1, COMMITS_MAX):
+    for at in range(1, COMMITS_MAX, pace(world)):
         name = f"i{at}"
-        died = survived(world, hands, lambda server, name=name: server.build(name, key=name), at=at, is_made=is_made)
+        died = survived(
+            world, hands, lambda server, name=name: at_work(server, hands, lambda _: server.build(name, key=name)),
+            at=at, is_made=is_made,
+        )  # fmt: skip
         checked(world, name, hands, status="ACTIVE")
         deaths["build"] += died
-        is_dead = survived(world, hands, lambda server, name=name: gone(server, name), at=at, is_made=is_made)
+        is_dead = survived(
+            world, hands, lambda server, name=name: at_work(server, hands, lambda _: server.delete(name)), at=at,
+            is_made=is_made,
+        )  # fmt: skip
         checked(world, name, hands, status="DELETED")
         deaths["delete"] += is_dead
         if not died and not is_dead:
             break
-    assert deaths["build"] >= 10
-    assert deaths["delete"] >= 5
-
-
-def gone(server, name):
-    """Ask for the end of an instance, again with the same key."""
-    return server.delete(name)
+    assert deaths["build"] * pace(world) >= 10
+    assert deaths["delete"] * pace(world) >= 5
 
 
 def test_a_conductor_that_is_too_slow_loses_and_drops_what_it_did(world):

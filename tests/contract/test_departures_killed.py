@@ -1,17 +1,13 @@
 """Whoever dies at whichever commit of a live migration or an evacuation: the next one goes on, and nothing is lost."""
 
-from contextlib import contextmanager, suppress
-
 import pytest
 
-from roost.errors import Unavailable
-from roost.store.audit import audit
 from tests.building import ladder
-from tests.conducting import TERMS, Server, failed
-from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld
+from tests.conducting import failed
+from tests.contract.dying import audited, opened, survived
+from tests.contract.stores import MemoryWorld
 from tests.identities import uuid_named
 from tests.migrating import ask, at_rest, holders, migrations, movers, pass_time
-from tests.racing import Dying
 from tests.worlds import FixedClock
 
 COMMITS_MAX = 60
@@ -27,31 +23,26 @@ class Stage:
             server.run(lambda _current: server.roost.install(ladder(len(HOSTS))))
             self.hands = movers(server, HOSTS)
 
-    @contextmanager
-    def opened(self, store=None):
+    def opened(self):
         """Give a server on the database, to which agents turn now."""
-        made = Server(store or self.world.open(), clock=self.clock)
-        made.terms = type(TERMS)(attempts_max=3, build_timeout_s=600.0, act_timeout_s=120.0, owner_s=0.0)
-        for agent in self.hands.values():
-            agent.server = made
-        try:
-            yield made
-        finally:
-            made.stop()
+        return opened(self.world, self.hands.values(), clock=self.clock)
 
-    def acted(self, act, script=None, *, store=None):
+    def acted(self, act, script=None):
         """Let somebody ask, and everybody do what there is to do."""
-        with self.opened(store) as server:
-            act(server)
-            at_rest(server, self.hands, script)
+        with self.opened() as server:
+            self.work(server, act, script)
 
     def survived(self, act, script=None, *, at, is_made):
         """Let the database be gone at one commit, and all go on with the next server; say whether it came so far."""
-        dying = Dying(self.world.open(), at=at, is_made=is_made)
-        with suppress(Unavailable):
-            self.acted(act, script, store=dying)
-        self.acted(act, script)
-        return dying._left <= 0
+        return survived(
+            self.world, self.hands.values(), lambda server: self.work(server, act, script), at=at, is_made=is_made,
+            clock=self.clock,
+        )  # fmt: skip
+
+    def work(self, server, act, script):
+        """Let somebody ask a server, and everybody do what there is to do."""
+        act(server)
+        at_rest(server, self.hands, script)
 
     def running(self):
         """Give which guests are on which hosts."""
@@ -67,8 +58,7 @@ class Stage:
             assert [each[:2] for each in migrations(server, name)] == [(kind, status)]
             assert server.open_operations() == []
             assert {server.reader.agent(each).state for each in HOSTS} == {"ready"}
-        if isinstance(self.world, SqliteWorld | PostgresWorld):
-            assert audit(str(self.world.path) if isinstance(self.world, SqliteWorld) else self.world.url) == []
+        audited(self.world)
 
 
 def first_fails(*actions):

@@ -1,20 +1,15 @@
 """Whoever dies at whichever commit while a host is drained: the next one goes on, and nobody is lost or doubled."""
 
 import time
-from dataclasses import replace
 
 import pytest
 
 from roost.conductor import draining
-from roost.errors import Unavailable
 from roost.model.names import uuid_bytes
-from roost.store.audit import audit
-from tests.conducting import TERMS, Server
-from tests.contract.stores import PostgresWorld, SqliteWorld
-from tests.contract.test_conductor_killed import orders_of
+from tests.contract.dying import audited, opened, orders_of, pace, survived
+from tests.contract.stores import PostgresWorld
 from tests.identities import uuid_named
-from tests.migrating import holders, movers, pass_time
-from tests.racing import Dying
+from tests.migrating import at_rest, holders, movers, pass_time
 from tests.worlds import FixedClock, hosts
 
 COMMITS_MAX = 80
@@ -29,13 +24,9 @@ class Life:
     def __init__(self, world):
         self.world, self.clock, self.hands = world, FixedClock(), {}
 
-    def begin(self, store=None):
-        """Give the next server."""
-        server = Server(store or self.world.open(), clock=self.clock)
-        server.terms = replace(TERMS, owner_s=0.0)
-        for each in self.hands.values():
-            each.server = server
-        return server
+    def opened(self):
+        """Give a server on the database, to which agents turn now."""
+        return opened(self.world, self.hands.values(), clock=self.clock)
 
     def work(self, server, key, source):
         """Let a host be left, as long as anything goes on."""
@@ -56,21 +47,13 @@ class Life:
 
     def survived(self, key, source, *, at, is_made):
         """Let the database be gone at one commit, and the next server go on; say whether it came so far."""
-        dying = Dying(self.world.open(), at=at, is_made=is_made)
-        server = self.begin(dying)
-        try:
-            self.work(server, key, source)
-        except Unavailable:
-            pass
-        finally:
-            server.stop()
-        server = self.begin()
-        try:
-            self.work(server, key, source)
+        is_dead = survived(
+            self.world, self.hands.values(), lambda server: self.work(server, key, source), at=at, is_made=is_made,
+            clock=self.clock,
+        )  # fmt: skip
+        with self.opened() as server:
             self.check(server, source)
-        finally:
-            server.stop()
-        return dying._left <= 0
+        return is_dead
 
     def check(self, server, source):
         """See that all are elsewhere, once, and as they were."""
@@ -86,29 +69,17 @@ class Life:
         assert all(order.state in {"answered", "withdrawn"} for order in orders_of(server))
 
 
-def pace(world):
-    """Give which part of all commits is looked at: on databases that take long, one of several."""
-    return {SqliteWorld: 3, PostgresWorld: 7}.get(type(world), 1)
-
-
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])
 def test_a_drain_survives_a_death_at_every_commit(world, is_made):
     life = Life(world)
-    server = life.begin()
-    server.run(lambda _current: server.roost.install(hosts(2, VCPU=9, MEMORY_MB=99)))
-    life.hands = movers(server, ("h0", "h1"))
-    for name in NAMES:
-        server.build(name, key=name, force_hosts=("h0",))
-    for _ in range(4):
-        server.turn()
-        for each in life.hands.values():
-            each.work()
-    server.power("three", "stop")
-    for _ in range(4):
-        server.turn()
-        for each in life.hands.values():
-            each.work()
-    server.stop()
+    with life.opened() as server:
+        server.run(lambda _current: server.roost.install(hosts(2, VCPU=9, MEMORY_MB=99)))
+        life.hands = movers(server, ("h0", "h1"))
+        for name in NAMES:
+            server.build(name, key=name, force_hosts=("h0",))
+        at_rest(server, life.hands)
+        server.power("three", "stop")
+        at_rest(server, life.hands)
     deaths = 0
     source, target = "h0", "h1"
     for at in range(1, COMMITS_MAX, pace(world)):
@@ -117,6 +88,5 @@ def test_a_drain_survives_a_death_at_every_commit(world, is_made):
         source, target = target, source
         if not is_dead:
             break
-    if isinstance(world, SqliteWorld | PostgresWorld):
-        assert audit(str(world.path) if isinstance(world, SqliteWorld) else world.url) == []
+    audited(world)
     assert deaths * pace(world) >= 15, deaths

@@ -1,53 +1,31 @@
 """Whoever dies at whichever commit of a move: the next conductor goes on, nothing runs twice, nothing is leaked."""
 
-from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
-from roost.errors import Conflict, Unavailable
+from roost.errors import Conflict
 from roost.store.audit import audit, orphans
-from tests.conducting import TERMS, Server, failed
+from tests.conducting import failed
+from tests.contract import dying
 from tests.contract.stores import MemoryWorld, SqliteWorld
 from tests.identities import uuid_named
 from tests.migrating import at_rest
-from tests.racing import Dying
 from tests.resizing import ask, keepers, told
-from tests.worlds import FixedClock, group, host, joined
+from tests.worlds import group, host, joined
 
 COMMITS_MAX = 80
 
 
-@contextmanager
-def opened(world, hands, store=None):
+def opened(world, hands):
     """Give a server on the database, to which agents turn now."""
-    made = Server(store or world.open(), clock=FixedClock())
-    made.terms = type(TERMS)(attempts_max=3, build_timeout_s=600.0, act_timeout_s=120.0, owner_s=0.0)
-    for hand in hands.values():
-        hand.server = made
-    try:
-        yield made
-    finally:
-        made.stop()
+    return dying.opened(world, hands.values())
 
 
-def survived(world, hands, tell, *, at, is_made, script):
-    """Let the database be gone at one commit, and everybody go on with the next server; say whether it came so far."""
-    dying = Dying(world.open(), at=at, is_made=is_made)
-    try:
-        with opened(world, hands, dying) as server:
-            tell(server)
-            at_rest(server, hands, script)
-    except Unavailable:
-        pass
-    with opened(world, hands) as server:
-        tell(server)
-        at_rest(server, hands, script)
-    return dying._left <= 0
-
-
-def asking(kind, *, key, **more):
-    """Give what asks for a move, again with the same key."""
-    return lambda server: ask(server, kind, "one", key=key, **more)
+def at_work(server, *, hands, kind, key, script, **more):
+    """Let somebody ask for a move, again with the same key, and everybody do what there is to do."""
+    ask(server, kind, "one", key=key, **more)
+    at_rest(server, hands, script)
 
 
 STORIES = {
@@ -91,10 +69,10 @@ def survives(world, story, *, is_made, stride):
         script = (
             {(name, act): [failed("no disk")] for name in (others if story == "undone" else others[:1])} if act else {}
         )
-        died = [
-            survived(world, hands, asking(kind, key=f"{kind} {at}", **more), at=at, is_made=is_made, script=script)
-            for kind, more in STORIES[story]
-        ]
+        died = []
+        for kind, more in STORIES[story]:
+            work = partial(at_work, hands=hands, kind=kind, key=f"{kind} {at}", script=script, **more)
+            died.append(dying.survived(world, hands.values(), work, at=at, is_made=is_made))
         with opened(world, hands) as server:
             checked(server, hands)
             assert story not in {"undone", "reverted"} or server.status("one").host == here

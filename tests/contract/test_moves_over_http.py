@@ -1,8 +1,9 @@
 """Instances that are resized and migrate, from end to end: a server, a conductor, and agents with fake drivers."""
 
-from tests.contract.test_agent_and_server import answering, living, until
+from tests.contract.test_agent_and_server import answering, living
 from tests.contract.test_operations_over_http import conducting, is_ready
 from tests.identities import uuid_named
+from tests.patience import until
 from tests.worlds import host, joined
 
 ONE = uuid_named("one")

@@ -6,8 +6,9 @@ from roost.app.operating import Operating
 from roost.conductor import accepting
 from roost.model.names import uuid_bytes
 from roost.model.operation import Power
-from tests.contract.test_agent_and_server import answering, living, until
+from tests.contract.test_agent_and_server import answering, living
 from tests.identities import uuid_named
+from tests.patience import until
 from tests.worlds import host, joined, wish
 
 ONE = uuid_named("one")

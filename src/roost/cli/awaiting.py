@@ -1,6 +1,6 @@
 """What a command asked of an instance, and what became of it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -10,8 +10,8 @@ from roost.cli.asking import Api, Where, asking, fields, told
 from roost.errors import BadRequest, NotFound, RoostError
 from roost.model.names import uuid_bytes
 
-# A server is asked to wait for so long at once, and again until the operation is over. Of several instances it is
-# shown meanwhile how many are built.
+# A server is asked to wait for so long at once; it is asked again until the operation is over. Of several instances it
+# is shown meanwhile how far that is.
 _WAIT_S = "20"
 _WATCH_S = "1"
 wait = click.option("--wait", "is_waited", is_flag=True, help="Come back when it is done, or cannot be.")
@@ -68,19 +68,31 @@ def waited(api: Api, operation: str) -> dict[str, Any]:
     """Return an operation when it is over; of several instances it is shown meanwhile how many are built."""
     found: dict[str, Any] = api.ask("GET", "operations", operation)
     if len(found["instances"]) > 1:
-        return _watched(api, found)
+        return watched(
+            api, found, title="instances built",
+            done=lambda now: sum(each["status"] != "BUILD" for each in now["instances"]),
+        )  # fmt: skip
     while found["outcome"] == "open":
         found = api.ask("GET", "operations", operation, query={"wait_s": _WAIT_S})
     return found
 
 
-def _watched(api: Api, found: dict[str, Any]) -> dict[str, Any]:
+def watched(
+    api: Api, found: dict[str, Any], *, title: str, done: Callable[[dict[str, Any]], int]
+) -> dict[str, Any]:  # fmt: skip
+    """Return an operation on several instances when it is over, and show meanwhile how far it is.
+
+    Args:
+        found: the operation, as it is now.
+        title: says what is counted.
+        done: counts it.
+    """
     from roost.cli.progress import progress_bar
 
-    with progress_bar("instances built") as progress:
+    with progress_bar(title) as progress:
         while found["outcome"] == "open":
-            built = sum(each["status"] != "BUILD" for each in found["instances"])
-            progress(built, len(found["instances"]))
+            if found["instances"]:
+                progress(done(found), len(found["instances"]))
             found = api.ask("GET", "operations", found["uuid"], query={"wait_s": _WATCH_S})
     return found
 

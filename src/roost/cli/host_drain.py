@@ -5,14 +5,10 @@ from typing import Any
 
 import click
 
-from roost.cli.asking import Api, Where, as_json, asking, told, where
-from roost.cli.awaiting import check_served
-from roost.cli.progress import progress_bar
+from roost.cli.asking import Where, as_json, asking, told, where
+from roost.cli.awaiting import check_served, watched
 from roost.cli.tables import Table, aligned
 from roost.errors import RoostError
-
-# A server is asked to wait for so long at once, so that those that have arrived meanwhile are seen.
-_WAIT_S = "1"
 
 
 @click.command("drain")
@@ -33,24 +29,16 @@ def drain(*, name: str, is_dry: bool, at_once: int, is_disabling: bool, is_json:
     with asking(place, is_read=False) as api:
         found = api.ask("POST", "hosts", name, "drain", body=body)
         if not is_dry:
-            found = _waited(api, found["operation"])
+            found = watched(
+                api, api.ask("GET", "operations", found["operation"]), title="instances gone",
+                done=lambda now: len(now["instances"]) - len(_there(now)),
+            )  # fmt: skip
     if is_dry:
         told(found, is_json=is_json, lines=lambda: _plan_lines(found))
         return
     told(found, is_json=is_json, lines=lambda: _lines(found))
     if found["outcome"] == "failed":
         raise RoostError(found["problem"])
-
-
-def _waited(api: Api, operation: str) -> dict[str, Any]:
-    """Return the operation when it is over, and show how many have gone meanwhile."""
-    found: dict[str, Any] = api.ask("GET", "operations", operation)
-    with progress_bar("instances gone") as progress:
-        while found["outcome"] == "open":
-            if found["instances"]:
-                progress(len(found["instances"]) - len(_there(found)), len(found["instances"]))
-            found = api.ask("GET", "operations", operation, query={"wait_s": _WAIT_S})
-    return found
 
 
 def _there(found: dict[str, Any]) -> list[str]:

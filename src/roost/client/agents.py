@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from roost.client.wire import LOST, Wire, decoded
+from roost.client.wire import LOST, Wire, problem_of
 from roost.errors import BadRequest, BadSettings, Conflict, NotFound, Unavailable
 from roost.model.host import HostFacts
 from roost.model.orders import WAIT_MAX_S, Kept, OrderAnswer, Poll, Polled, Registered, Registration
@@ -21,7 +21,6 @@ SETTING = "agent.server"
 _PAUSE_FIRST_S, _PAUSE_LAST_S = 0.5, 15.0
 # What an answer takes at most, beside the time for which a poll may wait.
 _ANSWER_S = 30.0
-_TOLD_MAX = 500  # characters of an error that is none of Roost's
 
 Told = TypeVar("Told")
 _REGISTERED = msgspec.json.Decoder(Registered).decode
@@ -124,7 +123,7 @@ class HttpServer:
         while True:
             try:
                 status, text = self._send(method, path, sent)
-                problem = _problem(status, text)
+                problem = problem_of(status, text)
                 if status < HTTPStatus.INTERNAL_SERVER_ERROR:
                     self._check(status, problem)
                     found = told(text)
@@ -205,10 +204,3 @@ class KnownInstances:
 
 def _nothing(_text: bytes) -> None:
     """Read an answer that says no more than that it was done."""
-
-
-def _problem(status: int, text: bytes) -> str:
-    """Return what an error says of itself, in one line."""
-    body = decoded(text)
-    detail = body.get("detail") if isinstance(body, dict) else None
-    return " ".join(str(detail or f"status {status}").split())[:_TOLD_MAX]

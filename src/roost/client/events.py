@@ -8,13 +8,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from roost.client.wire import decoded
+from roost.client.wire import problem_of
 from roost.errors import BadRequest, RoostError, Unavailable
 
 _PATH = "/v1/events"
 # A server says something at least as often as its setting ``heartbeat_s`` says.
 _SILENCE_S = 120.0
-_TOLD_MAX = 500  # characters of an error that is none of Roost's
 
 
 class Told(NamedTuple):
@@ -108,6 +107,5 @@ def _told(fields: dict[str, str]) -> Told | None:
 
 
 def _refusal(status: int, text: bytes) -> RoostError:
-    body = decoded(text)
-    detail = str(body.get("detail") if isinstance(body, dict) else f"status {status}")[:_TOLD_MAX]
-    return Unavailable(detail) if status >= http.client.INTERNAL_SERVER_ERROR else RoostError(detail)
+    problem = problem_of(status, text)
+    return Unavailable(problem) if status >= http.client.INTERNAL_SERVER_ERROR else RoostError(problem)

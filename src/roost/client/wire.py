@@ -11,6 +11,7 @@ from roost.errors import BadSettings
 
 # What a request may fail with where it is not answered.
 LOST = (OSError, http.client.HTTPException)
+_TOLD_MAX = 500  # characters of an error that is none of Roost's
 
 
 class Wire:
@@ -83,6 +84,13 @@ class Wire:
         if self._open is not None:
             self._open.close()
             self._open = None
+
+
+def problem_of(status: int, text: bytes) -> str:
+    """Return what an error of Roost's own API says of itself, in one line."""
+    body = decoded(text)
+    detail = body.get("detail") if isinstance(body, dict) else None
+    return " ".join(str(detail or f"status {status}").split())[:_TOLD_MAX]
 
 
 def decoded(text: bytes) -> Any:
