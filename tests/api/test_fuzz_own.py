@@ -40,7 +40,8 @@ class Target:
         self.players.ask("POST", f"/instances/{self.instances[0]}/migrate", {})
         self.words = [
             *self.instances, self.operation, *HOSTS, *(uuid_of("run", host) for host in HOSTS), "small", "1", "web",
-            uuid_of("nobody"), self.instances[0].upper(), self.instances[1].replace("-", ""), f"{{{self.instances[2]}}}",
+            uuid_of("nobody"), self.instances[0].upper(), self.instances[1].replace("-", ""),
+            f"{{{self.instances[2]}}}",
         ]  # fmt: skip
 
     def shoot(self, method, path, body, *, query=""):
