@@ -2,17 +2,17 @@
 
 import re
 import signal
-import subprocess
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import pytest
 
-from tests.products import command, environ, kill, roost
+from tests.clusters import running_agents
+from tests.patience import until
+from tests.products import roost
 from tests.servers import serve
 
 ADMIN = {"x-auth-token": "admin"}
-PATIENCE_S = 60.0
 # Hosts with much memory, which are chosen first, and where every build fails; two others have less and less.
 SCRIPTS = {
     "east": '[[fault]]\naction = "spawn"\nmessage = "no network"',
@@ -50,29 +50,6 @@ def conductor(stack, server, postgres_url, tmp_path):  # noqa: ARG001  # the ser
     return begin
 
 
-@contextmanager
-def agents(server, folder, *words):
-    """Run a fleet of agents with the fake driver."""
-    with (folder / "agent.log").open("w") as errors:
-        process = subprocess.Popen(
-            command("agent", "--server", server.address, "--driver", "fake", *words), cwd=folder, env=environ(),
-            text=True, stdout=subprocess.PIPE, stderr=errors,
-        )  # fmt: skip
-        try:
-            yield process
-        finally:
-            kill(process)
-
-
-def until(true):
-    """Wait until something is so, and give it."""
-    end_s = time.monotonic() + PATIENCE_S
-    while not (found := true()):
-        assert time.monotonic() < end_s
-        time.sleep(0.05)
-    return found
-
-
 def hosts(server):
     return [each["host"] for each in server.ask("GET", "/v1/hosts", headers=ADMIN)[2]["hosts"]]
 
@@ -88,7 +65,7 @@ def statuses(server, uuids):
 
 def test_where_one_of_two_conductors_is_killed_builds_go_on(server, conductor, tmp_path):
     first, second = conductor("first"), conductor("second")
-    with agents(server, tmp_path, "--host", "fake", "--fleet", 3):
+    with running_agents(server, tmp_path, "--host", "fake", "--fleet", 3):
         until(lambda: len(hosts(server)) == 3)
         before = asked(server, "before", 5)
         until(lambda: statuses(server, before) == ["ACTIVE"] * 5)
@@ -110,7 +87,7 @@ def ended(server, name, *, ignored):
 @pytest.mark.shows("S163", "S175")
 def test_a_build_waits_for_the_conductor_of_its_cell(server, conductor, tmp_path):
     conductor("super", "--cell", "")
-    with agents(server, tmp_path, "--host", "east-1", "--cell", "east"):
+    with running_agents(server, tmp_path, "--host", "east-1", "--cell", "east"):
         until(lambda: hosts(server) == ["east-1"])
         (uuid,) = asked(server, "web")
         until(lambda: server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]["host"] == "east-1")
@@ -131,7 +108,7 @@ def test_builds_that_fail_on_hosts_with_agents_go_on_in_their_cell_until_no_atte
         (tmp_path / name).mkdir()
         (tmp_path / name / "script.toml").write_text(SCRIPTS[name])
         words = ("--host", name, "--fleet", count, "--cell", cell, "--option", "script=script.toml")
-        stack.enter_context(agents(server, tmp_path / name, *words))
+        stack.enter_context(running_agents(server, tmp_path / name, *words))
     until(lambda: len(hosts(server)) == 6)
     built = ended(server, "web", ignored=["east-2", "east-3"])
     assert (built["status"], built["fault"], built["host"]) == ("ACTIVE", "", "spare-1")
@@ -150,7 +127,7 @@ def test_builds_that_fail_on_hosts_with_agents_go_on_in_their_cell_until_no_atte
 
 def test_an_agent_that_dies_is_given_up_by_a_conductor(server, conductor, tmp_path):
     conductor("first", settings="[DEFAULT]\nservice_down_time = 4")
-    with agents(server, tmp_path, "--host", "host-1") as process:
+    with running_agents(server, tmp_path, "--host", "host-1") as process:
         until(lambda: hosts(server) == ["host-1"])
         assert server.ask("GET", "/v1/agents/host-1", headers=ADMIN)[2]["state"] == "ready"
         process.kill()

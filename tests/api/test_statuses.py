@@ -1,4 +1,4 @@
-"""Whatever is asked of an instance in any status: it is accepted, or a sentence says why not."""
+"""Whatever is asked of an instance in whatever status: accepted, or refused with a sentence that names the cause."""
 
 import pytest
 

@@ -183,8 +183,13 @@ class Acting:
                 self._driver.destroy(instance, order.operation)
         elif isinstance(order.act, (Prepare, Finish)) and is_left:
             self._driver.discard(instance, order.operation)
+        elif isinstance(order.act, (Destroy, LiveMigrate)) and is_left and self._is_gone(instance):
+            self._give_back(instance)  # Its agent died before that was written down.
         if isinstance(order.act, (Spawn, Prepare)) or (isinstance(order.act, Finish) and is_left):
             self._revert(instance, order.operation)
+
+    def _is_gone(self, instance: str) -> bool:
+        return _checked(self._driver.inspect(instance)) is None
 
     def _clean(self, instance: str, action: str) -> None:
         if action == "destroy":
@@ -208,19 +213,20 @@ class Acting:
         """
         needs = GuestNeeds(topology=guest.topology, pci=guest.pci, limits=guest.limits, mappings=guest.mappings)
         with self._lock:
-            use = self._use_on(guest.node)
-            if is_move:
+            use, known = self._use_on(guest.node), self._journal.holdings(guest.uuid)
+            # What it was let have for the same move in an earlier life is nothing that it could go back to.
+            is_first = not any((each.holder, each.operation) == (guest.uuid, operation) for each in known)
+            if is_move and is_first:
                 admission = use.claim_move(guest.uuid, needs, migration=operation)
             else:
                 admission = use.claim(guest.uuid, needs)
             if admission.use is None:
                 raise BuildFailed(admission.reason)
-            known = self._journal.holdings(guest.uuid)
             own = Holding(
                 node=guest.node, holder=guest.uuid, instance=guest.uuid, operation=operation, use=admission.use
             )  # fmt: skip
             others = [each for each in known if each.holder != guest.uuid]
-            if is_move and not any(each.holder == operation for each in known):
+            if is_move and is_first and not any(each.holder == operation for each in known):
                 others += [
                     msgspec.structs.replace(each, holder=operation)
                     for each in known

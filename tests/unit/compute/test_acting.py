@@ -251,6 +251,19 @@ def test_a_resize_in_place_holds_both_until_it_is_undone():
     assert (host.free, host.journal.holdings(GUEST)) == (1, before)
 
 
+@pytest.mark.parametrize("is_here", [True, False])
+def test_what_was_prepared_again_in_another_life_is_held_once(is_here):
+    host = Host()
+    if is_here:
+        host.do(Spawn(spec(**CARD)))
+    before = host.free
+    for _ in range(2):
+        assert host.do(Prepare(spec(**CARD)), turn=2, is_again=True).outcome == "ok"
+        assert host.free == before - 1
+    assert host.do(Discard(), 2, turn=2).outcome == "ok"
+    assert (host.free, len(host.journal.holdings(GUEST))) == (before, int(is_here))
+
+
 def pinned(*numbers):
     cell = InstanceCell(id=0, pcpus=frozenset(numbers), memory_mb=64, policy="dedicated")
     return {"topology": InstanceTopology(cells=(cell,))}
@@ -323,6 +336,17 @@ def test_of_other_orders_nothing_can_be_undone(act):
     host.do(Spawn(spec()))
     assert host.acting.carry_out(Undo(order(act, turn=2))).outcome == "ok"
     assert host.driver.inspect(GUEST).state == "running"
+
+
+@pytest.mark.parametrize("act", [Destroy(), LiveMigrate(Prepared(uuid=GUEST, node="host-b", address="host-b"))])
+def test_what_a_guest_had_that_is_gone_is_given_back_though_nobody_wants_that_order_any_more(act):
+    host = Host()
+    host.do(Spawn(spec(**CARD)))
+    host.acting.carry_out(Undo(order(act, turn=2)))
+    assert host.free == 1
+    host.driver.destroy(GUEST, "before its agent died")
+    host.acting.carry_out(Undo(order(act, turn=2)))
+    assert (host.free, host.journal.holdings(GUEST)) == (2, [])
 
 
 def test_guests_are_destroyed_stopped_and_started_as_the_server_said():

@@ -5,8 +5,7 @@ from functools import partial
 from roost.api.placement.request import Response
 from roost.api.v1.agents import Agents, has_news
 from roost.api.v1.bodies import wrong
-from roost.api.v1.call import JSON, Call, shown
-from roost.api.v1.handlers.agents import answered
+from roost.api.v1.call import JSON, Call, answered, shown
 from roost.api.v1.late import Late
 from roost.api.v1.waking import Waiter
 from roost.conductor import answering
