@@ -300,7 +300,7 @@ def _is_for(order: OrderRow, agent: AgentRow) -> bool:
 
 def _over(reader: WorkReader, numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Tell orders that were withdrawn from those that are settled."""
-    rows = {row.id: row for row in reader.orders_named(numbers)} if numbers else {}
+    rows = {row.id: row for row in reader.orders_named(numbers)}
     withdrawn = tuple(number for number in numbers if number in rows and rows[number].state == "withdrawn")
     settled = tuple(number for number in numbers if number not in rows or rows[number].state == "answered")
     return withdrawn, settled
