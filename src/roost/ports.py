@@ -241,6 +241,9 @@ class WorkReader(Protocol):
     def order(self, number: int) -> OrderRow | None:
         """Return an order by its id."""
 
+    def orders_named(self, numbers: Sequence[int]) -> list[OrderRow]:
+        """Return orders by their ids; those unknown are left out."""
+
     def orders_of(self, operation_id: int) -> list[OrderRow]:
         """Return the orders of an operation, in the order of their numbers."""
 

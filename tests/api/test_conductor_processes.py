@@ -13,6 +13,12 @@ from tests.products import roost
 from tests.servers import serve
 
 ADMIN = {"x-auth-token": "admin"}
+# Hosts with much memory, which are chosen first, and where every build fails; two others have less and less.
+SCRIPTS = {
+    "east": '[[fault]]\naction = "spawn"\nmessage = "no network"',
+    "spare": "[[node]]\nmemory_mb = 32768",
+    "west": "[[node]]\nmemory_mb = 16384",
+}
 SMALL = {"name": "small", "vcpus": 1, "memory_mb": 64}
 
 
@@ -48,8 +54,8 @@ def hosts(server):
     return [each["host"] for each in server.ask("GET", "/v1/hosts", headers=ADMIN)[2]["hosts"]]
 
 
-def asked(server, name, count=1):
-    body = {"name": name, "flavor": SMALL, "count": count}
+def asked(server, name, count=1, *, ignored=()):
+    body = {"name": name, "flavor": SMALL, "count": count, "ignore_hosts": list(ignored)}
     return server.ask("POST", "/v1/instances", body, headers=ADMIN)[2]["instances"]
 
 
@@ -71,6 +77,14 @@ def test_where_one_of_two_conductors_is_killed_builds_go_on(server, conductor, t
         assert second.stop(signal.SIGTERM) == 0
 
 
+def ended(server, name, *, ignored):
+    """Ask for an instance, and give it when its build is over."""
+    (uuid,) = asked(server, name, ignored=ignored)
+    until(lambda: statuses(server, [uuid]) != ["BUILD"])
+    return server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]
+
+
+@pytest.mark.shows("S163", "S175")
 def test_a_build_waits_for_the_conductor_of_its_cell(server, conductor, tmp_path):
     conductor("super", "--cell", "")
     with running_agents(server, tmp_path, "--host", "east-1", "--cell", "east"):
@@ -82,6 +96,33 @@ def test_a_build_waits_for_the_conductor_of_its_cell(server, conductor, tmp_path
         east = conductor("east", "--cell", "east")
         until(lambda: statuses(server, [uuid]) == ["ACTIVE"])
         until(lambda: re.search(r'"event":"conductor_begins".*east', east.said))
+
+
+@pytest.mark.shows("S163", "S172", "S175", "S176")
+def test_builds_that_fail_on_hosts_with_agents_go_on_in_their_cell_until_no_attempt_is_left(
+    server, conductor, stack, tmp_path
+):  # fmt: skip
+    for name in ("", "east", "west"):
+        conductor(f"of {name}", "--cell", name)
+    for name, count, cell in (("east", 3, "east"), ("spare", 1, "east"), ("west", 2, "west")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "script.toml").write_text(SCRIPTS[name])
+        words = ("--host", name, "--fleet", count, "--cell", cell, "--option", "script=script.toml")
+        stack.enter_context(running_agents(server, tmp_path / name, *words))
+    until(lambda: len(hosts(server)) == 6)
+    built = ended(server, "web", ignored=["east-2", "east-3"])
+    assert (built["status"], built["fault"], built["host"]) == ("ACTIVE", "", "spare-1")
+    assert [(each["host"], each["cell"], each["problem"]) for each in built["attempts"]] == [
+        ("east-1", "east", "no network"), ("spare-1", "east", ""),
+    ]  # fmt: skip
+    assert [each["kind"] for each in built["story"]] == ["build.sent", "spawn.failed", "spawn.built"]
+    assert len(built["allocations"]) == 1
+    lost = ended(server, "too often", ignored=["spare-1"])
+    assert (lost["status"], lost["host"], lost["allocations"]) == ("ERROR", "", {})
+    assert "Exceeded max scheduling attempts 3" in lost["fault"]
+    assert sorted((each["host"], each["cell"], each["problem"]) for each in lost["attempts"]) == [
+        (f"east-{number}", "east", "no network") for number in (1, 2, 3)
+    ]
 
 
 def test_an_agent_that_dies_is_given_up_by_a_conductor(server, conductor, tmp_path):

@@ -106,6 +106,17 @@ def test_a_host_may_have_very_many_guests_that_nobody_knows(own):
     assert refused(own.put("/agents/host-0", registration(guests=[*guests, guests[0]]))) == "$.guests"
 
 
+@pytest.mark.parametrize("facts", [{"cpu_allocation_ratio": 1e308}, {"metrics": {"cpu.percent": -1e308}}])
+def test_numbers_of_which_no_order_of_hosts_could_be_made(own, facts):
+    answer = own.put("/agents/host-0/nodes/host-0", facts)
+    assert answer.status == 400
+    assert "must be a number up to 3.40282e+38, got" in answer.json["detail"]
+    largest = {"vcpus_total": 2**64 - 1, "memory_mb": 2**64 - 1, "local_gb": 2**64 - 1, "cpu_allocation_ratio": 3e38}
+    assert own.put("/agents/host-0/nodes/host-0", largest).status == 204
+    decided = own.post("/decisions", {"flavor": {"vcpus": 1}, "dry_run": True}).json
+    assert (decided["outcome"], decided["picks"][0]["host"]) == ("granted", "host-0")
+
+
 def test_what_a_driver_said_with_a_nul_is_kept_without_it(own):
     put(own, operation(1), order(1, host="host-0", action="spawn", body=ORDER))
     assert own.post("/orders/1/answer", given("failed", problem="a\0b")).json == {"is_wanted": True}

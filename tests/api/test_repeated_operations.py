@@ -106,3 +106,31 @@ def test_a_key_of_one_operation_is_none_of_another(processes):
         for path in (f"/instances/{uuid}/reboot", f"/instances/{other}/stop", "/hosts/host-1/drain"):
             assert own.post(path, headers=KEY).status == 422
         assert own.post("/instances", {"flavor": "small", "name": "web"}, headers=KEY).status == 422
+
+
+class Behind:
+    """Reads work, and of operations misses what another process has just committed, so many times."""
+
+    def __init__(self, inner, misses):
+        self._inner, self.misses = inner, misses
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def operation_of(self, uuid):
+        """Return an operation, if it is not missed."""
+        self.misses -= 1
+        return None if self.misses >= 0 else self._inner.operation_of(uuid)
+
+
+@pytest.mark.parametrize(("path", "reads"), [("live-migrate", 3), ("stop", 2), ("resize", 3), ("rebuild", 3)])
+def test_what_another_process_began_between_two_reads_is_the_answer(processes, path, reads):
+    body = {"flavor": "other"} if path == "resize" else {}
+    with processes() as own:
+        uuid = running(own)
+        first = own.post(f"/instances/{uuid}/{path}", body, headers=KEY)
+    with processes() as own:
+        behind = own.serving.run(lambda current: Behind(own.agents.reader(current), reads))
+        own.agents.reader = lambda _current: behind
+        again = own.post(f"/instances/{uuid}/{path}", body, headers=KEY)
+        assert (behind.misses < 0, again.status, again.json) == (True, 202, first.json)

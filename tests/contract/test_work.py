@@ -227,6 +227,8 @@ def test_work_is_found_by_whom_it_is_about(store, reader):
     assert ids(reader.open_orders(["h1"], most=1)) == [1]
     assert ids(reader.open_orders([], most=9)) == []
     assert ids(reader.orders_of(1)) == [2, 1, 3]
+    assert sorted(ids(reader.orders_named([4, 99, 1, 2**63 - 1]))) == [1, 4]
+    assert ids(reader.orders_named([])) == []
     assert ids(reader.migrations_of(one)) == [1, 2]
     assert ids(reader.operations_by([3, 9, 1])) == [1, 3]
     assert ids(reader.open_operations_on([two, one])) == [2, 3, 4]

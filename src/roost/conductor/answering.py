@@ -300,9 +300,9 @@ def _is_for(order: OrderRow, agent: AgentRow) -> bool:
 
 def _over(reader: WorkReader, numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Tell orders that were withdrawn from those that are settled."""
-    rows = {number: reader.order(number) for number in numbers}
-    withdrawn = tuple(number for number, row in rows.items() if row is not None and row.state == "withdrawn")
-    settled = tuple(number for number, row in rows.items() if row is None or row.state == "answered")
+    rows = {row.id: row for row in reader.orders_named(numbers)}
+    withdrawn = tuple(number for number in numbers if number in rows and rows[number].state == "withdrawn")
+    settled = tuple(number for number in numbers if number not in rows or rows[number].state == "answered")
     return withdrawn, settled
 
 

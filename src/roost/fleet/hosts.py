@@ -8,6 +8,7 @@ from roost.engine.state import State
 from roost.errors import BadRequest, NotFound
 from roost.model.host import HostFacts
 from roost.model.journal import PutHost, Write
+from roost.model.names import RATIO_MAX
 
 _FACTS = msgspec.msgpack.Decoder(HostFacts)
 _REASON_MAX = 255
@@ -57,8 +58,13 @@ def facts_body(node: str, facts: HostFacts) -> msgspec.Raw:
     """Return facts as they are kept.
 
     Raises:
-        BadRequest: they could be written and never read again: then no process could open the database.
+        BadRequest: they could be written and never read again: then no process could open the database; or a number is
+            so large that what is made of it is none any more.
     """
+    ratio = 0.0 if facts.cpu_allocation_ratio is None else facts.cpu_allocation_ratio
+    for name, number in (("cpu_allocation_ratio", ratio), *facts.metrics.items()):
+        if not abs(number) <= RATIO_MAX:
+            raise BadRequest(f"host {node}: {name[:70]} must be a number up to {RATIO_MAX:g}, got {number:g}")
     try:
         body = msgspec.msgpack.encode(facts)
         _FACTS.decode(body)

@@ -141,6 +141,10 @@ class WorkReading:
         """See ``WorkReader.order``."""
         return self._one(OrderRow, Has("id", "=", number))
 
+    def orders_named(self, numbers: Sequence[int]) -> list[OrderRow]:
+        """See ``WorkReader.orders_named``."""
+        return self._find(OrderRow, [Has("id", "in", numbers)])
+
     def orders_of(self, operation_id: int) -> list[OrderRow]:
         """See ``WorkReader.orders_of``."""
         return self._find(OrderRow, [Has("operation_id", "=", operation_id)], order=("number",))

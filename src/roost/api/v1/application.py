@@ -16,7 +16,7 @@ from roost.api.v1.keys import Keys
 from roost.api.v1.problems import CONTENT_TYPE, as_json
 from roost.api.v1.product import Product
 from roost.api.v1.routes import PATHS, Route
-from roost.errors import RoostError
+from roost.errors import Conflict, RoostError
 from roost.model.notification_settings import Notifications
 from roost.observe import log
 from roost.observe.events import Events
@@ -139,7 +139,11 @@ def _keyed(call: Call, key: str, route: Route) -> Response | Plan[Response] | Ac
         return known
     if call.keys.is_under_way(owner, key):
         return Again()
-    result = route.handler(call)
+    try:
+        result = route.handler(call)
+    except Conflict:
+        # Between two reads another process may have done it under this key: then that is the answer.
+        result = route.handler(call)
     if isinstance(result, Plan):
         answer = result.answer
         return replace(

@@ -157,6 +157,7 @@ def test_a_host_without_agent_is_given_back():
         assert (here.held("one"), here.used()["VCPU"]) == (None, 0)
 
 
+@pytest.mark.shows("S176")
 def test_after_a_failed_build_the_next_alternate_is_claimed_in_the_commit_that_orders_it_there(here):
     all_agents = agents(here)
     here.build("one")
@@ -186,6 +187,7 @@ def test_builds_are_counted_on_their_hosts(here):
     assert facts == {"h0": 1, "h1": 1, "h2": 0, "h3": 0}
 
 
+@pytest.mark.shows("S176")
 def test_when_all_attempts_are_used_up_the_fault_says_how_many_and_why(here):
     served_by = agents(here)
     here.build("one")
@@ -212,6 +214,7 @@ def test_when_no_alternate_is_left_the_fault_says_so():
         )
 
 
+@pytest.mark.shows("S176")
 def test_an_alternate_that_was_taken_meanwhile_is_passed_over(here):
     served_by = agents(here)
     here.build("one")
@@ -384,6 +387,7 @@ def test_a_decision_that_is_not_kept_any_more_gives_back_what_it_claimed(here, m
     assert (here.used()["VCPU"], here.open_operations()) == (0, [])
 
 
+@pytest.mark.shows("S163", "S175")
 def test_each_cell_has_its_conductor():
     fleet = joined(host("east", facts=HostFacts(cell="east")), host("west", facts=HostFacts(cell="west")))
     with server(None, fleet, settings=settings_of()) as here:
