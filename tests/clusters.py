@@ -7,10 +7,12 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from tests.products import command, environ
-from tests.servers import ADMIN
+from tests.products import command, environ, kill
+from tests.servers import ADMIN, Served
 
 _START_S = 60.0
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -48,8 +50,8 @@ class Program:
         """Let it live; give the first line that it says."""
         with self.log.open("a") as errors:
             self.process = subprocess.Popen(
-                command(*self.words), cwd=self.folder, env=environ(), text=True, stdout=subprocess.PIPE,
-                stderr=errors, process_group=0,
+                command(*self.words), cwd=self.folder, env=environ(PYTHONFAULTHANDLER="1"), text=True,
+                stdout=subprocess.PIPE, stderr=errors, process_group=0,
             )  # fmt: skip
         assert self.process.stdout is not None
         return self.process.stdout.readline()
@@ -80,6 +82,14 @@ class Program:
         """Wait until it ends by itself; give its exit code."""
         return self._reap()
 
+    def last_words(self) -> str:
+        """End it if it still lives, and give the end of what it said, with where each of its threads was."""
+        was_alive = self.lives
+        if self.process is not None and was_alive:
+            self.process.send_signal(signal.SIGABRT)
+            self._reap()
+        return f"{'lived' if was_alive else 'was dead'}: {self.log.read_text()[-20_000:]}"
+
     def _reap(self) -> int:
         assert self.process is not None
         code = self.process.wait(timeout=_START_S)
@@ -89,6 +99,27 @@ class Program:
         return code
 
 
+class ConductorProgram(Program):
+    """``roost conductor``, beside the servers of a PostgreSQL database.
+
+    Args:
+        folder: of its settings.
+        settings: a file of settings, which names the database.
+        name: of its settings and its log.
+    """
+
+    def __init__(self, *, folder: Path, settings: str, name: str = "conductor") -> None:
+        config = folder / f"{name}.toml"
+        config.write_text(settings, encoding="utf-8")
+        super().__init__("conductor", "--config", config, "--data", folder, folder=folder, log=f"{name}.log")
+
+    def start(self) -> str:
+        """Let it live, and take what there is to do."""
+        first = super().start()
+        assert first.startswith("listening on http"), (first, self.log.read_text()[-2000:])
+        return first
+
+
 class ServerProgram(Program):
     """``roost up``, which is at the same port each time.
 
@@ -96,6 +127,7 @@ class ServerProgram(Program):
         words: further ones of the command.
         folder: of its data and settings.
         settings: a file of settings.
+        name: of its settings and its log.
     """
 
     def __init__(self, *words: object, folder: Path, settings: str, name: str = "server") -> None:
@@ -156,8 +188,7 @@ class ServerProgram(Program):
                 status, answer = 503, error
             if status != 503:
                 return status, answer
-            told = (answer, self.lives, self.log.read_text()[-2000:])
-            assert time.monotonic() < end_s, f"{method} {path} is not answered: {told}"
+            assert time.monotonic() < end_s, f"{method} {path} is not answered: {answer!r}; it {self.last_words()}"
             time.sleep(0.1)
 
 
@@ -166,6 +197,7 @@ class AgentsProgram(Program):
 
     Args:
         server: that it works for.
+        words: further ones of the command.
         folder: of its journals.
         guests: folder of what the fake driver keeps; hosts that share it send guests to each other.
         host: name of the host, or the beginning of the names of many.
@@ -174,16 +206,31 @@ class AgentsProgram(Program):
     """
 
     def __init__(
-        self, server: str, *, folder: Path, guests: Path, host: str, fleet: int = 0, options: dict[str, object]
+        self, server: str, *words: object, folder: Path, guests: Path, host: str, fleet: int = 0,
+        options: dict[str, object],
     ) -> None:  # fmt: skip
         told = [word for key, value in options.items() for word in ("--option", f"{key}={value}")]
         super().__init__(
             "agent", "--server", server, "--driver", "fake", "--host", host, *(["--fleet", fleet] if fleet else []),
-            "--state-dir", folder / f"{host}.state", "--option", f"state={guests}", *told,
+            "--state-dir", folder / f"{host}.state", "--option", f"state={guests}", *told, *words,
             folder=folder, log=f"{host}.log",
         )  # fmt: skip
         self.host = host
         self.hosts = [f"{host}-{number}" for number in range(1, fleet + 1)] if fleet else [host]
+
+
+@contextmanager
+def running_agents(server: Served, folder: Path, *words: object) -> Iterator[subprocess.Popen[str]]:
+    """Let ``roost agent`` run meanwhile with the fake driver, in a folder, where it logs."""
+    with (folder / "agent.log").open("w") as errors:
+        process = subprocess.Popen(
+            command("agent", "--server", server.address, "--driver", "fake", *words), cwd=folder, env=environ(),
+            text=True, stdout=subprocess.PIPE, stderr=errors,
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            kill(process)
 
 
 def spent(pid: int) -> tuple[float, int]:

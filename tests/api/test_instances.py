@@ -3,25 +3,19 @@
 import pytest
 
 from roost.api.placement.request import Identity
-from roost.app import open_roost
 from roost.simulator.identities import uuid_of
 from tests.asking import asking_own
-from tests.playing import Players
+from tests.playing import HOSTS, Players, three_hosts
 from tests.products import fleet
-from tests.servers import serve
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
-HOSTS = ("host-0", "host-1", "host-2")
 NOBODY = uuid_of("nobody")
 
 
 @pytest.fixture
 def server(tmp_path):
-    """Give a real server of its own with three hosts of 4 VCPU: which one is chosen depends on what was built."""
-    folder = tmp_path / "served"
-    with open_roost(None, folder) as roost:
-        roost.install(fleet(3, vcpus=4))
-    with serve(noun="up", folder=folder) as found:
+    """Give a real server of its own with three hosts of 4 VCPU."""
+    with three_hosts(tmp_path / "served") as found:
         yield found
 
 

@@ -10,7 +10,8 @@ from tests.clusters import AgentsProgram, ServerProgram, guests_on
 from tests.worlds import uuid_named
 
 HOST = "host-1"
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
+TERMS = "[agent]\nreshape_tries = 1000\nreshape_pause_s = 0.002\n"
 FLAVOR = {
     "name": "rich", "vcpus": 1, "memory_mb": 1024, "root_gb": 1,
     "extra_specs": {"resources:VGPU": "1", "resources:CUSTOM_FPGA": "1", "resources:SRIOV_NET_VF": "1"},
@@ -43,10 +44,13 @@ class Host:
 
     def __init__(self, folder):
         self.script, self.guests = folder / "fake.toml", folder / "guests"
-        self.server = ServerProgram(folder=folder, settings="")
+        # Who is stopped waits for a reshape that is tried very often.
+        self.server = ServerProgram(folder=folder, settings="[conductor]\nact_timeout_s = 600.0\n")
         self.server.start()
+        (folder / "agent.toml").write_text(TERMS)
         self.agent = AgentsProgram(
-            self.server.address, folder=folder, guests=self.guests, host=HOST, options={"script": self.script}
+            self.server.address, "--config", folder / "agent.toml", folder=folder, guests=self.guests, host=HOST,
+            options={"script": self.script},
         )  # fmt: skip
 
     def start(self, layout="flat", node=NODE):
@@ -55,16 +59,10 @@ class Host:
         self.agent.start()
 
     def bring(self, layout, instance):
-        """Start the agent with a layout until it has told Placement what its host has: only then it stops an instance.
-
-        Whoever runs it starts it again where it ends because claims came before each of its tries.
-        """
+        """Start the agent with a layout, and wait until it has told Placement: only then it stops an instance."""
         stopped = self.asked("POST", f"/v1/instances/{instance}/stop")
         self.start(layout)
-        while self.server.asked("GET", stopped)[1]["outcome"] == "open":
-            if not self.agent.lives:
-                assert (self.agent.ended(), "others came before" in self.agent.log.read_text()) == (9, True)
-                self.start(layout)
+        self.until(lambda: self.server.asked("GET", stopped)[1]["outcome"] != "open")
         assert self.over("POST", f"/v1/instances/{instance}/start")["outcome"] == "done"
 
     def until(self, true):
@@ -138,8 +136,8 @@ def host(tmp_path):
 
 
 @contextmanager
-def claiming(host, clients=2):
-    """Let clients claim disk on the host and release it, all the time; give how often they did."""
+def claiming(host, clients=2, *, pause_s=0.5):
+    """Let clients claim disk on the host and release it, all the time; give what was answered."""
     stop, counts, refusals = threading.Event(), [], []
     found = host.ask("GET", f"/resource_providers?name={HOST}")["resource_providers"]
     held = {"allocations": {found[0]["uuid"]: {"resources": {"DISK_GB": 1}}}, "consumer_generation": None,
@@ -153,7 +151,7 @@ def claiming(host, clients=2):
                 counts.append(status)
                 if status != 204:
                     refusals.append(told)
-            stop.wait(0.5)
+            stop.wait(pause_s)
 
     threads = [threading.Thread(target=churn, args=(number,)) for number in range(clients)]
     for each in threads:
@@ -188,6 +186,17 @@ def test_what_live_instances_hold_moves_under_claims_and_the_third_start_finds_n
     assert {uuid: [state for _, state in on] for uuid, on in guests_on(host.guests).items()} == {
         uuid: ["running"] for uuid in instances
     }
+    host.end(instances)
+    assert host.used() == {}
+
+
+def test_a_reshape_with_many_tries_wins_against_a_client_that_never_pauses(host):
+    instances = host.build(2)
+    assert host.agent.stop() == 0
+    with claiming(host, 1, pause_s=0.0) as counts:
+        host.bring("numa", instances[0])
+    assert len(counts) > 10
+    assert host.used() == WHERE["numa"]
     host.end(instances)
     assert host.used() == {}
 

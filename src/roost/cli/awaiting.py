@@ -1,11 +1,12 @@
 """What a command asked of an instance, and what became of it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 import msgspec
 
-from roost.cli.asking import Api, Where, fields, told
+from roost.cli.asking import Api, Where, asking, fields, told
 from roost.errors import BadRequest, NotFound, RoostError
 from roost.model.names import uuid_bytes
 
@@ -24,6 +25,25 @@ def check_served(place: Where, *, is_waited: bool) -> None:
     """
     if is_waited and (place.config or place.data):
         raise click.UsageError("nobody works on a database that is not served: wait with --url, or not at all")
+
+
+def ask(
+    act: str, name: str, *, is_waited: bool, is_json: bool, place: Where, body: Mapping[str, object] | None = None
+) -> None:  # fmt: skip
+    """Ask that something is done to an instance, and tell what was accepted, or with ``--wait`` what became of it.
+
+    Args:
+        act: as the path of the API has it.
+        name: a uuid, or a name that only one instance has.
+
+    Raises:
+        click.UsageError: nobody works there.
+        RoostError: it was not done.
+    """
+    check_served(place, is_waited=is_waited)
+    with asking(place, is_read=False) as api:
+        accepted = api.ask("POST", "instances", uuid_of(api, name), act, body=body)
+        end(api, accepted, is_waited=is_waited, is_json=is_json)
 
 
 def end(api: Api, accepted: dict[str, Any], *, is_waited: bool, is_json: bool) -> None:

@@ -8,6 +8,7 @@ from roost.compute.drivers.fake_script import FakeNode, Gpu, Script
 from roost.errors import BadSettings, BuildAborted, BuildFailed, NotFound, StoreBroken, Unavailable
 from roost.model.numa import NumaCell
 from roost.model.topology import InstanceCell, PlacedCell
+from tests.clusters import guests_on
 from tests.drivers import fake, spec_of, tree_of
 from tests.worlds import uuid_named
 
@@ -38,6 +39,19 @@ def test_guests_outlive_the_process_in_a_folder_and_move_to_whoever_names_the_sa
     ]  # fmt: skip
 
 
+def test_books_have_a_guest_that_left_while_it_ran_on_one_host_before_and_after_that_one_looks(tmp_path):
+    source, target = started(tmp_path, "host-a"), started(tmp_path, "host-b")
+    source.spawn(spec_of(), "op-1")
+    to = target.prepare(spec_of(node="host-b"), "op-2")
+    assert guests_on(tmp_path) == {GUEST: [("host-a", "running")]}
+    source.live_migrate(GUEST, to)
+    assert guests_on(tmp_path) == {GUEST: [("host-b", "running")]}
+    assert len(target.guests()) == 1
+    assert guests_on(tmp_path) == {GUEST: [("host-b", "running")]}
+    target.discard(GUEST, "op-2")
+    assert guests_on(tmp_path) == {}
+
+
 def test_hosts_of_one_process_find_each_other_without_a_folder():
     drivers = [load("fake", {}), load("fake", {})]
     for driver, host in zip(drivers, ("together-1", "together-2"), strict=True):
@@ -46,6 +60,17 @@ def test_hosts_of_one_process_find_each_other_without_a_folder():
     drivers[0].live_migrate(GUEST, drivers[1].prepare(spec_of(node="together-2"), "op-2"))
     assert [len(driver.guests()) for driver in drivers] == [0, 1]
     drivers[1].destroy(GUEST, "op-3")
+
+
+def test_a_guest_that_came_while_it_ran_is_not_lost_where_the_next_move_is_prepared(tmp_path):
+    source, target = started(tmp_path, "host-a"), started(tmp_path, "host-b")
+    source.spawn(spec_of(), "op-1")
+    source.live_migrate(GUEST, target.prepare(spec_of(node="host-b"), "op-2"))
+    to = target.prepare(spec_of(node="host-b"), "op-3")
+    target.power(GUEST, is_on=False)
+    target.send_disk(GUEST, to)
+    target.finish(spec_of(node="host-b"), "op-3")
+    assert [(found.operation, found.state) for found in target.guests()] == [("op-3", "running")]
 
 
 def test_names_of_hosts_need_not_be_names_of_files(tmp_path):
