@@ -10,8 +10,8 @@ from roost.cli.asking import Api, Where, asking, fields, told
 from roost.errors import BadRequest, NotFound, RoostError
 from roost.model.names import uuid_bytes
 
-# A server is asked to wait for so long at once, and is asked again until the operation is over: less long where it is
-# shown meanwhile how many instances are built.
+# A server is asked to wait for so long at once, and again until the operation is over. Of several instances it is
+# shown meanwhile how many are built.
 _WAIT_S = "20"
 _WATCH_S = "1"
 wait = click.option("--wait", "is_waited", is_flag=True, help="Come back when it is done, or cannot be.")
