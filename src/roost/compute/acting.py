@@ -246,11 +246,19 @@ class Acting:
         return self._admitted(guest, operation)
 
     def _give_back(self, instance: str) -> None:
-        """Take from an instance all that it has, and that operations keep for it."""
+        """Take from an instance all that it has, and that operations keep for it.
+
+        A node that was never updated has nothing to give back: what is in use there is counted from the journal then.
+        """
         with self._lock:
-            for each in self._journal.holdings(instance):
-                self._use_on(each.node).give_back(each.holder)
+            known = self._journal.holdings(instance)
             self._journal.hold(instance, [])
+            for each in known:
+                try:
+                    use = self._use_of(each.node)
+                except KeyError:
+                    continue
+                use.give_back(each.holder)
 
     def _revert(self, instance: str, operation: str) -> None:
         """Take from an instance what an operation let it have, and let it have again what that kept."""

@@ -377,6 +377,15 @@ def test_guests_are_destroyed_stopped_and_started_as_the_server_said():
     assert (host.driver.guests(), host.free) == ([], 2)
 
 
+def test_what_is_not_a_hosts_own_gives_back_before_its_node_was_updated():
+    before = Host()
+    before.do(Spawn(spec(**CARD)))
+    tracker = PlainTracker(before.driver, before.journal)
+    acting = Acting(HOST, run=RUN, driver=before.driver, journal=before.journal, use_of=tracker.use)
+    assert acting.carry_out(Clean(GUEST, "destroy")).outcome == "ok"
+    assert (before.driver.guests(), Host(before.driver, before.journal).free) == ([], 2)
+
+
 def test_a_guest_that_cannot_be_destroyed_is_told_of(capsys):
     host = failing("destroy", "crash")
     assert host.acting.carry_out(Clean(GUEST, "destroy")).outcome == "aborted"
