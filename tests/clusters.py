@@ -7,10 +7,12 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from tests.products import command, environ
-from tests.servers import ADMIN
+from tests.products import command, environ, kill
+from tests.servers import ADMIN, Served
 
 _START_S = 60.0
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -215,6 +217,20 @@ class AgentsProgram(Program):
         )  # fmt: skip
         self.host = host
         self.hosts = [f"{host}-{number}" for number in range(1, fleet + 1)] if fleet else [host]
+
+
+@contextmanager
+def running_agents(server: Served, folder: Path, *words: object) -> Iterator[subprocess.Popen[str]]:
+    """Let ``roost agent`` run meanwhile with the fake driver, in a folder, where it logs."""
+    with (folder / "agent.log").open("w") as errors:
+        process = subprocess.Popen(
+            command("agent", "--server", server.address, "--driver", "fake", *words), cwd=folder, env=environ(),
+            text=True, stdout=subprocess.PIPE, stderr=errors,
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            kill(process)
 
 
 def spent(pid: int) -> tuple[float, int]:

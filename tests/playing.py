@@ -1,9 +1,47 @@
 """Agents that a test plays over HTTP: they register at a real server, and do what they are ordered, or fail."""
 
+import threading
+from contextlib import contextmanager
+
+from roost.app import open_roost
 from roost.simulator.identities import uuid_of
+from tests.products import fleet
+from tests.servers import serve
 
 ADMIN = {"x-auth-token": "admin"}
+HOSTS = ("host-0", "host-1", "host-2")
 _WAIT_S = 0.2
+
+
+@contextmanager
+def three_hosts(folder):
+    """Give a real server of its own with three hosts of 4 VCPU: which one is chosen depends on what was built."""
+    with open_roost(None, folder) as roost:
+        roost.install(fleet(len(HOSTS), vcpus=4))
+    with serve(noun="up", folder=folder) as found:
+        yield found
+
+
+@contextmanager
+def at_play(server, *, failing=()):
+    """Let agents of all hosts do meanwhile what they are ordered.
+
+    Args:
+        failing: hosts that cannot build.
+    """
+    players, is_over = Players(server, HOSTS), threading.Event()
+
+    def play():
+        while not is_over.is_set():
+            players.act(failing)
+
+    thread = threading.Thread(target=play)
+    thread.start()
+    try:
+        yield players
+    finally:
+        is_over.set()
+        thread.join()
 
 
 class Players:

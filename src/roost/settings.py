@@ -50,7 +50,7 @@ _OWN: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
 
 
 # Sections of the same name in a ``nova.conf`` mean something else.
-_NOT_OF_NOVA = {"store", "conductor", "placement", "notifications"}
+_NOT_OF_NOVA = {"store", "placement", "notifications"}
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,18 +1,16 @@
 """``roost agent`` as processes of their own, at a server as it is."""
 
 import signal
-import subprocess
-import time
 import uuid
-from contextlib import contextmanager
 
 import pytest
 
-from tests.products import command, environ, kill, roost
+from tests.clusters import running_agents
+from tests.patience import until
+from tests.products import roost
 from tests.servers import serve
 
 ADMIN = {"x-auth-token": "admin"}
-PATIENCE_S = 60.0
 SETTINGS = """
 [agent]
 reserved_host_cpus = 2
@@ -36,29 +34,6 @@ def server(tmp_path):
         yield found
 
 
-@contextmanager
-def agent(server, folder, *words):
-    """Run ``roost agent`` with the fake driver."""
-    with (folder / "agent.log").open("w") as errors:
-        process = subprocess.Popen(
-            command("agent", "--server", server.address, "--driver", "fake", *words), cwd=folder, env=environ(),
-            text=True, stdout=subprocess.PIPE, stderr=errors,
-        )  # fmt: skip
-        try:
-            yield process
-        finally:
-            kill(process)
-
-
-def until(true):
-    """Wait until something is so, and give it."""
-    end_s = time.monotonic() + PATIENCE_S
-    while not (found := true()):
-        assert time.monotonic() < end_s
-        time.sleep(0.05)
-    return found
-
-
 def up(server):
     """Give the hosts whose agents are up and which were reported, by name."""
     agents = server.ask("GET", "/v1/agents", headers=ADMIN)[2]["agents"]
@@ -75,7 +50,7 @@ def provider(server):
 
 def test_a_host_appears_with_what_it_has_and_is_the_same_after_its_agent_was_killed(server, tmp_path):
     words = ("--host", "host-1", "--state-dir", tmp_path / "state")
-    with agent(server, tmp_path, *words) as process:
+    with running_agents(server, tmp_path, *words) as process:
         assert process.stdout.readline() == f"agent of host-1 for {server.address}\n"
         until(lambda: up(server) == {"host-1"})
         before = provider(server)
@@ -83,7 +58,7 @@ def test_a_host_appears_with_what_it_has_and_is_the_same_after_its_agent_was_kil
         process.kill()
         process.wait()
     first = server.ask("GET", "/v1/agents/host-1", headers=ADMIN)[2]
-    with agent(server, tmp_path, *words) as process:
+    with running_agents(server, tmp_path, *words) as process:
         until(lambda: server.ask("GET", "/v1/agents/host-1", headers=ADMIN)[2]["run"] != first["run"])
         until(lambda: up(server) == {"host-1"})
         assert provider(server) == before
@@ -92,7 +67,7 @@ def test_a_host_appears_with_what_it_has_and_is_the_same_after_its_agent_was_kil
 
 
 def test_a_fleet_is_many_hosts_of_one_process(server, tmp_path):
-    with agent(server, tmp_path, "--host", "fake", "--fleet", 20) as process:
+    with running_agents(server, tmp_path, "--host", "fake", "--fleet", 20) as process:
         until(lambda: up(server) == {f"fake-{number}" for number in range(1, 21)})
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
@@ -104,7 +79,7 @@ def test_what_a_host_keeps_and_adds_is_told_by_the_settings_and_options_go_befor
     (named / "site.yaml").write_text(ADDED)
     (tmp_path / "roost.toml").write_text(SETTINGS)
     words = ("--host", "host-1", "--state-dir", tmp_path / "state", "--config", tmp_path / "roost.toml")
-    with agent(server, tmp_path, *words, "--provider-config", named):
+    with running_agents(server, tmp_path, *words, "--provider-config", named):
         until(lambda: up(server) == {"host-1"})
         offered = provider(server)[1]
         assert (offered["VCPU"]["reserved"], offered["VCPU"]["allocation_ratio"]) == (2, 3.0)
@@ -116,7 +91,7 @@ def test_what_a_host_keeps_and_adds_is_told_by_the_settings_and_options_go_befor
 def test_what_a_deleted_instance_holds_on_the_host_of_an_agent_is_given_back(server, tmp_path):
     (tmp_path / "roost.toml").write_text("[agent]\nupdate_s = 0.5\n")
     words = ("--host", "host-1", "--state-dir", tmp_path / "state", "--config", tmp_path / "roost.toml")
-    with agent(server, tmp_path, *words):
+    with running_agents(server, tmp_path, *words):
         until(lambda: up(server) == {"host-1"})
         body = {"name": "web", "flavor": {"name": "small", "vcpus": 1, "memory_mb": 64}}
         gone = server.ask("POST", "/v1/instances", body, headers=ADMIN)[2]["instances"][0]
@@ -185,7 +160,7 @@ def test_an_agent_ends_and_names_the_cause_if_its_token_is_none_or_another_hosts
         other = roost(*told, "--host", "host-2", "--token", token, cwd=tmp_path)
         sentence = "this token may only touch host host-1, not host-2"
         assert (other.returncode, other.stderr.endswith(f"roost: {served.address}: {sentence}\n")) == (3, True)
-        with agent(served, tmp_path, "--host", "host-1", "--token", token) as process:
+        with running_agents(served, tmp_path, "--host", "host-1", "--token", token) as process:
             asked = {"x-auth-token": token}
             until(
                 lambda: [each["up"] for each in served.ask("GET", "/v1/agents", headers=asked)[2]["agents"]] == [True]
@@ -195,7 +170,7 @@ def test_an_agent_ends_and_names_the_cause_if_its_token_is_none_or_another_hosts
 
 def test_two_agents_cannot_share_a_journal_and_another_machine_cannot_take_the_name(server, tmp_path):
     words = ("--host", "host-1", "--state-dir", tmp_path / "state")
-    with agent(server, tmp_path, *words) as process:
+    with running_agents(server, tmp_path, *words) as process:
         until(lambda: up(server) == {"host-1"})
         told = ["agent", "--server", server.address, "--driver", "fake", "--host", "host-1", "--state-dir"]
         shared = roost(*told, tmp_path / "state", cwd=tmp_path)

@@ -2,17 +2,17 @@
 
 import re
 import signal
-import subprocess
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import pytest
 
-from tests.products import command, environ, kill, roost
+from tests.clusters import running_agents
+from tests.patience import until
+from tests.products import roost
 from tests.servers import serve
 
 ADMIN = {"x-auth-token": "admin"}
-PATIENCE_S = 60.0
 SMALL = {"name": "small", "vcpus": 1, "memory_mb": 64}
 
 
@@ -44,29 +44,6 @@ def conductor(stack, server, postgres_url, tmp_path):  # noqa: ARG001  # the ser
     return begin
 
 
-@contextmanager
-def agents(server, folder, *words):
-    """Run a fleet of agents with the fake driver."""
-    with (folder / "agent.log").open("w") as errors:
-        process = subprocess.Popen(
-            command("agent", "--server", server.address, "--driver", "fake", *words), cwd=folder, env=environ(),
-            text=True, stdout=subprocess.PIPE, stderr=errors,
-        )  # fmt: skip
-        try:
-            yield process
-        finally:
-            kill(process)
-
-
-def until(true):
-    """Wait until something is so, and give it."""
-    end_s = time.monotonic() + PATIENCE_S
-    while not (found := true()):
-        assert time.monotonic() < end_s
-        time.sleep(0.05)
-    return found
-
-
 def hosts(server):
     return [each["host"] for each in server.ask("GET", "/v1/hosts", headers=ADMIN)[2]["hosts"]]
 
@@ -82,7 +59,7 @@ def statuses(server, uuids):
 
 def test_where_one_of_two_conductors_is_killed_builds_go_on(server, conductor, tmp_path):
     first, second = conductor("first"), conductor("second")
-    with agents(server, tmp_path, "--host", "fake", "--fleet", 3):
+    with running_agents(server, tmp_path, "--host", "fake", "--fleet", 3):
         until(lambda: len(hosts(server)) == 3)
         before = asked(server, "before", 5)
         until(lambda: statuses(server, before) == ["ACTIVE"] * 5)
@@ -96,7 +73,7 @@ def test_where_one_of_two_conductors_is_killed_builds_go_on(server, conductor, t
 
 def test_a_build_waits_for_the_conductor_of_its_cell(server, conductor, tmp_path):
     conductor("super", "--cell", "")
-    with agents(server, tmp_path, "--host", "east-1", "--cell", "east"):
+    with running_agents(server, tmp_path, "--host", "east-1", "--cell", "east"):
         until(lambda: hosts(server) == ["east-1"])
         (uuid,) = asked(server, "web")
         until(lambda: server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]["host"] == "east-1")
@@ -109,7 +86,7 @@ def test_a_build_waits_for_the_conductor_of_its_cell(server, conductor, tmp_path
 
 def test_an_agent_that_dies_is_given_up_by_a_conductor(server, conductor, tmp_path):
     conductor("first", settings="[DEFAULT]\nservice_down_time = 4")
-    with agents(server, tmp_path, "--host", "host-1") as process:
+    with running_agents(server, tmp_path, "--host", "host-1") as process:
         until(lambda: hosts(server) == ["host-1"])
         assert server.ask("GET", "/v1/agents/host-1", headers=ADMIN)[2]["state"] == "ready"
         process.kill()

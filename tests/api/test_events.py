@@ -4,7 +4,6 @@ import json
 import re
 import socket
 import subprocess
-import time
 from contextlib import ExitStack
 
 import jsonschema
@@ -14,6 +13,7 @@ from roost.api.v1 import openapi
 from roost.app import open_roost
 from roost.simulator.identities import uuid_of
 from tests.following import ADMIN, following, hooked
+from tests.patience import until
 from tests.products import command, environ, fleet, roost
 from tests.servers import read_all, serve
 
@@ -42,15 +42,6 @@ def counted(server, name):
     text = server.ask("GET", "/metrics", headers={})[2].decode()
     found = re.search(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE)
     return float(found[1]) if found else 0.0
-
-
-def until(true):
-    """Wait until something is so."""
-    end_s = time.monotonic() + PATIENCE_S
-    while not (found := true()):
-        assert time.monotonic() < end_s
-        time.sleep(0.02)
-    return found
 
 
 def test_a_decision_is_told_at_its_start_and_its_end(folder):

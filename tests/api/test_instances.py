@@ -3,25 +3,19 @@
 import pytest
 
 from roost.api.placement.request import Identity
-from roost.app import open_roost
 from roost.simulator.identities import uuid_of
 from tests.asking import asking_own
-from tests.playing import Players
+from tests.playing import HOSTS, Players, three_hosts
 from tests.products import fleet
-from tests.servers import serve
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
-HOSTS = ("host-0", "host-1", "host-2")
 NOBODY = uuid_of("nobody")
 
 
 @pytest.fixture
 def server(tmp_path):
-    """Give a real server of its own with three hosts of 4 VCPU: which one is chosen depends on what was built."""
-    folder = tmp_path / "served"
-    with open_roost(None, folder) as roost:
-        roost.install(fleet(3, vcpus=4))
-    with serve(noun="up", folder=folder) as found:
+    """Give a real server of its own with three hosts of 4 VCPU."""
+    with three_hosts(tmp_path / "served") as found:
         yield found
 
 
@@ -65,7 +59,10 @@ def test_an_instance_is_built_stopped_started_and_ended(players):
     assert players.over(stopped)["outcome"] == "done"
     assert players.ask("GET", f"/instances/{uuid}")[1]["status"] == "SHUTOFF"
     status, problem = players.ask("POST", f"/instances/{uuid}/stop")
-    assert (status, problem["detail"]) == (409, f"the instance {uuid} cannot stop in status SHUTOFF")
+    assert (status, problem["detail"]) == (
+        409,
+        f"the instance {uuid} cannot stop in status SHUTOFF: it has to be in ACTIVE",
+    )
     assert players.over(players.ask("POST", f"/instances/{uuid}/start")[1]["operation"])["outcome"] == "done"
     assert players.used()["host-0"] == 2
 
@@ -104,7 +101,10 @@ def test_where_all_hosts_fail_it_is_in_error_with_the_story_and_holds_nothing(pl
     assert [kind for kind, _ in lines(shown)] == ["build.sent", "spawn.failed", "spawn.failed", "spawn.failed"]
     assert set(players.used().values()) == {0}
     status, problem = players.ask("POST", f"/instances/{uuid}/start")
-    assert (status, problem["detail"]) == (409, f"the instance {uuid} cannot start in status ERROR")
+    assert (status, problem["detail"]) == (
+        409,
+        f"the instance {uuid} cannot start in status ERROR: it has to be in SHUTOFF",
+    )
     ended(players, uuid)
 
 

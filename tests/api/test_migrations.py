@@ -2,23 +2,16 @@
 
 import pytest
 
-from roost.app import open_roost
 from roost.simulator.identities import uuid_of
-from tests.playing import Players
-from tests.products import fleet
-from tests.servers import serve
+from tests.playing import HOSTS, Players, three_hosts
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
-HOSTS = ("host-0", "host-1", "host-2")
 
 
 @pytest.fixture
 def server(tmp_path):
     """Give a real server of its own with three hosts of 4 VCPU."""
-    folder = tmp_path / "served"
-    with open_roost(None, folder) as roost:
-        roost.install(fleet(3, vcpus=4))
-    with serve(noun="up", folder=folder) as found:
+    with three_hosts(tmp_path / "served") as found:
         yield found
 
 
@@ -54,20 +47,20 @@ def test_a_live_migration_is_done_and_shown(players, uuid):
     assert [each["uuid"] for each in shown["migrations"]] == [move["uuid"]]
 
 
-@pytest.mark.parametrize(
-    ("act", "body", "status", "detail"),
-    [
-        ("live-migrate", {"host": "nowhere"}, 400, "$.host: there is no host 'nowhere'"),
-        ("live-migrate", {"host": "HOST-0"}, 400, "$.host: the instance is on host-0 already"),
-        ("live-migrate", {"to": "host-1"}, 400, "$: Object contains unknown field to"),
-        ("evacuate", {}, 409, "cannot evacuate: the agent of host-0 is there; migrate it, or wait"),
-    ],
-)
-def test_what_cannot_be_is_refused_and_changes_nothing(players, uuid, act, body, status, detail):
-    answered, problem = players.ask("POST", f"/instances/{uuid}/{act}", body)
-    assert (answered, detail in problem["detail"]) == (status, True), problem
-    assert players.ask("GET", "/migrations")[1] == {"migrations": [], "next": None}
-    assert players.ask("GET", f"/instances/{uuid}")[1]["task"] == ""
+REFUSED = [
+    ("live-migrate", {"host": "nowhere"}, 400, "$.host: there is no host 'nowhere'"),
+    ("live-migrate", {"host": "HOST-0"}, 400, "$.host: the instance is on host-0 already"),
+    ("live-migrate", {"to": "host-1"}, 400, "$: Object contains unknown field to"),
+    ("evacuate", {}, 409, "cannot evacuate: the agent of host-0 is there; migrate it, or wait"),
+]
+
+
+def test_what_cannot_be_is_refused_and_changes_nothing(players, uuid):
+    for act, body, status, detail in REFUSED:
+        answered, problem = players.ask("POST", f"/instances/{uuid}/{act}", body)
+        assert (answered, detail in problem["detail"]) == (status, True), problem
+        assert players.ask("GET", "/migrations")[1] == {"migrations": [], "next": None}
+        assert players.ask("GET", f"/instances/{uuid}")[1]["task"] == ""
 
 
 def test_an_instance_of_a_host_that_left_is_evacuated(players, uuid):

@@ -28,10 +28,10 @@ from roost.placement.plans import Plan
 from tests.agents import PlainTracker, spec
 from tests.asking import Asking, asking_own
 from tests.identities import uuid_named
+from tests.patience import until
 from tests.working import operation, order
 
 HOST = "host-a"
-PATIENCE_S = 60.0
 
 
 @contextmanager
@@ -77,16 +77,6 @@ def living(url, *, life=1, host=HOST, options=None):
         stop.set()
         thread.join()
         server.close()
-
-
-def until(true):
-    """Wait until something is so."""
-    clock = SystemClock()
-    end_s = clock.elapsed_s() + PATIENCE_S
-    while not (found := true()):
-        assert clock.elapsed_s() < end_s
-        threading.Event().wait(0.02)
-    return found
 
 
 def put(own, *rows):

@@ -56,7 +56,10 @@ def test_instances_are_changed_where_they_are_and_leave_a_host_that_is_drained(s
     assert sum(used(server).values()) == 8
     said(server, "instance", "stop", "two", "--wait")
     status, _, problem = server.ask("POST", f"/v1/instances/{back['uuid']}/reset", {}, headers=ADMIN)
-    assert (status, problem["detail"]) == (409, f"the instance {back['uuid']} cannot reset in status ACTIVE")
+    assert (status, problem["detail"]) == (
+        409,
+        f"the instance {back['uuid']} cannot reset in status ACTIVE: it has to be in ERROR",
+    )
 
     plan = said(server, "host", "drain", "fake-1", "--dry-run")
     assert {each["name"]: each["how"] for each in plan["moves"] if each["name"] != "one"} == {

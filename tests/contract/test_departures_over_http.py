@@ -2,27 +2,17 @@
 
 import json
 import subprocess
-import time
 from contextlib import ExitStack, contextmanager
 
 import pytest
 
 from roost.compute.drivers.fake_guests import FolderShelf, read_kept
+from tests.patience import until
 from tests.products import command, environ, kill, roost
 from tests.servers import serve
 
 ADMIN = {"x-auth-token": "admin"}
 HOSTS = ("host-a", "host-b", "host-c")
-PATIENCE_S = 90.0
-
-
-def until(true):
-    """Wait until something is so, and give it."""
-    end_s = time.monotonic() + PATIENCE_S
-    while not (found := true()):
-        assert time.monotonic() < end_s, "it never is"
-        time.sleep(0.1)
-    return found
 
 
 class Deployment:

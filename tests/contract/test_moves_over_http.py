@@ -47,7 +47,10 @@ def test_an_instance_is_resized_taken_back_confirmed_and_migrates():
             assert refused(own, "resize", {"flavor": "gone"}) == (400, "$.flavor: there is no flavor 'gone'")
             assert refused(own, "migrate", {"host": "nowhere"}) == (400, "$.host: there is no host 'nowhere'")
             assert refused(own, "migrate", {"host": "HOST-A"}) == (400, "$.host: the instance is on host-a already")
-            assert refused(own, "confirm") == (409, f"the instance {ONE} cannot confirm in status ACTIVE")
+            assert refused(own, "confirm") == (
+                409,
+                f"the instance {ONE} cannot confirm in status ACTIVE: it has to be in VERIFY_RESIZE",
+            )
 
             assert done(own, "resize", {"flavor": LARGE}, key="bigger") == ("VERIFY_RESIZE", "host-b", "")
             assert states(a, b) == [["stopped"], ["running"]]

@@ -98,10 +98,27 @@ def answered(command, folder):
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name)
 def test_the_links_of_a_document_lead_somewhere(path):
-    prose = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", prose)]
+    targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", prose(path))]
     local = [target for target in targets if target and not target.startswith(("http://", "https://", "mailto:"))]
     assert [target for target in local if not (path.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_a_link_to_a_heading_finds_it(path):
+    links = [target.split("#") for target in re.findall(r"\]\(([^)\s]+#[^)\s]+)\)", prose(path))]
+    local = [((path.parent / file).resolve() if file else path, heading) for file, heading in links if ":" not in file]
+    assert [(file, heading) for file, heading in local if heading not in headings(file)] == []
+
+
+def prose(path):
+    """Give a document without its blocks."""
+    return re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def headings(path):
+    """Give the headings of a document as links name them."""
+    found = re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
 
 
 def test_blocks_and_commands_are_found_by_their_marks():

@@ -1,16 +1,19 @@
 """What a command asked of an instance, and what became of it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 import msgspec
 
-from roost.cli.asking import Api, Where, fields, told
+from roost.cli.asking import Api, Where, asking, fields, told
 from roost.errors import BadRequest, NotFound, RoostError
 from roost.model.names import uuid_bytes
 
-# A server is asked to wait for so long at once; it is asked again until the operation is over.
+# A server is asked to wait for so long at once; it is asked again until the operation is over. Of several instances it is
+# shown meanwhile how many are built.
 _WAIT_S = "20"
+_WATCH_S = "1"
 wait = click.option("--wait", "is_waited", is_flag=True, help="Come back when it is done, or cannot be.")
 
 
@@ -22,6 +25,25 @@ def check_served(place: Where, *, is_waited: bool) -> None:
     """
     if is_waited and (place.config or place.data):
         raise click.UsageError("nobody works on a database that is not served: wait with --url, or not at all")
+
+
+def ask(
+    act: str, name: str, *, is_waited: bool, is_json: bool, place: Where, body: Mapping[str, object] | None = None
+) -> None:  # fmt: skip
+    """Ask that something is done to an instance, and tell what was accepted, or with ``--wait`` what became of it.
+
+    Args:
+        act: as the path of the API has it.
+        name: a uuid, or a name that only one instance has.
+
+    Raises:
+        click.UsageError: nobody works there.
+        RoostError: it was not done.
+    """
+    check_served(place, is_waited=is_waited)
+    with asking(place, is_read=False) as api:
+        accepted = api.ask("POST", "instances", uuid_of(api, name), act, body=body)
+        end(api, accepted, is_waited=is_waited, is_json=is_json)
 
 
 def end(api: Api, accepted: dict[str, Any], *, is_waited: bool, is_json: bool) -> None:
@@ -43,10 +65,23 @@ def end(api: Api, accepted: dict[str, Any], *, is_waited: bool, is_json: bool) -
 
 
 def waited(api: Api, operation: str) -> dict[str, Any]:
-    """Return an operation when it is over."""
-    found: dict[str, Any] = {"outcome": "open"}
+    """Return an operation when it is over; of several instances it is shown meanwhile how many are built."""
+    found: dict[str, Any] = api.ask("GET", "operations", operation)
+    if len(found["instances"]) > 1:
+        return _watched(api, found)
     while found["outcome"] == "open":
         found = api.ask("GET", "operations", operation, query={"wait_s": _WAIT_S})
+    return found
+
+
+def _watched(api: Api, found: dict[str, Any]) -> dict[str, Any]:
+    from roost.cli.progress import progress_bar
+
+    with progress_bar("instances built") as progress:
+        while found["outcome"] == "open":
+            built = sum(each["status"] != "BUILD" for each in found["instances"])
+            progress(built, len(found["instances"]))
+            found = api.ask("GET", "operations", found["uuid"], query={"wait_s": _WATCH_S})
     return found
 
 

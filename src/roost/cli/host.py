@@ -1,6 +1,7 @@
 """``roost host``: nodes and the services on them."""
 
 import os
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -106,12 +107,17 @@ host.add_command(host_drain.drain)
 
 def _table(found: list[dict[str, Any]]) -> Table:
     table: Table = [("host", "node", "zone", "state", "instances", "VCPU", "MiB memory", "GiB disk")]
-    for each in found:
+    for each in sorted(found, key=lambda each: (_parts(each["host"]), _parts(each["node"]))):
         amounts = [_used(each["resources"].get(name)) for name in ("VCPU", "MEMORY_MB", "DISK_GB")]
         table.append(
             (each["host"], each["node"], ", ".join(each["zones"]), _state(each), str(each["instances"]), *amounts)
         )
     return table
+
+
+def _parts(name: str) -> list[tuple[str, int]]:
+    """Return what a name is sorted by, so that host-2 comes before host-10."""
+    return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]
 
 
 def _state(shown: dict[str, Any]) -> str:

@@ -6,11 +6,7 @@ import click
 
 from roost.cli import instance_changes, instance_live, instance_moves
 from roost.cli.asking import Api, Where, as_json, asking, told, where
-from roost.cli.awaiting import check_served as _check
-from roost.cli.awaiting import end as _end
-from roost.cli.awaiting import flavor_said
-from roost.cli.awaiting import uuid_of as _uuid
-from roost.cli.awaiting import wait as _wait
+from roost.cli.awaiting import ask, check_served, end, flavor_said, uuid_of, wait
 from roost.errors import BadFile, NotFound
 from roost.model.operation import STATUSES
 
@@ -34,7 +30,7 @@ def instance() -> None:
 @click.option("--project", metavar="ID", help="Whose they are.")
 @click.option("--user", metavar="ID", help="Who asks.")
 @click.option("--request", metavar="FILE", help="The rest of the request, as roost decide reads it.")
-@_wait
+@wait
 @as_json
 @where
 def create(*, name: str, request: str | None, is_waited: bool, is_json: bool, place: Where, **said: Any) -> None:
@@ -42,13 +38,13 @@ def create(*, name: str, request: str | None, is_waited: bool, is_json: bool, pl
 
     With --wait, exit code 1 if one cannot be built.
     """
-    _check(place, is_waited=is_waited)
+    check_served(place, is_waited=is_waited)
     body = {**({} if request is None else _document(request)), **_body(said), "name": name}
     if "flavor" not in body:
         raise click.UsageError("say the size of the instance with --flavor, or in the file of --request")
     with asking(place, is_read=False) as api:
         found = api.ask("POST", "instances", body=body)
-        _end(api, found, is_waited=is_waited, is_json=is_json)
+        end(api, found, is_waited=is_waited, is_json=is_json)
 
 
 @instance.command("list")
@@ -78,7 +74,7 @@ def show(*, name: str, is_json: bool, place: Where) -> None:
     from roost.cli.instance_text import instance_text
 
     with asking(place, is_read=True) as api:
-        found = api.ask("GET", "instances", _uuid(api, name))
+        found = api.ask("GET", "instances", uuid_of(api, name))
         decision = None if is_json else _decision(api, found["decision"])
     told(found, is_json=is_json, lines=lambda: instance_text(found, decision))
 
@@ -86,7 +82,7 @@ def show(*, name: str, is_json: bool, place: Where) -> None:
 @instance.command("delete")
 @click.argument("name", metavar="INSTANCE")
 @click.option("--force", "is_forced", is_flag=True, help="Give back what it holds before its host got rid of it.")
-@_wait
+@wait
 @as_json
 @where
 def delete(*, name: str, is_forced: bool, is_waited: bool, is_json: bool, place: Where) -> None:
@@ -94,39 +90,32 @@ def delete(*, name: str, is_forced: bool, is_waited: bool, is_json: bool, place:
 
     A claim that nobody was asked to run is given back at once.
     """
-    _check(place, is_waited=is_waited)
+    check_served(place, is_waited=is_waited)
     with asking(place, is_read=False) as api:
         query = {"force": True} if is_forced else None
-        found = api.ask("DELETE", "instances", _uuid(api, name), query=query)
+        found = api.ask("DELETE", "instances", uuid_of(api, name), query=query)
         if found is not None:
-            _end(api, found, is_waited=is_waited, is_json=is_json)
+            end(api, found, is_waited=is_waited, is_json=is_json)
 
 
 @instance.command("start")
 @click.argument("name", metavar="INSTANCE")
-@_wait
+@wait
 @as_json
 @where
 def start(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
     """Start an instance that was stopped."""
-    _power("start", name, is_waited=is_waited, is_json=is_json, place=place)
+    ask("start", name, is_waited=is_waited, is_json=is_json, place=place)
 
 
 @instance.command("stop")
 @click.argument("name", metavar="INSTANCE")
-@_wait
+@wait
 @as_json
 @where
 def stop(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
     """Stop an instance; it stays on its host and keeps what it holds."""
-    _power("stop", name, is_waited=is_waited, is_json=is_json, place=place)
-
-
-def _power(act: str, name: str, *, is_waited: bool, is_json: bool, place: Where) -> None:
-    _check(place, is_waited=is_waited)
-    with asking(place, is_read=False) as api:
-        found = api.ask("POST", "instances", _uuid(api, name), act)
-        _end(api, found, is_waited=is_waited, is_json=is_json)
+    ask("stop", name, is_waited=is_waited, is_json=is_json, place=place)
 
 
 def _decision(api: Api, uuid: str | None) -> dict[str, Any] | None:

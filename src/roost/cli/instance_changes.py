@@ -1,11 +1,9 @@
 """``roost instance``: what changes one where it is, or takes it off its host for a while."""
 
-from typing import Any
-
 import click
 
-from roost.cli.asking import Where, as_json, asking, where
-from roost.cli.awaiting import check_served, end, uuid_of, wait
+from roost.cli.asking import Where, as_json, where
+from roost.cli.awaiting import ask, wait
 
 
 @click.command("rebuild")
@@ -19,7 +17,7 @@ def rebuild(*, name: str, image: str | None, is_waited: bool, is_json: bool, pla
 
     What was on its disk is lost. Where that fails it is in ERROR, and may be rebuilt again.
     """
-    _asked("rebuild", name, body={"image": image}, is_waited=is_waited, is_json=is_json, place=place)
+    ask("rebuild", name, body={"image": image}, is_waited=is_waited, is_json=is_json, place=place)
 
 
 @click.command("shelve")
@@ -29,7 +27,7 @@ def rebuild(*, name: str, image: str | None, is_waited: bool, is_json: bool, pla
 @where
 def shelve(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
     """Stop an instance and save its disk as an image; by the settings it leaves its host at once, later or never."""
-    _asked("shelve", name, is_waited=is_waited, is_json=is_json, place=place)
+    ask("shelve", name, is_waited=is_waited, is_json=is_json, place=place)
 
 
 @click.command("offload")
@@ -39,7 +37,7 @@ def shelve(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
 @where
 def offload(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
     """Let an instance that is shelved leave its host, which has room for others then."""
-    _asked("offload", name, is_waited=is_waited, is_json=is_json, place=place)
+    ask("offload", name, is_waited=is_waited, is_json=is_json, place=place)
 
 
 @click.command("unshelve")
@@ -49,7 +47,7 @@ def offload(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
 @where
 def unshelve(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
     """Let an instance that is shelved run again: on its host, or if it left that on one that is chosen for it."""
-    _asked("unshelve", name, is_waited=is_waited, is_json=is_json, place=place)
+    ask("unshelve", name, is_waited=is_waited, is_json=is_json, place=place)
 
 
 @click.command("reboot")
@@ -59,7 +57,7 @@ def unshelve(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None
 @where
 def reboot(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
     """Stop an instance, and start it again."""
-    _asked("reboot", name, is_waited=is_waited, is_json=is_json, place=place)
+    ask("reboot", name, is_waited=is_waited, is_json=is_json, place=place)
 
 
 @click.command("reset")
@@ -69,16 +67,7 @@ def reboot(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
 @where
 def reset(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
     """Let an instance in ERROR be what its host says: ACTIVE if it runs there, SHUTOFF if it is stopped."""
-    _asked("reset", name, is_waited=is_waited, is_json=is_json, place=place)
+    ask("reset", name, is_waited=is_waited, is_json=is_json, place=place)
 
 
 COMMANDS: tuple[click.Command, ...] = (rebuild, shelve, offload, unshelve, reboot, reset)
-
-
-def _asked(
-    act: str, name: str, *, is_waited: bool, is_json: bool, place: Where, body: dict[str, Any] | None = None
-) -> None:
-    check_served(place, is_waited=is_waited)
-    with asking(place, is_read=False) as api:
-        found = api.ask("POST", "instances", uuid_of(api, name), act, body=body)
-        end(api, found, is_waited=is_waited, is_json=is_json)

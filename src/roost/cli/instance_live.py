@@ -5,7 +5,8 @@ from typing import Any
 import click
 
 from roost.cli.asking import Api, Where, as_json, asking, told, where
-from roost.cli.awaiting import check_served, end, uuid_of, wait, waited
+from roost.cli.awaiting import ask, check_served, wait, waited
+from roost.cli.progress import progress_bar
 from roost.cli.tables import Table, aligned
 from roost.errors import RoostError
 
@@ -21,10 +22,7 @@ _STATUSES = ("ACTIVE", "SHUTOFF", "ERROR")
 @where
 def live_migrate(*, name: str, host: str | None, is_waited: bool, is_json: bool, place: Where) -> None:
     """Let an instance go to another host while it runs; where that fails it stays, and its fault says why."""
-    check_served(place, is_waited=is_waited)
-    with asking(place, is_read=False) as api:
-        found = api.ask("POST", "instances", uuid_of(api, name), "live-migrate", body={"host": host})
-        end(api, found, is_waited=is_waited, is_json=is_json)
+    ask("live-migrate", name, body={"host": host}, is_waited=is_waited, is_json=is_json, place=place)
 
 
 @click.command("evacuate")
@@ -44,15 +42,17 @@ def evacuate(
     """
     if (name is None) is (host is None):
         raise click.UsageError("say which instance, or all of which host with --host")
+    if name is not None:
+        ask("evacuate", name, body={"host": target}, is_waited=is_waited, is_json=is_json, place=place)
+        return
     check_served(place, is_waited=is_waited)
     with asking(place, is_read=False) as api:
-        if name is not None:
-            found = api.ask("POST", "instances", uuid_of(api, name), "evacuate", body={"host": target})
-            end(api, found, is_waited=is_waited, is_json=is_json)
-            return
-        rows = [_asked(api, each, target) for each in api.listed("instances", host=host) if each["status"] in _STATUSES]
+        found = api.listed("instances", host=host)
+        if not found:
+            api.ask("GET", "agents", str(host))  # Refuses a host that is not known.
+        rows = [_asked(api, each, target) for each in found if each["status"] in _STATUSES]
         if is_waited:
-            rows = [_over(api, row) for row in rows]
+            rows = _waited(api, rows)
     told(rows, is_json=is_json, lines=lambda: _lines(rows, host))
     bad = sum(row["outcome"] in {"refused", "failed"} for row in rows)
     if bad:
@@ -70,6 +70,16 @@ def _asked(api: Api, instance: dict[str, Any], target: str | None) -> dict[str, 
     except RoostError as error:
         return {**row, "outcome": "refused", "problem": str(error)}
     return {**row, "operation": accepted["operation"], "outcome": "open", "problem": ""}
+
+
+def _waited(api: Api, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows when all evacuations are over, and show meanwhile how many are."""
+    found: list[dict[str, Any]] = []
+    with progress_bar("evacuations over") as progress:
+        for row in rows:
+            found.append(_over(api, row))
+            progress(len(found), len(rows))
+    return found
 
 
 def _over(api: Api, row: dict[str, Any]) -> dict[str, Any]:

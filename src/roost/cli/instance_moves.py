@@ -1,11 +1,9 @@
 """``roost instance``: what lets one go to another host, or have another size."""
 
-from collections.abc import Mapping
-
 import click
 
-from roost.cli.asking import Where, as_json, asking, where
-from roost.cli.awaiting import check_served, end, flavor_said, uuid_of, wait
+from roost.cli.asking import Where, as_json, where
+from roost.cli.awaiting import ask, flavor_said, wait
 
 
 @click.command("resize")
@@ -19,7 +17,7 @@ def resize(*, name: str, flavor: str, is_waited: bool, is_json: bool, place: Whe
 
     It stops on the way, may stay on its host or go to another, and waits there to be confirmed or reverted.
     """
-    _ask("resize", name, is_waited=is_waited, is_json=is_json, place=place, body={"flavor": flavor_said(flavor)})
+    ask("resize", name, is_waited=is_waited, is_json=is_json, place=place, body={"flavor": flavor_said(flavor)})
 
 
 @click.command("migrate")
@@ -34,7 +32,7 @@ def migrate(
 ) -> None:  # fmt: skip
     """Let an instance go to another host; it stops on the way, and runs there if it ran."""
     body = {"verify": is_verified, **({} if host is None else {"host": host})}
-    _ask("migrate", name, is_waited=is_waited, is_json=is_json, place=place, body=body)
+    ask("migrate", name, is_waited=is_waited, is_json=is_json, place=place, body=body)
 
 
 @click.command("confirm")
@@ -44,7 +42,7 @@ def migrate(
 @where
 def confirm(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
     """Let an instance stay as a move made it; its old host gets rid of it."""
-    _ask("confirm", name, is_waited=is_waited, is_json=is_json, place=place)
+    ask("confirm", name, is_waited=is_waited, is_json=is_json, place=place)
 
 
 @click.command("revert")
@@ -54,16 +52,7 @@ def confirm(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
 @where
 def revert(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
     """Let an instance go back to where it was before a move, with the size that it had."""
-    _ask("revert", name, is_waited=is_waited, is_json=is_json, place=place)
+    ask("revert", name, is_waited=is_waited, is_json=is_json, place=place)
 
 
 COMMANDS: tuple[click.Command, ...] = (resize, migrate, confirm, revert)
-
-
-def _ask(
-    act: str, name: str, *, is_waited: bool, is_json: bool, place: Where, body: Mapping[str, object] | None = None
-) -> None:  # fmt: skip
-    check_served(place, is_waited=is_waited)
-    with asking(place, is_read=False) as api:
-        found = api.ask("POST", "instances", uuid_of(api, name), act, body=body)
-        end(api, found, is_waited=is_waited, is_json=is_json)

@@ -8,7 +8,8 @@ from typing import Any
 from roost.compat.ini import Ini, listed, read_ini
 from roost.errors import BadFile, BadSettings, quoted
 
-# Where an option was before it came to where it is now; "scheduler_driver" and its like are those of Icehouse.
+# Where an option was before it came to where it is now, or is for Nova; "scheduler_driver" and its like are those of
+# Icehouse.
 _RENAMED: Mapping[tuple[str, str], tuple[str, str]] = {
     ("filter_scheduler", "enabled_filters"): ("DEFAULT", "scheduler_default_filters"),
     ("filter_scheduler", "available_filters"): ("DEFAULT", "scheduler_available_filters"),
@@ -17,7 +18,13 @@ _RENAMED: Mapping[tuple[str, str], tuple[str, str]] = {
     ("scheduler", "max_attempts"): ("DEFAULT", "scheduler_max_attempts"),
     ("scheduler", "driver"): ("DEFAULT", "scheduler_driver"),
     ("scheduler", "periodic_task_interval"): ("DEFAULT", "scheduler_driver_task_period"),
-}
+    ("conductor", "shelved_offload_time_s"): ("DEFAULT", "shelved_offload_time"),
+    ("conductor", "consecutive_build_service_disable_threshold"): (
+        "compute", "consecutive_build_service_disable_threshold",
+    ),
+}  # fmt: skip
+# Sections that mean something else in the file: of these settings only those that it has elsewhere are read.
+_OTHERWISE = ("conductor",)
 # Options whose every line is one value; of others the last line counts.
 _REPEATED = {("filter_scheduler", "available_filters"), ("pci", "alias"), ("pci", "device_spec")}
 # Sections in which an option that has no effect is told by itself; of others only their names are.
@@ -104,7 +111,7 @@ class NovaConf:
 
     def _place(self, section: str, key: str) -> tuple[str, str] | None:
         """Return the section and the option of the file that mean a setting, the name of today before older ones."""
-        places = [(section, key)]
+        places = [] if section in _OTHERWISE else [(section, key)]
         if (section, key) in _RENAMED:
             places.append(_RENAMED[section, key])
         if section == "filter_scheduler":

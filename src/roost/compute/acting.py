@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -13,6 +13,7 @@ from roost.compute.tasks import Clean, Undo, Work
 from roost.errors import BadRequest, BuildAborted, BuildFailed, DriverNotReady, JournalLost, first_line
 from roost.model.guest import Found, GuestSpec, Prepared
 from roost.model.guest_use import GuestNeeds
+from roost.model.names import is_text
 from roost.model.orders import (
     PROBLEM_MAX,
     AbortMigration,
@@ -33,6 +34,8 @@ from roost.model.orders import (
     Spawn,
 )
 from roost.observe import log
+
+T = TypeVar("T", Found, Prepared)
 
 
 class Acting:
@@ -107,9 +110,7 @@ class Acting:
                 driver.rebuild(self._admitted(guest, operation), operation)
             case Prepare(guest):
                 told = driver.prepare(self._admitted(guest, operation, is_move=True), operation)
-                if not isinstance(told, Prepared):
-                    raise TypeError(f"prepare of the driver returned {type(told).__name__}, no Prepared")
-                return told, ""
+                return _arriving(told, guest), ""
             case Finish(guest):
                 driver.finish(self._had(guest, operation), operation)
             case Destroy():
@@ -135,7 +136,7 @@ class Acting:
                 driver.abort_migration(instance)
             case Save():
                 saved = driver.save(instance)
-                if not isinstance(saved, str) or not 0 < len(saved) <= 255:
+                if not isinstance(saved, str) or not saved or not is_text(saved, length_max=255):
                     raise TypeError("save of the driver returned no id of an image")
                 return None, saved
             case Inspect():
@@ -182,8 +183,13 @@ class Acting:
                 self._driver.destroy(instance, order.operation)
         elif isinstance(order.act, (Prepare, Finish)) and is_left:
             self._driver.discard(instance, order.operation)
+        elif isinstance(order.act, (Destroy, LiveMigrate)) and is_left and self._is_gone(instance):
+            self._give_back(instance)  # Its agent died before that was written down.
         if isinstance(order.act, (Spawn, Prepare)) or (isinstance(order.act, Finish) and is_left):
             self._revert(instance, order.operation)
+
+    def _is_gone(self, instance: str) -> bool:
+        return _checked(self._driver.inspect(instance)) is None
 
     def _clean(self, instance: str, action: str) -> None:
         if action == "destroy":
@@ -207,19 +213,20 @@ class Acting:
         """
         needs = GuestNeeds(topology=guest.topology, pci=guest.pci, limits=guest.limits, mappings=guest.mappings)
         with self._lock:
-            use = self._use_on(guest.node)
-            if is_move:
+            use, known = self._use_on(guest.node), self._journal.holdings(guest.uuid)
+            # What it was let have for the same move in an earlier life is nothing that it could go back to.
+            is_first = not any((each.holder, each.operation) == (guest.uuid, operation) for each in known)
+            if is_move and is_first:
                 admission = use.claim_move(guest.uuid, needs, migration=operation)
             else:
                 admission = use.claim(guest.uuid, needs)
             if admission.use is None:
                 raise BuildFailed(admission.reason)
-            known = self._journal.holdings(guest.uuid)
             own = Holding(
                 node=guest.node, holder=guest.uuid, instance=guest.uuid, operation=operation, use=admission.use
             )  # fmt: skip
             others = [each for each in known if each.holder != guest.uuid]
-            if is_move and not any(each.holder == operation for each in known):
+            if is_move and is_first and not any(each.holder == operation for each in known):
                 others += [
                     msgspec.structs.replace(each, holder=operation)
                     for each in known
@@ -280,7 +287,8 @@ class Acting:
             raise BuildFailed(f"host {self._host} has no node {node}") from None
 
     def _says(self, outcome: Literal["ok", "failed", "aborted"], problem: str = "") -> OrderAnswer:
-        return OrderAnswer(run=self._run, outcome=outcome, problem=problem[:PROBLEM_MAX])
+        text = problem[:PROBLEM_MAX].encode("utf-8", "replace").decode().replace("\0", "?")
+        return OrderAnswer(run=self._run, outcome=outcome, problem=text)
 
 
 def checked_guests(told: object) -> list[Found]:
@@ -291,7 +299,7 @@ def checked_guests(told: object) -> list[Found]:
     """
     if not isinstance(told, (list, tuple)) or not all(isinstance(each, Found) for each in told):
         raise TypeError("guests of the driver returned no list of Found")
-    return [*told]
+    return [_as_told(each, Found, of="guests") for each in told]
 
 
 def _left_of(order: Order) -> Found | None:
@@ -307,6 +315,26 @@ def _left_of(order: Order) -> Found | None:
 
 def _checked(told: object) -> Found | None:
     """Return what a driver told of a guest."""
-    if told is None or isinstance(told, Found):
-        return told
-    raise TypeError(f"inspect of the driver returned {type(told).__name__}, no Found")
+    return None if told is None else _as_told(told, Found, of="inspect")
+
+
+def _arriving(told: object, guest: GuestSpec) -> Prepared:
+    """Return where a guest is to arrive, as a driver told it."""
+    found = _as_told(told, Prepared, of="prepare")
+    if (found.uuid, found.node) != (guest.uuid, guest.node):
+        raise TypeError(f"prepare of the driver returned room for {found.uuid} on {found.node}")
+    return found
+
+
+def _as_told(told: object, kind: type[T], *, of: str) -> T:
+    """Return what a driver returned, if it is what a server can be told.
+
+    Raises:
+        TypeError: it is not.
+    """
+    if not isinstance(told, kind):
+        raise TypeError(f"{of} of the driver returned {type(told).__name__}, no {kind.__name__}")
+    try:
+        return msgspec.json.decode(msgspec.json.encode(told), type=kind)
+    except (msgspec.MsgspecError, TypeError, ValueError) as error:
+        raise TypeError(f"{of} of the driver returned no {kind.__name__}: {first_line(error)}") from None

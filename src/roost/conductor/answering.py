@@ -27,7 +27,7 @@ from roost.conductor.reconcile import Reconciled, is_held_by, is_left_by, reconc
 from roost.conductor.rows import due_now, instead, later
 from roost.conductor.story import line
 from roost.engine.state import State
-from roost.errors import BadRequest, Conflict, NotFound
+from roost.errors import BadRequest, Conflict, NotFound, quoted
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
 from roost.model.operation import Clean
 from roost.model.orders import (
@@ -230,7 +230,7 @@ def _letter_cases(state: State, host: str) -> set[str]:
 def _uuid(text: str) -> bytes:
     body = uuid_bytes(text)
     if body is None:
-        raise BadRequest(f"{text!r} is no uuid")
+        raise BadRequest(f"{quoted(text)} is no uuid")
     return body
 
 

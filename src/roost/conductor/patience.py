@@ -25,3 +25,8 @@ def failure(view: View, *, limit_at_s: float, limit_s: float) -> str | None:
     if view.is_away(order.host):
         return silent(order.host)
     return None if view.now_s < limit_at_s else f"{order.host} did not answer within {limit_s:,.0f} s"
+
+
+def may_be_on(view: View) -> bool:
+    """Say whether an instance may run whose status says that it does not: what was not answered may be done."""
+    return bool(view.status.fault)

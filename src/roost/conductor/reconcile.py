@@ -53,10 +53,11 @@ def _fate(host: str, status: StatusRow | None, moves: Sequence[MigrationRow]) ->
     here = [each for each in moves if host in {each.source_host.lower(), each.target_host.lower()}]
     if any(is_held_by(each, host) for each in here):
         return "hold"  # It may run elsewhere already, and it may have to come back.
-    here = [each for each in here if not is_left_by(each, host)]
-    is_here = status.host.lower() == host or bool(here)
+    is_home = status.host.lower() == host
+    if not is_home and any(is_left_by(each, host) for each in here):
+        return "destroy"  # A move back here begins when the host is clean, so this is what was left then.
     is_nowhere_yet = status.status == "BUILD" and not status.host
-    return "keep" if is_here or is_nowhere_yet else "destroy"
+    return "keep" if is_home or here or is_nowhere_yet else "destroy"
 
 
 def is_held_by(move: MigrationRow, host: str) -> bool:

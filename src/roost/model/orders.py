@@ -19,9 +19,15 @@ HELD_MAX = 10_000
 WAIT_MAX_S = 25.0
 PROBLEM_MAX = 2_000
 
-_Uuid = Annotated[str, Meta(pattern="^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
-_Name = Annotated[str, Meta(min_length=1, max_length=255)]
+# The end of a text, which ``$`` alone also sees before a line break there.
+_END = r"$(?!\n)"
+_Uuid = Annotated[str, Meta(pattern=f"^[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_END}")]
+# Not every database can keep a NUL.
+_NO_NUL = r"^[^\x00]*$"
+_Name = Annotated[str, Meta(min_length=1, max_length=255, pattern=_NO_NUL)]
+_Said = Annotated[str, Meta(max_length=255, pattern=_NO_NUL)]
 _Number = Annotated[int, Meta(ge=0, le=AMOUNT_MAX)]
+_OrderId = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class OwnNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,8 +42,8 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     run: Annotated[_Uuid, Meta(description="One life of the agent's process.")]
     driver: Annotated[_Name, Meta(description="What runs its guests.")]
-    software: Annotated[str, Meta(max_length=255, description="What the agent is, with its version.")] = ""
-    cell: Annotated[str, Meta(max_length=255, description="Whose conductor sends it orders; empty: the only one.")] = ""
+    software: Annotated[_Said, Meta(description="What the agent is, with its version.")] = ""
+    cell: Annotated[_Said, Meta(description="Whose conductor sends it orders; empty: the only one.")] = ""
     nodes: Annotated[tuple[OwnNode, ...], Meta(max_length=AGENTS_MAX, description="Of the host.")]
     guests: Annotated[tuple[Found, ...], Meta(max_length=HELD_MAX, description="All that its driver has.")] = ()
 
@@ -172,7 +178,7 @@ class PollingAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     run: Annotated[_Uuid, Meta(description="As it was registered.")]
     fence: Annotated[_Number, Meta(description="As it was told then.")]
     held: Annotated[
-        tuple[int, ...],
+        tuple[_OrderId, ...],
         Meta(max_length=HELD_MAX, description="Ids of orders that it has, and that it need not be told again."),
     ] = ()
 

@@ -13,7 +13,7 @@ PciNumaPolicy = Literal["required", "legacy", "preferred", "socket"]
 # What devices must be: names of a pool's fields and tags, with the value of each.
 PciTraits = dict[str, str | tuple[str, ...] | None]
 
-_Hex = Annotated[str, Meta(pattern="^[0-9a-fA-F]{4}$")]
+_Hex = Annotated[str, Meta(pattern="^[0-9a-fA-F]{4}$(?!\n)")]
 # What a key must be, where its type says it to programs alone.
 _MEANT = {
     **dict.fromkeys(("vendor_id", "product_id"), "four hexadecimal digits"),

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 ASKED_MAX = 1000
-_Uuid = Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")]
+_Uuid = Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$(?!\n)")]
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,5 @@
 """A conductor beside a server: it hears of what is asked, takes over from one that died, and ends when it is told."""
 
-import time
-
 import pytest
 
 from roost.app.operating import Operating, terms_of
@@ -14,6 +12,7 @@ from roost.model.settings import Settings
 from roost.store.sqlite import SqliteStore
 from tests.building import ladder
 from tests.conducting import hand, server
+from tests.patience import until
 
 
 @pytest.fixture
@@ -24,14 +23,6 @@ def site(tmp_path):
         here.operating = operating
         yield here
         operating.join()
-
-
-def until(is_so):
-    """Wait for something that is to happen soon."""
-    end_s = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < end_s, "it does not happen"
-        time.sleep(0.01)
 
 
 def orders(agent):

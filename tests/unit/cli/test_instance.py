@@ -2,125 +2,87 @@
 
 import json
 import re
-import threading
-from contextlib import contextmanager
-
-import pytest
 
 from roost.app import open_roost
 from roost.cli.instance_text import instance_text
 from roost.simulator.identities import uuid_of
-from tests.playing import Players
+from tests.playing import HOSTS, at_play
 from tests.products import fleet
-from tests.servers import serve
-
-HOSTS = ("host-0", "host-1", "host-2")
 
 
-@pytest.fixture
-def server(tmp_path):
-    """Give a server of its own with three hosts of 4 VCPU."""
-    folder = tmp_path / "served"
-    with open_roost(None, folder) as roost:
-        roost.install(fleet(3, vcpus=4))
-    with serve(noun="up", folder=folder) as server:
-        yield server
-
-
-@pytest.fixture
-def asked(server, run):
-    """Run a command on the server; give its exit code and what it says."""
-    return lambda *words: run("instance", *words, "--url", server.address)
-
-
-@contextmanager
-def agents(server, *, failing=()):
-    """Let agents of all hosts do what they are ordered."""
-    players, is_over = Players(server, HOSTS), threading.Event()
-
-    def play():
-        while not is_over.is_set():
-            players.act(failing)
-
-    thread = threading.Thread(target=play)
-    thread.start()
-    try:
-        yield players
-    finally:
-        is_over.set()
-        thread.join()
-
-
-def test_an_instance_is_created_shown_stopped_started_and_deleted(server, asked):
-    with agents(server) as players:
-        code, said, _ = asked("create", "web", "--flavor", "vcpus=2,memory_mb=16", "--wait")
+def test_an_instance_is_created_shown_stopped_started_and_deleted(server, instance):
+    with at_play(server) as players:
+        code, said, _ = instance("create", "web", "--flavor", "vcpus=2,memory_mb=16", "--wait")
         head, line = said.splitlines()
         uuid = line.split()[3]
         assert (code, head.split(), line.split()) == (
             0, ["name", "status", "host", "uuid", "fault"], ["web", "ACTIVE", "host-0", uuid, "-"],
         )  # fmt: skip
-        assert [each.split() for each in asked("list")[1].splitlines()] == [
+        assert [each.split() for each in instance("list")[1].splitlines()] == [
             ["name", "status", "task", "host", "uuid"], ["web", "ACTIVE", "-", "host-0", uuid],
         ]  # fmt: skip
-        shown = asked("show", "web")[1]
+        shown = instance("show", "web")[1]
         assert re.search(r"^status +ACTIVE$", shown, re.MULTILINE)
         assert re.search(r"^decided 20\d\d-.*: granted, with the alternates host-1, host-2$", shown, re.MULTILINE)
         assert re.search(r"^host-0 +host-0 +claimed +-$", shown, re.MULTILINE)
         assert re.search(r"^20\d\d-\S+ \S+Z +spawn\.built +host host-0$", shown, re.MULTILINE)
-        assert json.loads(asked("show", uuid, "--json")[1])["status"] == "ACTIVE"
-        assert asked("stop", "web", "--wait")[0] == 0
-        assert asked("stop", "web")[::2] == (5, f"roost: the instance {uuid} cannot stop in status SHUTOFF\n")
-        assert "ACTIVE" in asked("start", uuid, "--wait")[1]
-        code, said, _ = asked("delete", "web", "--wait", "--json")
+        assert json.loads(instance("show", uuid, "--json")[1])["status"] == "ACTIVE"
+        assert instance("stop", "web", "--wait")[0] == 0
+        assert instance("stop", "web")[::2] == (
+            5,
+            f"roost: the instance {uuid} cannot stop in status SHUTOFF: it has to be in ACTIVE\n",
+        )
+        assert "ACTIVE" in instance("start", uuid, "--wait")[1]
+        code, said, _ = instance("delete", "web", "--wait", "--json")
         assert (code, json.loads(said)["outcome"]) == (0, "done")
-        assert asked("list")[1].splitlines()[1:] == []
-        assert [each["uuid"] for each in json.loads(asked("list", "--status", "DELETED", "--json")[1])] == [uuid]
+        assert instance("list")[1].splitlines()[1:] == []
+        assert [each["uuid"] for each in json.loads(instance("list", "--status", "DELETED", "--json")[1])] == [uuid]
         assert set(players.used().values()) == {0}
 
 
-def test_what_cannot_be_built_is_told_with_its_attempts(server, asked):
-    with agents(server, failing=HOSTS):
-        code, said, error = asked("create", "bad", "--flavor", "vcpus=2,memory_mb=16", "--wait")
+def test_what_cannot_be_built_is_told_with_its_attempts(server, instance):
+    with at_play(server, failing=HOSTS):
+        code, said, error = instance("create", "bad", "--flavor", "vcpus=2,memory_mb=16", "--wait")
         assert (code, said.splitlines()[1].split()[:3]) == (1, ["bad", "ERROR", "-"])
         assert "has no network" in error
-        shown = asked("show", "bad")[1]
+        shown = instance("show", "bad")[1]
         assert len(re.findall(r"^host-\d +host-\d +claimed +host-\d has no network$", shown, re.MULTILINE)) == 3
-        assert asked("delete", "bad", "--wait")[0] == 0
+        assert instance("delete", "bad", "--wait")[0] == 0
 
 
-def test_several_are_asked_for_by_a_document_and_a_name_of_two_is_none(server, asked, tmp_path):
+def test_several_are_asked_for_by_a_document_and_a_name_of_two_is_none(server, instance, tmp_path):
     (tmp_path / "two.json").write_text('{"flavor": {"name": "small", "vcpus": 1, "memory_mb": 16}, "count": 1}')
-    with agents(server):
+    with at_play(server):
         for _ in range(2):
-            found = json.loads(asked("create", "twin", "--request", tmp_path / "two.json", "--json")[1])
+            found = json.loads(instance("create", "twin", "--request", tmp_path / "two.json", "--json")[1])
             assert len(found["instances"]) == 1
-        assert asked("show", "twin")[::2] == (
+        assert instance("show", "twin")[::2] == (
             2, "roost: 2 instances are called 'twin'; say which by its uuid\n",
         )  # fmt: skip
-        for each in json.loads(asked("list", "--name", "twin", "--json")[1]):
-            assert asked("delete", each["uuid"], "--wait")[0] == 0
-        code, said, _ = asked("create", "row", "--request", tmp_path / "two.json", "--count", "2", "--wait")
+        for each in json.loads(instance("list", "--name", "twin", "--json")[1]):
+            assert instance("delete", each["uuid"], "--wait")[0] == 0
+        code, said, _ = instance("create", "row", "--request", tmp_path / "two.json", "--count", "2", "--wait")
         assert (code, [line.split()[0] for line in said.splitlines()[1:]]) == (0, ["row", "row-2"])
-        assert [asked("delete", name, "--force", "--wait")[0] for name in ("row", "row-2")] == [0, 0]
+        assert [instance("delete", name, "--force", "--wait")[0] for name in ("row", "row-2")] == [0, 0]
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
-        (["show", "none"], 4, "roost: no such instance: none"),
-        (["stop", uuid_of("none")], 4, "no such instance"),
-        (["create", "a"], 2, "say the size of the instance with --flavor"),
-        (["create", "a", "--flavor", "none"], 2, "there is no flavor 'none'"),
-        (["create", "a", "--flavor", "vcpus=x"], 2, "flavor 'vcpus=x'"),
-        (["create", "", "--flavor", "vcpus=1"], 2, "$.name"),
-        (["create", "a", "--request", "none.json"], 2, "none.json"),
-        (["list", "--status", "LOST"], 2, "LOST"),
-    ],
-)
-def test_what_cannot_be_asked_is_said_in_a_sentence(asked, words, code, sentence):
-    ended, _, error = asked(*words)
-    assert ended == code, error
-    assert sentence in error
+REFUSED = [
+    (["show", "none"], 4, "roost: no such instance: none"),
+    (["stop", uuid_of("none")], 4, "no such instance"),
+    (["create", "a"], 2, "say the size of the instance with --flavor"),
+    (["create", "a", "--flavor", "none"], 2, "there is no flavor 'none'"),
+    (["create", "a", "--flavor", "vcpus=x"], 2, "flavor 'vcpus=x'"),
+    (["create", "", "--flavor", "vcpus=1"], 2, "$.name"),
+    (["create", "a", "--request", "none.json"], 2, "none.json"),
+    (["list", "--status", "LOST"], 2, "LOST"),
+]
+
+
+def test_what_cannot_be_asked_is_said_in_a_sentence(instance):
+    for words, code, sentence in REFUSED:
+        ended, _, error = instance(*words)
+        assert ended == code, (words, error)
+        assert sentence in error, words
 
 
 def test_a_database_that_is_not_served_takes_requests_and_nobody_waits_for_them(run, tmp_path):

@@ -1,51 +1,10 @@
 """``roost instance live-migrate|evacuate`` and ``roost migration``, on a real server with agents of a thread."""
 
 import json
-import threading
-from contextlib import contextmanager
 
 import pytest
 
-from roost.app import open_roost
-from tests.playing import Players
-from tests.products import fleet
-from tests.servers import serve
-
-HOSTS = ("host-0", "host-1", "host-2")
-
-
-@pytest.fixture
-def server(tmp_path):
-    """Give a server of its own with three hosts of 4 VCPU."""
-    folder = tmp_path / "served"
-    with open_roost(None, folder) as roost:
-        roost.install(fleet(3, vcpus=4))
-    with serve(noun="up", folder=folder) as server:
-        yield server
-
-
-@pytest.fixture
-def asked(server, run):
-    """Run a command on the server; give its exit code and what it says."""
-    return lambda *words: run(*words, "--url", server.address)
-
-
-@contextmanager
-def agents(server):
-    """Let agents of all hosts do what they are ordered."""
-    players, is_over = Players(server, HOSTS), threading.Event()
-
-    def play():
-        while not is_over.is_set():
-            players.act()
-
-    thread = threading.Thread(target=play)
-    thread.start()
-    try:
-        yield players
-    finally:
-        is_over.set()
-        thread.join()
+from tests.playing import at_play
 
 
 def table(said):
@@ -53,7 +12,7 @@ def table(said):
 
 
 def test_an_instance_moves_while_it_runs_and_its_moves_are_shown(server, asked):
-    with agents(server):
+    with at_play(server):
         code, said, _ = asked("instance", "create", "web", "--flavor", "vcpus=2,memory_mb=16", "--wait")
         uuid = table(said)[1][3]
         assert code == 0
@@ -72,7 +31,7 @@ def test_an_instance_moves_while_it_runs_and_its_moves_are_shown(server, asked):
 
 
 def test_all_of_a_host_are_evacuated_and_it_is_told_which_were_not(server, asked):
-    with agents(server) as players:
+    with at_play(server) as players:
         for name, vcpus in (("web", 1), ("db", 3)):
             words = ("--flavor", f"vcpus={vcpus},memory_mb=16", "--host", "host-0", "--wait")
             assert asked("instance", "create", name, *words)[0] == 0
@@ -85,12 +44,17 @@ def test_all_of_a_host_are_evacuated_and_it_is_told_which_were_not(server, asked
             )
         assert players.ask("DELETE", "/agents/host-0")[0] == 204
         code, said, problem = asked("instance", "evacuate", "--host", "host-0", "--wait")
-        assert (code, problem) == (1, "roost: 1 of 2 instances of host-0 were not evacuated\n")
+        assert (code, problem.splitlines()) == (1, [
+            "evacuations over: 1 of 2", "evacuations over: 2 of 2",
+            "roost: 1 of 2 instances of host-0 were not evacuated",
+        ])  # fmt: skip
         found = {line[0]: line[2:4] for line in table(said)[1:3]}
         assert found["db"] == ["failed", "host-0"]
         assert found["web"][0] == "done"
         assert said.splitlines()[-1] == "2 instances of host-0: 1 done, 0 open, 1 not evacuated"
         assert asked("instance", "evacuate", "--host", "host-1", "--to", "host-2", "--json")[0] == 1
+        code, said, problem = asked("instance", "evacuate", "--host", "host-9")
+        assert (code, said, problem) == (4, "", "roost: no such agent: host-9\n")
 
 
 @pytest.mark.parametrize("words", [(), ("web", "--host", "host-0")])

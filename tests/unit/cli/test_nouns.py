@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from msgspec.structs import replace
 
 from roost.app import open_roost
 from roost.simulator.identities import uuid_of
@@ -91,6 +92,14 @@ def test_groups_are_made_and_shown(asked):
     assert "member_count         0" in asked("group", "show", "web")
     refused = asked("group", "create", "x", "--policy", "affinity", "--max-server-per-host", "2", code=2)
     assert refused == "roost: $.max_server_per_host: is for the policy anti-affinity, and this is affinity\n"
+
+
+def test_hosts_are_listed_by_name_and_number(run, tmp_path):
+    found = fleet(12, vcpus=4)
+    with open_roost(None, tmp_path) as roost:
+        roost.install(replace(found, providers=found.providers[::-1], hosts=found.hosts[::-1]))
+    lines = run("host", "list", "--data", tmp_path)[1].splitlines()[1:]
+    assert [line.split()[0] for line in lines] == [f"host-{number}" for number in range(12)]
 
 
 def test_flavors_are_stored_and_deleted(asked):

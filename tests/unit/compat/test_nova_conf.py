@@ -138,6 +138,23 @@ provider_config_location = /etc/nova/provider_config
     assert found.notes == ()
 
 
+def test_what_operations_need_comes_from_where_nova_has_it_and_not_from_the_section_of_its_conductor(read, tmp_path):
+    found = read("""[DEFAULT]
+shelved_offload_time = -1
+[compute]
+consecutive_build_service_disable_threshold = 3
+[conductor]
+workers = 4
+build_timeout_s = many
+consecutive_build_service_disable_threshold = 7
+""")
+    told = found.settings.conductor
+    assert (told.shelved_offload_time_s, told.consecutive_build_service_disable_threshold) == (-1.0, 3)
+    assert told.build_timeout_s == 600.0
+    assert found.sources["conductor", "shelved_offload_time_s"] == f"{tmp_path}/nova.conf:2"
+    assert found.notes == (f"{tmp_path}/nova.conf: these sections have no effect: conductor",)
+
+
 def test_what_has_no_effect_is_told(read, tmp_path):
     found = read("""[DEFAULT]
 transport_url = rabbit://
@@ -174,6 +191,8 @@ resource_provider_association_refresh = 0
         ("[DEFAULT]\nscheduler_max_attempts = x", "DEFAULT.scheduler_max_attempts: must be a whole number, got 'x'"),
         ("[metrics]\nrequired = maybe", "metrics.required: must be true or false, got 'maybe'"),
         ("[metrics]\nweight_multiplier =", "metrics.weight_multiplier: must be a number, got ''"),
+        ("[DEFAULT]\nshelved_offload_time = x", "DEFAULT.shelved_offload_time: must be a number, got 'x'"),
+        ("[DEFAULT]\nshelved_offload_time = -2", "DEFAULT.shelved_offload_time: must be -1, 0 or more, got -2"),
         ("[scheduler]\nmax_attempts = 0", "scheduler.max_attempts: must be 1 or more, got 0"),
         ("[scheduler]\ndriver = fake_scheduler", "scheduler.driver: must be one of nova.scheduler.filter_scheduler"),
         ("[DEFAULT]\nscheduler_driver = $kind", "[DEFAULT] scheduler_driver names $kind, which is not there"),

@@ -7,8 +7,8 @@ from roost.compute.drivers.fake_guests import FakeGuest, MemoryShelf
 from roost.compute.drivers.fake_script import Fault, Script
 from roost.compute.journal import Journal
 from roost.compute.tasks import Clean, Undo, Work
-from roost.errors import JournalLost
-from roost.model.guest import Found
+from roost.errors import BuildFailed, JournalLost
+from roost.model.guest import Found, Prepared
 from roost.model.host import HostFacts
 from roost.model.numa import NumaCell, NumaTopology
 from roost.model.orders import (
@@ -133,6 +133,7 @@ def test_an_error_of_the_driver_is_an_answer_whatever_it_is(capsys):
     assert (answer.outcome, answer.problem) == ("aborted", "NotFound: host host-a has no complete guest " + GUEST)
     assert Host(Odd(spawn=SystemExit("bye"))).do(Spawn(spec())).problem == "SystemExit: bye"
     assert len(Host(Odd(spawn=ValueError("x" * 9_999))).do(Spawn(spec())).problem) == PROBLEM_MAX
+    assert Host(Odd(spawn=BuildFailed("a\0b\udcff"))).do(Spawn(spec())).problem == "a?b?"
     capsys.readouterr()
 
 
@@ -142,8 +143,21 @@ def test_an_error_of_the_driver_is_an_answer_whatever_it_is(capsys):
         ({"prepare": 1}, Prepare(spec()), "TypeError: prepare of the driver returned int, no Prepared"),
         ({"save": ""}, Save(), "TypeError: save of the driver returned no id of an image"),
         ({"inspect": "here"}, Inspect(), "TypeError: inspect of the driver returned str, no Found"),
+        (
+            {"prepare": Prepared(uuid=uuid_named("other"), node=HOST, address="a")}, Prepare(spec()),
+            f"TypeError: prepare of the driver returned room for {uuid_named('other')} on {HOST}",
+        ),
+        (
+            {"prepare": Prepared(uuid=GUEST, node=HOST, address=7)}, Prepare(spec()),
+            "TypeError: prepare of the driver returned no Prepared: Expected `str`, got `int` - at `$.address`",
+        ),
+        (
+            {"inspect": Found(uuid=GUEST, node=HOST, operation="", state="merry")}, Inspect(),
+            "TypeError: inspect of the driver returned no Found: Invalid enum value 'merry' - at `$.state`",
+        ),
+        ({"save": "\0"}, Save(), "TypeError: save of the driver returned no id of an image"),
     ],
-)
+)  # fmt: skip
 def test_what_a_driver_must_not_return_aborts_the_order(told, act, problem, capsys):
     answer = Host(Odd(**told)).do(act)
     assert (answer.outcome, answer.problem) == ("aborted", problem)
@@ -237,6 +251,19 @@ def test_a_resize_in_place_holds_both_until_it_is_undone():
     assert (host.free, host.journal.holdings(GUEST)) == (1, before)
 
 
+@pytest.mark.parametrize("is_here", [True, False])
+def test_what_was_prepared_again_in_another_life_is_held_once(is_here):
+    host = Host()
+    if is_here:
+        host.do(Spawn(spec(**CARD)))
+    before = host.free
+    for _ in range(2):
+        assert host.do(Prepare(spec(**CARD)), turn=2, is_again=True).outcome == "ok"
+        assert host.free == before - 1
+    assert host.do(Discard(), 2, turn=2).outcome == "ok"
+    assert (host.free, len(host.journal.holdings(GUEST))) == (before, int(is_here))
+
+
 def pinned(*numbers):
     cell = InstanceCell(id=0, pcpus=frozenset(numbers), memory_mb=64, policy="dedicated")
     return {"topology": InstanceTopology(cells=(cell,))}
@@ -309,6 +336,17 @@ def test_of_other_orders_nothing_can_be_undone(act):
     host.do(Spawn(spec()))
     assert host.acting.carry_out(Undo(order(act, turn=2))).outcome == "ok"
     assert host.driver.inspect(GUEST).state == "running"
+
+
+@pytest.mark.parametrize("act", [Destroy(), LiveMigrate(Prepared(uuid=GUEST, node="host-b", address="host-b"))])
+def test_what_a_guest_had_that_is_gone_is_given_back_though_nobody_wants_that_order_any_more(act):
+    host = Host()
+    host.do(Spawn(spec(**CARD)))
+    host.acting.carry_out(Undo(order(act, turn=2)))
+    assert host.free == 1
+    host.driver.destroy(GUEST, "before its agent died")
+    host.acting.carry_out(Undo(order(act, turn=2)))
+    assert (host.free, host.journal.holdings(GUEST)) == (2, [])
 
 
 def test_guests_are_destroyed_stopped_and_started_as_the_server_said():

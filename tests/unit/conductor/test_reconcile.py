@@ -65,6 +65,13 @@ def test_an_instance_that_came_back_stays_whatever_was_left_of_it_before():
     assert fate(status(status="ACTIVE", host="h1"), finished) == "keep"
 
 
+@pytest.mark.parametrize("kind", ["resize", "migrate", "live", "evacuate"])
+def test_a_copy_that_an_instance_left_goes_also_while_it_moves_back_to_that_host(kind):
+    left = migration(kind="evacuate", status="finished", source_host="h1", target_host="h2")
+    back = migration(kind=kind, status="moving", source_host="h2", target_host="h1")
+    assert fate(status(status="ACTIVE", host="h2"), left, back) == "destroy"
+
+
 def test_migrations_of_others_do_not_matter():
     other = migration(kind="resize", status="moving", source_host="h1", instance_uuid=uuid_of("instance", 2))
     assert fate(status(status="ACTIVE", host="h2"), other) == "destroy"

@@ -36,7 +36,7 @@ def test_a_refusal_names_the_instance_and_what_is_in_the_way():
         f"{name} cannot resize now: its task is spawning"
     )
     assert may_begin("live_migrate", status(status="SHUTOFF", task="")) == (
-        f"{name} cannot live-migrate in status SHUTOFF"
+        f"{name} cannot live-migrate in status SHUTOFF: it has to be in ACTIVE"
     )
     assert may_begin("start", status(status="DELETED", task="")) == f"{name} is deleted"
     assert may_begin("rebuild", status(status="ERROR", task="")) == f"{name} cannot rebuild: it is on no host"

@@ -83,7 +83,7 @@ class Application:
         if request.identity is None:
             raise Problem(401, "say who you are: x-auth-token is missing, or is none that is known")
         found = PATHS.find(request.path)
-        if found is None:
+        if found is None or "\0" in request.path:
             raise Problem(404, f"there is no {PREFIX}{request.path[:200]}")
         methods, request.parameters = found
         request.route = PREFIX + PATHS.path_of(methods)

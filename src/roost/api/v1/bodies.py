@@ -40,12 +40,14 @@ def queried(pairs: list[tuple[str, str]], kind: type[Body]) -> Body:
     """Read the query string of a request.
 
     Raises:
-        Problem: 400, a name is unknown or there twice, or a value is wrong.
+        Problem: 400, a name is unknown or there twice, or a value is wrong or has a NUL.
     """
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in values:
             raise wrong(f"?{name[:70]}", "is there twice")
+        if "\0" in value:
+            raise wrong(f"?{name[:70]}", "a NUL stands for nothing here")
         values[name] = value
     try:
         return msgspec.convert(values, kind, strict=False)

@@ -80,6 +80,11 @@ class Call:
 Handler = Callable[[Call], Response | Plan[Response] | Act[Response] | Again]
 
 
+def answered(plan: Plan[Any], response: Response) -> Plan[Response]:
+    """Return a plan whose answer is told over HTTP."""
+    return Plan(answer=response, writes=plan.writes, work=plan.work, reads_work=plan.reads_work, told=plan.told)
+
+
 def shown(value: msgspec.Struct, *, status: int = 200, location: str = "") -> Response:
     """Return an answer with a body; ``location`` is the URL of what was made."""
     headers = {"content-type": JSON}

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.api.v1.paging import PageQuery
-from roost.model.work import MigrationKind, MigrationRow, MigrationStatus
+from roost.model.work import MigrationKind, MigrationStatus
 
 
 class TargetBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,7 +27,8 @@ class ShownMigration(msgspec.Struct, frozen=True, kw_only=True):
         MigrationStatus,
         Meta(
             description="moving: it goes on; finished: the instance is there, and what it had is kept until nothing "
-            "of it is left there; confirmed, reverted, failed: it is over, and holds nothing."
+            "of it is left there; left: likewise, and it was confirmed; reverting: the instance goes back; "
+            "confirmed, reverted, failed: it is over, and holds nothing."
         ),
     ]
     source_host: Annotated[str, Meta(description="Name of the service that the instance was on.")]
@@ -67,12 +68,3 @@ class InstanceMigration(msgspec.Struct, frozen=True, kw_only=True):
     status: Annotated[str, Meta(description="Such as moving, finished, failed.")]
     source_host: Annotated[str, Meta(description="Name of the service that it was on.")]
     target_host: Annotated[str, Meta(description="Name of the service that it goes to; empty: not chosen yet.")]
-
-
-def is_asked(move: MigrationRow, query: MigrationsQuery) -> bool:
-    """Say whether a migration is one of those that a query is about, its instance left out."""
-    return (
-        query.status in {None, move.status}
-        and query.source.lower() in {"", move.source_host.lower()}
-        and query.target.lower() in {"", move.target_host.lower()}
-    )

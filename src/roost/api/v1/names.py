@@ -1,4 +1,4 @@
-"""What server groups, aggregates and flavors are called, as things are now."""
+"""What server groups, aggregates, services and flavors are called, as things are now."""
 
 from collections.abc import Iterable
 
@@ -31,6 +31,12 @@ class StateNames:
             return uuid
         named = (aggregates.name_of(number) for number, each in self._state.aggregate_names.items() if each == name)
         return _only(named, kind="aggregate", name=name, at=at)
+
+
+def service_written(state: State, name: str) -> str:
+    """Return the name of a service as it was registered, letter case aside; one that has no node is as it is said."""
+    hosts = state.hosts
+    return next((hosts.names[row] for row in hosts.rows_of_name.get(name.lower(), ())), name)
 
 
 def flavor_named(name: str, known: Iterable[Flavor], *, at: str) -> Flavor:

@@ -184,6 +184,7 @@ class Fake:
         """Keep room for a guest that is to come."""
         address = self._shelf.address(self._host)
         prepared = Prepared(uuid=spec.uuid, node=spec.node, address=address, disk=f"{address}/{spec.uuid}")
+        self._receive()  # What is prepared takes the place of what is awaited, and not of a guest that has come.
         with self._lock:
             coming = self._kept.coming.get(spec.uuid)
             if self._is_by(spec.uuid, operation) or (coming is not None and coming.operation == operation):
@@ -258,10 +259,12 @@ class Fake:
         self._check_awaited(to)
         arrival = Arrival(disk=(*guest.disk, f"left {self._host}"), is_running=True)
         with self._lock:
-            self._shelf.send(to.address, uuid, msgspec.json.encode(arrival))
             del self._kept.guests[uuid]
             self._kept.left[uuid] = to.address
-            self._save()
+            self._shelf.part(
+                self._host, msgspec.json.encode(self._kept), address=to.address, uuid=uuid,
+                arrival=msgspec.json.encode(arrival),
+            )  # fmt: skip
 
     def abort_migration(self, uuid: str) -> None:
         """Let a migration that is under way fail."""

@@ -63,6 +63,9 @@ class Shelf(Protocol):
     def send(self, address: str, uuid: str, arrival: bytes) -> None:
         """Send what is to arrive of a guest."""
 
+    def part(self, host: str, kept: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
+        """Send a guest that runs, and keep what its host has without it."""
+
     def arrived(self, address: str, uuid: str) -> bytes | None:
         """Return what arrived of a guest; None: nothing."""
 
@@ -99,6 +102,10 @@ class MemoryShelf:
     def send(self, address: str, uuid: str, arrival: bytes) -> None:
         """Send what is to arrive of a guest."""
         self._sent[address, uuid] = arrival
+
+    def part(self, host: str, kept: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
+        """Send a guest that runs, and keep what its host has without it: both or nothing."""
+        self._sent[address, uuid], self._kept[host] = arrival, kept
 
     def arrived(self, address: str, uuid: str) -> bytes | None:
         """Return what arrived of a guest."""
@@ -139,6 +146,11 @@ class FolderShelf:
     def send(self, address: str, uuid: str, arrival: bytes) -> None:
         """Send what is to arrive of a guest."""
         self._write(Path(address) / f"{uuid}.json", arrival)
+
+    def part(self, host: str, kept: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
+        """Send a guest that runs, and keep what its host has without it, one after the other."""
+        self.send(address, uuid, arrival)
+        self.keep(host, kept)
 
     def arrived(self, address: str, uuid: str) -> bytes | None:
         """Return what arrived of a guest."""

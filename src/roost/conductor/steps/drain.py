@@ -60,10 +60,9 @@ class _Known:
 def next_step(view: View, desk: Desk) -> Commit:
     """Return the next step."""
     body = body_of(view.operation, Drain)
-    last = {part.instance_uuid: part for part in view.parts}
-    going = tuple(uuid for uuid in body.going if _is_open(last.get(_bytes(uuid))))
+    going = tuple(uuid for uuid in body.going if any(not part.outcome for part in _parts_of(view, uuid)))
     back = [uuid for uuid in body.going if uuid not in going and _is_there(view, body, uuid)]
-    again: list[tuple[str, How | None]] = [(uuid, "migrate") for uuid in back if _is_again(view, last, uuid)]
+    again: list[tuple[str, How | None]] = [(uuid, "migrate") for uuid in back if _is_again(view, uuid)]
     stayed = [(uuid, _why(view, uuid)) for uuid in back if (uuid, "migrate") not in again]
     if view.operation.is_cancelled:
         stayed, again = [*stayed, *((uuid, "it was cancelled") for uuid, _ in again)], []
@@ -105,8 +104,9 @@ def _committed(view: View, desk: Desk, body: Drain, *, writes: tuple[Write, ...]
     return Commit(operation=ended(view, body=body, problem=problem), writes=writes, work=(*work, event))
 
 
-def _is_open(part: OperationRow | None) -> bool:
-    return part is not None and not part.outcome
+def _parts_of(view: View, uuid: str) -> list[OperationRow]:
+    """Return the parts that are about an instance; their numbers do not say which one began first."""
+    return [part for part in view.parts if part.instance_uuid == _bytes(uuid)]
 
 
 def _is_there(view: View, body: Drain, uuid: str) -> bool:
@@ -115,11 +115,10 @@ def _is_there(view: View, body: Drain, uuid: str) -> bool:
     return status is not None and status.status != "DELETED" and status.host.lower() == body.host.lower()
 
 
-def _is_again(view: View, last: dict[bytes | None, OperationRow], uuid: str) -> bool:
+def _is_again(view: View, uuid: str) -> bool:
     """Say whether an instance that could not go as it ran may go when it is stopped."""
-    status, part = view.statuses[_bytes(uuid)], last.get(_bytes(uuid))
-    is_live = part is not None and part.kind == "live_migrate"
-    return is_live and status.status == "ACTIVE" and not status.operation_id
+    status, kinds = view.statuses[_bytes(uuid)], {part.kind for part in _parts_of(view, uuid)}
+    return kinds == {"live_migrate"} and status.status == "ACTIVE" and not status.operation_id
 
 
 def _why(view: View, uuid: str) -> str:

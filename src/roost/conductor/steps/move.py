@@ -5,7 +5,7 @@
     choose  ─▶ send      with the decision, whatever it says: both are one commit
     send    ─▶ prepare   the target is to keep room for it
             ─▶ end       there is none, or nobody is at the source: it stays
-    prepare ─▶ stop      room is kept: the source is to stop it, if it runs
+    prepare ─▶ stop      room is kept: the source is to stop it, if it runs, or may
             ─▶ copy      it does not run
             ─▶ prepare   the target could not: the next alternate is claimed in the commit that orders it there
             ─▶ clear     the target took too long, and is alive: first it has to undo what there may be
@@ -34,7 +34,7 @@ from roost.conductor.alternates import where
 from roost.conductor.departures import cancelled, stayed, witnessed
 from roost.conductor.faults import told as words_of
 from roost.conductor.moves import moved_on
-from roost.conductor.patience import PAUSE_S, failure, silent
+from roost.conductor.patience import PAUSE_S, failure, may_be_on, silent
 from roost.conductor.rows import instead, later
 from roost.conductor.step import (
     CHOOSE,
@@ -118,7 +118,7 @@ def _prepared(view: View, desk: Desk, body: Move) -> Commit:
         return _clear(view, desk, body, lost=f"{order.host} did not say where it is to arrive")
     if view.is_away(view.status.host):
         return _undo(view, desk, after, lost=silent(view.status.host))
-    return _stop(view, desk, after) if after.is_on else _copy(view, desk, after)
+    return _stop(view, desk, after) if after.is_on or may_be_on(view) else _copy(view, desk, after)
 
 
 def _clear(view: View, desk: Desk, body: Move, *, lost: str) -> Commit:

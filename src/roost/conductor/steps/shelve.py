@@ -2,7 +2,7 @@
 
 .. code-block:: text
 
-    send    ─▶ off       it runs: it is stopped first
+    send    ─▶ off       it runs, or may: it is stopped first
             ─▶ save      it does not
     off     ─▶ save      it is stopped
             ─▶ offload   so it is, and its disk is a volume, which nobody has to save
@@ -21,6 +21,7 @@ An operation ``offload`` begins with ``offload``. There a host that is alive is 
 import msgspec
 
 from roost.conductor.outcomes import came_of, gone
+from roost.conductor.patience import may_be_on
 from roost.conductor.remembered import stored_image
 from roost.conductor.rows import instead, later
 from roost.conductor.step import (
@@ -73,7 +74,9 @@ def _send(view: View, desk: Desk, body: Shelve) -> Commit:
         return _offload(view, desk, body)
     if view.is_away(host):
         return _end(view, desk, body, problem=gone(host))
-    return _asked(view, desk, body, action="power_off", step="off") if body.is_on else _saving(view, desk, body)
+    if body.is_on or may_be_on(view):
+        return _asked(view, desk, body, action="power_off", step="off")
+    return _saving(view, desk, body)
 
 
 def _saving(view: View, desk: Desk, body: Shelve) -> Commit:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from roost.conductor import accepting, changing
+from roost.conductor import accepting, changing, draining
 from roost.conductor.accepting import MoveKind
 from roost.conductor.departures import check_gone
 from roost.conductor.moves import asked_again
@@ -33,6 +33,8 @@ _FLAVORS = tuple(Flavor(name=f"of {vcpus}", vcpus=vcpus, memory_mb=vcpus) for vc
 _COUNTS = (1, 1, 1, 2, 3, 5)
 _HOPELESS = 0.05  # of requests: for more than any host has
 _IN_GROUP, _WITHOUT_REGARD = 0.5, 0.2
+_DOMAINS = ("a", "a", "b")  # of members of a server group whose policy asks for them
+_AT_ONCE, _DISABLING, _LEFT_S = (1, 2, 3), 0.3, (20.0, 60.0)
 _FORCED, _OF_BUSY = 0.15, 0.5  # of deletions
 
 
@@ -68,9 +70,10 @@ def _build(world: "World", _kind: str) -> Deed:
     chance, key = world.chance, world.new_uuid()
     count = chance.choice(_COUNTS)
     flavor = Flavor(name="giant", vcpus=99, memory_mb=1) if chance.random() < _HOPELESS else chance.choice(_FLAVORS)
+    group = chance.choice(world.groups) if chance.random() < _IN_GROUP else None
     asked = Request(
-        flavor=flavor, count=count, instance_uuids=tuple(world.new_uuid() for _ in range(count)),
-        group=chance.choice(world.groups) if chance.random() < _IN_GROUP else None,
+        flavor=flavor, count=count, instance_uuids=tuple(world.new_uuid() for _ in range(count)), group=group,
+        hints={} if group is None else {"fault_domain": chance.choice(_DOMAINS)},
     )  # fmt: skip
     decision = world.new_uuid()
 
@@ -203,6 +206,26 @@ def _move(*statuses: Status) -> Callable[["World", str], Deed | None]:
     return make
 
 
+def _drain(world: "World", _kind: str) -> Deed:
+    """Return what asks that a host is left; where nothing new is placed on it, somebody enables it again later."""
+    chance, key = world.chance, world.new_uuid()
+    host, at_once = chance.choice(world.machines).host, chance.choice(_AT_ONCE)
+    is_disabling = chance.random() < _DISABLING
+    if is_disabling:
+        world.enable_later(host, after_s=chance.uniform(*_LEFT_S))
+
+    def deed(process: Process) -> object:
+        def task(current: Current) -> Accepted:
+            return draining.drain(
+                current, process.reader, host, at_once=at_once, is_disabling=is_disabling,
+                operation_uuid=_bytes(key), now_s=process.reader.now_s(),
+            )  # fmt: skip
+
+        return process.run(task)
+
+    return deed
+
+
 def _asked(world: "World", kind: str, status: StatusRow) -> Request:
     """Return what the scheduler is asked for an instance that is to move."""
     stored = request_of(world.store.document, status)
@@ -248,4 +271,5 @@ ASKS: Sequence[Ask] = (
     Ask(kind="shelve", weight=3, make=_change(_shelve, "ACTIVE", "SHUTOFF")),
     Ask(kind="offload", weight=2, make=_change(_offload, "SHELVED")),
     Ask(kind="unshelve", weight=4, make=_change(_unshelve, "SHELVED", "SHELVED_OFFLOADED")),
+    Ask(kind="drain", weight=1, make=_drain),
 )

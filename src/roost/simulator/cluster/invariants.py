@@ -221,9 +221,11 @@ def check_groups(shelves: Shelves) -> None:
     """
     members: dict[int, Counter[int]] = {}
     places: Counter[tuple[int, int]] = Counter()
+    domains: dict[tuple[int, int], set[int]] = {}
     for row in shelves.instances.rows.values():
         if row.group_id:
             places[row.group_id, row.scope] += 1
+            domains.setdefault((row.group_id, row.scope), set()).add(row.holder)
             if shelves.work[MigrationRow].get(shelves.consumers.rows[row.consumer_id].uuid) is None:
                 members.setdefault(row.group_id, Counter())[row.host_id] += 1
     for group_id, hosts in members.items():
@@ -232,6 +234,9 @@ def check_groups(shelves: Shelves) -> None:
             raise Broken(POLICY, f"members of the affinity group are on {told(hosts)}")
         if group.policy == "anti-affinity" and max(hosts.values()) > group.max_server_per_host:
             raise Broken(POLICY, f"{max(hosts.values())} members share a host, of at most {group.max_server_per_host}")
+    for (group_id, _), found in domains.items():
+        if shelves.groups.rows[group_id].policy == "fault-domain" and len(found) > 1:
+            raise Broken(POLICY, f"{len(found)} domains of the group {group_id} share a rack")
     for seat in shelves.seats.rows.values():
         count = places[seat.group_id, seat.scope]
         if seat.members != count:

@@ -78,6 +78,13 @@ class Books(MemoryShelf):
         self.changes += 1
         self.kills[host]()
 
+    def part(self, host: str, kept: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
+        """Let a guest that runs be elsewhere: at no moment it is on both hosts, or on none."""
+        self.kills[host]()
+        super().part(host, kept, address=address, uuid=uuid, arrival=arrival)
+        self.changes += 1
+        self.kills[host]()
+
     def send(self, address: str, uuid: str, arrival: bytes) -> None:
         """Send what is to arrive of a guest."""
         super().send(address, uuid, arrival)
@@ -112,10 +119,11 @@ class Machine:
         world: that it is in.
         host: its name, and that of its only node.
         uuid: of its provider.
+        rack: that it is in; empty: nobody knows.
     """
 
-    def __init__(self, world: "World", host: str, uuid: str) -> None:
-        self.host, self.uuid = host, uuid
+    def __init__(self, world: "World", host: str, uuid: str, *, rack: str = "") -> None:
+        self.host, self.uuid, self.rack = host, uuid, rack
         self.world = world
         self.is_lost = False  # for good
         self.cut_until_s = 0.0
@@ -171,7 +179,8 @@ class Life:
         )  # fmt: skip
         node = self.host
         self.use = HostUse(
-            HostFacts(), instances=machine.journal.instances(node), migrations=machine.journal.migrations(node)
+            HostFacts(rack=machine.rack), instances=machine.journal.instances(node),
+            migrations=machine.journal.migrations(node),
         )  # fmt: skip
         self.acting = Acting(
             self.host, run=self.run, driver=self.driver, journal=machine.journal, use_of={node: self.use}.__getitem__

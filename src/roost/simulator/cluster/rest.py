@@ -27,7 +27,7 @@ def unrest(world: "World") -> str:
     """Say what is not at rest yet; empty: nothing."""
     work = world.store.shelves.work
     for operation in work[OperationRow].rows.values():
-        if not operation.outcome and not _is_waiting_for_lost(world, operation.instance_uuid):
+        if not operation.outcome and not _is_waiting(world, operation):
             return f"operation {operation.id}, a {operation.kind}, is at the step {operation.step}: {operation}"
     for process in world.processes:
         if not process.is_up:
@@ -36,6 +36,13 @@ def unrest(world: "World") -> str:
         if not machine.is_lost and (problem := _unrest_on(world, machine)):
             return problem
     return ""
+
+
+def _is_waiting(world: "World", operation: OperationRow) -> bool:
+    """Say whether an operation waits for a host that is away for good, or for its parts, of which one does."""
+    rows = world.store.shelves.work[OperationRow].rows.values()
+    subjects = [row.instance_uuid for row in rows if row.parent_id == operation.id and not row.outcome]
+    return any(_is_waiting_for_lost(world, uuid) for uuid in (operation.instance_uuid, *subjects))
 
 
 def _is_waiting_for_lost(world: "World", uuid: bytes | None) -> bool:
@@ -121,6 +128,8 @@ def _check_guests(world: "World", machine: "Machine") -> None:
         if status.host != machine.host or status.status not in _RUNNING:
             continue
         guest = guests.get(uuid)
+        if guest is None and status.status == "SHELVED" and status.fault:
+            continue  # Its host got rid of it after it had said that it could not.
         if guest is None or guest.state == "building":
             raise Broken(SEEN, f"{machine.host} does not have {uuid}, which is {status}")
         # Where an act was not answered in time, the status stays, and the fault says so.

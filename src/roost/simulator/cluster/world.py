@@ -10,7 +10,7 @@ from roost.errors import Conflict, NotFound, RoostError
 from roost.fleet.hosts import ServiceChange, changed_facts, rows_of_service, writes_of_facts
 from roost.model.fleet import Fleet
 from roost.model.group import GROUP_POLICIES, ServerGroup
-from roost.model.host import HostSpec
+from roost.model.host import HostFacts, HostSpec
 from roost.model.names import uuid_text
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.work import StatusRow
@@ -34,8 +34,9 @@ _LOOK_S = 2.0
 _ASK_S, _STROKE_S = (0.2, 4.0), 1.0
 _CUT_S, _LOST_HOSTS = (2.0, 40.0), 0.15
 _MEANT = "was to go wrong"  # as the fake driver says
-_OF_GUESTS = ("NotFound(", "Conflict(")  # that are not there any more, or run: drivers may say so
-_POLICIES = sorted(GROUP_POLICIES - {"fault-domain"})
+_OF_GUESTS = ("NotFound(", "Conflict(")  # that are not there any more, or run, or do not
+_POLICIES = sorted(GROUP_POLICIES)
+_RACKS = ("", "left", "left", "right", "right")
 
 
 class Course(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +82,10 @@ class World:
         count = 1 if self.is_single else self.chance.choice((2, 3))
         self.processes = [Process(self, number) for number in range(count)]
         self.groups = [self.new_uuid() for _ in _POLICIES]
-        self.machines = [Machine(self, f"h{number}", self.new_uuid()) for number in range(self.chance.randint(3, 6))]
+        self.machines = [
+            Machine(self, f"h{number}", self.new_uuid(), rack=self.chance.choice(_RACKS))
+            for number in range(self.chance.randint(3, 6))
+        ]
         self.invariants = Invariants(self)
 
     # --- what its parts use ---
@@ -109,6 +113,10 @@ class World:
             self.happenings.inside(self.chance.choice(others).work)
         finally:
             self._overtaking -= 1
+
+    def enable_later(self, host: str, *, after_s: float) -> None:
+        """Let an operator enable a host after a while."""
+        self.happenings.after(after_s, "enable later", lambda: self._disable(host, is_disabled=False), told=host)
 
     def statuses(self) -> list[StatusRow]:
         """Return what instances there are, in the order in which they were asked for."""
@@ -164,7 +172,10 @@ class World:
             )
             for number, each in enumerate(self.machines)
         ]  # fmt: skip
-        hosts = [HostSpec(provider_uuid=each.uuid, host=each.name, node=each.name) for each in providers]
+        hosts = [
+            HostSpec(provider_uuid=each.uuid, host=each.host, node=each.host, facts=HostFacts(rack=each.rack))
+            for each in self.machines
+        ]
         groups = [
             ServerGroup(uuid=uuid, name=policy, policy=policy, max_server_per_host=self.chance.choice((1, 1, 2)))
             for uuid, policy in zip(self.groups, _POLICIES, strict=True)
@@ -232,12 +243,12 @@ class World:
                 machine.cut_until_s = self.clock.time_s + self.chance.uniform(*_CUT_S)
                 self.happenings.note(f"{machine.host} is cut off")
             if self.trouble.strikes("disabled", per=_STROKE_S):
-                self._disable(machine, is_disabled=self.chance.random() < 0.5)
+                self._disable(machine.host, is_disabled=self.chance.random() < 0.5)
         self.happenings.after(_STROKE_S, "stroke", self._stroke)
 
-    def _disable(self, machine: Machine, *, is_disabled: bool) -> None:
+    def _disable(self, host: str, *, is_disabled: bool) -> None:
         def task(current: Current) -> Plan[None] | None:
-            rows = rows_of_service(current.state, machine.host)
+            rows = rows_of_service(current.state, host)
             facts = changed_facts(current.state, rows, ServiceChange(is_disabled=is_disabled))
             return Plan(answer=None, writes=writes_of_facts(current.state, rows, facts))
 
@@ -251,8 +262,15 @@ class World:
     def _hear(self, fields: dict[str, object]) -> None:
         """Hear what the log is told: an error that nobody meant is no good."""
         error = str(fields.get("error", ""))
-        if fields["event"] == "fault" and _MEANT not in error and not error.startswith(_OF_GUESTS):
+        if fields["event"] == "fault" and _MEANT not in error and not self._is_told(error):
             self._fault = self._fault or fields
+
+    def _is_told(self, error: str) -> bool:
+        """Say whether a driver refuses what it cannot do with a guest of which a fault tells that it may be so."""
+        return error.startswith(_OF_GUESTS) and any(
+            uuid_text(status.uuid) in error and (status.fault or status.status == "DELETED")
+            for status in self.statuses()
+        )
 
     def _course(self, invariant: str = "", problem: str = "") -> Course:
         ended = Counter(f"{row.kind} {row.outcome}" for row in self.invariants.operations() if row.outcome)

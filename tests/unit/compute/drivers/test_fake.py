@@ -62,6 +62,17 @@ def test_hosts_of_one_process_find_each_other_without_a_folder():
     drivers[1].destroy(GUEST, "op-3")
 
 
+def test_a_guest_that_came_while_it_ran_is_not_lost_where_the_next_move_is_prepared(tmp_path):
+    source, target = started(tmp_path, "host-a"), started(tmp_path, "host-b")
+    source.spawn(spec_of(), "op-1")
+    source.live_migrate(GUEST, target.prepare(spec_of(node="host-b"), "op-2"))
+    to = target.prepare(spec_of(node="host-b"), "op-3")
+    target.power(GUEST, is_on=False)
+    target.send_disk(GUEST, to)
+    target.finish(spec_of(node="host-b"), "op-3")
+    assert [(found.operation, found.state) for found in target.guests()] == [("op-3", "running")]
+
+
 def test_names_of_hosts_need_not_be_names_of_files(tmp_path):
     for host in ("../a", "a/b", "ä b"):
         started(tmp_path / "state", host).spawn(spec_of(node=host), "op-1")

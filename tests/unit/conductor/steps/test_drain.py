@@ -12,7 +12,7 @@ from roost.model.changes import Drain
 from roost.model.fleet import Departure
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.orders import Answer
-from tests.conducting import failed, server
+from tests.conducting import Server, failed, server
 from tests.identities import uuid_named
 from tests.migrating import at_rest, holders, movers, pass_time
 from tests.worlds import group, host, joined
@@ -177,6 +177,20 @@ def test_one_that_cannot_go_as_it_runs_is_stopped_for_it(here):
     assert [(part.kind, part.outcome) for part in here.reader.parts_of(asked.id)] == [
         ("live_migrate", "failed"), ("migrate", "done"),
     ]  # fmt: skip
+
+
+def test_which_part_of_it_came_first_is_not_told_by_its_number(here):
+    running(here, "one")
+    asked = drain(here)
+    other = Server(here.store.peer(), clock=here.clock)
+    try:
+        other.conductor("other").turn()
+        script = {("h0", kind): [failed("it hangs")] * 9 for kind in ("live_migrate", "send_disk")}
+        found = over(here, asked, script)
+    finally:
+        other.stop()
+    assert [part.kind for part in here.reader.parts_of(asked.id)] == ["migrate", "live_migrate"]
+    assert body_of(found, Drain).problem == "1 of 1 instances stayed on h0"
 
 
 def test_one_that_cannot_go_at_all_is_told(here):

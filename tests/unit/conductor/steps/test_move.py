@@ -121,6 +121,24 @@ def test_an_instance_that_is_stopped_stays_so():
         assert states(hands) == {"h1": "stopped"}
 
 
+def test_an_instance_that_was_started_too_late_is_stopped_before_its_disk_is_sent():
+    with server(None, fleet(4, 4)) as here:
+        hands = built(here, "h0", "h1")
+        here.power("one", "stop")
+        at_rest(here, hands)
+        here.power("one", "start")
+        at_rest(here, hands, {("h0", "power_on"): [None]})
+        pass_time(here, hands, 601)
+        at_rest(here, hands)
+        assert told(here, "one")[:2] == ("SHUTOFF", "h0")
+        hands["h0"].copies[ONE].state = "running"
+        ask(here, "migrate", "one")
+        at_rest(here, hands)
+        assert told(here, "one") == ("SHUTOFF", "h1", "")
+        assert states(hands) == {"h1": "stopped"}
+        assert hands["h0"].done[-3:] == ["power_off", "send_disk", "destroy"]
+
+
 def test_a_host_that_cannot_take_it_makes_room_for_the_next():
     with server(None, fleet(4, 4, 4)) as here:
         hands = built(here, "h0", "h1", "h2")

@@ -83,6 +83,18 @@ def test_one_that_is_stopped_is_saved_at_once(here):
     assert looks(here) == ("SHUTOFF", "", "h0", "h0 did not answer in time", "h0")
 
 
+def test_one_that_may_have_been_started_too_late_is_stopped_first(here):
+    running(here)
+    here.power("one", "stop")
+    served(here, *here.hands)
+    here.power("one", "start")
+    here.hands[0].answer(next_order(here), failed("it hangs"))
+    here.turn()
+    assert looks(here) == ("SHUTOFF", "", "h0", "it hangs", "h0")
+    here.change("one", "shelve")
+    assert action(next_order(here)) == "power_off"
+
+
 def test_by_default_it_leaves_its_host_at_once_and_gives_back_what_it_holds(here):
     here.terms = replace(TERMS, shelved_offload_time_s=AT_ONCE)
     running(here)

@@ -1,12 +1,11 @@
 """Agents: registered, listed, shown, and gone; and what they report."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from roost.api.placement.request import Response
 from roost.api.v1.agent_schemas import AgentsPage, AgentsQuery, LeaveQuery, ReportQuery, ShownAgent
 from roost.api.v1.bodies import wrong
-from roost.api.v1.call import Call, shown
+from roost.api.v1.call import Call, answered, shown
 from roost.api.v1.uptime import down_time_of
 from roost.conductor import answering
 from roost.conductor.presence import is_silent
@@ -82,11 +81,6 @@ def leave(call: Call) -> Plan[Response] | Response:
         down_time_s=down_time_of(call.product.settings),
     )  # fmt: skip
     return _DONE if plan is None else answered(plan, _DONE)
-
-
-def answered(plan: Plan[Any], response: Response) -> Plan[Response]:
-    """Return a plan whose answer is told over HTTP."""
-    return Plan(answer=response, writes=plan.writes, work=plan.work, reads_work=plan.reads_work, told=plan.told)
 
 
 def _host(call: Call) -> str:

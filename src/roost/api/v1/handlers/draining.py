@@ -2,14 +2,14 @@
 
 from roost.api.placement.request import Response
 from roost.api.v1 import keys
+from roost.api.v1.accepted import accepted, operation_uuid
 from roost.api.v1.call import Call, shown
 from roost.api.v1.drain_schemas import DrainBody, DrainPlan, PlannedMove
-from roost.api.v1.handlers.agents import answered
-from roost.api.v1.handlers.instance_acts import operation_uuid
-from roost.api.v1.instance_schemas import Accepted
 from roost.conductor import draining
 from roost.conductor.leaving import How, Way, way_of
+from roost.conductor.step import body_of
 from roost.errors import Conflict, NoValidHost
+from roost.model.changes import Drain
 from roost.model.decision import Decision
 from roost.model.fleet import Departure
 from roost.model.names import uuid_text
@@ -29,19 +29,27 @@ def drain(call: Call) -> Response | Plan[Response]:
         return shown(_plan(call, body))
     uuid = operation_uuid(call)
     known = reader.operation_of(uuid)
-    if known is not None and known.kind != "drain":
+    if known is not None and not _is_same(known, call.parameter("host"), at_once=body.at_once):
         raise keys.used_otherwise(call.key or "")
     plan = draining.drain(
         call.current, reader, call.parameter("host"), at_once=body.at_once, is_disabling=body.disable,
         operation_uuid=uuid, now_s=reader.now_s(),
     )  # fmt: skip
-    return _told(call, plan, name=uuid_text(uuid))
+    return accepted(call, plan, uuid_text(uuid))
 
 
 def cancel(call: Call) -> Response | Plan[Response]:
     """Let no more instances leave a host."""
     reader = call.agents.reader(call.current)
-    return _told(call, draining.cancel(reader, call.name, now_s=reader.now_s()), name=call.name)
+    return accepted(call, draining.cancel(reader, call.name, now_s=reader.now_s()), call.name)
+
+
+def _is_same(known: OperationRow, host: str, *, at_once: int) -> bool:
+    """Say whether an operation is the drain that is asked for: whether the service was disabled is not kept."""
+    if known.kind != "drain":
+        return False
+    body = body_of(known, Drain)
+    return (body.host.lower(), body.at_once) == (host.lower(), at_once)
 
 
 def _plan(call: Call, body: DrainBody) -> DrainPlan:
@@ -67,10 +75,3 @@ def _move(status: StatusRow, way: Way, decided: object) -> PlannedMove:
     return PlannedMove(
         uuid=uuid_text(status.uuid), name=status.name, status=status.status, how=how or "", host=host, problem=problem
     )
-
-
-def _told(call: Call, plan: Plan[OperationRow] | OperationRow, *, name: str) -> Response | Plan[Response]:
-    """Return the answer, which comes with a plan where something is new."""
-    location = call.request.location(f"/operations/{name}")["location"]
-    response = shown(Accepted(operation=name), status=202, location=location)
-    return answered(plan, response) if isinstance(plan, Plan) else keys.replayed(response)

@@ -1,30 +1,42 @@
 """Instances: asked for, ended, started and stopped. What does it is an operation, and the answer says which."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Protocol
 
 import msgspec
 
 from roost.api.placement.request import Response
 from roost.api.problems import Problem
 from roost.api.v1 import keys
-from roost.api.v1.call import Call, shown
-from roost.api.v1.handlers.agents import answered
+from roost.api.v1.accepted import Taken, accepted, operation_uuid
+from roost.api.v1.call import Call
 from roost.api.v1.handlers.decisions import request_of
 from roost.api.v1.handlers.instances import claim_of, host_of
-from roost.api.v1.instance_schemas import Accepted, AcceptedInstances, DeleteQuery, InstancesBody
+from roost.api.v1.instance_schemas import AcceptedInstances, DeleteQuery, InstancesBody
 from roost.conductor import accepting
 from roost.conductor.step import Body, body_of
 from roost.errors import Conflict, NotFound
 from roost.model.fleet import Departure
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
-from roost.model.operation import Asked, Build, Power
+from roost.model.operation import Asked, Build, Delete, Power
 from roost.model.request import Move, Request
 from roost.model.work import OperationRow, StatusRow
 from roost.placement.claims import release_of
+from roost.placement.current import Current
 from roost.placement.plans import Act, Plan, Result
 from roost.ports import WorkReader
 
 _DONE = Response(status=204)
+
+
+class Accept(Protocol):
+    """Plans that an operation begins on an instance, as functions of ``conductor.accepting`` do."""
+
+    def __call__(
+        self, current: Current, reader: WorkReader, instance_uuid: str, /, *, operation_uuid: bytes, now_s: float
+    ) -> Taken:  # fmt: skip
+        """Return the operation."""
 
 
 def create(call: Call) -> Response | Plan[Response]:
@@ -47,7 +59,7 @@ def create(call: Call) -> Response | Plan[Response]:
         name=body.name, now_s=reader.now_s(),
     )  # fmt: skip
     told = AcceptedInstances(operation=name, instances=[uuid_form(each) for each in asked.instance_uuids])
-    return _told(call, plan, told, uuid=name)
+    return accepted(call, plan, name, told=told)
 
 
 def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
@@ -61,12 +73,14 @@ def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
     if status is None:
         return _release(call)
     call.check_host(status.host or "an instance that is on none")
+    known = repeated(call, "delete", lambda row: body_of(row, Delete).is_forced == query.force)
+    if known is not None:
+        return known
     uuid = operation_uuid(call)
-    _check_same(call, reader.operation_of(uuid), "delete")
     plan = accepting.delete(
         call.current, reader, call.name, operation_uuid=uuid, now_s=reader.now_s(), is_forced=query.force
     )
-    return _told(call, plan, Accepted(operation=uuid_text(uuid)), uuid=uuid_text(uuid))
+    return accepted(call, plan, uuid_text(uuid))
 
 
 def start(call: Call) -> Response | Plan[Response]:
@@ -85,66 +99,78 @@ def act(call: Call, kind: Asked, body: Body) -> Response | Plan[Response]:
     Args:
         body: what the kind of operation remembers.
     """
-
-    def accept(reader: WorkReader, uuid: bytes) -> Plan[OperationRow] | OperationRow:
-        return accepting.act(
-            call.current, reader, call.name, kind=kind, body=body, operation_uuid=uuid, now_s=reader.now_s()
-        )  # fmt: skip
-
-    return begin(call, kind, accept)
-
-
-def begin(
-    call: Call, kind: Asked, accept: Callable[[WorkReader, bytes], Plan[OperationRow] | OperationRow]
-) -> Response | Plan[Response]:
-    """Let an operation begin on an instance that somebody was asked to run, unless the same was asked already.
-
-    Args:
-        accept: plans it, from what is known of work and the uuid that it is to have.
-    """
-    status_of(call, kind)
-    reader, uuid = call.agents.reader(call.current), operation_uuid(call)
-    known = reader.operation_of(uuid)
-    _check_same(call, known, kind)
-    told = Accepted(operation=uuid_text(uuid))
-    return _told(call, accept(reader, uuid) if known is None else known, told, uuid=uuid_text(uuid))
+    return begin(call, kind, partial(accepting.act, kind=kind, body=body))
 
 
 def move(
-    call: Call, kind: accepting.MoveKind, asked: Request, *, is_verified: bool = False
-) -> Response | Plan[Response]:
+    call: Call, kind: accepting.MoveKind, asked: Callable[[StatusRow], Request], *,
+    is_same: Callable[[OperationRow], bool], is_verified: bool = False,
+) -> Response | Plan[Response]:  # fmt: skip
     """Let an instance go to another host.
 
     Args:
-        asked: what the scheduler is to choose for; its ``move`` gets a migration here.
+        asked: gives what the scheduler is to choose for; its ``move`` gets a migration here.
+        is_same: as for ``repeated``.
         is_verified: whether it waits there to be confirmed.
     """
+
+    def accept(
+        current: Current, reader: WorkReader, instance_uuid: str, /, *, operation_uuid: bytes, now_s: float
+    ) -> Taken:  # fmt: skip
+        name, request = uuid_text(operation_uuid), asked(status_of(call, kind))
+        known = request.move or Move(instance_uuid=uuid_form(instance_uuid))
+        known = msgspec.structs.replace(known, migration_uuid=keys.uuid_for("migration", name))
+        return accepting.move(
+            current, reader, instance_uuid, kind=kind, asked=msgspec.structs.replace(request, move=known),
+            operation_uuid=operation_uuid, decision_uuid=keys.uuid_for("decision", name), now_s=now_s,
+            is_verified=is_verified,
+        )  # fmt: skip
+
+    return begin(call, kind, accept, is_same=is_same)
+
+
+def _as_asked(_known: OperationRow) -> bool:
+    """Say of what has no more to it than its kind that it is what is asked now."""
+    return True
+
+
+def begin(
+    call: Call, kind: Asked, accept: Accept, *, is_same: Callable[[OperationRow], bool] = _as_asked
+) -> Response | Plan[Response]:  # fmt: skip
+    """Let an operation begin on an instance that somebody was asked to run, unless the same was asked already.
+
+    Args:
+        accept: plans it.
+        is_same: as for ``repeated``.
+    """
+    known = repeated(call, kind, is_same)
+    if known is not None:
+        return known
     status_of(call, kind)
     reader, uuid = call.agents.reader(call.current), operation_uuid(call)
-    _check_same(call, reader.operation_of(uuid), kind)
-    name = uuid_text(uuid)
-    known = asked.move or Move(instance_uuid=uuid_form(call.name))
-    asked = msgspec.structs.replace(
-        asked, move=msgspec.structs.replace(known, migration_uuid=keys.uuid_for("migration", name))
-    )  # fmt: skip
-    plan = accepting.move(
-        call.current, reader, call.name, kind=kind, asked=asked, operation_uuid=uuid, is_verified=is_verified,
-        decision_uuid=keys.uuid_for("decision", name), now_s=reader.now_s(),
-    )  # fmt: skip
-    return _told(call, plan, Accepted(operation=name), uuid=name)
+    taken = accept(call.current, reader, call.name, operation_uuid=uuid, now_s=reader.now_s())
+    return accepted(call, taken, uuid_text(uuid))
 
 
-def repeated(call: Call, kind: Asked) -> Response | Plan[Response] | None:
+def repeated(
+    call: Call, kind: Asked, is_same: Callable[[OperationRow], bool] = _as_asked
+) -> Response | Plan[Response] | None:  # fmt: skip
     """Return the answer to what was asked under its key before; None: it was not.
+
+    Args:
+        is_same: says whether what was asked before, of the same instance, is what is asked now.
 
     Raises:
         Problem: 422, something else was asked under it.
     """
     uuid = operation_uuid(call)
     known = call.agents.reader(call.current).operation_of(uuid)
+    if known is None:
+        return None
     _check_same(call, known, kind)
-    told = Accepted(operation=uuid_text(uuid))
-    return None if known is None else _told(call, known, told, uuid=uuid_text(uuid))
+    if not is_same(known):
+        raise keys.used_otherwise(call.key or "")
+    return accepted(call, known, uuid_text(uuid))
 
 
 def status_of(call: Call, kind: Asked) -> StatusRow:
@@ -186,14 +212,6 @@ def _status(call: Call) -> StatusRow | None:
     return None if body is None else call.agents.reader(call.current).status(body)
 
 
-def operation_uuid(call: Call) -> bytes:
-    """Return what an operation is to be called: it follows from the key, or else from the request alone."""
-    kind, word = ("operation", call.key) if call.key is not None else ("request", call.request.request_id)
-    found = uuid_bytes(keys.uuid_for(kind, call.owner, word))
-    assert found is not None, "it was made as one"
-    return found
-
-
 def _is_same(reader: WorkReader, known: OperationRow, asked: Request, *, name: str) -> bool:
     """Say whether an operation is what is asked for: what is kept of it for long does not say by which name."""
     if known.kind != "build":
@@ -213,11 +231,3 @@ def _check_same(call: Call, known: OperationRow | None, kind: str) -> None:
     """
     if known is not None and (known.kind, known.instance_uuid) != (kind, uuid_bytes(call.name)):
         raise keys.used_otherwise(call.key or "")
-
-
-def _told(
-    call: Call, plan: Plan[OperationRow] | OperationRow, told: msgspec.Struct, *, uuid: str
-) -> Response | Plan[Response]:  # fmt: skip
-    """Return the answer, which comes with a plan where the operation is a new one."""
-    response = shown(told, status=202, location=call.request.location(f"/operations/{uuid}")["location"])
-    return answered(plan, response) if isinstance(plan, Plan) else keys.replayed(response)

@@ -17,6 +17,7 @@ from roost.api.v1.instance_schemas import (
     ShownInstance,
 )
 from roost.api.v1.migration_schemas import InstanceMigration
+from roost.api.v1.names import service_written
 from roost.conductor.retries import attempt_on
 from roost.conductor.step import body_of
 from roost.engine.state import Holder, State
@@ -105,9 +106,8 @@ def allocations_of(state: State, holder: Holder) -> dict[str, dict[str, int]]:
 
 def _statuses(call: Call, query: InstancesQuery, *, after_id: int) -> _Found:
     """Find the wanted instances with a status, by their numbers."""
-    reader, hosts = call.agents.reader(call.current), call.current.state.hosts
-    rows = hosts.rows_of_name.get(query.host.lower(), ())
-    host = next((hosts.names[row] for row in rows), query.host) if query.host else None
+    reader = call.agents.reader(call.current)
+    host = service_written(call.current.state, query.host) if query.host else None
     while chunk := reader.statuses(
         after_id=after_id, most=_CHUNK, project_id=query.project, host=host, status=query.status
     ):

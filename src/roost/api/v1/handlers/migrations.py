@@ -8,12 +8,8 @@ from roost.api.placement.request import Response
 from roost.api.v1.bodies import wrong
 from roost.api.v1.call import Call, shown
 from roost.api.v1.handlers.instances import allocations_of
-from roost.api.v1.migration_schemas import (
-    MigrationsPage,
-    MigrationsQuery,
-    ShownMigration,
-    is_asked,
-)
+from roost.api.v1.migration_schemas import MigrationsPage, MigrationsQuery, ShownMigration
+from roost.api.v1.names import service_written
 from roost.api.v1.paging import page_of
 from roost.errors import NotFound
 from roost.model.names import uuid_bytes, uuid_text
@@ -45,7 +41,8 @@ def show(call: Call) -> Response:
 def _all(call: Call, query: MigrationsQuery) -> Iterator[tuple[int, ShownMigration]]:
     """Find the wanted migrations, by their numbers."""
     reader, after_id = call.agents.reader(call.current), query.cursor
-    source, target = _service(call, query.source), _service(call, query.target)
+    state = call.current.state
+    source, target = (service_written(state, name) if name else None for name in (query.source, query.target))
     while chunk := reader.migrations(
         after_id=after_id, most=_CHUNK, status=query.status, source_host=source, target_host=target
     ):
@@ -59,14 +56,17 @@ def _of_instance(call: Call, query: MigrationsQuery) -> Iterator[tuple[int, Show
     if uuid is None:
         raise wrong("?instance", f"{query.instance[:70]!r} is no uuid")
     for row in call.agents.reader(call.current).migrations_of(uuid):
-        if row.id > query.cursor and is_asked(row, query):
+        if row.id > query.cursor and _is_asked(row, query):
             yield row.id, _shown(call, row)
 
 
-def _service(call: Call, name: str) -> str | None:
-    """Return a service as rows of work name it; None: any."""
-    hosts = call.current.state.hosts
-    return next((hosts.names[row] for row in hosts.rows_of_name.get(name.lower(), ())), name) if name else None
+def _is_asked(move: MigrationRow, query: MigrationsQuery) -> bool:
+    """Say whether a migration is one of those that a query is about, its instance left out."""
+    return (
+        query.status in {None, move.status}
+        and query.source.lower() in {"", move.source_host.lower()}
+        and query.target.lower() in {"", move.target_host.lower()}
+    )
 
 
 def _shown(call: Call, row: MigrationRow) -> ShownMigration:

@@ -5,16 +5,20 @@ from functools import partial
 from roost.api.placement.request import Response
 from roost.api.v1.agents import Agents, has_news
 from roost.api.v1.bodies import wrong
-from roost.api.v1.call import JSON, Call, shown
-from roost.api.v1.handlers.agents import answered
+from roost.api.v1.call import JSON, Call, answered, shown
 from roost.api.v1.late import Late
 from roost.api.v1.waking import Waiter
 from roost.conductor import answering
-from roost.errors import NotFound, RoostError
-from roost.model.names import uuid_bytes
+from roost.errors import NotFound, RoostError, quoted
+from roost.model.names import is_text, uuid_bytes
 from roost.model.orders import Answer, Kept, OrderAnswer, Poll, Polled
+from roost.model.work import OrderRow
 from roost.observe import log
 from roost.placement.plans import Plan
+
+# Of addresses and disks where guests arrive, in characters.
+_PLACE_MAX = 4_096
+_INSTEAD_OF_NUL = "\N{REPLACEMENT CHARACTER}"
 
 
 def poll(call: Call) -> Response | Plan[Response]:
@@ -46,13 +50,33 @@ def answer(call: Call) -> Response | Plan[Response]:
     if order is None:
         raise NotFound("order", number)
     call.check_host(order.host)
-    kept = Answer(**{name: getattr(given, name) for name in Answer.__struct_fields__})
+    _check_about(order, given)
+    said = {name: getattr(given, name) for name in Answer.__struct_fields__}
+    # A driver may say anything, and not every database can keep a NUL.
+    kept = Answer(**{**said, "problem": given.problem.replace("\0", _INSTEAD_OF_NUL)})
     run = uuid_bytes(given.run)
     assert run is not None, "its form was checked"
     found = answering.answer(reader, order.id, run=run, given=kept, now_s=reader.now_s())
     if isinstance(found, Plan):
         return answered(found, shown(Kept(is_wanted=found.answer)))
     return shown(Kept(is_wanted=found))
+
+
+def _check_about(order: OrderRow, given: OrderAnswer) -> None:
+    """Refuse an answer that tells of another instance than the order is about, or too much.
+
+    Raises:
+        Problem: 400.
+    """
+    found, prepared = given.found, given.prepared
+    for place, told in (("$.found.uuid", found), ("$.prepared.uuid", prepared)):
+        if told is not None and uuid_bytes(told.uuid) != order.instance_uuid:
+            raise wrong(place, f"order {order.id} is not about {quoted(told.uuid)}")
+    if prepared is None:
+        return
+    for name, text in (("address", prepared.address), ("disk", prepared.disk), ("node", prepared.node)):
+        if not is_text(text, length_max=_PLACE_MAX):
+            raise wrong(f"$.prepared.{name}", f"it is text of {_PLACE_MAX:,} characters at most, without NUL")
 
 
 async def _told(waiter: Waiter, *, agents: Agents, asked: Poll) -> Polled:

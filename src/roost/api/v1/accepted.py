@@ -1,0 +1,34 @@
+"""What is told of an operation that was accepted, now or when it was asked before."""
+
+import msgspec
+
+from roost.api.placement.request import Response
+from roost.api.v1 import keys
+from roost.api.v1.call import Call, answered, shown
+from roost.api.v1.instance_schemas import Accepted
+from roost.model.names import uuid_bytes
+from roost.model.work import OperationRow
+from roost.placement.plans import Plan
+
+# A new operation, or the one that is there already.
+Taken = Plan[OperationRow] | OperationRow
+
+
+def operation_uuid(call: Call) -> bytes:
+    """Return what an operation is to be called: it follows from the key, or else from the request alone."""
+    kind, word = ("operation", call.key) if call.key is not None else ("request", call.request.request_id)
+    found = uuid_bytes(keys.uuid_for(kind, call.owner, word))
+    assert found is not None, "it was made as one"
+    return found
+
+
+def accepted(call: Call, taken: Taken, uuid: str, *, told: msgspec.Struct | None = None) -> Response | Plan[Response]:
+    """Return the answer, which comes with a plan where something is new.
+
+    Args:
+        uuid: of the operation.
+        told: the body; None: it says no more than the operation.
+    """
+    location = call.request.location(f"/operations/{uuid}")["location"]
+    response = shown(told or Accepted(operation=uuid), status=202, location=location)
+    return answered(taken, response) if isinstance(taken, Plan) else keys.replayed(response)

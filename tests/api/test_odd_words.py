@@ -1,0 +1,129 @@
+"""Words and numbers that some database cannot keep, or that no agent can mean: refused with their place."""
+
+import msgspec
+import pytest
+
+from roost.model.names import uuid_bytes
+from roost.simulator.identities import uuid_of
+from tests.api.test_agents import ORDER, RUN, given, polling, put, registration
+from tests.asking import asking_own
+from tests.playing import Players
+from tests.products import fleet
+from tests.servers import serve
+from tests.working import operation, order
+
+INSTANCE = uuid_of("guest")
+PREPARED = {"uuid": INSTANCE, "node": "host-0", "address": "host-0"}
+
+
+@pytest.fixture
+def own(url):
+    """Give Roost's own API over three hosts, with an agent on one of them, over a database that lasts."""
+    with asking_own(fleet(3, vcpus=4), url=url) as found:
+        assert found.put("/agents/host-0", registration()).status == 200
+        yield found
+
+
+def refused(answer):
+    """Give what a refusal says, and of which place."""
+    assert answer.status == 400, answer.json
+    return answer.json["field"]
+
+
+def test_numbers_of_orders_that_nothing_has(own):
+    for number in (-1, 2**63, 10**400):
+        assert refused(own.post("/orders/poll", polling(held=[number]))) == "$.agents[0].held[0]"
+        assert refused(own.post("/orders/poll", {**polling(), "agents": [{**polling()["agents"][0], "fence": number}]}))
+    assert own.post("/orders/poll", polling(held=[2**63 - 1])).json["settled"] == [2**63 - 1]
+
+
+@pytest.mark.parametrize("query", ["/instances?host", "/instances?project", "/instances?name", "/migrations?source",
+                                   "/migrations?target", "/agents?cursor"])  # fmt: skip
+def test_a_nul_in_a_query(own, query):
+    answer = own.get(f"{query}=a%00b")
+    name = query[query.index("?") :]
+    assert (refused(answer), answer.json["detail"]) == (name, f"{name}: a NUL stands for nothing here")
+
+
+def test_a_nul_in_a_path_is_of_nothing(own):
+    for path in ("/agents/\0", "/hosts/a\0b", "/operations/\0", "/migrations/\0", "/instances/\0", "/nowhere\0"):
+        answer = own.get(path)
+        assert (answer.status, answer.json["detail"]) == (404, f"there is no /v1{path}")
+
+
+def test_a_nul_in_what_an_agent_is(own):
+    for name in ("driver", "software", "cell"):
+        assert refused(own.put("/agents/host-1", registration(**{name: "a\0b"}))) == f"$.{name}"
+    assert refused(own.post("/orders/poll", polling(host="a\0b"))) == "$.agents[0].host"
+    assert own.put("/agents/host-1", registration(driver="é😀")).status == 200
+
+
+def test_a_line_break_behind_an_identity(own):
+    put(own, operation(1), order(1, host="host-0", action="power_off", body=ORDER))
+    assert refused(own.post("/orders/1/answer", {**given(), "run": RUN + "\n"})) == "$.run"
+    assert refused(own.put("/agents/host-0", registration(run=RUN + "\n"))) == "$.run"
+    assert refused(own.post("/agents/host-0/standings", {"instances": [RUN + "\n"]})) == "$.instances[0]"
+    for cursor in ("%0A", "1%0A", RUN + "%0A"):
+        assert refused(own.get(f"/instances?cursor={cursor}")) == "?cursor"
+
+
+@pytest.mark.parametrize(
+    ("told", "place"),
+    [
+        ({"prepared": {**PREPARED, "uuid": uuid_of("another")}}, "$.prepared.uuid"),
+        ({"prepared": {**PREPARED, "uuid": ""}}, "$.prepared.uuid"),
+        ({"prepared": {**PREPARED, "address": "x" * 4_097}}, "$.prepared.address"),
+        ({"prepared": {**PREPARED, "disk": "\0"}}, "$.prepared.disk"),
+        ({"prepared": {"uuid": INSTANCE}}, "$.prepared"),
+        ({"found": {"uuid": uuid_of("another"), "node": "n", "operation": "", "state": "running"}}, "$.found.uuid"),
+        ({"found": {"uuid": INSTANCE, "node": "n", "operation": "", "state": "merry"}}, "$.found.state"),
+        ({"problem": "x" * 2_001}, "$.problem"),
+        ({"saved": "x" * 256}, "$.saved"),
+        ({"outcome": "perhaps"}, "$.outcome"),
+        ({"beside": 1}, "$"),
+    ],
+)
+def test_an_answer_that_is_not_about_its_order(own, told, place):
+    put(own, operation(1), order(1, host="host-0", action="prepare", body=ORDER, instance_uuid=uuid_bytes(INSTANCE)))
+    assert refused(own.post("/orders/1/answer", given(**told))) == place
+    assert own.serving.run(lambda current: own.agents.reader(current).order(1)).state == "waiting"
+    assert own.post("/orders/1/answer", given(prepared=PREPARED)).json == {"is_wanted": True}
+
+
+def test_a_guest_whose_identity_is_long_is_refused_in_few_words(own):
+    guest = {"uuid": "x" * 100_000, "node": "n", "operation": "", "state": "running"}
+    answer = own.put("/agents/host-0", registration(guests=[guest]))
+    assert (answer.status, len(answer.body) < 1_000) == (400, True)
+
+
+def test_a_host_may_have_very_many_guests_that_nobody_knows(own):
+    guests = [
+        {"uuid": uuid_of("guest", str(number)), "node": "host-0", "operation": "", "state": "running"}
+        for number in range(10_000)
+    ]
+    told = own.put("/agents/host-0", registration(guests=guests))
+    assert (told.status, len(told.json["keep"]), told.json["destroy"]) == (200, 10_000, [])
+    assert refused(own.put("/agents/host-0", registration(guests=[*guests, guests[0]]))) == "$.guests"
+
+
+def test_what_a_driver_said_with_a_nul_is_kept_without_it(own):
+    put(own, operation(1), order(1, host="host-0", action="spawn", body=ORDER))
+    assert own.post("/orders/1/answer", given("failed", problem="a\0b")).json == {"is_wanted": True}
+    row = own.serving.run(lambda current: own.agents.reader(current).order(1))
+    assert msgspec.json.decode(row.answer)["problem"] == "a\N{REPLACEMENT CHARACTER}b"
+
+
+def test_a_build_ends_whatever_its_driver_said(tmp_path, postgres_url):
+    with asking_own(fleet(1, vcpus=4), url=postgres_url):
+        pass
+    with serve("--database", postgres_url, noun="up", folder=tmp_path) as server:
+        players = Players(server, ["host-0"])
+        told = players.ask("POST", "/instances", {"flavor": {"name": "small", "vcpus": 1}, "name": "web"})[1]
+        asked = {"host": "host-0", "run": uuid_of("run", "host-0"), "fence": 1, "held": []}
+        (ordered,) = players.ask("POST", "/orders/poll", {"agents": [asked]})[1]["orders"]
+        answer = {"run": asked["run"], "outcome": "aborted", "problem": "no\0network"}
+        assert players.ask("POST", f"/orders/{ordered['id']}/answer", answer) == (200, {"is_wanted": True})
+        over = players.over(told["operation"])
+        assert over["outcome"] == "failed"
+        assert "no\N{REPLACEMENT CHARACTER}network" in over["instances"][0]["fault"]
+        assert server.said == ""

@@ -1,0 +1,108 @@
+"""What is asked of instances twice under one key, also of another process: the same again is answered, else refused."""
+
+import pytest
+
+from tests.api.test_agents import registration
+from tests.asking import asking_own
+from tests.products import fleet
+from tests.statuses import be
+
+KEY = {"idempotency-key": "once"}
+SIZE = {"vcpus": 1, "memory_mb": 16}
+OTHERWISE = "Idempotency-Key 'once' came with another request before: choose a new one"
+
+
+@pytest.fixture
+def processes(tmp_path):
+    """Give what opens the API, each time as a process that remembers no answer, over three hosts of 4 VCPU."""
+    fleets = [fleet(3, vcpus=4)]
+
+    def opened():
+        return asking_own(*fleets, url=tmp_path / "roost.db")
+
+    with opened() as own:
+        for host in ("host-0", "host-1", "host-2"):
+            assert own.put(f"/agents/{host}", registration()).status == 200
+        own.put("/flavors/small", SIZE)
+        own.put("/flavors/other", {**SIZE, "vcpus": 2})
+        own.put("/images/debian", {})
+    fleets.clear()
+    return opened
+
+
+def running(own):
+    """Let an instance be there as one that runs; give its uuid."""
+    (uuid,) = own.post("/instances", {"flavor": "small", "name": "web"}).json["instances"]
+    be(own, uuid, status="ACTIVE")
+    return uuid
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "other"),
+    [
+        ("resize", {"flavor": "other"}, {"flavor": {**SIZE, "vcpus": 3}}),
+        ("resize", {"flavor": {**SIZE, "vcpus": 3}}, {"flavor": "other"}),
+        ("migrate", {}, {"host": "host-1"}),
+        ("migrate", {"host": "host-1"}, {"host": "host-2"}),
+        ("migrate", {"verify": True}, {}),
+        ("live-migrate", {"host": "host-1"}, {}),
+        ("evacuate", {"host": "host-1"}, {"host": "host-2"}),
+    ],
+)
+def test_another_body_under_a_key_is_refused_by_any_process(processes, path, body, other):
+    with processes() as own:
+        uuid = running(own)
+        if path == "evacuate":
+            own.delete("/agents/host-0")
+        first = own.post(f"/instances/{uuid}/{path}", body, headers=KEY)
+        assert first.status == 202, first.json
+    with processes() as own:
+        again = own.post(f"/instances/{uuid}/{path}", body, headers=KEY)
+        assert (again.status, again.json, again.headers["idempotency-replayed"]) == (202, first.json, "true")
+        refused = own.post(f"/instances/{uuid}/{path}", other, headers=KEY)
+        assert (refused.status, refused.json["detail"]) == (422, OTHERWISE)
+
+
+def test_another_way_of_deletion_under_a_key_is_refused(processes):
+    with processes() as own:
+        uuid = running(own)
+        first = own.delete(f"/instances/{uuid}", headers=KEY)
+        assert first.status == 202
+    with processes() as own:
+        assert own.delete(f"/instances/{uuid}", headers=KEY).json == first.json
+        refused = own.delete(f"/instances/{uuid}?force=true", headers=KEY)
+        assert (refused.status, refused.json["detail"]) == (422, OTHERWISE)
+
+
+def test_a_drain_of_another_host_under_a_key_is_refused_and_not_taken_for_the_first(processes):
+    with processes() as own:
+        first = own.post("/hosts/host-1/drain", {}, headers=KEY)
+        assert first.status == 202
+    with processes() as own:
+        assert own.post("/hosts/HOST-1/drain", {}, headers=KEY).json == first.json
+        for path, body in (("/hosts/host-2/drain", {}), ("/hosts/host-1/drain", {"at_once": 9})):
+            refused = own.post(path, body, headers=KEY)
+            assert (refused.status, refused.json["detail"]) == (422, OTHERWISE)
+        assert own.get("/hosts/host-2").json["disabled"] is False
+
+
+def test_what_is_asked_again_is_answered_though_its_flavor_or_image_is_gone(processes):
+    asked = [("resize", {"flavor": "other"}, "/flavors/other"), ("rebuild", {"image": "debian"}, "/images/debian")]
+    for path, body, gone in asked:
+        with processes() as own:
+            uuid = running(own)
+            first = own.post(f"/instances/{uuid}/{path}", body, headers={"idempotency-key": path})
+            assert first.status == 202, first.json
+        with processes() as own:
+            own.delete(gone)
+            again = own.post(f"/instances/{uuid}/{path}", body, headers={"idempotency-key": path})
+            assert (again.status, again.json) == (202, first.json)
+
+
+def test_a_key_of_one_operation_is_none_of_another(processes):
+    with processes() as own:
+        uuid, other = running(own), running(own)
+        assert own.post(f"/instances/{uuid}/stop", headers=KEY).status == 202
+        for path in (f"/instances/{uuid}/reboot", f"/instances/{other}/stop", "/hosts/host-1/drain"):
+            assert own.post(path, headers=KEY).status == 422
+        assert own.post("/instances", {"flavor": "small", "name": "web"}, headers=KEY).status == 422

@@ -1,0 +1,82 @@
+"""Whatever is asked of an instance in whatever status: accepted, or refused with a sentence that names the cause."""
+
+import pytest
+
+from roost.api.v1.routes import TABLE
+from roost.model.operation import ASKED, STATUSES, TASKS, may_begin
+from tests.api.test_agents import registration
+from tests.asking import asking_own
+from tests.products import fleet
+from tests.statuses import be
+from tests.working import status
+
+BODIES = {"resize": {"flavor": {"vcpus": 1, "memory_mb": 32}}}
+ROUTES = {kind: ("POST", f"/{kind.replace('_', '-')}") for kind in ASKED} | {"delete": ("DELETE", "")}
+# The host that it is on, and whether the agent there is gone.
+PLACES = {"on a host": ("host-0", False), "on a host that is gone": ("host-1", True), "nowhere": ("", False)}
+
+
+@pytest.fixture(scope="module")
+def own():
+    """Give the API over three hosts, of which one is gone; nobody works on anything."""
+    with asking_own(fleet(3, vcpus=64)) as found:
+        for host in ("host-0", "host-1"):
+            assert found.put(f"/agents/{host}", registration()).status == 200
+        assert found.delete("/agents/host-1").status == 204
+        yield found
+
+
+def made(own):
+    """Let somebody ask for an instance; give its uuid."""
+    asked = {"flavor": {"vcpus": 1, "memory_mb": 16}, "name": "web"}
+    return own.post("/instances", asked).json["instances"][0]
+
+
+def asked(own, kind, uuid):
+    method, path = ROUTES[kind]
+    return own.ask(method, f"/instances/{uuid}{path}", BODIES.get(kind, {}) if method == "POST" else None)
+
+
+def test_every_kind_of_operation_has_a_route():
+    assert {
+        kind: TABLE["/instances/{id}" + path].get(method) is not None for kind, (method, path) in ROUTES.items()
+    } == (dict.fromkeys(ASKED, True))
+
+
+@pytest.mark.parametrize("kind", ASKED)
+@pytest.mark.parametrize("place", PLACES)
+def test_in_every_status_it_begins_or_the_sentence_says_why_not(own, kind, place):
+    host, is_gone = PLACES[place]
+    for each in STATUSES:
+        uuid = made(own)
+        be(own, uuid, status=each, host=host, node=host)
+        answer = asked(own, kind, uuid)
+        row = status(1, status=each, task="", host=host)
+        expected = may_begin(kind, row)
+        if expected:
+            assert (answer.status, answer.json["detail"].split(" ", 3)[3]) == (409, expected.split(" ", 3)[3])
+        elif kind == "evacuate" and not is_gone:
+            assert answer.status == 409
+            assert f"{uuid} cannot evacuate: the agent of {host} is there" in answer.json["detail"]
+        else:
+            assert answer.status == 202, answer.json
+            task = own.get(f"/instances/{uuid}").json["task"]
+            assert task == TASKS[kind]
+
+
+@pytest.mark.parametrize("first", ASKED)
+@pytest.mark.parametrize("then", ASKED)
+def test_while_something_is_done_only_a_deletion_may_come_once(own, first, then):
+    begin = next(each for each in STATUSES if not may_begin(first, status(1, status=each, task="", host="h")))
+    uuid = made(own)
+    be(own, uuid, status=begin, **({"host": "host-1", "node": "host-1"} if first == "evacuate" else {}))
+    assert asked(own, first, uuid).status == 202
+    answer = asked(own, then, uuid)
+    if then == "delete" and first != "delete":
+        assert answer.status == 202
+        again = asked(own, then, uuid)
+        assert (again.status, again.json["detail"]) == (409, f"the instance {uuid} is to be deleted already")
+    else:
+        word = {"live_migrate": "live-migrate"}.get(then, then)
+        assert answer.status == 409
+        assert answer.json["detail"] == f"the instance {uuid} cannot {word} now: its task is {TASKS[first]}"

@@ -1,0 +1,21 @@
+"""Instances that are in any status, without anybody who brought them there."""
+
+from roost.conductor.rows import instead, later
+from roost.model.journal import Item
+from roost.model.names import uuid_bytes
+
+
+def be(own, uuid, **changes):
+    """Let an instance be something else from now on, as a conductor would commit it; nobody works on it by default.
+
+    Args:
+        own: the API of the server, as ``tests.asking`` gives it.
+    """
+    reader = own.agents.reader
+    known = {"status": "ACTIVE", "task": "", "operation_id": 0, "host": "host-0", "node": "host-0"}
+
+    def commit(current):
+        row = later(reader(current).status(uuid_bytes(uuid)), **{**known, **changes})
+        return current.commit([Item(writes=(), work=(instead(row),))])
+
+    assert own.serving.run(commit) == [None]
