@@ -199,8 +199,8 @@ def lived_through(cluster, *, builds, moves, every_s, is_enough=lambda _clients:
     problems = "".join(f"\n  {count} {problem}" for problem, count in clients.problems.most_common())
     return (
         f"{len(clients.promised)} built, {dict(clients.accepted)} accepted, {dict(clients.refused)} refused in "
-        f"{took_s:.0f} s, settled {settled_s:.1f} s later, {again} asked again; outcomes {dict(clients.outcomes)}; {dict(statuses)}; "
-        f"killed {kills}{problems}"
+        f"{took_s:.0f} s, settled {settled_s:.1f} s later, {again} asked again; "
+        f"outcomes {dict(clients.outcomes)}; {dict(statuses)}; killed {kills}{problems}"
     )
 
 
