@@ -10,7 +10,7 @@ from roost.cli.asking import Api, Where, asking, fields, told
 from roost.errors import BadRequest, NotFound, RoostError
 from roost.model.names import uuid_bytes
 
-# A server is asked to wait for so long at once; it is asked again until the operation is over. Of several instances it is
+# A server is asked to wait for so long at once, and again until the operation is over. Of several instances it is
 # shown meanwhile how many are built.
 _WAIT_S = "20"
 _WATCH_S = "1"
