@@ -35,6 +35,24 @@ def problems_of(cluster, *, promised, ended, sizes):
     return [*found, *_wrong_amounts(cluster, shown, sizes), *_wrong_books(cluster, shown, sizes)]
 
 
+def asked_again(cluster):
+    """Ask once more for what a host may have done before it was given up; give of how many that was asked.
+
+    The status of these stayed, and their fault says that the host did not answer.
+    """
+    guests, acts = guests_on(cluster.guests), {"ACTIVE": "stop", "SHUTOFF": "start", "SHELVED": "unshelve"}
+    found = []
+    for uuid, each in cluster.instances().items():
+        status, is_unsure = each["status"], "not answer" in each["fault"]
+        other = {"running": "stopped", "stopped": "running"}.get(_STATES.get(status, ""))
+        if is_unsure and other and guests.get(uuid) == [(each["host"], other)]:
+            asked = cluster.asked("POST", f"/v1/instances/{uuid}/{acts[status]}", key=f"again {uuid}")
+            assert asked[0] == 202, asked
+            found.append(uuid)
+    cluster.settle()
+    return len(found)
+
+
 def used(cluster):
     """Give what Placement says that is in use, by uuid of the provider, and what consumers hold of it, summed up."""
     usages, sums = {}, {}

@@ -11,7 +11,7 @@ from tests.worlds import uuid_named
 
 HOST = "host-1"
 PATIENCE_S = 300.0
-TERMS = "[agent]\nreshape_tries = 1000\nreshape_pause_s = 0.002\n"
+TERMS = "[agent]\nreshape_tries = 1000\nreshape_pause_s = 0.0002\n"
 FLAVOR = {
     "name": "rich", "vcpus": 1, "memory_mb": 1024, "root_gb": 1,
     "extra_specs": {"resources:VGPU": "1", "resources:CUSTOM_FPGA": "1", "resources:SRIOV_NET_VF": "1"},

@@ -10,7 +10,7 @@ import pytest
 
 from tests.clusters import guests_on
 from tests.mortals import UUID, Cluster, Reaper
-from tests.settled import problems_of, used
+from tests.settled import asked_again, problems_of, used
 
 FLAVORS = [{"name": f"flavor {size}", "vcpus": size, "memory_mb": 64} for size in (1, 2)]
 # What may be asked of an instance: by its status the acts, each with what is said.
@@ -47,7 +47,7 @@ class Clients:
         self.builds, self.moves = builds, moves  # how many are left
         self.lock, self.errors = threading.Lock(), []
         self.promised, self.ended = set(), set()  # instances that are to be, and not to be any more
-        self.sizing = []  # what may change the size of an instance: its uuid, the act, what was said, the operation
+        self.resizes = []  # uuids of operations, of the instances that they resize, and the flavors
         self.accepted, self.refused, self.outcomes, self.problems = Counter(), Counter(), Counter(), Counter()
         self.end_s = time.monotonic() + RUN_MAX_S
 
@@ -62,13 +62,16 @@ class Clients:
 
     def sizes(self):
         """Give by uuid of each instance what its flavor takes, and what the one took that it may go back to."""
-        told = [(self.cluster.asked("GET", f"/v1/operations/{each[3]}")[1], each) for each in self.sizing]
-        found = {uuid: (_amounts(FLAVORS[0]), {}) for uuid in self.promised}
-        for operation, (uuid, act, body, _) in sorted(told, key=lambda each: each[0]["created_at_s"]):
+        told = [(self.cluster.asked("GET", f"/v1/operations/{each[0]}")[1], each) for each in self.resizes]
+        resized = {uuid: [] for uuid in self.promised}
+        for operation, (_, uuid, flavor) in sorted(told, key=lambda each: each[0]["created_at_s"]):
             if operation["outcome"] == "done":
-                now, before = found[uuid]
-                after = {"resize": (_amounts((body or {}).get("flavor", {})), now), "revert": (before, {})}
-                found[uuid] = after.get(act, (now, now))
+                resized[uuid].append(flavor)
+        found = {}
+        for uuid, each in self.cluster.instances().items():
+            shown = {} if each["status"] == "DELETED" else self.cluster.asked("GET", f"/v1/instances/{uuid}")[1]
+            moves = [(move["kind"], move["status"]) for move in shown.get("migrations", ())]
+            found[uuid] = _sizes(resized[uuid], moves)
         return found
 
     def _work(self, number):
@@ -135,8 +138,8 @@ class Clients:
         with self.lock:
             (self.accepted if status == 202 else self.refused)[act] += 1
             self.moves -= status == 202 and act in MOVES
-            if status == 202 and (act in {"resize", "revert"} or body == {"verify": True}):
-                self.sizing.append((uuid, act, body, told["operation"]))
+            if status == 202 and act == "resize":
+                self.resizes.append((told["operation"], uuid, body["flavor"]))
         if status == 202:
             self._wait(told, act)
 
@@ -151,9 +154,22 @@ class Clients:
                 self.problems[f"{act}: {UUID.sub('U', found[1]['problem'])[:100]}"] += 1
 
 
-def _amounts(flavor):
-    """Give what an instance of a flavor holds."""
-    return {"VCPU": flavor.get("vcpus", 0), "MEMORY_MB": flavor.get("memory_mb", 0)}
+def _sizes(flavors, moves):
+    """Give what an instance is to hold, and what before its last move, as it was built with the first of ``FLAVORS``.
+
+    Args:
+        flavors: to which it was resized, one after the other.
+        moves: all that it made, or was to make: kind and status of each.
+    """
+    now = before = FLAVORS[0]
+    resized = iter(flavors)
+    for kind, status in moves:
+        if kind == "resize" and status != "failed":
+            flavor = next(resized)
+            before, now = (now, flavor) if status != "reverted" else (now, now)
+        elif status != "failed":
+            before = now
+    return tuple({"VCPU": flavor["vcpus"], "MEMORY_MB": flavor["memory_mb"]} for flavor in (now, before))
 
 
 def lived_through(cluster, *, builds, moves, every_s, is_enough=lambda _clients: True):
@@ -166,6 +182,7 @@ def lived_through(cluster, *, builds, moves, every_s, is_enough=lambda _clients:
     took_s = time.monotonic() - begun_s
     cluster.until_up()
     settled_s = cluster.settle()
+    again = asked_again(cluster)
     problems = problems_of(cluster, promised=clients.promised, ended=clients.ended, sizes=clients.sizes())
     assert not problems, "\n".join([*problems, *(str(each) for each in cluster.stories(" ".join(problems))[:5])])
     assert cluster.audited() == ""
@@ -182,8 +199,8 @@ def lived_through(cluster, *, builds, moves, every_s, is_enough=lambda _clients:
     problems = "".join(f"\n  {count} {problem}" for problem, count in clients.problems.most_common())
     return (
         f"{len(clients.promised)} built, {dict(clients.accepted)} accepted, {dict(clients.refused)} refused in "
-        f"{took_s:.0f} s, settled {settled_s:.1f} s later; outcomes {dict(clients.outcomes)}; {dict(statuses)}; "
-        f"killed {kills}{problems}"
+        f"{took_s:.0f} s, settled {settled_s:.1f} s later, {again} asked again; "
+        f"outcomes {dict(clients.outcomes)}; {dict(statuses)}; killed {kills}{problems}"
     )
 
 
