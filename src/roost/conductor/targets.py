@@ -1,14 +1,29 @@
-"""Hosts that a move may go to: what is asked, the one that the decision chose, and one alternate after the other."""
+"""What moves share until they are on their way: the decision, its hosts, and room on one after the other."""
 
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
+from roost.conductor.departures import cancelled
 from roost.conductor.faults import told as words_of
-from roost.conductor.moves import asked_again, gone_on, migration_of
+from roost.conductor.moves import asked_again, gone_on, migration_of, moved_on
 from roost.conductor.patience import silent
 from roost.conductor.retries import attempt_on, check_attempt
-from roost.conductor.step import Commit, Desk, View, body_of, going_on, waiting
+from roost.conductor.step import (
+    CHOOSE,
+    Choose,
+    Commit,
+    Desk,
+    Step,
+    View,
+    body_of,
+    going_on,
+    ordered,
+    told,
+    waiting,
+    withdrawn,
+)
 from roost.errors import BadRequest, BuildFailed, Conflict, MaxRetriesExceeded, NotFound, NoValidHost, RoostError
 from roost.model.guest import GuestSpec
 from roost.model.guest_use import GuestNeeds
@@ -18,7 +33,7 @@ from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Move
 from roost.model.orders import OrderBody
 from roost.model.request import Request
-from roost.model.work import StatusRow
+from roost.model.work import Put, StatusRow
 from roost.scheduler.numa.constraints import topology_of
 
 # A decision that lost too many races is made anew after so many seconds.
@@ -36,6 +51,20 @@ class Onward(NamedTuple):
 def away_from(stored: Request, status: StatusRow) -> Request:
     """Return what the scheduler is asked for an instance that is to leave its host, from what was asked for it."""
     return msgspec.structs.replace(asked_again(stored, status), ignore_hosts=(status.host,))
+
+
+def next_step(view: View, desk: Desk, steps: Mapping[str, Callable[[View, Desk, Move], Commit]]) -> Step:
+    """Return the next step of a move.
+
+    Args:
+        steps: those of its kind that come after the decision, by name.
+    """
+    body = body_of(view.operation, Move)
+    if view.operation.is_cancelled:
+        return cancelled(view, desk, body)
+    if view.operation.step == CHOOSE:
+        return Choose(operation=going_on(view, "send"), request=body.request, decision_uuid=body.decision_uuid)
+    return steps[view.operation.step](view, desk, body)
 
 
 def refused(view: View, desk: Desk, error: RoostError) -> Commit:
@@ -91,7 +120,27 @@ def onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool =
     return Onward(after, fault=f"{problem}; and no other host can take it")
 
 
-def wanted(view: View, body: Move, *, limit_s: float, is_on: bool = True) -> OrderBody:
+def prepare(view: View, desk: Desk, body: Move, *, writes: tuple[Write, ...] = ()) -> Commit:
+    """Return the step that lets the first of the picks keep room.
+
+    Args:
+        writes: by which the instance gets its claim there, where it is not the decision's.
+    """
+    pick, limit_s = body.picks[0], view.terms.act_timeout_s
+    after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
+    said = wanted(view, after, limit_s=limit_s, is_on=body.is_on)
+    return Commit(
+        operation=waiting(view, after.limit_at_s, step="prepare", body=after),
+        writes=writes,
+        work=(
+            *withdrawn(view.orders), Put(ordered(view, desk, pick.host, action="prepare", body=said)),
+            moved_on(view, "moving", target_host=pick.host, target_node=pick.node),
+            told(view, desk, f"{view.operation.kind}.sent", host=pick.host),
+        ),
+    )  # fmt: skip
+
+
+def wanted(view: View, body: Move, *, limit_s: float, is_on: bool) -> OrderBody:
     """Return what the agent of the first of the picks is told of the instance.
 
     Args:

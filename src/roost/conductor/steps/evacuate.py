@@ -22,19 +22,15 @@ from dataclasses import replace
 import msgspec
 
 from roost.conductor import targets
-from roost.conductor.departures import cancelled, gone_elsewhere, stayed
+from roost.conductor.departures import gone_elsewhere, stayed
 from roost.conductor.moves import moved_on
 from roost.conductor.patience import PAUSE_S, silent
 from roost.conductor.step import (
-    CHOOSE,
-    Choose,
     Commit,
     Desk,
     Step,
     View,
     answer_of,
-    body_of,
-    going_on,
     is_open,
     ordered,
     plain,
@@ -49,12 +45,7 @@ from roost.model.work import Put
 
 def next_step(view: View, desk: Desk) -> Step:
     """Return the next step."""
-    body = body_of(view.operation, Move)
-    if view.operation.is_cancelled:
-        return cancelled(view, desk, body)
-    if view.operation.step == CHOOSE:
-        return Choose(operation=going_on(view, "send"), request=body.request, decision_uuid=body.decision_uuid)
-    return _STEPS[view.operation.step](view, desk, body)
+    return targets.next_step(view, desk, _STEPS)
 
 
 def _send(view: View, desk: Desk, body: Move) -> Commit:

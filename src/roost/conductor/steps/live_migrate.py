@@ -26,28 +26,21 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from roost.conductor import targets
-from roost.conductor.departures import cancelled, gone_elsewhere, stayed
-from roost.conductor.moves import moved_on
+from roost.conductor.departures import gone_elsewhere, stayed
 from roost.conductor.patience import PAUSE_S, silent
 from roost.conductor.step import (
-    CHOOSE,
-    Choose,
     Commit,
     Desk,
     Step,
     View,
     answer_of,
-    body_of,
-    going_on,
     is_open,
     ordered,
     plain,
-    told,
     waiting,
     withdrawn,
 )
 from roost.model.guest import Found
-from roost.model.journal import Write
 from roost.model.names import uuid_text
 from roost.model.operation import Move
 from roost.model.orders import Action, Answer, OrderBody
@@ -60,12 +53,7 @@ _WHOLE = frozenset({"running", "stopped"})
 
 def next_step(view: View, desk: Desk) -> Step:
     """Return the next step."""
-    body = body_of(view.operation, Move)
-    if view.operation.is_cancelled:
-        return cancelled(view, desk, body)
-    if view.operation.step == CHOOSE:
-        return Choose(operation=going_on(view, "send"), request=body.request, decision_uuid=body.decision_uuid)
-    return _STEPS[view.operation.step](view, desk, body)
+    return targets.next_step(view, desk, _STEPS)
 
 
 # --- before anything moves ---
@@ -79,22 +67,7 @@ def _send(view: View, desk: Desk, body: Move) -> Commit:
         return stayed(view, desk, found, problem=silent(view.status.host))
     if view.is_away(_target(found)):
         return _onward(view, desk, found, problem=silent(_target(found)))
-    return _prepare(view, desk, found)
-
-
-def _prepare(view: View, desk: Desk, body: Move, *, writes: tuple[Write, ...] = ()) -> Commit:
-    pick, limit_s = body.picks[0], view.terms.act_timeout_s
-    after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
-    order = ordered(view, desk, pick.host, action="prepare", body=targets.wanted(view, after, limit_s=limit_s))
-    return Commit(
-        operation=waiting(view, after.limit_at_s, step="prepare", body=after),
-        writes=writes,
-        work=(
-            *withdrawn(view.orders), Put(order),
-            moved_on(view, "moving", target_host=pick.host, target_node=pick.node),
-            told(view, desk, "live_migrate.sent", host=pick.host),
-        ),
-    )  # fmt: skip
+    return targets.prepare(view, desk, found)
 
 
 def _prepared(view: View, desk: Desk, body: Move) -> Commit:
@@ -138,7 +111,7 @@ def _onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool 
     found = targets.onward(view, desk, body, problem=problem, is_final=is_final)
     if found.fault:
         return stayed(view, desk, found.body, problem=found.fault)
-    return _prepare(view, desk, found.body, writes=found.writes)
+    return targets.prepare(view, desk, found.body, writes=found.writes)
 
 
 # --- on its way ---

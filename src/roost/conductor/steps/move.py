@@ -31,20 +31,17 @@ import msgspec
 
 from roost.conductor import targets
 from roost.conductor.alternates import where
-from roost.conductor.departures import cancelled, stayed, witnessed
+from roost.conductor.departures import stayed, witnessed
 from roost.conductor.faults import told as words_of
 from roost.conductor.moves import moved_on
 from roost.conductor.patience import PAUSE_S, failure, may_be_on, silent
 from roost.conductor.rows import instead, later
 from roost.conductor.step import (
-    CHOOSE,
-    Choose,
     Commit,
     Desk,
     Step,
     View,
     answer_of,
-    body_of,
     ended,
     going_on,
     is_open,
@@ -57,7 +54,6 @@ from roost.conductor.step import (
 )
 from roost.conductor.steps import confirm
 from roost.errors import Conflict
-from roost.model.journal import Write
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Move
 from roost.model.orders import Action, OrderBody
@@ -66,12 +62,7 @@ from roost.model.work import OrderRow, Put
 
 def next_step(view: View, desk: Desk) -> Step:
     """Return the next step."""
-    body = body_of(view.operation, Move)
-    if view.operation.is_cancelled:
-        return cancelled(view, desk, body)
-    if view.operation.step == CHOOSE:
-        return Choose(operation=going_on(view, "send"), request=body.request, decision_uuid=body.decision_uuid)
-    return _STEPS[view.operation.step](view, desk, body)
+    return targets.next_step(view, desk, _STEPS)
 
 
 # --- room for it ---
@@ -85,22 +76,7 @@ def _send(view: View, desk: Desk, body: Move) -> Commit:
         return stayed(view, desk, found, problem=silent(view.status.host))
     if view.is_away(_target(found)):
         return _onward(view, desk, found, problem=silent(_target(found)))
-    return _prepare(view, desk, found)
-
-
-def _prepare(view: View, desk: Desk, body: Move, *, writes: tuple[Write, ...] = ()) -> Commit:
-    pick, limit_s = body.picks[0], view.terms.act_timeout_s
-    after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
-    order = ordered(view, desk, pick.host, action="prepare", body=_wanted(view, after, limit_s=limit_s))
-    return Commit(
-        operation=waiting(view, after.limit_at_s, step="prepare", body=after),
-        writes=writes,
-        work=(
-            *withdrawn(view.orders), Put(order),
-            moved_on(view, "moving", target_host=pick.host, target_node=pick.node),
-            told(view, desk, f"{view.operation.kind}.sent", host=pick.host),
-        ),
-    )  # fmt: skip
+    return targets.prepare(view, desk, found)
 
 
 def _prepared(view: View, desk: Desk, body: Move) -> Commit:
@@ -142,7 +118,7 @@ def _onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool 
     found = targets.onward(view, desk, body, problem=problem, is_final=is_final)
     if found.fault:
         return _seen(view, body, stayed(view, desk, found.body, problem=found.fault))
-    return _seen(view, body, _prepare(view, desk, found.body, writes=found.writes))
+    return _seen(view, body, targets.prepare(view, desk, found.body, writes=found.writes))
 
 
 # --- on its way ---
