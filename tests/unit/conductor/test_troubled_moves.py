@@ -83,9 +83,10 @@ class Worker(Keeper):
     def look(self, order):
         """See that nothing runs twice, but for what a host was given up with while it was built elsewhere."""
         ghosts = self.world.ghosts
-        if action(order) == "spawn":
+        if action(order) in {"spawn", "power_on"}:
             for each in self.world.hands:
-                if each is not self and order.instance in each.copies:
+                is_lost = self.server.reader.agent(each.host).state == "gone"
+                if each is not self and order.instance in each.copies and (is_lost or action(order) == "spawn"):
                     ghosts.append(each.copies[order.instance])
         for uuid in self.copies:
             copies = [each.copies[uuid] for each in self.world.hands if uuid in each.copies]
@@ -152,6 +153,7 @@ class World:
             ask(
                 self.server(), kind, self.chance.choice(self.names), key=f"{kind} {self.asked}",
                 vcpus=self.chance.choice([1, 2]) if kind == "resize" else 0, is_verified=self.chance.random() < 0.5,
+                is_lost=self.chance.random() < 0.5,
             )  # fmt: skip
 
     def turn(self):

@@ -38,7 +38,7 @@ def test_a_short_wait_ends_also_where_threads_are_held_up_in_it():
     is_over = threading.Event()
 
     def wait():
-        for _ in range(20_000):
+        for _ in range(5_000):
             for at_most_s in (1e-9, 1e-6):
                 with pytest.raises(queue.Empty):
                     Arrivals().get(at_most_s)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from roost.conductor import accepting, changing, draining
+from roost.conductor import accepting, changing, draining, reverting
 from roost.conductor.accepting import MoveKind
 from roost.conductor.departures import check_gone
 from roost.conductor.moves import asked_again
@@ -36,6 +36,7 @@ _IN_GROUP, _WITHOUT_REGARD = 0.5, 0.2
 _DOMAINS = ("a", "a", "b")  # of members of a server group whose policy asks for them
 _AT_ONCE, _DISABLING, _LEFT_S = (1, 2, 3), 0.3, (20.0, 60.0)
 _FORCED, _OF_BUSY = 0.15, 0.5  # of deletions
+_LOST = 0.5  # of those that are reverted
 
 
 class Names(NamedTuple):
@@ -136,6 +137,25 @@ def _act(*statuses: Status, body: Callable[[], Body]) -> Callable[["World", str]
         return deed
 
     return make
+
+
+def _revert(world: "World", _kind: str) -> Deed | None:
+    """Return what asks that an instance goes back, at times though its host is lost."""
+    is_lost, status = world.chance.random() < _LOST, _any(world, ("VERIFY_RESIZE",))
+    if status is None:
+        return None
+    key, uuid = world.new_uuid(), uuid_text(status.uuid)
+
+    def deed(process: Process) -> object:
+        def task(current: Current) -> Accepted:
+            return reverting.revert(
+                current, process.reader, uuid, operation_uuid=_bytes(key), now_s=process.reader.now_s(),
+                is_lost=is_lost,
+            )  # fmt: skip
+
+        return process.run(task)
+
+    return deed
 
 
 def _change(ask: Change, *statuses: Status) -> Callable[["World", str], Deed | None]:
@@ -263,7 +283,7 @@ ASKS: Sequence[Ask] = (
     Ask(kind="reset", weight=2, make=_act("ERROR", body=Power)),
     Ask(kind="resize", weight=4, make=_move("ACTIVE", "SHUTOFF")),
     Ask(kind="confirm", weight=3, make=_act("VERIFY_RESIZE", body=Settling)),
-    Ask(kind="revert", weight=3, make=_act("VERIFY_RESIZE", body=Settling)),
+    Ask(kind="revert", weight=3, make=_revert),
     Ask(kind="migrate", weight=4, make=_move("ACTIVE", "SHUTOFF")),
     Ask(kind="live_migrate", weight=4, make=_move("ACTIVE")),
     Ask(kind="evacuate", weight=6, make=_move("ACTIVE", "SHUTOFF", "ERROR")),

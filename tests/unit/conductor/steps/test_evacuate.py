@@ -95,8 +95,14 @@ def test_one_that_was_stopped_is_stopped_there(here):
 
 
 def test_only_what_is_on_a_host_that_is_gone_is_evacuated(here):
-    with pytest.raises(Conflict, match=f"the instance {ONE} cannot evacuate: the agent of h0 is there; migrate it, or"):
+    here.clock.time_s += 3
+    with pytest.raises(Conflict) as refused:
         ask(here, "evacuate", "one")
+    assert str(refused.value) == (
+        f"the instance {ONE} cannot evacuate: the agent of h0 is there, and was heard 3 s ago; migrate it, or wait "
+        "until `roost agent list` shows it as gone, which it does "
+        "within 5 s after it was not heard for service_down_time"
+    )
     assert migrations(here, "one") == []
 
 
