@@ -85,7 +85,7 @@ class Worker(Keeper):
         ghosts = self.world.ghosts
         if action(order) in {"spawn", "power_on"}:
             for each in self.world.hands:
-                is_lost = self.server.reader.agent(each.host).state == "gone"
+                is_lost = self.server.reader.agent(each.host).state != "ready"
                 if each is not self and order.instance in each.copies and (is_lost or action(order) == "spawn"):
                     ghosts.append(each.copies[order.instance])
         for uuid in self.copies:
@@ -133,6 +133,26 @@ class World:
         with suppress(Unavailable, Conflict, NotFound):
             self.chance.choice(acts)()
 
+    def event_of_lost(self):
+        """Let something happen while instances go back from hosts that are lost."""
+        acts = [self.delete, *[self.revert_lost] * 3, *[self.turn] * 4, self.pass_time, self.comes, self.goes,
+                *[self.works] * 6]  # fmt: skip
+        with suppress(Unavailable, Conflict, NotFound):
+            self.chance.choice(acts)()
+
+    def resized(self):
+        """Let instances be, each of which waits to be confirmed or reverted."""
+        for number in range(3):
+            self.names.append(f"i{number}")
+            self.server().build(f"i{number}", key=f"i{number}", **({"in_group": "g"} if number < 2 else {}))
+        self.calm_down()
+        for name in self.names:
+            self.asked += 1
+            ask(self.server(), "migrate", name, key=f"first {name}", is_verified=True)
+        self.calm_down()
+        for hand in self.hands:
+            hand.is_calm = False
+
     def build(self):
         """Ask for an instance, at times one of a group."""
         if len(self.names) < 5:
@@ -155,6 +175,19 @@ class World:
                 vcpus=self.chance.choice([1, 2]) if kind == "resize" else 0, is_verified=self.chance.random() < 0.5,
                 is_lost=self.chance.random() < 0.5,
             )  # fmt: skip
+
+    def revert_lost(self):
+        """Let a host be gone, and ask that an instance goes back from there."""
+        rows = [row for row in self.servers[0].reader.statuses(most=9999) if row.status == "VERIFY_RESIZE"]
+        row = self.chance.choice(rows or [None])
+        hand = next((each for each in self.hands if row is not None and each.host == row.host), None)
+        if hand is not None and hand.is_there:
+            hand.is_there = False
+            hand.leave()
+        if row is not None:
+            self.asked += 1
+            is_lost = self.chance.random() < 0.8
+            ask(self.server(), "revert", row.name, key=f"lost {self.asked}", is_lost=is_lost)
 
     def turn(self):
         """Let a conductor do what is due."""
@@ -260,14 +293,28 @@ def test_whatever_happens_to_moves_with_many_seeds_everything_comes_to_rest():
         comes_to_rest(seed)
 
 
-def comes_to_rest(seed):
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_happens_while_they_go_back_from_lost_hosts_everything_comes_to_rest(seed, capfd):
+    comes_to_rest(seed, is_lost=True)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.soak
+def test_whatever_happens_while_they_go_back_from_lost_hosts_with_many_seeds_everything_comes_to_rest():
+    for seed in range(20, 1000):
+        comes_to_rest(seed, is_lost=True)
+
+
+def comes_to_rest(seed, *, is_lost=False):
     """Live through the trouble of a seed."""
     world = World(seed)
     try:
+        if is_lost:
+            world.resized()
         for store in world.stores:
             store.share = world.chance.choice([0.0, 0.05, 0.2])
-        for _ in range(EVENTS):
-            world.event()
+        for _ in range(80 if is_lost else EVENTS):
+            (world.event_of_lost if is_lost else world.event)()
         world.calm_down()
         checked(world)
     finally:

@@ -18,7 +18,7 @@ from roost.model.flavor import Flavor
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Asked, Power, Settling, Status
 from roost.model.request import Request
-from roost.model.work import OperationRow, StatusRow
+from roost.model.work import AgentRow, OperationRow, StatusRow
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.simulator.cluster.processes import Process
@@ -140,8 +140,13 @@ def _act(*statuses: Status, body: Callable[[], Body]) -> Callable[["World", str]
 
 
 def _revert(world: "World", _kind: str) -> Deed | None:
-    """Return what asks that an instance goes back, at times though its host is lost."""
+    """Return what asks that an instance goes back, at times though its host is lost, or is said to be."""
     is_lost, status = world.chance.random() < _LOST, _any(world, ("VERIFY_RESIZE",))
+    agents = world.store.shelves.work[AgentRow]
+    moved = [row for row in world.statuses() if row.status == "VERIFY_RESIZE"]
+    left = [row for row in moved if (agent := agents.get(row.host.lower())) is not None and agent.state == "gone"]
+    if is_lost and left:
+        status = world.chance.choice(left)
     if status is None:
         return None
     key, uuid = world.new_uuid(), uuid_text(status.uuid)
