@@ -105,7 +105,8 @@ def test_a_node_is_of_one_host_and_its_provider_is_what_it_says(own):
     assert registered("other", "host-0", root) == (409, "the node host-0 is of the host host-0, not of other")
     text = (
         f"the provider of the node host-0 is {root}, and not {stranger} as host-0 says; "
-        "start its agent with the folder of its journal, or give another machine another name"
+        "start its agent with the folder of its journal, or, if that is lost, after `roost agent adopt host-0`; give "
+        "another machine another name"
     )
     assert registered("host-0", "host-0", stranger) == (409, text)
     assert registered("host-0", "new", stranger)[0] == 200

@@ -132,7 +132,7 @@ def _pace(settings: AgentSettings) -> Pace:
 def _resident(
     options: AgentOptions, host: str, *, server: HttpServer, placement: SharedHttp, stack: ExitStack
 ) -> Resident:  # fmt: skip
-    path = None if options.state is None else Path(options.state) / f"{quote(host, safe='')}.db"
+    path = None if options.state is None else journal_path(options.state, host)
     journal = Journal(path)
     stack.callback(journal.close)
     settings = options.settings
@@ -162,6 +162,11 @@ def _resident(
         identity, journal, driver_timeout_s=settings.driver_timeout_s, spread=random.uniform(*_SPREAD)
     )  # fmt: skip
     return Resident(agent, driver, Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use), tracker)
+
+
+def journal_path(folder: str, host: str) -> Path:
+    """Return the path of the journal of the agent of a host."""
+    return Path(folder) / f"{quote(host, safe='')}.db"
 
 
 def _fresh_uuid() -> str:
