@@ -235,8 +235,8 @@ class WorkReader(Protocol):
     ) -> list[StatusRow]:  # fmt: skip
         """Return a page of statuses, all or those with what is given."""
 
-    def open_orders(self, hosts: Sequence[str], *, most: int) -> list[OrderRow]:
-        """Return orders to the agents of hosts that wait, or were taken and not answered."""
+    def open_orders(self, hosts: Sequence[str], *, most: int, actions: Sequence[str] | None = None) -> list[OrderRow]:
+        """Return orders to the agents of hosts that wait, or were taken and not answered: all, or of some actions."""
 
     def order(self, number: int) -> OrderRow | None:
         """Return an order by its id."""

@@ -205,8 +205,9 @@ def test_work_is_found_by_whom_it_is_about(store, reader):
         status(1, host="h1"), status(2, project_id="p", host="h1", status="ACTIVE"), status(3),
         operation(1), operation(2, instance_uuid=one, parent_id=1), operation(3, instance_uuid=one, parent_id=1),
         operation(4, instance_uuid=two), order(1, number=2, instance_uuid=one), order(2, number=1, state="taken"),
-        order(3, state="answered"), order(4, host="h2", operation_id=2), migration(1), migration(2, status="finished"),
-        migration(3, instance_uuid=two), event(1, instance_uuid=one, operation_id=2), event(3, instance_uuid=one),
+        order(3, state="answered"), order(4, host="h2", operation_id=2, action="destroy"),
+        migration(1), migration(2, status="finished"), migration(3, instance_uuid=two),
+        event(1, instance_uuid=one, operation_id=2), event(3, instance_uuid=one),
         event(2, instance_uuid=two, operation_id=2, at_s=2000.0), lease("other"),
     ]  # fmt: skip
     assert commit(store, item(work=map(Put, rows))) == [""]
@@ -226,6 +227,7 @@ def test_work_is_found_by_whom_it_is_about(store, reader):
     assert ids(reader.open_orders(["h1", "h2", "h3"], most=9)) == [1, 2, 4]
     assert ids(reader.open_orders(["h1"], most=1)) == [1]
     assert ids(reader.open_orders([], most=9)) == []
+    assert ids(reader.open_orders(["h1", "h2", "h3"], most=9, actions=["destroy", "save"])) == [4]
     assert ids(reader.orders_of(1)) == [2, 1, 3]
     assert sorted(ids(reader.orders_named([4, 99, 1, 2**63 - 1]))) == [1, 4]
     assert ids(reader.orders_named([])) == []

@@ -133,9 +133,10 @@ class WorkReading:
         given = _given(project_id=project_id, host=host, status=status)
         return self._find(StatusRow, [Has("id", ">", after_id), *given], most=most)
 
-    def open_orders(self, hosts: Sequence[str], *, most: int) -> list[OrderRow]:
+    def open_orders(self, hosts: Sequence[str], *, most: int, actions: Sequence[str] | None = None) -> list[OrderRow]:
         """See ``WorkReader.open_orders``."""
-        return self._find(OrderRow, [Has("host", "in", hosts)], most=most, part=_UNANSWERED)
+        has = [Has("host", "in", hosts), *([] if actions is None else [Has("action", "in", actions)])]
+        return self._find(OrderRow, has, most=most, part=_UNANSWERED)
 
     def order(self, number: int) -> OrderRow | None:
         """See ``WorkReader.order``."""
