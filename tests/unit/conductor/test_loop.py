@@ -4,20 +4,9 @@ import pytest
 
 from roost.conductor.rows import instead, later
 from roost.placement.plans import Plan
-from roost.store.memory import MemoryStore
 from tests.conducting import TERMS, Server, hand, server
+from tests.racing import Overtaken
 from tests.worlds import host, joined
-
-
-class Overtaken(MemoryStore):
-    """A store before whose commits somebody else does something."""
-
-    meanwhile = staticmethod(lambda: None)
-
-    def commit(self, items):
-        """See ``Store.commit``."""
-        self.meanwhile()
-        return super().commit(items)
 
 
 @pytest.fixture
