@@ -196,8 +196,12 @@ class WorkReader(Protocol):
             Unavailable: the database cannot be read; so for all of these.
         """
 
-    def due_operations(self, cells: Sequence[str], *, now_s: float, most: int) -> list[OperationRow]:
-        """Return open operations of some cells that are due and that nobody owns, those that were due first first."""
+    def due_operations(self, cells: Sequence[str] | None, *, now_s: float, most: int) -> list[OperationRow]:
+        """Return open operations of some cells that are due and that nobody owns, those that were due first first.
+
+        Args:
+            cells: None: all of them, for which all open operations are looked at.
+        """
 
     def operation(self, number: int) -> OperationRow | None:
         """Return an operation by its id."""

@@ -195,6 +195,7 @@ def test_due_operations_are_those_of_the_cells_that_are_open_due_and_not_owned(s
     assert due("", "a") == [7, 2, 1, 6]
     assert due("", "a", most=2) == [7, 2]
     assert due("c") == due() == []
+    assert [row.id for row in reader.due_operations(None, now_s=1000.0, most=9)] == [7, 2, 1, 6, 8]
     assert [row.id for row in reader.operations(after_id=2, most=3, is_open=True)] == [3, 5, 6]
     assert [row.id for row in reader.operations(after_id=2, most=3)] == [3, 4, 5]
 

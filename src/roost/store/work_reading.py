@@ -80,9 +80,10 @@ class WorkReading:
         """See ``WorkReader.now_s``."""
         return self._rows.now_s()
 
-    def due_operations(self, cells: Sequence[str], *, now_s: float, most: int) -> list[OperationRow]:
+    def due_operations(self, cells: Sequence[str] | None, *, now_s: float, most: int) -> list[OperationRow]:
         """See ``WorkReader.due_operations``."""
-        has = (Has("cell", "in", cells), Has("due_at_s", "<=", now_s), Has("owned_until_s", "<=", now_s))
+        where = [] if cells is None else [Has("cell", "in", cells)]
+        has = [*where, Has("due_at_s", "<=", now_s), Has("owned_until_s", "<=", now_s)]
         return self._find(OperationRow, has, order=("due_at_s", "id"), most=most, part=_OPEN)
 
     def operation(self, number: int) -> OperationRow | None:
