@@ -11,6 +11,7 @@ from roost.model.journal import Refusal
 from roost.model.names import uuid_text
 from roost.model.work import Put
 from roost.store import backup as backups
+from roost.store import memory, postgresql, sqlite
 from tests.contract.stores import (
     PostgresWorld,
     SqliteWorld,
@@ -322,7 +323,8 @@ def _url_of(world):
 def test_work_that_is_over_goes_when_it_is_old_and_what_is_not_over_stays(store, reader):
     rows = [
         operation(1, outcome="done", changed_at_s=10.0), operation(2, changed_at_s=10.0),
-        operation(3, outcome="failed", changed_at_s=900.0), order(1, operation_id=1), order(2, operation_id=2),
+        operation(3, outcome="failed", changed_at_s=900.0), order(1, operation_id=1, state="answered"),
+        order(2, operation_id=2),
         migration(1, status="confirmed", changed_at_s=10.0), migration(2, status="finished", changed_at_s=10.0),
         status(1, status="DELETED", changed_at_s=10.0), status(2, status="ACTIVE", changed_at_s=10.0),
         event(1, at_s=10.0), event(2, at_s=900.0), agent("h1", state="gone", heard_at_s=10.0), lease(until_s=10.0),
@@ -337,6 +339,23 @@ def test_work_that_is_over_goes_when_it_is_old_and_what_is_not_over_stays(store,
     assert [row.id for row in found["statuses"]] == [row.id for row in found["events"]] == [2]
     assert (len(found["agents"]), found["lease"]) == (1, rows[-1])
     assert commit(store, item(work=[Put(rows[0])]), item(work=[replaced(rows[5])])) == ["", "generation"]
+
+
+def test_an_operation_stays_however_old_while_a_host_is_to_do_something_for_it(store, reader, monkeypatch):
+    for module in (memory, sqlite, postgresql):
+        monkeypatch.setattr(module, "_PRUNED_PER_CALL", 2)
+    held = [operation(number, outcome="done", changed_at_s=float(number)) for number in range(1, 6)]
+    rows = [
+        *held, operation(9, outcome="done", changed_at_s=9.0), order(90, operation_id=9, state="withdrawn"),
+        *(order(each.id, operation_id=each.id, action="destroy", host="away") for each in held),
+    ]  # fmt: skip
+    assert commit(store, item(work=map(Put, rows))) == [""]
+    assert store.prune_work(older_than_s=100.0) == 2
+    assert [row.id for row in reader.operations(most=9)] == [1, 2, 3, 4, 5]
+    assert [row.id for row in reader.open_orders(["away"], most=9)] == [1, 2, 3, 4, 5]
+    assert commit(store, item(work=[replaced(rows[7], state="answered")])) == [""]
+    assert store.prune_work(older_than_s=100.0) == 2
+    assert [row.id for row in reader.operations(most=9)] == [2, 3, 4, 5]
 
 
 def test_a_commit_with_documents_and_hosts_may_carry_work(store, reader):
