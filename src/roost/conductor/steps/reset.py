@@ -3,12 +3,13 @@
 .. code-block:: text
 
     send ─▶ wait   the host is asked what there is of the instance
-    wait ─▶ end    it runs, or is stopped: ACTIVE or SHUTOFF; else ERROR stays, and the fault says why
+    wait ─▶ end    it runs, or is stopped: ACTIVE or SHUTOFF; else ERROR stays with its fault, and the story says why
 """
 
 import msgspec
 
 from roost.conductor.outcomes import Came, came_of, gone
+from roost.conductor.reconcile import is_left_by
 from roost.conductor.step import (
     Commit,
     Desk,
@@ -23,7 +24,7 @@ from roost.conductor.step import (
     withdrawn,
 )
 from roost.model.operation import Power
-from roost.model.work import Put
+from roost.model.work import MigrationRow, Put
 
 _STATUSES = {"running": "ACTIVE", "stopped": "SHUTOFF"}
 _OPEN = frozenset({"moving", "finished", "reverting"})
@@ -57,11 +58,16 @@ def _problem(view: View, desk: Desk, found: str) -> str:
     """Say why an instance is not well, although its host answers."""
     if view.status.uuid not in desk.current.state.holders:
         return "nothing is held for it"
-    if any(move.status in _OPEN for move in view.migrations):
+    if any(move.status in _OPEN and not _is_elsewhere(view, move) for move in view.migrations):
         return "a move of it is not settled"
     if not found:
         return f"{view.status.host} has nothing of it"
     return "" if found in _STATUSES else f"{view.status.host} has it as {found}"
+
+
+def _is_elsewhere(view: View, move: MigrationRow) -> bool:
+    """Say whether a move brought the instance here for good, and waits for its old host alone."""
+    return is_left_by(move, move.source_host) and move.source_host.lower() != view.status.host.lower()
 
 
 def _end(view: View, desk: Desk, body: Power, *, problem: str, status: str = "") -> Commit:

@@ -282,3 +282,12 @@ def test_a_deletion_ends_it_at_any_step(here, turns):
     assert here.used()["VCPU"] == 0
     assert here.open_operations() == []
     assert migrations(here, "one")[0][1] in {"failed", "confirmed"}
+
+
+def test_what_is_stopped_on_its_host_by_then_stays_there_stopped(here):
+    ask(here, "live_migrate", "one")
+    here.hands["h0"].guests[ONE] = "stopped"
+    at_rest(here, here.hands, {("h0", "live_migrate"): [failed("it does not run")]})
+    status = here.status("one")
+    assert (status.status, status.host, status.fault) == ("SHUTOFF", "h0", "it does not run")
+    assert (where(here), holders(here)) == ({"h0": "stopped"}, {ONE: ["h0"]})
