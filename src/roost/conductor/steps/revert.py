@@ -10,6 +10,14 @@
             ─▶ restart   it is undone: the old host is to start it, if it ran
             ─▶ end       it need not, or cannot: the instance is where it was, with what it had
     restart ─▶ end       the same
+
+Where whoever asked says that the host of the instance is lost, and its agent is gone, nothing is undone there:
+
+.. code-block:: text
+
+    send, look, discard ─▶ apart   the instance is on its old host from this commit on; what the lost host has is kept by a
+                                   migration like that of an evacuation, so that host gets rid of it before it is up
+    apart               ─▶ restart, end as above
 """
 
 import hashlib
