@@ -15,19 +15,18 @@ Where whoever asked says that the host of the instance is lost, and its agent is
 
 .. code-block:: text
 
-    send, look, discard ─▶ apart   the instance is on its old host from this commit on; what the lost host has is kept by a
-                                   migration like that of an evacuation, so that host gets rid of it before it is up
-    apart               ─▶ restart, end as above
+    send, look, discard ─▶ apart     the instance is on its old host from this commit on; what the lost host has is kept
+                                     by a migration like that of an evacuation, so that goes before that host is up
+    apart               ─▶ restart   the old host is to start it, if it ran
+                        ─▶ end       it need not, or cannot
 """
-
-import hashlib
 
 import msgspec
 
 from roost.conductor.departures import cancelled, other_migration, witnessed
 from roost.conductor.moves import cell_of, exchanged, migration_of, moved_on, returned
 from roost.conductor.patience import PAUSE_S, failure, silent
-from roost.conductor.rows import instead, later
+from roost.conductor.rows import instead, later, uuid_made_of
 from roost.conductor.step import (
     Commit,
     Desk,
@@ -131,7 +130,7 @@ def _apart(view: View, desk: Desk, body: Settling, *, is_on: bool) -> Commit:
     """Return the step that brings an instance back to its old host, and keeps what its lost host has for that."""
     move, status = migration_of(view), view.status
     left = MigrationRow(
-        uuid=hashlib.blake2b(b"lost" + view.operation.uuid, digest_size=16).digest(),
+        uuid=uuid_made_of("lost", view.operation.uuid),
         id=desk.current.new_id("migration"), instance_uuid=status.uuid, kind="evacuate", status="finished",
         source_host=status.host, source_node=status.node, target_host=move.source_host, target_node=move.source_node,
         old_flavor_id=move.new_flavor_id, new_flavor_id=move.old_flavor_id, operation_id=view.operation.id,
