@@ -11,7 +11,7 @@ import msgspec
 
 from roost.conductor.faults import told as words_of
 from roost.conductor.guests import guest_here
-from roost.conductor.outcomes import came_of, gone
+from roost.conductor.patience import came_of, silent
 from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, ordered, told, waiting, withdrawn
 from roost.errors import BadRequest
 from roost.model.changes import Rebuild
@@ -40,7 +40,7 @@ def next_step(view: View, desk: Desk) -> Commit:
 def _send(view: View, desk: Desk, body: Rebuild) -> Commit:
     host, limit_s = view.status.host, view.terms.build_timeout_s
     if view.is_away(host):
-        return _end(view, desk, body, problem=gone(host))
+        return _end(view, desk, body, problem=silent(host))
     try:
         guest = guest_here(view, desk, body.request, is_on=body.is_on)
     except BadRequest as error:

@@ -8,7 +8,7 @@
 
 import msgspec
 
-from roost.conductor.outcomes import Came, came_of, gone
+from roost.conductor.patience import Came, came_of, silent
 from roost.conductor.step import (
     Commit,
     Desk,
@@ -36,7 +36,7 @@ def next_step(view: View, desk: Desk) -> Commit:
         return _end(view, desk, body, problem="it was cancelled")
     if view.operation.step == "send":
         if view.is_away(host):
-            return _end(view, desk, body, problem=gone(host))
+            return _end(view, desk, body, problem=silent(host))
         after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
         order = ordered(view, desk, host, action="inspect", body=plain(view, limit_s=limit_s))
         return Commit(operation=waiting(view, after.limit_at_s, step="wait", body=after), work=(Put(order),))

@@ -20,8 +20,7 @@ An operation ``offload`` begins with ``offload``. There a host that is alive is 
 
 import msgspec
 
-from roost.conductor.outcomes import came_of, gone
-from roost.conductor.patience import may_be_on
+from roost.conductor.patience import came_of, may_be_on, silent
 from roost.conductor.remembered import stored_image
 from roost.conductor.rows import instead, later
 from roost.conductor.step import (
@@ -73,7 +72,7 @@ def _send(view: View, desk: Desk, body: Shelve) -> Commit:
     if view.operation.kind == "offload":
         return _offload(view, desk, body)
     if view.is_away(host):
-        return _end(view, desk, body, problem=gone(host))
+        return _end(view, desk, body, problem=silent(host))
     if body.is_on or may_be_on(view):
         return _asked(view, desk, body, action="power_off", step="off")
     return _saving(view, desk, body)

@@ -12,7 +12,7 @@
 import msgspec
 
 from roost.conductor.faults import told as words_of
-from roost.conductor.outcomes import came_of, gone
+from roost.conductor.patience import came_of, silent
 from roost.conductor.rows import instead, later
 from roost.conductor.step import (
     CHOOSE,
@@ -70,7 +70,7 @@ def _started(view: View, desk: Desk, body: Unshelve) -> Commit:
     host, limit_s = view.status.host, view.terms.act_timeout_s
     if view.operation.step == "send":
         if view.is_away(host):
-            return _end(view, desk, body, problem=gone(host))
+            return _end(view, desk, body, problem=silent(host))
         after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
         order = ordered(view, desk, host, action="power_on", body=plain(view, limit_s=limit_s))
         return Commit(operation=waiting(view, after.limit_at_s, step="wait", body=after), work=(Put(order),))
