@@ -6,24 +6,10 @@
     wait ─▶ end    it runs, or is stopped: ACTIVE or SHUTOFF; else ERROR stays, and the fault says why
 """
 
-import msgspec
-
+from roost.conductor.asking import asked
 from roost.conductor.patience import Came, came_of, silent
-from roost.conductor.step import (
-    Commit,
-    Desk,
-    View,
-    body_of,
-    ended,
-    let_go,
-    ordered,
-    plain,
-    told,
-    waiting,
-    withdrawn,
-)
+from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, waiting, withdrawn
 from roost.model.operation import Power
-from roost.model.work import Put
 
 _STATUSES = {"running": "ACTIVE", "stopped": "SHUTOFF"}
 _OPEN = frozenset({"moving", "finished", "reverting"})
@@ -31,15 +17,13 @@ _OPEN = frozenset({"moving", "finished", "reverting"})
 
 def next_step(view: View, desk: Desk) -> Commit:
     """Return the next step."""
-    body, host, limit_s = body_of(view.operation, Power), view.status.host, view.terms.act_timeout_s
+    body, host = body_of(view.operation, Power), view.status.host
     if view.operation.is_cancelled:
         return _end(view, desk, body, problem="it was cancelled")
     if view.operation.step == "send":
         if view.is_away(host):
             return _end(view, desk, body, problem=silent(host))
-        after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
-        order = ordered(view, desk, host, action="inspect", body=plain(view, limit_s=limit_s))
-        return Commit(operation=waiting(view, after.limit_at_s, step="wait", body=after), work=(Put(order),))
+        return asked(view, desk, body, host=host, action="inspect", step="wait")
     came = came_of(view, limit_at_s=body.limit_at_s)
     if came is None:
         return Commit(operation=waiting(view, body.limit_at_s))

@@ -16,6 +16,8 @@ import msgspec
 
 from roost.conductor.alternates import step_to, where
 from roost.conductor.faults import told as words_of
+from roost.conductor.guests import guest_of_pick
+from roost.conductor.patience import awaited, silent
 from roost.conductor.retries import attempt_on, check_attempt, exhausted
 from roost.conductor.rows import instead, later
 from roost.conductor.step import (
@@ -35,8 +37,6 @@ from roost.conductor.step import (
 )
 from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded
 from roost.model.decision import Pick
-from roost.model.guest import GuestSpec
-from roost.model.image import Image
 from roost.model.names import uuid_text
 from roost.model.operation import Spawn
 from roost.model.orders import Answer, OrderBody
@@ -67,8 +67,9 @@ def next_step(view: View, desk: Desk) -> Commit:
         return _cancelled(view, desk, body)
     order = view.orders[-1]
     if view.operation.step == "clearing":
-        if is_open(order) and not view.is_away(order.host):
-            return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+        waits = awaited(view)
+        if waits is not None:
+            return waits
         answer = Answer(outcome="ok") if is_open(order) else answer_of(order)
         if answer.outcome != "ok":
             return _stuck(view, desk, body, problem=answer.problem or answer.outcome)
@@ -76,7 +77,7 @@ def next_step(view: View, desk: Desk) -> Commit:
     if not is_open(order):
         return _answered(view, desk, body, order=order)
     if view.is_away(order.host):
-        return _lost(view, desk, body, problem=f"the agent of {body.picks[0].host} does not answer", is_final=False)
+        return _lost(view, desk, body, problem=silent(body.picks[0].host), is_final=False)
     if view.now_s < body.limit_at_s:
         return Commit(operation=waiting(view, body.limit_at_s))
     return _clearing(view, desk, body, lost=f"it was not built within {view.terms.build_timeout_s:,.0f} s")
@@ -216,12 +217,7 @@ def _cancelled(view: View, desk: Desk, body: Spawn) -> Commit:
 
 def _wanted(operation: OperationRow, body: Spawn, uuid: bytes, *, limit_s: float) -> OrderBody:
     """Return what the agent of the first of the picks is told to build."""
-    pick, request = body.picks[0], body.request
-    guest = GuestSpec(
-        uuid=uuid_text(uuid), node=pick.node, name=body.name, flavor=request.flavor, image=request.image or Image(),
-        allocations=pick.allocations, topology=body.needs.topology, pci=body.needs.pci, limits=pick.limits,
-    )  # fmt: skip
-    return OrderBody(operation=uuid_text(operation.uuid), limit_s=limit_s, guest=guest)
+    return OrderBody(operation=uuid_text(operation.uuid), limit_s=limit_s, guest=guest_of_pick(body, uuid))
 
 
 def _last(body: Spawn) -> str:

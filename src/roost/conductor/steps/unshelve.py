@@ -11,6 +11,7 @@
 
 import msgspec
 
+from roost.conductor.asking import asked
 from roost.conductor.faults import told as words_of
 from roost.conductor.patience import came_of, silent
 from roost.conductor.rows import instead, later
@@ -25,8 +26,6 @@ from roost.conductor.step import (
     ended,
     going_on,
     let_go,
-    ordered,
-    plain,
     told,
     waiting,
     withdrawn,
@@ -67,13 +66,11 @@ def refused(view: View, desk: Desk, error: RoostError) -> Commit:
 
 
 def _started(view: View, desk: Desk, body: Unshelve) -> Commit:
-    host, limit_s = view.status.host, view.terms.act_timeout_s
+    host = view.status.host
     if view.operation.step == "send":
         if view.is_away(host):
             return _end(view, desk, body, problem=silent(host))
-        after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
-        order = ordered(view, desk, host, action="power_on", body=plain(view, limit_s=limit_s))
-        return Commit(operation=waiting(view, after.limit_at_s, step="wait", body=after), work=(Put(order),))
+        return asked(view, desk, body, host=host, action="power_on", step="wait")
     came = came_of(view, limit_at_s=body.limit_at_s)
     if came is None:
         return Commit(operation=waiting(view, body.limit_at_s))
