@@ -11,7 +11,7 @@ from roost.model.journal import Write
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Move, Settling
 from roost.model.work import AgentRow, MigrationRow, Put, StatusRow
-from roost.placement.claims import release_of
+from roost.placement.claims import given_back
 from roost.ports import WorkReader
 
 # Of migrations that hold something still, or may.
@@ -125,9 +125,8 @@ def leaving(reader: WorkReader, hosts: set[str]) -> list[MigrationRow]:
 
 def forgotten(state: State, moves: list[MigrationRow], *, now_s: float) -> tuple[tuple[Write, ...], tuple[Put, ...]]:
     """Return what ends moves whose old host has nothing left of their instances: what they hold is given back."""
-    holders = [state.holders[move.uuid] for move in moves if move.uuid in state.holders]
     over = tuple(instead(later(move, status="confirmed", changed_at_s=now_s)) for move in moves)
-    return ((release_of(state, holders),) if holders else ()), over
+    return given_back(state, [move.uuid for move in moves]), over
 
 
 def other_migration(view: View) -> bytes | None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from roost.conductor.deciding import decided, made_anew
 from roost.conductor.departures import cancelled
 from roost.conductor.faults import told as words_of
 from roost.conductor.moves import asked_again, gone_on, migration_of
@@ -19,19 +20,13 @@ from roost.conductor.step import (
     View,
     body_of,
     going_on,
-    waiting,
 )
-from roost.errors import BadRequest, BuildFailed, Conflict, MaxRetriesExceeded, NotFound, NoValidHost, RoostError
-from roost.model.guest_use import GuestNeeds
+from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded, RoostError
 from roost.model.journal import Write
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Move
 from roost.model.request import Request
 from roost.model.work import StatusRow
-from roost.scheduler.numa.constraints import topology_of
-
-# A decision that lost too many races is made anew after so many seconds.
-_PAUSE_S = 1.0
 
 
 class Onward(NamedTuple):
@@ -64,26 +59,19 @@ def next_step(view: View, desk: Desk, steps: Mapping[str, Callable[[View, Desk, 
 def refused(view: View, desk: Desk, error: RoostError) -> Commit:
     """Return the step that follows where the scheduler gave no decision; nothing was claimed."""
     body = body_of(view.operation, Move)
-    is_held = uuid_bytes(body.migration_uuid) in desk.current.state.holders
-    if isinstance(error, Conflict) and not is_held:
-        return Commit(operation=waiting(view, view.now_s + _PAUSE_S))
-    return Commit(operation=going_on(view, "send", body=msgspec.structs.replace(body, problem=words_of(error))))
+    without = Commit(operation=going_on(view, "send", body=msgspec.structs.replace(body, problem=words_of(error))))
+    return made_anew(view, desk, error, consumers=[uuid_bytes(body.migration_uuid)]) or without
 
 
 def chosen(desk: Desk, body: Move) -> Move | str:
     """Return a move with the hosts of its decision, or why there are none."""
     if body.problem:
         return body.problem
-    try:
-        decision = desk.decision(body.decision_uuid)
-        needs = GuestNeeds(topology=topology_of(body.request), pci=desk.devices(body.request))
-    except (NotFound, BadRequest) as error:
-        return words_of(error)
-    if not decision.is_granted:
-        return str(NoValidHost(decision.reason))
-    (pick,) = decision.picks
-    picks = (pick, *decision.alternates.get(pick.cell, ()))
-    return msgspec.structs.replace(body, needs=needs, picks=picks, attempt=1)
+    found = decided(desk, body.request, decision_uuid=body.decision_uuid)
+    if isinstance(found, str):
+        return found
+    (pick,) = found.decision.picks
+    return msgspec.structs.replace(body, needs=found.needs, picks=found.with_alternates(pick), attempt=1)
 
 
 def onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool = False) -> Onward:

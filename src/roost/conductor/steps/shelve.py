@@ -42,7 +42,7 @@ from roost.conductor.step import (
 from roost.model.changes import Shelve
 from roost.model.journal import Write
 from roost.model.work import OrderRow, Put
-from roost.placement.claims import release_of
+from roost.placement.claims import given_back
 
 
 def next_step(view: View, desk: Desk) -> Commit:
@@ -128,11 +128,10 @@ def _offloading(view: View, desk: Desk, body: Shelve) -> Commit:
     problem = _left(view.orders[-1])
     if problem:
         return _end(view, desk, body, problem=f"{view.status.host} could not get rid of it: {problem}")
-    holder = desk.current.state.holders.get(view.status.uuid)
     gone_on = let_go(view, status="SHELVED_OFFLOADED", fault="", host="", node="")
     return Commit(
         operation=ended(view, body=body),
-        writes=() if holder is None else (release_of(desk.current.state, [holder]),),
+        writes=given_back(desk.current.state, [view.status.uuid]),
         work=(*gone_on, told(view, desk, "offload.done", host=view.status.host)),
     )
 

@@ -41,7 +41,7 @@ from roost.model.names import uuid_text
 from roost.model.operation import Spawn
 from roost.model.orders import Answer, OrderBody
 from roost.model.work import OperationRow, OrderRow, Put, StatusRow
-from roost.placement.claims import release_of
+from roost.placement.claims import given_back
 
 Builds = tuple[tuple[Pick, bool], ...]
 
@@ -175,12 +175,11 @@ def _clearing(view: View, desk: Desk, body: Spawn, *, lost: str, is_final: bool 
 
 
 def _buried(view: View, desk: Desk, body: Spawn, *, fault: str, builds: Builds) -> Commit:
-    holder = desk.current.state.holders.get(view.status.uuid)
     again = {"status": "SHELVED_OFFLOADED"} if body.is_unshelved else {"status": "ERROR", "cell": ""}
     gone = let_go(view, **again, fault=fault, host="", node="")
     return Commit(
         operation=ended(view, body=body, problem=fault),
-        writes=() if holder is None else (release_of(desk.current.state, [holder]),),
+        writes=given_back(desk.current.state, [view.status.uuid]),
         work=(
             *withdrawn(view.orders), *gone,
             told(view, desk, "spawn.failed", host=view.status.host, problem=_last(body), fault=fault),
