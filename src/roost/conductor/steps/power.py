@@ -27,9 +27,9 @@ def next_step(view: View, desk: Desk) -> Commit:
     body, host, limit_s = body_of(view.operation, Power), view.status.host, view.terms.act_timeout_s
     if view.operation.is_cancelled:
         return _end(view, desk, body, problem="it was cancelled")
-    if view.is_away(host):
-        return _end(view, desk, body, problem=silent(host))
     if view.operation.step == "send":
+        if view.is_away(host):
+            return _end(view, desk, body, problem=silent(host))
         action, _ = _ACTS[view.operation.kind]
         return asked(view, desk, body, host=host, action=action, step="wait")
     problem = failure(view, limit_at_s=body.limit_at_s, limit_s=limit_s)

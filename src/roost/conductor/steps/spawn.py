@@ -10,8 +10,6 @@
     clearing ─▶ spawn, end as above, when the host answered, or was given up
 """
 
-import hashlib
-
 import msgspec
 
 from roost.conductor.alternates import step_to, where
@@ -19,7 +17,7 @@ from roost.conductor.faults import told as words_of
 from roost.conductor.guests import guest_of_pick
 from roost.conductor.patience import awaited, silent
 from roost.conductor.retries import attempt_on, check_attempt, exhausted
-from roost.conductor.rows import instead, later
+from roost.conductor.rows import instead, later, uuid_made_of
 from roost.conductor.step import (
     Commit,
     Desk,
@@ -51,8 +49,9 @@ def begun(view: View, desk: Desk, status: StatusRow, *, body: Spawn) -> tuple[Op
     now_s, limit_s = view.now_s, view.terms.build_timeout_s
     operation = OperationRow(
         id=desk.current.new_id("operation"), kind="spawn", instance_uuid=status.uuid,
-        uuid=_uuid_of_part(view.operation.uuid, status.uuid), turn=status.version + 1, parent_id=view.operation.id,
-        cell=body.picks[0].cell, step="spawn", due_at_s=now_s + limit_s, created_at_s=now_s, changed_at_s=now_s,
+        uuid=uuid_made_of("spawn", view.operation.uuid, status.uuid), turn=status.version + 1,
+        parent_id=view.operation.id, cell=body.picks[0].cell, step="spawn", due_at_s=now_s + limit_s,
+        created_at_s=now_s, changed_at_s=now_s,
         body=msgspec.msgpack.encode(msgspec.structs.replace(body, limit_at_s=now_s + limit_s)),
     )  # fmt: skip
     wanted = _wanted(operation, body, status.uuid, limit_s=limit_s)
@@ -139,7 +138,7 @@ def _elsewhere(view: View, desk: Desk, body: Spawn, *, builds: Builds) -> Commit
     """
     name, attempts = uuid_text(view.status.uuid), list(body.attempts)
     for at, pick in enumerate(body.picks):
-        step = step_to(desk.current, name, pick) if view.agent(pick.host) else f"no agent runs on {pick.host}"
+        step = _away(view, pick.host) or step_to(desk.current, name, pick)
         if isinstance(step, str):
             attempts.append(attempt_on(pick, problem=step, is_claimed=False))
             continue
@@ -161,6 +160,13 @@ def _elsewhere(view: View, desk: Desk, body: Spawn, *, builds: Builds) -> Commit
         )
     after = msgspec.structs.replace(body, attempts=tuple(attempts), picks=())
     return _buried(view, desk, after, fault=words_of(exhausted(name)), builds=builds)
+
+
+def _away(view: View, host: str) -> str:
+    """Say why an instance is not sent to a host; empty: its agent is there."""
+    if view.agent(host) is None:
+        return f"no agent runs on {host}"
+    return silent(host) if view.is_away(host) else ""
 
 
 def _clearing(view: View, desk: Desk, body: Spawn, *, lost: str, is_final: bool = False) -> Commit:
@@ -222,7 +228,3 @@ def _wanted(operation: OperationRow, body: Spawn, uuid: bytes, *, limit_s: float
 def _last(body: Spawn) -> str:
     """Return what went wrong in the last attempt that was made."""
     return next((each.problem for each in reversed(body.attempts) if each.claim == "claimed"), "")
-
-
-def _uuid_of_part(whole: bytes, part: bytes) -> bytes:
-    return hashlib.blake2b(whole + part, digest_size=16).digest()
