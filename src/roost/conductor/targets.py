@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from roost.conductor.deciding import decided, made_anew
-from roost.conductor.departures import cancelled
+from roost.conductor.endings import cancelled
 from roost.conductor.faults import told as words_of
 from roost.conductor.moves import asked_again, gone_on, migration_of
 from roost.conductor.patience import silent

@@ -7,7 +7,7 @@ import msgspec
 
 from roost.conductor import targets
 from roost.conductor.asking import asked
-from roost.conductor.departures import stayed
+from roost.conductor.endings import stayed
 from roost.conductor.guests import guest_of_pick
 from roost.conductor.moves import moved_on
 from roost.conductor.patience import silent

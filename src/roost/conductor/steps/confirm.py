@@ -16,9 +16,10 @@ Where both are one host, nothing is to be destroyed there: it gives back what it
 import msgspec
 
 from roost.conductor.asking import asked, insisted
-from roost.conductor.departures import cancelled, other_migration, witnessed
+from roost.conductor.endings import cancelled, other_migration
 from roost.conductor.moves import joined, migration_of, moved_on, settled
 from roost.conductor.patience import PAUSE_S, failure, paused, silent
+from roost.conductor.presence import witnessed
 from roost.conductor.step import (
     Commit,
     Desk,

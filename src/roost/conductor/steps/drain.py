@@ -14,8 +14,8 @@ from typing import NamedTuple
 import msgspec
 
 from roost.conductor import accepting, changing
+from roost.conductor.draining import How, asked_of, way_of
 from roost.conductor.faults import told as words_of
-from roost.conductor.leaving import How, asked_of, way_of
 from roost.conductor.rows import uuid_made_of
 from roost.conductor.step import Commit, Desk, View, body_of, ended, going_on, told, waiting
 from roost.errors import BadRequest, Conflict, StoreBroken

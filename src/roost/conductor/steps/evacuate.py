@@ -23,7 +23,7 @@ import msgspec
 
 from roost.conductor import targets, trying
 from roost.conductor.asking import insisted
-from roost.conductor.departures import gone_elsewhere
+from roost.conductor.endings import gone_elsewhere
 from roost.conductor.patience import unfinished
 from roost.conductor.step import Commit, Desk, Step, View, is_open
 from roost.conductor.trying import target_of, wanted

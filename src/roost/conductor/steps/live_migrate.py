@@ -27,7 +27,7 @@ import msgspec
 
 from roost.conductor import targets, trying
 from roost.conductor.asking import asked, insisted
-from roost.conductor.departures import gone_elsewhere, stayed
+from roost.conductor.endings import gone_elsewhere, stayed
 from roost.conductor.patience import PAUSE_S, awaited, paused, silent, unfinished
 from roost.conductor.step import Commit, Desk, Step, View, answer_of, is_open, waiting
 from roost.conductor.trying import target_of

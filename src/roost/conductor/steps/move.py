@@ -32,10 +32,11 @@ import msgspec
 from roost.conductor import targets, trying
 from roost.conductor.alternates import where
 from roost.conductor.asking import asked, insisted
-from roost.conductor.departures import stayed, witnessed
+from roost.conductor.endings import stayed
 from roost.conductor.faults import told as words_of
 from roost.conductor.moves import migration_of, moved_on
 from roost.conductor.patience import PAUSE_S, awaited, failure, may_be_on, paused, silent
+from roost.conductor.presence import witnessed
 from roost.conductor.rows import instead, later
 from roost.conductor.step import (
     Commit,

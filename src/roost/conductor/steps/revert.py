@@ -15,7 +15,7 @@
 import msgspec
 
 from roost.conductor.asking import asked
-from roost.conductor.departures import cancelled, other_migration
+from roost.conductor.endings import cancelled, other_migration
 from roost.conductor.moves import cell_of, migration_of, moved_on, returned
 from roost.conductor.patience import PAUSE_S, failure, paused, silent
 from roost.conductor.rows import instead, later
