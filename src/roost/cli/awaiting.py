@@ -102,7 +102,7 @@ def uuid_of(api: Api, name: str) -> str:
 
     Raises:
         NotFound: nothing is called so.
-        BadRequest: several are.
+        BadRequest: several are, or the name is empty.
     """
     if uuid_bytes(name) is not None:
         return name

@@ -4,7 +4,7 @@ import http.client
 import json
 import ssl
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from roost.errors import BadSettings
@@ -12,6 +12,36 @@ from roost.errors import BadSettings
 # What a request may fail with where it is not answered.
 LOST = (OSError, http.client.HTTPException)
 _TOLD_MAX = 500  # characters of an error that is none of Roost's
+
+
+class Address(NamedTuple):
+    """Where a server is."""
+
+    host: str
+    port: int | None  # None: that of the scheme
+    prefix: str  # of all paths, without a slash at its end
+    is_tls: bool
+
+
+def address_of(url: str) -> Address:
+    """Return what an address of a server says.
+
+    Raises:
+        ValueError: it is none.
+    """
+    parts = urlsplit(url)
+    host, port = parts.hostname, parts.port
+    if host is None or parts.scheme not in {"http", "https"} or parts.username is not None:
+        raise ValueError("it names no server")
+    host.encode("idna")  # As whoever looks it up does.
+    if not _is_one_word(host) or not (_is_one_word(parts.path) and parts.path.isascii()):
+        raise ValueError("it holds what no request can say")
+    return Address(host, port, parts.path.rstrip("/"), parts.scheme == "https")
+
+
+def can_be_sent(text: str) -> bool:
+    """Say whether a header can hold a text, as a token."""
+    return text.isprintable() and all(letter <= "\xff" for letter in text)
 
 
 class Wire:
@@ -24,20 +54,20 @@ class Wire:
         setting: where the address stands, for the error.
 
     Raises:
-        BadSettings: the address is none.
+        BadSettings: the address is none, or a header cannot be sent.
     """
 
     def __init__(self, url: str, *, headers: Mapping[str, str], timeout_s: float, setting: str) -> None:
         try:
-            parts = urlsplit(url)
-            host, port = parts.hostname, parts.port
+            self._host, self._port, self._prefix, is_tls = address_of(url)
         except ValueError:
-            host = port = None
-            parts = urlsplit("")
-        if host is None or parts.scheme not in {"http", "https"} or parts.username is not None:
-            raise BadSettings(setting, "must be http://HOST:PORT/PATH or https://…, without name and password")
-        self._host, self._port, self._prefix = host, port, parts.path.rstrip("/")
-        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
+            raise BadSettings(
+                setting, "must be http://HOST:PORT/PATH or https://…, without name and password"
+            ) from None
+        for name, value in headers.items():
+            if not can_be_sent(value):  # It may be a token, so it is not shown.
+                raise BadSettings(name, "holds a letter that no header can hold, as a line break")
+        self._tls = ssl.create_default_context() if is_tls else None
         self._timeout_s = timeout_s
         self._open: http.client.HTTPConnection | None = None
         self._headers = {"accept": "application/json", **headers}
@@ -84,6 +114,10 @@ class Wire:
         if self._open is not None:
             self._open.close()
             self._open = None
+
+
+def _is_one_word(text: str) -> bool:
+    return text.isprintable() and " " not in text
 
 
 def problem_of(status: int, text: bytes) -> str:

@@ -145,7 +145,16 @@ def test_an_answer_that_nobody_wants_is_undone_and_one_of_an_old_run_ends_the_ag
             server.answer(7, OK)
 
 
-@pytest.mark.parametrize("url", ["ftp://h", "h:1", "http://"])
+@pytest.mark.parametrize(
+    "url", ["ftp://h", "h:1", "http://", "http://a b", "http://h:99999", "http://a..b", "http://h/ä"]
+)
 def test_an_address_that_is_none_is_refused(url):
     with pytest.raises(BadSettings, match=r"agent\.server: must be http://HOST:PORT"):
         HttpServer(url, token=None, draw=lambda: 0.0, pause=lambda _: True)
+
+
+@pytest.mark.parametrize("token", ["a secret\n", "secret €"])
+def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(token):
+    with pytest.raises(BadSettings, match="x-auth-token: holds a letter that no header can hold") as error:
+        HttpServer("http://h", token=token, draw=lambda: 0.0, pause=lambda _: True)
+    assert "secret" not in str(error.value)
