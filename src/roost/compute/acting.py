@@ -10,11 +10,12 @@ from roost.compute.driver import Driver
 from roost.compute.host_use import HostUse
 from roost.compute.journal import Holding, Journal
 from roost.compute.tasks import Clean, Undo, Work
-from roost.errors import BadRequest, BuildAborted, BuildFailed, DriverNotReady, JournalLost, first_line
+from roost.errors import BadRequest, BuildAborted, BuildFailed, DriverNotReady, JournalLost, first_line, quoted
 from roost.model.guest import Found, GuestSpec, Prepared
 from roost.model.guest_use import GuestNeeds
-from roost.model.names import is_text
+from roost.model.names import is_text, uuid_form
 from roost.model.orders import (
+    AGENTS_MAX,
     PROBLEM_MAX,
     AbortMigration,
     Destroy,
@@ -72,7 +73,7 @@ class Acting:
                     self._clean(instance, action)
         except JournalLost:
             raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # A driver may be somebody else's, and raise anything.
+        except BaseException as error:  # noqa: BLE001  # A driver may be somebody else's, and raise anything.
             if isinstance(task, Work):
                 return self._failed(task.order, error)
             log.fault(f"{type(task).__name__.lower()} on host {self._host}", error)
@@ -98,7 +99,7 @@ class Acting:
         """Say whether an order that was begun in an earlier life has come to its end then."""
         if not isinstance(order.act, (Spawn, Rebuild, Finish)):
             return False  # Of these no guest bears the mark; to do them twice is as good as once.
-        found = _checked(self._driver.inspect(instance))
+        found = self._inspected(instance)
         return found is not None and found.operation == order.operation and found.state in ("running", "stopped")
 
     def _act(self, order: Order, instance: str) -> tuple[Prepared | None, str]:
@@ -145,8 +146,8 @@ class Acting:
 
     def _found(self, instance: str, *, is_asked: bool) -> Found | None:
         try:
-            return _checked(self._driver.inspect(instance))
-        except (Exception, SystemExit):
+            return self._inspected(instance)
+        except BaseException:
             if is_asked:
                 raise
             return None  # What was ordered is done all the same.
@@ -160,7 +161,7 @@ class Acting:
             self._undo(order, is_left=not told)
         except JournalLost:
             raise
-        except (Exception, SystemExit) as other:  # noqa: BLE001  # The same.
+        except BaseException as other:  # noqa: BLE001  # The same.
             log.fault(f"undoing order {order.id} on host {self._host}", other)
             found = _left_of(order)
         problem = str(error) if told else f"{type(error).__name__}: {first_line(error)}"
@@ -178,7 +179,7 @@ class Acting:
         if instance is None:
             return
         if isinstance(order.act, Spawn):
-            found = _checked(self._driver.inspect(instance)) if is_left else None
+            found = self._inspected(instance) if is_left else None
             if found is not None and found.operation == order.operation:
                 self._driver.destroy(instance, order.operation)
         elif isinstance(order.act, (Prepare, Finish)) and is_left:
@@ -189,7 +190,14 @@ class Acting:
             self._revert(instance, order.operation)
 
     def _is_gone(self, instance: str) -> bool:
-        return _checked(self._driver.inspect(instance)) is None
+        return self._inspected(instance) is None
+
+    def _inspected(self, instance: str) -> Found | None:
+        """Return what the driver tells of a guest, if it is about that one."""
+        found = _checked(self._driver.inspect(instance))
+        if found is not None and uuid_form(found.uuid) != uuid_form(instance):
+            raise TypeError(f"inspect of the driver returned guest {found.uuid}, and was asked for {instance}")
+        return found
 
     def _clean(self, instance: str, action: str) -> None:
         if action == "destroy":
@@ -308,6 +316,23 @@ def checked_guests(told: object) -> list[Found]:
     if not isinstance(told, (list, tuple)) or not all(isinstance(each, Found) for each in told):
         raise TypeError("guests of the driver returned no list of Found")
     return [_as_told(each, Found, of="guests") for each in told]
+
+
+def checked_nodes(told: object) -> list[str]:
+    """Return what a driver told of its nodes.
+
+    Raises:
+        TypeError: it is no list of names, each of which a path can hold and is there once.
+    """
+    if not isinstance(told, (list, tuple)) or len(told) > AGENTS_MAX:
+        raise TypeError(f"nodes of the driver returned no list of {AGENTS_MAX} names or fewer")
+    for each in told:
+        is_name = isinstance(each, str) and bool(each) and is_text(each, length_max=255)
+        if not is_name or "/" in each or told.count(each) > 1:
+            raise TypeError(
+                f"nodes of the driver returned {quoted(each)}, which is no name, has a slash, or is there twice"
+            )
+    return [*told]
 
 
 def _left_of(order: Order) -> Found | None:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from roost.compute.acting import Acting, checked_guests
+from roost.compute.acting import Acting, checked_guests, checked_nodes
 from roost.compute.agent import Agent
 from roost.compute.crew import Crew
 from roost.compute.driver import Driver, read_resources
@@ -20,6 +20,7 @@ from roost.errors import (
     BadSettings,
     Conflict,
     DriverNotReady,
+    JournalLost,
     NotFound,
     RoostError,
     Unavailable,
@@ -99,6 +100,7 @@ class Resident:
     is_tracking: bool = False
     track_at_s: float = 0.0
     was_disabled: bool | None = None
+    is_end_told: bool = False
 
 
 class Running:
@@ -181,12 +183,12 @@ class Running:
     def _go_on(self, resident: Resident) -> None:
         """Let an agent do what is due."""
         with self._changed:
-            had_ended = resident.agent.end is not None
             try:
                 tasks = resident.agent.due(self._clock.elapsed_s())
             except RoostError as error:
                 resident.agent.end, tasks = error, []
-            if resident.agent.end is not None and not had_ended:
+            if resident.agent.end is not None and not resident.is_end_told:
+                resident.is_end_told = True  # Others of the process may live on for long.
                 log.event("agent_ends", host=resident.agent.host, problem=str(resident.agent.end))
             self._changed.notify_all()
         for task in tasks:
@@ -218,6 +220,7 @@ class Running:
                 try:
                     registered = self._server.register(agent.host, task.registration)
                 except RoostError as error:
+                    log.event("register_refused", host=agent.host, problem=str(error))
                     self._tell(resident, partial(agent.refused, error, self._clock.elapsed_s()))
                 else:
                     self._tell(resident, lambda: agent.registered(registered, self._clock.elapsed_s()))
@@ -244,13 +247,15 @@ class Running:
             if not resident.has_started:
                 driver.start(agent.host)
                 resident.has_started = True
-            names = driver.nodes()
+            names = checked_nodes(driver.nodes())
             nodes = [_own(resident, name) for name in names]
             guests = checked_guests(driver.guests())
         except (BadSettings, DriverNotReady) as error:
             log.event("driver_not_ready", host=agent.host, problem=str(error))
             self._tell(resident, partial(agent.refused, error, self._clock.elapsed_s()))
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # A driver may be somebody else's, and raise anything.
+        except JournalLost as error:
+            self._tell(resident, partial(agent.refused, error, self._clock.elapsed_s()))
+        except BaseException as error:  # noqa: BLE001  # A driver may be somebody else's, and raise anything.
             log.fault(f"looking at host {agent.host}", error)
             problem = Unavailable(f"the driver of host {agent.host} raises {type(error).__name__}: {first_line(error)}")
             self._tell(resident, partial(agent.refused, problem, self._clock.elapsed_s()))
@@ -283,7 +288,7 @@ class Running:
                 while not agent.is_idle and self._clock.elapsed_s() < until_s and agent.end is None:
                     self._changed.wait(_TICK_S)
                 agent.end = agent.end or error
-            log.event("agent_ends", host=agent.host, problem=str(error))
+            self._go_on(resident)
             return
         with self._changed:
             pause_s = self._pace.retry_s if has_failed else self._pace.update_s
@@ -300,7 +305,7 @@ class Running:
             learned = resident.tracker.update(node, is_startup=is_startup, is_disabled=agent.is_disabled)
         except RoostError:
             raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # A driver may raise anything.
+        except BaseException as error:  # noqa: BLE001  # A driver may raise anything.
             log.fault(f"update of node {node}", error)
             return False
         if learned is None:
@@ -310,11 +315,10 @@ class Running:
             self._server.report(agent.host, node, learned.facts)
         except BadSettings:
             raise
-        except NotFound:
-            self._tell(resident, partial(agent.unknown, self._clock.elapsed_s()))
-            return False
-        except (BadRequest, Conflict, Unavailable) as error:
+        except (BadRequest, Conflict, NotFound, Unavailable) as error:
             log.event("report_refused", host=agent.host, node=node, problem=str(error))
+            if isinstance(error, NotFound):
+                self._tell(resident, partial(agent.unknown, self._clock.elapsed_s()))
             return False
         return True
 
@@ -352,7 +356,9 @@ class Running:
             polled = Polled(unknown=tuple(each.host for each in asking))
         except BadSettings as error:
             for each in asking:
-                self._residents[each.host].agent.end = error
+                resident = self._residents[each.host]
+                resident.agent.end = resident.agent.end or error
+                self._go_on(resident)
             return False
         except RoostError as error:
             log.event("poll_failed", problem=str(error))
