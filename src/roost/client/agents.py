@@ -22,6 +22,9 @@ _PAUSE_FIRST_S, _PAUSE_LAST_S = 0.5, 15.0
 # What an answer takes at most, beside the time for which a poll may wait.
 _ANSWER_S = 30.0
 
+# What a server says of a question; whatever else is not of 200 to 299 is said by what stands before it, or may pass.
+_SAID = frozenset({400, 401, 403, 404, 409, 413, 422})
+
 Told = TypeVar("Told")
 _REGISTERED = msgspec.json.Decoder(Registered).decode
 _POLLED = msgspec.json.Decoder(Polled).decode
@@ -124,7 +127,7 @@ class HttpServer:
             try:
                 status, text = self._send(method, path, sent)
                 problem = problem_of(status, text)
-                if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                if status < HTTPStatus.MULTIPLE_CHOICES or status in _SAID:
                     self._check(status, problem)
                     found = told(text)
                     if is_away:

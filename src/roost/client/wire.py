@@ -3,6 +3,7 @@
 import http.client
 import json
 import ssl
+import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -12,6 +13,9 @@ from roost.errors import BadSettings
 # What a request may fail with where it is not answered.
 LOST = (OSError, http.client.HTTPException)
 _TOLD_MAX = 500  # characters of an error that is none of Roost's
+# An answer of more bytes is none; the candidates of 100,000 hosts are a quarter of it.
+_ANSWER_MAX = 512 * 2**20
+_PART = 2**20  # bytes that are read at once, at most
 
 
 class Address(NamedTuple):
@@ -50,7 +54,7 @@ class Wire:
     Args:
         url: paths are found below it.
         headers: of every request, as the token that lets us in.
-        timeout_s: for which one answer is waited for, > 0.
+        timeout_s: for which one answer is waited for, and for so long again until it has come whole, > 0.
         setting: where the address stands, for the error.
 
     Raises:
@@ -104,10 +108,24 @@ class Wire:
                 )
             connection.request(method, self._prefix + path, body=data, headers=headers)
             answer = connection.getresponse()
-            return answer.status, answer.read()
+            return answer.status, self._whole(answer)
         except LOST:
             self.close()
             raise
+
+    def _whole(self, answer: http.client.HTTPResponse) -> bytes:
+        """Read a body, from a server that may send a byte now and then, or never end."""
+        found, end_s = bytearray(), time.monotonic() + self._timeout_s
+        while part := answer.read1(_PART):
+            found += part
+            if len(found) > _ANSWER_MAX:
+                raise http.client.HTTPException(f"its answer has more than {_ANSWER_MAX:,} bytes")
+            if time.monotonic() > end_s:
+                raise TimeoutError(f"its answer did not end in {self._timeout_s:g} s")
+        if answer.length:  # Unlike other ways to read, this one says nothing of what is missing.
+            raise http.client.IncompleteRead(bytes(found), answer.length)
+        answer.read()  # Nor does it end the answer, so that another can come.
+        return bytes(found)
 
     def close(self) -> None:
         """Close the connection; the next request opens another."""

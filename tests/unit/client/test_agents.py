@@ -78,9 +78,11 @@ def test_questions_and_answers_are_those_of_the_api():
 
 def test_what_is_not_answered_is_asked_again_after_pauses_that_double_up_to_a_bound(capfd):
     away = [(503, None), None, (500, None), (200, b"no JSON"), (200, b"{}"), (502, b"<html>")] + 2 * [(503, None)]
+    # These come from what stands before a server, which has not heard of the question then.
+    away += [(429, None), (302, None), (408, None), (405, b"<html>")]
     with asked_of(*away, told(REGISTERED)) as (server, asked, pauses):
         assert server.register("h", REGISTRATION) == REGISTERED
-        assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0]
+        assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0] + 6 * [15.0]
         assert len({str(each) for each in asked}) == 1
     said = capfd.readouterr().err
     assert (said.count('"event":"server_is_away"'), said.count('"event":"server_is_back"')) == (1, 1)
