@@ -242,7 +242,7 @@ class Acting:
                 ]
             for each in known:
                 if each.holder == guest.uuid and each.node != guest.node:
-                    self._use_on(each.node).give_back(guest.uuid)
+                    self._forget(each)
             self._journal.hold(guest.uuid, [own, *others])
         return msgspec.structs.replace(guest, cells=admission.use.cells)
 
@@ -254,19 +254,12 @@ class Acting:
         return self._admitted(guest, operation)
 
     def _give_back(self, instance: str) -> None:
-        """Take from an instance all that it has, and that operations keep for it.
-
-        A node that was never updated has nothing to give back: what is in use there is counted from the journal then.
-        """
+        """Take from an instance all that it has, and that operations keep for it."""
         with self._lock:
             known = self._journal.holdings(instance)
             self._journal.hold(instance, [])
             for each in known:
-                try:
-                    use = self._use_of(each.node)
-                except KeyError:
-                    continue
-                use.give_back(each.holder)
+                self._forget(each)
 
     def _revert(self, instance: str, operation: str) -> None:
         """Take from an instance what an operation let it have, and let it have again what that kept."""
@@ -275,11 +268,12 @@ class Acting:
             stays: list[Holding] = []
             for each in known:
                 if each.holder == operation:
-                    self._use_on(each.node).hand_over(operation, instance)
+                    if (use := self._known_use(each.node)) is not None:
+                        use.hand_over(operation, instance)
                     stays.append(msgspec.structs.replace(each, holder=instance))
                 elif each.holder == instance and each.operation == operation:
                     if not any(other.holder == operation and other.node == each.node for other in known):
-                        self._use_on(each.node).give_back(instance)
+                        self._forget(each)
                 else:
                     stays.append(each)
             if stays != known:
@@ -293,14 +287,27 @@ class Acting:
             if stays != known:
                 for each in known:
                     if each.holder == operation:
-                        self._use_on(each.node).give_back(operation)
+                        self._forget(each)
                 self._journal.hold(instance, stays)
 
-    def _use_on(self, node: str) -> HostUse:
+    def _forget(self, holding: Holding) -> None:
+        """Give back what is held of a node, as far as it is counted in this life."""
+        use = self._known_use(holding.node)
+        if use is not None:
+            use.give_back(holding.holder)
+
+    def _known_use(self, node: str) -> HostUse | None:
+        """Return who has what of a node; None: it was not updated, and is counted from the journal when it is."""
         try:
             return self._use_of(node)
         except KeyError:
-            raise BuildFailed(f"host {self._host} has no node {node}") from None
+            return None
+
+    def _use_on(self, node: str) -> HostUse:
+        use = self._known_use(node)
+        if use is None:
+            raise BuildFailed(f"host {self._host} has no node {node}")
+        return use
 
     def _says(self, outcome: Literal["ok", "failed", "aborted"], problem: str = "") -> OrderAnswer:
         text = problem[:PROBLEM_MAX].encode("utf-8", "replace").decode().replace("\0", "?")
