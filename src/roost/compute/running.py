@@ -13,6 +13,7 @@ from roost.compute.agent import Agent
 from roost.compute.crew import Crew
 from roost.compute.driver import Driver, read_resources
 from roost.compute.host_use import HostUse
+from roost.compute.lanes import told as order_told
 from roost.compute.server import Server
 from roost.compute.tasks import Clean, Look, Register, Task, Tell, Undo, Work
 from roost.errors import (
@@ -120,7 +121,7 @@ class Running:
         self._server, self._clock, self._pace = server, clock, pace or Pace()
         self._changed = threading.Condition(threading.RLock())  # of all agents
         self._broken: BaseException | None = None
-        crew = partial(Crew, most=_THREADS_MAX, now_s=clock.elapsed_s, broken=self._break)
+        crew = partial(Crew, most=_THREADS_MAX, now_s=clock.elapsed_s, broken=self._break, hangs=_hangs)
         patience_s = self._pace.driver_timeout_s
         self._workers = crew("work", count=self._pace.work_threads, patience_s=patience_s)
         self._tellers = crew("tell", count=_TELLERS, patience_s=patience_s)
@@ -193,7 +194,7 @@ class Running:
             self._changed.notify_all()
         for task in tasks:
             crew = self._tellers if isinstance(task, (Register, Tell)) else self._workers
-            crew.put(partial(self._do, resident, task))
+            crew.put(partial(self._do, resident, task), _about(task, resident.agent.host))
 
     def _tell(self, resident: Resident, say: Callable[[], None]) -> None:
         """Tell an agent what happened, and let it go on."""
@@ -273,7 +274,7 @@ class Running:
             if resident.is_tracking or not is_due or not agent.is_registered or agent.end is not None:
                 return
             resident.is_tracking, resident.was_disabled = True, agent.is_disabled
-        self._trackers.put(partial(self._track, resident))
+        self._trackers.put(partial(self._track, resident), f"update of the nodes of host {agent.host}")
 
     def _track(self, resident: Resident) -> None:
         agent, has_failed = resident.agent, False
@@ -382,6 +383,17 @@ class Running:
                 is_superseded=each.host in polled.superseded, is_disabled=is_disabled,
             )  # fmt: skip
             self._tell(resident, hear)
+
+
+def _hangs(about: str) -> None:
+    log.event("hangs", problem=about)
+
+
+def _about(task: Task, host: str) -> str:
+    what = type(task).__name__.lower()
+    if isinstance(task, (Tell, Work, Undo)):
+        return f"{what} on host {host}: {order_told(task.order)}"
+    return f"{what} on host {host}: instance {task.instance}" if isinstance(task, Clean) else f"{what} on host {host}"
 
 
 def _own(resident: Resident, node: str) -> OwnNode:
