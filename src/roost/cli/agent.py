@@ -47,7 +47,7 @@ def agent(
     from roost.app.agent import AgentOptions, run_agents
 
     settings = settings_of(config, os.environ)
-    name = host or gethostname()
+    name = gethostname() if host is None else host
     hosts = (name,) if fleet is None else tuple(f"{name}-{number}" for number in range(1, fleet + 1))
     told = AgentOptions(
         server=server, token=token, driver=driver, options=dict(map(_option, options)), hosts=hosts, cell=cell,
