@@ -14,6 +14,7 @@ ADDRESSES = (
     "foo",
     "http://",
 )
+GUEST = "c0ffee00-0000-4000-8000-000000000001"
 SECRET = "a secret\nof somebody"
 
 
@@ -79,3 +80,12 @@ def test_events_of_what_tells_none_are_not_waited_for(run):
         code, said, problem = run("events", "--url", address)
     assert (code, said) == (1, "")
     assert problem == f"roost: what answers at {address} is not Roost: it tells no events\n"
+
+
+@pytest.mark.parametrize("words", [("instance", "stop", GUEST, "--wait"), ("host", "drain", "host-1")], ids=" ".join)
+def test_who_waits_is_told_that_the_operation_is_not_lost_with_its_server(run, words):
+    operation = {"uuid": GUEST, "operation": GUEST, "outcome": "open", "instances": [], "story": []}
+    with scripted((202, operation), (200, operation), None) as (address, _):
+        code, said, problem = run(*words, "--url", address)
+    assert (code, said) == (7, "")
+    assert problem.strip().endswith(f"; the operation {GUEST} goes on when a server is back")
