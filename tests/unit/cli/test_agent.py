@@ -21,3 +21,11 @@ def test_what_no_server_can_be_told_is_refused_at_once(run, tmp_path, words, sen
     assert (code, said, "secret" in problem) == (3, "", False)
     assert problem.startswith(f"roost: {sentence}")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [("agent",), ("host", "migrate-inventory", "--driver", "fake")], ids=" ".join)
+@pytest.mark.parametrize("folder", ["", "gone"])
+def test_a_folder_of_provider_configs_that_is_named_must_be_there(run, command, folder):
+    code, said, problem = run(*command, "--provider-config", folder)
+    assert (code, said) == (2, "")
+    assert f"Invalid value for '--provider-config': Directory '{folder}' does not exist" in problem
