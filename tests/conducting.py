@@ -180,12 +180,15 @@ class Hand:
         self.known: list[int] = []
         self.guests: dict[str, str] = {}  # what it has: uuid -> state
 
-    def register(self, nodes: Mapping[str, str] | None = None):
-        """Say what it has."""
+    def register(self, nodes: Mapping[str, str] | None = None, *, paused: Sequence[str] = ()):
+        """Say what it has, and which of it the agent stopped by itself."""
         asked = Registration(
             run=self.life, driver="fake",
             nodes=tuple(OwnNode(node=node, uuid=uuid) for node, uuid in (nodes or {}).items()),
-            guests=tuple(Found(uuid=uuid, node=self.host, operation="", state="running") for uuid in self.guests),
+            guests=tuple(
+                Found(uuid=uuid, node=self.host, operation="", state=state) for uuid, state in self.guests.items()
+            ),
+            paused=tuple(paused),
         )  # fmt: skip
         told = self.server.run(
             lambda current: register(

@@ -164,7 +164,8 @@ def _resident(
         host=host, run=run, driver=options.driver, software=f"roost {__version__}", cell=options.cell
     )  # fmt: skip
     agent = Agent(
-        identity, journal, driver_timeout_s=settings.driver_timeout_s, spread=random.uniform(*_SPREAD)
+        identity, journal, driver_timeout_s=settings.driver_timeout_s, sync_s=settings.sync_power_state_interval,
+        spread=random.uniform(*_SPREAD),
     )  # fmt: skip
     return Resident(agent, driver, Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use), tracker)
 

@@ -1,12 +1,11 @@
 """What is done again and again, by one process at a time: who has the lease of a job does it."""
 
-import hashlib
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from roost.conductor.changing import offload
 from roost.conductor.presence import given_up
-from roost.conductor.rows import instead, later
+from roost.conductor.rows import instead, later, uuid_made_of
 from roost.errors import Conflict, NotFound, StoreBroken
 from roost.model.names import uuid_text
 from roost.model.work import AgentRow, LeaseRow, OperationRow, Put, StatusRow
@@ -115,7 +114,7 @@ def offload_shelved(jobs: Jobs) -> None:
 
 
 def _offload(jobs: Jobs, status: StatusRow) -> None:
-    uuid = hashlib.blake2b(b"offload" + status.uuid + str(status.version).encode(), digest_size=16).digest()
+    uuid = uuid_made_of("offload", status.uuid, str(status.version).encode())
     name = uuid_text(status.uuid)
 
     def task(current: Current) -> Plan[OperationRow] | OperationRow:

@@ -9,7 +9,6 @@ One that runs goes as it runs; where that fails and it still is where it was, it
 cannot go is told, and the others go on.
 """
 
-import hashlib
 from typing import NamedTuple
 
 import msgspec
@@ -17,6 +16,7 @@ import msgspec
 from roost.conductor import accepting, changing
 from roost.conductor.faults import told as words_of
 from roost.conductor.leaving import How, asked_of, way_of
+from roost.conductor.rows import uuid_made_of
 from roost.conductor.step import Commit, Desk, View, body_of, ended, going_on, told, waiting
 from roost.errors import BadRequest, Conflict, StoreBroken
 from roost.model.changes import Drain
@@ -151,17 +151,17 @@ def _begun(view: View, desk: Desk, body: Drain, *, uuid: str, how: How | None) -
 
 def _part(view: View, desk: Desk, status: StatusRow, *, how: How) -> Plan[OperationRow]:
     """Plan the operation that lets an instance leave."""
-    part = _digest(how, view.operation.uuid, status.uuid)
+    part = uuid_made_of(how, view.operation.uuid, status.uuid)
     known, uuid, parent_id = _Known(status), uuid_text(status.uuid), view.operation.id
     if how == "offload":
         plan = changing.offload(
             desk.current, known, uuid, operation_uuid=part, now_s=view.now_s, parent_id=parent_id
         )  # fmt: skip
     else:
-        asked = asked_of(desk.document, status, migration_uuid=uuid_text(_digest("migration", part)))
+        asked = asked_of(desk.document, status, migration_uuid=uuid_text(uuid_made_of("migration", part)))
         plan = accepting.move(
             desk.current, known, uuid, kind=how, asked=asked, operation_uuid=part, now_s=view.now_s,
-            decision_uuid=uuid_text(_digest("decision", part)), parent_id=parent_id,
+            decision_uuid=uuid_text(uuid_made_of("decision", part)), parent_id=parent_id,
         )  # fmt: skip
     assert isinstance(plan, Plan), "nobody asked for it before"
     return plan
@@ -169,10 +169,6 @@ def _part(view: View, desk: Desk, status: StatusRow, *, how: How) -> Plan[Operat
 
 def _left(view: View, desk: Desk, uuid: str, *, problem: str) -> Put:
     return told(view, desk, "drain.stayed", instance_uuid=_bytes(uuid), problem=problem)
-
-
-def _digest(word: str, *parts: bytes) -> bytes:
-    return hashlib.blake2b(b"".join((word.encode(), *parts)), digest_size=16).digest()
 
 
 def _bytes(uuid: str) -> bytes:

@@ -1,14 +1,16 @@
-"""An instance in ERROR is what its host says that it is.
+"""An instance is what its host says that it is: one in ERROR, where that is asked for, and one that seems to differ.
 
 .. code-block:: text
 
     send ─▶ wait   the host is asked what there is of the instance
-    wait ─▶ end    it runs, or is stopped: ACTIVE or SHUTOFF; else ERROR stays, and the fault says why
+    wait ─▶ end    it runs, or is stopped: ACTIVE or SHUTOFF, but SHELVED stays where it is stopped
+         ─▶ end    it is not well, or the host does not say: its status stays
 """
 
 import msgspec
 
 from roost.conductor.outcomes import Came, came_of, gone
+from roost.conductor.remembered import request_of, stored_image
 from roost.conductor.step import (
     Commit,
     Desk,
@@ -22,10 +24,11 @@ from roost.conductor.step import (
     waiting,
     withdrawn,
 )
+from roost.conductor.syncing import status_said
+from roost.model.journal import PutDocument
 from roost.model.operation import Power
 from roost.model.work import Put
 
-_STATUSES = {"running": "ACTIVE", "stopped": "SHUTOFF"}
 _OPEN = frozenset({"moving", "finished", "reverting"})
 
 
@@ -45,7 +48,7 @@ def next_step(view: View, desk: Desk) -> Commit:
         return Commit(operation=waiting(view, body.limit_at_s))
     found = _found(came)
     problem = came.problem or _problem(view, desk, found)
-    return _end(view, desk, body, problem=problem, status=_STATUSES.get(found, ""))
+    return _end(view, desk, body, problem=problem, status=status_said(view.status, found))
 
 
 def _found(came: Came) -> str:
@@ -57,18 +60,26 @@ def _problem(view: View, desk: Desk, found: str) -> str:
     """Say why an instance is not well, although its host answers."""
     if view.status.uuid not in desk.current.state.holders:
         return "nothing is held for it"
-    if any(move.status in _OPEN for move in view.migrations):
+    if view.status.status == "ERROR" and any(move.status in _OPEN for move in view.migrations):
         return "a move of it is not settled"
     if not found:
         return f"{view.status.host} has nothing of it"
-    return "" if found in _STATUSES else f"{view.status.host} has it as {found}"
+    return "" if status_said(view.status, found) else f"{view.status.host} has it as {found}"
 
 
 def _end(view: View, desk: Desk, body: Power, *, problem: str, status: str = "") -> Commit:
-    gone_on = let_go(view) if problem else let_go(view, status=status, fault="")
+    kind, writes = view.operation.kind, tuple[PutDocument, ...]()
+    if problem or status == view.status.status:
+        gone_on = let_go(view)
+    elif view.status.status == "SHELVED":
+        image_id, writes = stored_image(desk.current.state, request_of(desk.document, view.status).image)
+        gone_on = let_go(view, status=status, fault="", image_id=image_id)
+    else:
+        gone_on = let_go(view, status=status, fault="")
     event = told(
-        view, desk, "reset.failed" if problem else "reset.done", problem=problem, status="" if problem else status
+        view, desk, f"{kind}.failed" if problem else f"{kind}.done", problem=problem, status="" if problem else status
     )
     return Commit(
-        operation=ended(view, body=body, problem=problem), work=(*withdrawn(view.orders), *gone_on, event)
+        operation=ended(view, body=body, problem=problem), writes=writes,
+        work=(*withdrawn(view.orders), *gone_on, event),
     )  # fmt: skip

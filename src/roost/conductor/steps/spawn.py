@@ -10,14 +10,12 @@
     clearing ─▶ spawn, end as above, when the host answered, or was given up
 """
 
-import hashlib
-
 import msgspec
 
 from roost.conductor.alternates import step_to, where
 from roost.conductor.faults import told as words_of
 from roost.conductor.retries import attempt_on, check_attempt, exhausted
-from roost.conductor.rows import instead, later
+from roost.conductor.rows import instead, later, uuid_made_of
 from roost.conductor.step import (
     Commit,
     Desk,
@@ -51,8 +49,9 @@ def begun(view: View, desk: Desk, status: StatusRow, *, body: Spawn) -> tuple[Op
     now_s, limit_s = view.now_s, view.terms.build_timeout_s
     operation = OperationRow(
         id=desk.current.new_id("operation"), kind="spawn", instance_uuid=status.uuid,
-        uuid=_uuid_of_part(view.operation.uuid, status.uuid), turn=status.version + 1, parent_id=view.operation.id,
-        cell=body.picks[0].cell, step="spawn", due_at_s=now_s + limit_s, created_at_s=now_s, changed_at_s=now_s,
+        uuid=uuid_made_of("spawn", view.operation.uuid, status.uuid), turn=status.version + 1,
+        parent_id=view.operation.id, cell=body.picks[0].cell, step="spawn", due_at_s=now_s + limit_s,
+        created_at_s=now_s, changed_at_s=now_s,
         body=msgspec.msgpack.encode(msgspec.structs.replace(body, limit_at_s=now_s + limit_s)),
     )  # fmt: skip
     wanted = _wanted(operation, body, status.uuid, limit_s=limit_s)
@@ -227,7 +226,3 @@ def _wanted(operation: OperationRow, body: Spawn, uuid: bytes, *, limit_s: float
 def _last(body: Spawn) -> str:
     """Return what went wrong in the last attempt that was made."""
     return next((each.problem for each in reversed(body.attempts) if each.claim == "claimed"), "")
-
-
-def _uuid_of_part(whole: bytes, part: bytes) -> bytes:
-    return hashlib.blake2b(whole + part, digest_size=16).digest()

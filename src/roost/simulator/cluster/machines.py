@@ -1,6 +1,6 @@
 """Hosts of the simulation: what stays when an agent dies, and its lives, one after the other."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,6 +18,7 @@ from roost.compute.journal import Journal
 from roost.compute.tasks import Clean, Look, Register, Task, Tell, Undo, Work
 from roost.errors import BadSettings, DriverNotReady, NotFound, RoostError
 from roost.model.agent import HostTerms
+from roost.model.guest import Found
 from roost.model.host import HostFacts
 from roost.model.names import uuid_text
 from roost.model.orders import Order, OrderAnswer, OwnNode, Polled, PollingAgent, Registered, Registration
@@ -40,7 +41,7 @@ _WRONG: tuple[tuple[Action, Kind, float], ...] = (
 )  # fmt: skip
 _SCRIPT = Script(fault=tuple(Fault(action=action, kind=kind, share=share) for action, kind, share in _WRONG))
 DRIVER_TIMEOUT_S = 12.0
-_TICK_S, _REPORT_S = 0.7, 20.0
+_TICK_S, _REPORT_S, _SYNC_S = 0.7, 20.0, 40.0
 _QUICK_S, _SLOW_S, _HUNG_S = (0.0, 0.05), (0.5, 10.0), (DRIVER_TIMEOUT_S, 4 * DRIVER_TIMEOUT_S)
 # So long a poll waits where there is nothing to do.
 _WAIT_S = (0.3, 1.0)
@@ -175,7 +176,8 @@ class Life:
         self.run = machine.new_run()
         identity = Identity(host=self.host, run=self.run, driver="fake")
         self.agent = Agent(
-            identity, machine.journal, driver_timeout_s=DRIVER_TIMEOUT_S, spread=world.chance.uniform(0.75, 1.25)
+            identity, machine.journal, driver_timeout_s=DRIVER_TIMEOUT_S, sync_s=_SYNC_S,
+            spread=world.chance.uniform(0.75, 1.25),
         )  # fmt: skip
         node = self.host
         self.use = HostUse(
@@ -265,7 +267,13 @@ class Life:
         except DriverNotReady as error:
             self.agent.refused(error, self._now_s)
         else:
-            self.agent.looked([OwnNode(node=self.host, uuid=self.machine.uuid)], guests)
+            # More may have happened until that is told.
+            self._after(self._span(), "looked", lambda: self._looked(guests))
+            return
+        self._go_on()
+
+    def _looked(self, guests: Sequence[Found]) -> None:
+        self.agent.looked([OwnNode(node=self.host, uuid=self.machine.uuid)], guests)
         self._go_on()
 
     # --- the server ---

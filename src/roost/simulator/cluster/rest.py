@@ -71,7 +71,18 @@ def _unrest_on(world: "World", machine: "Machine") -> str:
         is_open = order.host == machine.host and order.state in {"waiting", "taken"}
         if is_open and not _is_waiting_for_lost(world, order.instance_uuid):
             return f"the order {order.id} to {order.action} on {machine.host} is {order.state}"
-    return ""
+    return next(_differing(world, machine), "")
+
+
+def _differing(world: "World", machine: "Machine") -> Iterator[str]:
+    """Yield what runs on a host and should not, or the other way: its agent says so when it looks again."""
+    guests = world.books.guests(machine.host)
+    for status in world.statuses():
+        guest = guests.get(uuid_text(status.uuid))
+        if status.host != machine.host or guest is None or _is_waiting_for_lost(world, status.uuid):
+            continue
+        if guest.state != _RUNNING.get(status.status, guest.state):
+            yield f"{uuid_text(status.uuid)} is {guest.state} on {machine.host}: {status}"
 
 
 def at_rest(world: "World") -> None:
@@ -136,8 +147,7 @@ def _check_guests(world: "World", machine: "Machine") -> None:
             continue  # Its host got rid of it after it had said that it could not.
         if guest is None or guest.state == "building":
             raise Broken(SEEN, f"{machine.host} does not have {uuid}, which is {status}")
-        # Where an act was not answered in time, the status stays, and the fault says so.
-        if guest.state != _RUNNING[status.status] and not status.fault:
+        if guest.state != _RUNNING[status.status]:
             raise Broken(SEEN, f"{uuid} is {guest.state} on {machine.host}: {status}")
 
 
