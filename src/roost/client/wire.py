@@ -145,6 +145,12 @@ def problem_of(status: int, text: bytes) -> str:
     return " ".join(str(detail or f"status {status}").split())[:_TOLD_MAX]
 
 
+def is_explained(text: bytes) -> bool:
+    """Say whether an error is told as Roost's own API tells it."""
+    body = decoded(text)
+    return isinstance(body, dict) and "detail" in body
+
+
 def decoded(text: bytes) -> Any:
     """Return a body of JSON, decoded; None: it is none."""
     try:

@@ -139,6 +139,20 @@ def test_a_server_without_agents_is_none():
         server.register("h", REGISTRATION)
 
 
+def test_who_was_let_in_is_not_sent_away_by_what_stands_before_the_server():
+    strange = [(404, b"<html>"), (403, None), (401, b"{}"), (404, [])]
+    with asked_of(told(REGISTERED), *strange, told(REGISTERED), problem(404, "no such agent: h")) as (
+        server,
+        _,
+        pauses,
+    ):
+        server.register("h", REGISTRATION)
+        assert server.register("h", REGISTRATION) == REGISTERED
+        assert len(pauses) == len(strange)
+        with pytest.raises(NotFound, match="no such agent: h"):
+            server.report("h", "n", HostFacts())
+
+
 def test_an_answer_that_nobody_wants_is_undone_and_one_of_an_old_run_ends_the_agent():
     with asked_of(told(Kept(is_wanted=False)), problem(409, "by another run")) as (server, *_):
         with pytest.raises(Conflict, match="the order 7 was withdrawn: undo"):
