@@ -143,8 +143,8 @@ def poll(
     lost = {*unknown, *superseded}
     runs = {each.host.lower(): agents[each.host.lower()] for each in polls if each.host not in lost}
     known = {number for each in polls for number in each.held}
-    found = reader.open_orders(sorted(runs), most=most + len(known))
-    waiting = [order for order in found if order.id not in known and _is_for(order, runs[order.host])]
+    found = _deliverable(reader, runs, most=most + len(known))
+    waiting = [order for order in found if order.id not in known]
     waiting.sort(key=lambda order: (order.turn, order.operation_id, order.number))
     waiting = waiting[:most]
     withdrawn, settled = _over(reader, sorted(known - {order.id for order in found}))
@@ -305,9 +305,15 @@ def _is_superseded(agent: AgentRow | None, each: PollingAgent) -> bool:
     return (agent.run, agent.fence) != (uuid_bytes(each.run), each.fence)
 
 
-def _is_for(order: OrderRow, agent: AgentRow) -> bool:
-    """Say whether an order is delivered now: before a host is clean it gets nothing but orders to destroy."""
-    return agent.state == "ready" or order.action == "destroy"
+def _deliverable(reader: WorkReader, agents: Mapping[str, AgentRow], *, most: int) -> list[OrderRow]:
+    """Return orders that may be delivered now, so many of them: before a host is clean it gets those to destroy alone.
+
+    What a host does not get yet is not read, or it would stand before what it gets, and before orders to others.
+    """
+    ready = sorted(host for host, agent in agents.items() if agent.state == "ready")
+    arriving = sorted(agents.keys() - set(ready))
+    found = reader.open_orders(ready, most=most) if ready else []
+    return found + (reader.open_orders(arriving, most=most, actions=["destroy"]) if arriving else [])
 
 
 def _over(reader: WorkReader, numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -193,7 +193,8 @@ def _undone(view: View, desk: Desk, body: Move) -> Commit:
     elif answer_of(order).outcome != "ok" and (not is_there or _may_ask_again(view)):
         return _later(view, body) or _undo(view, desk, body)
     if is_there or seen is None:
-        return stayed(view, desk, body, problem=body.lost)
+        is_stopped = seen is not None and seen.found is not None and seen.found.state == "stopped"
+        return stayed(view, desk, body, problem=body.lost, status="SHUTOFF" if is_stopped else "")
     problem = f"{body.lost}; and neither {source} nor {_target(body)} has it"
     return stayed(view, desk, body, problem=problem, status="ERROR")
 

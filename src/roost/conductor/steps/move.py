@@ -33,7 +33,7 @@ from roost.conductor import targets
 from roost.conductor.alternates import where
 from roost.conductor.departures import stayed, witnessed
 from roost.conductor.faults import told as words_of
-from roost.conductor.moves import moved_on
+from roost.conductor.moves import migration_of, moved_on
 from roost.conductor.patience import PAUSE_S, failure, may_be_on, silent
 from roost.conductor.rows import instead, later
 from roost.conductor.step import (
@@ -174,7 +174,7 @@ def _strayed(view: View, desk: Desk, body: Move) -> str:
 def _arrived(view: View, desk: Desk, body: Move) -> Commit:
     """Return what follows when the instance is on its target: a source that keeps a copy keeps it stopped."""
     pick, kind = body.picks[0], view.operation.kind
-    move = next(each for each in view.migrations if each.uuid == view.status.migration_uuid)
+    move = migration_of(view)
     after: dict[str, object] = {
         "cell": pick.cell, "host": pick.host, "node": pick.node, "flavor_id": move.new_flavor_id, "fault": "",
         "decision_uuid": uuid_bytes(body.decision_uuid),

@@ -4,12 +4,15 @@
 
     send ─▶ wait   the host is asked what there is of the instance
     wait ─▶ end    it runs, or is stopped: ACTIVE or SHUTOFF, but SHELVED stays where it is stopped
-         ─▶ end    it is not well, or the host does not say: its status stays
+         ─▶ end    it is not well, or the host does not say: status and fault stay, and the story says why
 """
+
+from functools import partial
 
 import msgspec
 
 from roost.conductor.outcomes import Came, came_of, gone
+from roost.conductor.reconcile import is_left_by
 from roost.conductor.remembered import request_of, stored_image
 from roost.conductor.step import (
     Commit,
@@ -27,7 +30,7 @@ from roost.conductor.step import (
 from roost.conductor.syncing import status_said
 from roost.model.journal import PutDocument
 from roost.model.operation import Power
-from roost.model.work import Put
+from roost.model.work import MigrationRow, Put
 
 _OPEN = frozenset({"moving", "finished", "reverting"})
 
@@ -60,11 +63,17 @@ def _problem(view: View, desk: Desk, found: str) -> str:
     """Say why an instance is not well, although its host answers."""
     if view.status.uuid not in desk.current.state.holders:
         return "nothing is held for it"
-    if view.status.status == "ERROR" and any(move.status in _OPEN for move in view.migrations):
+    if view.status.status == "ERROR" and any(map(partial(_is_unsettled, view), view.migrations)):
         return "a move of it is not settled"
     if not found:
         return f"{view.status.host} has nothing of it"
     return "" if status_said(view.status, found) else f"{view.status.host} has it as {found}"
+
+
+def _is_unsettled(view: View, move: MigrationRow) -> bool:
+    """Say whether a move may still be undone: one for good waits for the old host alone."""
+    is_for_good = is_left_by(move, move.source_host) and move.source_host.lower() != view.status.host.lower()
+    return move.status in _OPEN and not is_for_good
 
 
 def _end(view: View, desk: Desk, body: Power, *, problem: str, status: str = "") -> Commit:

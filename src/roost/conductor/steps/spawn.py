@@ -14,6 +14,7 @@ import msgspec
 
 from roost.conductor.alternates import step_to, where
 from roost.conductor.faults import told as words_of
+from roost.conductor.patience import silent
 from roost.conductor.retries import attempt_on, check_attempt, exhausted
 from roost.conductor.rows import instead, later, uuid_made_of
 from roost.conductor.step import (
@@ -75,7 +76,7 @@ def next_step(view: View, desk: Desk) -> Commit:
     if not is_open(order):
         return _answered(view, desk, body, order=order)
     if view.is_away(order.host):
-        return _lost(view, desk, body, problem=f"the agent of {body.picks[0].host} does not answer", is_final=False)
+        return _lost(view, desk, body, problem=silent(body.picks[0].host), is_final=False)
     if view.now_s < body.limit_at_s:
         return Commit(operation=waiting(view, body.limit_at_s))
     return _clearing(view, desk, body, lost=f"it was not built within {view.terms.build_timeout_s:,.0f} s")
@@ -137,7 +138,7 @@ def _elsewhere(view: View, desk: Desk, body: Spawn, *, builds: Builds) -> Commit
     """
     name, attempts = uuid_text(view.status.uuid), list(body.attempts)
     for at, pick in enumerate(body.picks):
-        step = step_to(desk.current, name, pick) if view.agent(pick.host) else f"no agent runs on {pick.host}"
+        step = _away(view, pick.host) or step_to(desk.current, name, pick)
         if isinstance(step, str):
             attempts.append(attempt_on(pick, problem=step, is_claimed=False))
             continue
@@ -159,6 +160,13 @@ def _elsewhere(view: View, desk: Desk, body: Spawn, *, builds: Builds) -> Commit
         )
     after = msgspec.structs.replace(body, attempts=tuple(attempts), picks=())
     return _buried(view, desk, after, fault=words_of(exhausted(name)), builds=builds)
+
+
+def _away(view: View, host: str) -> str:
+    """Say why an instance is not sent to a host; empty: its agent is there."""
+    if view.agent(host) is None:
+        return f"no agent runs on {host}"
+    return silent(host) if view.is_away(host) else ""
 
 
 def _clearing(view: View, desk: Desk, body: Spawn, *, lost: str, is_final: bool = False) -> Commit:
