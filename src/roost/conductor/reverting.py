@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 
 from roost.conductor.accepting import act, status_named
-from roost.conductor.departures import check_gone
+from roost.conductor.presence import check_gone
 from roost.conductor.rows import due_now, instead
 from roost.conductor.step import body_of
 from roost.model.operation import Move, Settling

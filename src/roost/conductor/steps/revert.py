@@ -23,9 +23,11 @@ Where whoever asked says that the host of the instance is lost, and its agent is
 
 import msgspec
 
-from roost.conductor.departures import cancelled, other_migration, witnessed
+from roost.conductor.asking import asked
+from roost.conductor.endings import cancelled, other_migration
 from roost.conductor.moves import cell_of, exchanged, migration_of, moved_on, returned
-from roost.conductor.patience import PAUSE_S, failure, silent
+from roost.conductor.patience import PAUSE_S, failure, paused, silent
+from roost.conductor.presence import witnessed
 from roost.conductor.rows import instead, later, uuid_made_of
 from roost.conductor.step import (
     Commit,
@@ -38,7 +40,6 @@ from roost.conductor.step import (
     is_open,
     let_go,
     ordered,
-    plain,
     told,
     waiting,
     withdrawn,
@@ -117,8 +118,7 @@ def _discarded(view: View, desk: Desk, body: Settling) -> Commit:
         return Commit(operation=waiting(view, view.now_s + PAUSE_S), work=held)
     if answer_of(order).outcome == "ok":
         return _restart(view, desk, body)
-    is_early = view.now_s < body.limit_at_s
-    return Commit(operation=waiting(view, body.limit_at_s)) if is_early else _discard(view, desk, body)
+    return paused(view, limit_at_s=body.limit_at_s) or _discard(view, desk, body)
 
 
 def _is_lost(view: View, body: Settling) -> bool:
@@ -156,14 +156,12 @@ def _apart(view: View, desk: Desk, body: Settling, *, is_on: bool) -> Commit:
 
 
 def _restart(view: View, desk: Desk, body: Settling) -> Commit:
-    home, limit_s = _home(view, body), view.terms.act_timeout_s
+    home = _home(view, body)
     if not body.is_on:
         return _back(view, desk, body)
     if view.is_away(home):
         return _back(view, desk, body, problem=silent(home))
-    after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
-    order = ordered(view, desk, home, action="power_on", body=plain(view, limit_s=limit_s))
-    return Commit(operation=waiting(view, after.limit_at_s, step="restart", body=after), work=(Put(order),))
+    return asked(view, desk, body, host=home, action="power_on", step="restart")
 
 
 def _home(view: View, body: Settling) -> str:
