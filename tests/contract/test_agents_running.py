@@ -4,11 +4,9 @@ import threading
 
 import pytest
 
-from roost.compute.acting import Acting
-from roost.compute.agent import Agent, Identity
 from roost.compute.drivers.fake_script import Fault, Script
 from roost.compute.journal import Journal
-from roost.compute.running import Pace, Resident
+from roost.compute.running import Pace
 from roost.errors import (
     BadRequest,
     BadSettings,
@@ -19,27 +17,12 @@ from roost.errors import (
     NotFound,
     ReshapeFailed,
 )
-from roost.model.orders import Destroy, Power, Spawn
-from tests.agents import PATIENT, MemoryServer, PlainTracker, living, order
+from roost.model.orders import Destroy, Power
+from tests.agents import MemoryServer, PlainTracker, living, order, resident, spawn
 from tests.drivers import fake, spec_of
 from tests.worlds import uuid_named
 
 QUICK = Pace(driver_timeout_s=0.2, update_s=0.05, retry_s=0.05, stop_s=5.0)
-
-
-def resident(host="host-a", *, driver=None, journal=None, tracker=None, pace=PATIENT, run="run"):
-    """Give an agent of a host, with what it acts through."""
-    driver, journal = driver or fake(host=host), journal or Journal(None)
-    tracker = tracker or PlainTracker(driver, journal)
-    run = uuid_named(f"{host} {run}")
-    agent = Agent(Identity(host=host, run=run, driver="fake"), journal, driver_timeout_s=pace.driver_timeout_s)
-    acting = Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
-    return Resident(agent, driver, acting, tracker)
-
-
-def spawn(name="guest", host="host-a", **more):
-    """Give the order to build a guest."""
-    return order(Spawn(spec_of(name, host)), of=name, host=host, **more)
 
 
 def test_an_agent_registers_reports_and_does_what_is_ordered(capsys):

@@ -19,8 +19,8 @@ from roost.model.orders import (
     SendDisk,
     Spawn,
 )
-from tests.agents import MemoryServer, order
-from tests.contract.test_agents_running import living, resident, spawn
+from tests.agents import MemoryServer, order, resident, spawn
+from tests.contract.test_agents_running import living
 from tests.drivers import fake, spec_of
 from tests.patience import until
 from tests.worlds import uuid_named
