@@ -48,7 +48,7 @@ class Broken:
         raise self._error(f"{self._method} is broken")
 
 
-@pytest.fixture(params=[RuntimeError, SystemExit, CancelledError], ids=lambda kind: kind.__name__)
+@pytest.fixture(params=[RuntimeError, SystemExit, CancelledError, KeyboardInterrupt], ids=lambda kind: kind.__name__)
 def error(request):
     return request.param
 
