@@ -8,6 +8,7 @@ from roost.compute.drivers.fake_script import Fault, Script
 from roost.compute.journal import Journal
 from roost.compute.running import Pace
 from roost.errors import (
+    BadRequest,
     BadSettings,
     BuildFailed,
     Conflict,
@@ -202,6 +203,84 @@ def test_an_agent_whose_journal_is_lost_ends_and_answers_nothing(capsys):
     capsys.readouterr()
 
 
+class Full(Journal):
+    """A journal on a disk that is full for one kind of line."""
+
+    def __init__(self, method):
+        super().__init__(None)
+        setattr(self, method, self._lose)
+
+    def _lose(self, *_words):
+        raise JournalLost("the disk is full")
+
+
+def test_an_agent_that_cannot_remember_its_node_ends_before_it_registers(capsys):
+    server, journal = MemoryServer(), Full("keep_node")
+    with living(server, resident(journal=journal)) as (ends, thread):
+        thread.join(30)
+        assert str(ends[0]) == "the disk is full"
+    assert server.book.runs == {}
+    capsys.readouterr()
+
+
+class Exclusive(MemoryServer):
+    """Knows an agent of host-a that is alive, and lets nobody in who may not touch host-b."""
+
+    def register(self, host, registration):
+        """Refuse another agent of the first host."""
+        if host == "host-a":
+            raise Conflict("another agent of host-a is alive")
+        return super().register(host, registration)
+
+
+def test_of_many_agents_each_that_ends_is_told_at_once(capsys):
+    server = Exclusive()
+    with living(server, resident(), resident("host-b")) as (ends, thread):
+        server.put(spawn(host="host-b"))
+        assert server.answer_to(101).outcome == "ok"
+        said = capsys.readouterr().err
+        assert (thread.is_alive(), said.count('"agent_ends"')) == (True, 1)
+        assert "another agent of host-a is alive" in said
+    assert str(ends[0]) == "another agent of host-a is alive"
+
+
+class Shutting(MemoryServer):
+    """Lets agents in, and later no more."""
+
+    def poll(self, poll):
+        """Refuse."""
+        raise BadSettings("token", "it was taken away")
+
+
+def test_an_agent_that_may_not_poll_any_more_ends_and_that_is_told(capsys):
+    with living(Shutting(), resident()) as (ends, thread):
+        thread.join(30)
+        assert str(ends[0]) == "token: it was taken away"
+    assert capsys.readouterr().err.count('"agent_ends"') == 1
+
+
+class Picky(MemoryServer):
+    """Does not understand the first registration."""
+
+    has_refused = False
+
+    def register(self, host, registration):
+        """Refuse once."""
+        if not self.has_refused:
+            self.has_refused = True
+            raise BadRequest("guests are too many")
+        return super().register(host, registration)
+
+
+def test_a_registration_that_is_refused_is_told_and_made_again(capsys):
+    server = Picky()
+    with living(server, resident()):
+        server.put(spawn())
+        assert server.answer_to(101).outcome == "ok"
+    assert '"register_refused"' in (said := capsys.readouterr().err)
+    assert "guests are too many" in said
+
+
 class Forgetful(MemoryServer):
     """Does not know the host at the first report."""
 
@@ -223,7 +302,8 @@ def test_a_report_that_is_refused_is_made_again(capsys):
         server.put(spawn())
         assert server.answer_to(101).outcome == "ok"
     assert server.reports >= 3
-    assert "its root provider is not there yet" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert ("no such agent: host-a" in said, "its root provider is not there yet" in said) == (True, True)
 
 
 class Busy(MemoryServer):
