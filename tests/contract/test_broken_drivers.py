@@ -19,8 +19,7 @@ from roost.model.orders import (
     SendDisk,
     Spawn,
 )
-from tests.agents import MemoryServer, order, resident, spawn
-from tests.contract.test_agents_running import living
+from tests.agents import MemoryServer, living, order, resident, spawn
 from tests.drivers import fake, spec_of
 from tests.patience import until
 from tests.worlds import uuid_named
