@@ -11,7 +11,7 @@ from roost.conductor import accepting, answering
 from roost.conductor.reconcile import Reconciled
 from roost.conductor.step import body_of, is_open
 from roost.conductor.steps import STEPS, build, clean, delete, spawn
-from roost.model.operation import Clean
+from roost.model.operation import Cleaning
 from roost.model.work import OrderRow
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -25,7 +25,7 @@ def skipped_release(monkeypatch):
 
 def skipped_release_of_refused(monkeypatch):
     """Let instances whose hosts never had an agent keep what they hold."""
-    monkeypatch.setattr(build, "_given_back", lambda _desk, _uuids: ())
+    monkeypatch.setattr(build, "given_back", lambda _state, _uuids: ())
 
 
 def doubled_build(monkeypatch):
@@ -100,7 +100,7 @@ def stale_run_accepted(monkeypatch):
     next_step = clean.next_step
 
     def stepped(view, desk):
-        body = body_of(view.operation, Clean)
+        body = body_of(view.operation, Cleaning)
         agent = view.agent(body.host)
         stale = {} if agent is None else {body.host: msgspec.structs.replace(agent, fence=body.fence)}
         return next_step(replace(view, agents={**view.agents, **stale}), desk)

@@ -16,7 +16,7 @@ from roost.conductor.steps import STEPS
 from roost.conductor.targets import away_from
 from roost.model.flavor import Flavor
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Asked, Power, Settling, Status
+from roost.model.operation import Asked, Powering, Settling, Status
 from roost.model.request import Request
 from roost.model.work import AgentRow, OperationRow, StatusRow
 from roost.placement.current import Current
@@ -282,10 +282,10 @@ def _bytes(uuid: str) -> bytes:
 ASKS: Sequence[Ask] = (
     Ask(kind="build", weight=10, make=_build),
     Ask(kind="delete", weight=6, make=_delete),
-    Ask(kind="start", weight=3, make=_act("SHUTOFF", body=Power)),
-    Ask(kind="stop", weight=3, make=_act("ACTIVE", body=Power)),
-    Ask(kind="reboot", weight=1, make=_act("ACTIVE", body=Power)),
-    Ask(kind="reset", weight=2, make=_act("ERROR", body=Power)),
+    Ask(kind="start", weight=3, make=_act("SHUTOFF", body=Powering)),
+    Ask(kind="stop", weight=3, make=_act("ACTIVE", body=Powering)),
+    Ask(kind="reboot", weight=1, make=_act("ACTIVE", body=Powering)),
+    Ask(kind="reset", weight=2, make=_act("ERROR", body=Powering)),
     Ask(kind="resize", weight=4, make=_move("ACTIVE", "SHUTOFF")),
     Ask(kind="confirm", weight=3, make=_act("VERIFY_RESIZE", body=Settling)),
     Ask(kind="revert", weight=3, make=_revert),
