@@ -8,7 +8,7 @@ from roost.conductor.accepting import act, status_named
 from roost.conductor.presence import check_gone
 from roost.conductor.rows import due_now, instead
 from roost.conductor.step import body_of
-from roost.model.operation import Move, Settling
+from roost.model.operation import Moving, Settling
 from roost.model.work import OperationRow, StatusRow
 from roost.placement.plans import Plan
 from roost.ports import Commits, WorkReader
@@ -61,4 +61,4 @@ def _was_on(reader: WorkReader, status: StatusRow) -> bool:
     """Say whether an instance ran before its move; of one whose move is forgotten, that it did."""
     move = None if status.migration_uuid is None else reader.migration(status.migration_uuid)
     moved = None if move is None else reader.operation(move.operation_id)
-    return moved is None or moved.kind not in _MOVES or body_of(moved, Move).is_on
+    return moved is None or moved.kind not in _MOVES or body_of(moved, Moving).is_on
