@@ -2,7 +2,7 @@
 
 from roost.conductor.moves import joined, migration_of, moved_on, returned, settled
 from roost.conductor.presence import is_gone
-from roost.conductor.reconcile import is_held_by, is_left_by
+from roost.conductor.reconcile import OPEN_MOVES, is_held_by, is_left_by
 from roost.conductor.rows import instead, later
 from roost.conductor.step import Commit, Desk, View, ended, let_go, told, withdrawn
 from roost.engine.state import State
@@ -14,8 +14,6 @@ from roost.model.work import AgentRow, MigrationRow, Put, StatusRow
 from roost.placement.claims import release_of
 from roost.ports import WorkReader
 
-# Of migrations that hold something still, or may.
-_OPEN = frozenset({"moving", "finished", "left", "reverting"})
 # So many of the moves of a host are read at once.
 _PAGE = 500
 
@@ -133,5 +131,5 @@ def forgotten(state: State, moves: list[MigrationRow], *, now_s: float) -> tuple
 def other_migration(view: View) -> bytes | None:
     """Return another migration of the instance that holds something still."""
     own = migration_of(view).uuid
-    found = [each for each in view.migrations if each.uuid != own and each.status in _OPEN]
+    found = [each for each in view.migrations if each.uuid != own and each.status in OPEN_MOVES]
     return max(found, key=lambda each: each.id).uuid if found else None

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from roost.model.work import MigrationRow, StatusRow
 
-# Of migrations whose end is not known yet.
-_OPEN = frozenset({"moving", "finished", "left", "reverting"})
+# Of migrations that hold something still, or may.
+OPEN_MOVES = frozenset({"moving", "finished", "left", "reverting"})
 # Moves that nobody undoes when they are finished.
 _LEFT = frozenset({"live", "evacuate"})
 
@@ -40,7 +40,7 @@ def reconcile(
     """
     found: dict[str, list[bytes]] = {"keep": [], "hold": [], "destroy": []}
     for uuid in guests:
-        moves = [each for each in migrations if each.instance_uuid == uuid and each.status in _OPEN]
+        moves = [each for each in migrations if each.instance_uuid == uuid and each.status in OPEN_MOVES]
         found[_fate(host, statuses.get(uuid), moves)].append(uuid)
     return Reconciled(tuple(found["keep"]), tuple(found["hold"]), tuple(found["destroy"]))
 
