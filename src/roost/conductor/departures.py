@@ -48,13 +48,15 @@ def gone_elsewhere(view: View, desk: Desk, body: Move, *, status: str, is_clean:
     """
     pick, source, move = body.picks[0], view.status.host, migration_of(view)
     kind = view.operation.kind
+    # A host that comes back holds what is evacuated until that is decided, so nothing can run there by then.
+    is_open = not is_clean and move.kind != "evacuate"
     return Commit(
         operation=ended(view, body=body),
         writes=settled(desk.current, move) if is_clean else joined(desk.current, move),
         work=(
             *withdrawn(view.orders),
             moved_on(view, "confirmed" if is_clean else "finished", target_host=pick.host, target_node=pick.node),
-            *(() if is_clean else witnessed(view.agent(source))),
+            *(witnessed(view.agent(source)) if is_open else ()),
             *let_go(
                 view, status=status, fault="", cell=pick.cell, host=pick.host, node=pick.node,
                 decision_uuid=uuid_bytes(body.decision_uuid),
