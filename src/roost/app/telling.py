@@ -1,5 +1,6 @@
 """What happens to instances, operations and agents is told to whoever follows the events of this process."""
 
+from collections import deque
 from threading import Event, Thread
 
 import msgspec
@@ -54,17 +55,28 @@ class Telling:
             self._thread.join()
 
     def _work(self, tail: Tail, reader: WorkReader) -> None:
+        untold: deque[EventRow] = deque()
         try:
             while not self._is_stopped.wait(self._look_s):
                 try:
-                    for row in tail.news():
-                        self._tell(row, reader)
+                    untold.extend(tail.news())
+                    self._tell_all(untold, reader)
                 except Unavailable:  # The next look may do; the log hears of it from the thread that commits.
                     continue
                 except Exception as error:  # noqa: BLE001  # the thread must live on
                     log.fault("telling", error)
         finally:
             reader.close()
+
+    def _tell_all(self, untold: deque[EventRow], reader: WorkReader) -> None:
+        """Tell lines, which are found once; those for which the database cannot be asked now stay untold."""
+        while untold:
+            row = untold.popleft()
+            try:
+                self._tell(row, reader)
+            except Unavailable:
+                untold.appendleft(row)
+                raise
 
     def _tell(self, row: EventRow, reader: WorkReader) -> None:
         instance = None if row.instance_uuid is None else uuid_text(row.instance_uuid)
