@@ -174,11 +174,17 @@ class Hand:
 
     def __init__(self, server: Server, host: str, *, life: int = 1) -> None:
         self.server, self.host = server, host
-        self.life = uuid_named(f"{host} {life}")
-        self.run = uuid_bytes(self.life)
+        self.lives = life - 1
+        self.live_again()
         self.fence = 0
         self.known: list[int] = []
         self.guests: dict[str, str] = {}  # what it has: uuid -> state
+
+    def live_again(self) -> None:
+        """Begin another life, with nothing but the guests of the last one."""
+        self.lives += 1
+        self.life = uuid_named(f"{self.host} {self.lives}")
+        self.run = uuid_bytes(self.life)
 
     def register(self, nodes: Mapping[str, str] | None = None, *, paused: Sequence[str] = ()):
         """Say what it has, and which of it the agent stopped by itself."""

@@ -6,7 +6,7 @@ from roost.api.v1.routes import TABLE
 from roost.model.names import uuid_bytes
 from roost.model.operation import ASKED, STATUSES, TASKS, may_begin
 from roost.simulator.identities import uuid_of
-from tests.api.test_agents import put, registration
+from tests.api.agents import put, registration
 from tests.asking import asking_own
 from tests.products import fleet
 from tests.statuses import be

@@ -13,7 +13,7 @@ from roost.compute.journal import Entry, Key
 from roost.compute.lanes import Lane, OpenOrder, is_building, is_cleaning, key_of, lane_of, told
 from roost.compute.memory import Memory
 from roost.compute.tasks import Clean, Look, Register, Task, Tell, Undo, Work
-from roost.errors import BadRequest, BadSettings, Conflict, NotFound, RoostError
+from roost.errors import BadRequest, BadSettings, Conflict, JournalLost, NotFound, RoostError
 from roost.model.guest import Found
 from roost.model.orders import (
     HELD_MAX,
@@ -195,7 +195,8 @@ class Agent:
     def refused(self, error: RoostError, now_s: float) -> None:
         """Hear that it could not look, or was not registered."""
         self._is_looking = False
-        if isinstance(error, (BadSettings, Conflict)):
+        is_later = self._phase == "ready"  # So it was a look, and the next one may find what this one did not.
+        if isinstance(error, JournalLost) or (isinstance(error, (BadSettings, Conflict)) and not is_later):
             self.end = error
         elif self._phase in ("looking", "registering"):
             self._come_again(now_s)
@@ -284,6 +285,8 @@ class Agent:
                 self.unknown(now_s)
             case BadRequest():
                 each.refusals += 1
+                if each.answer.outcome == "ok" and is_building(order):
+                    self._lane(lane_of(order)).undos.append(Undo(order))  # Nobody knows that it is there.
                 problem = f"the server does not understand the answer: {error}"[:PROBLEM_MAX]
                 each.answer = OrderAnswer(run=self._identity.run, outcome="aborted", problem=problem)
             case _:

@@ -21,9 +21,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from roost.conductor.departures import forgotten, leaving
 from roost.conductor.presence import given_up, is_silent, reporting
-from roost.conductor.reconcile import Reconciled, is_held_by, is_left_by, reconcile
+from roost.conductor.reconcile import Reconciled, forgotten, is_held_by, is_left_by, moves_away, reconcile
 from roost.conductor.rows import due_now, instead, later
 from roost.conductor.story import line
 from roost.conductor.syncing import begun, differing
@@ -92,7 +91,7 @@ def register(
     run, guests = _uuid(asked.run), [_uuid(guest.uuid) for guest in asked.guests]
     before = reader.agent(name)
     _check_owner(current.state, asked, before, host=host, now_s=now_s, down_time_s=down_time_s)
-    moves = leaving(reader, _letter_cases(current.state, host))
+    moves = moves_away(reader, _letter_cases(current.state, host))
     # Of those that were not decided yet something may be here, or may come back here.
     held = [each.instance_uuid for each in moves if is_held_by(each, name)]
     here = [*dict.fromkeys((*guests, *held))]

@@ -280,13 +280,14 @@ def test_an_answer_to_an_order_that_the_server_lost_is_given_up_after_a_new_regi
     assert one.is_idle
 
 
-def test_an_answer_that_cannot_be_understood_is_said_to_be_that():
+def test_an_answer_that_cannot_be_understood_is_said_to_be_that_and_what_was_built_goes():
     one, spawn = ready(), order(Spawn(spec()))
     hear(one, spawn)
     one.worked(Work(spawn), OK, 0.0)
     one.due(0.0)
     one.untold(spawn, BadRequest("saved is wrong"), 0.0)
-    (tell,) = one.due(0.0)
+    undo, tell = one.due(0.0)
+    assert undo == Undo(spawn)
     assert (tell.answer.outcome, tell.answer.problem) == (
         "aborted",
         "the server does not understand the answer: saved is wrong",

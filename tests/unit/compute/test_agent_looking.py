@@ -4,12 +4,14 @@ import pytest
 
 from roost.compute.journal import Holding, Journal
 from roost.compute.tasks import Look, Tell
-from roost.errors import DriverNotReady
+from roost.errors import BadSettings, DriverNotReady, JournalLost
 from roost.model.guest_use import GuestUse
 from roost.model.orders import OwnNode, Power, Reboot, Registered, Spawn
 from tests.agent_machines import FAILED, GUEST, OK, agent, arrived, found, hear, ready
 from tests.agents import HOST, order, spec
 from tests.worlds import uuid_named
+
+OTHER = BadSettings("node host-a", "its driver says that its uuid is another one")
 
 
 def looked_again(one, *guests, now_s):
@@ -49,6 +51,17 @@ def test_a_look_that_fails_leaves_an_agent_at_work():
     assert one.is_ready
     assert one.due(199.0) == []
     assert one.due(200.0) == [Look()]
+
+
+def test_a_node_that_is_not_what_it_was_ends_an_agent_that_begins_and_none_at_work():
+    begins, works, lost = agent(), ready(sync_s=100.0), ready(sync_s=100.0)
+    for one, now_s, error in (
+        (begins, 0.0, OTHER), (works, 100.0, OTHER), (lost, 100.0, JournalLost("the disk is full")),
+    ):  # fmt: skip
+        assert one.due(now_s) == [Look()]
+        one.refused(error, now_s)
+    assert (begins.end, works.end, str(lost.end)) == (OTHER, None, "the disk is full")
+    assert works.is_ready
 
 
 def test_a_look_of_before_is_waited_for_and_says_nothing():

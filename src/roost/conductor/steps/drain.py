@@ -14,8 +14,8 @@ from typing import NamedTuple
 import msgspec
 
 from roost.conductor import accepting, changing
+from roost.conductor.draining import How, asked_of, way_of
 from roost.conductor.faults import told as words_of
-from roost.conductor.leaving import How, asked_of, way_of
 from roost.conductor.rows import uuid_made_of
 from roost.conductor.step import Commit, Desk, View, body_of, ended, going_on, told, waiting
 from roost.errors import BadRequest, Conflict, StoreBroken
@@ -24,9 +24,6 @@ from roost.model.journal import Write
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work import OperationRow, Put, StatusRow
 from roost.placement.plans import Plan
-
-# Who is on the way is looked at again after so many seconds.
-_LOOK_S = 1.0
 
 
 class _Begun(NamedTuple):
@@ -94,7 +91,9 @@ def _committed(view: View, desk: Desk, body: Drain, *, writes: tuple[Write, ...]
     is_at_end = body.begun == len(body.instances) or view.operation.is_cancelled
     if body.going or not is_at_end:
         has_room = not is_at_end and len(body.going) < body.at_once
-        operation = going_on(view, "move", body=body) if has_room else waiting(view, view.now_s + _LOOK_S, body=body)
+        operation = waiting(view, view.now_s + view.terms.look_s, body=body)
+        if has_room:
+            operation = going_on(view, "move", body=body)
         return Commit(operation=operation, writes=writes, work=work)
     count = len(body.instances)
     problem = f"{body.stayed:,} of {count:,} instances stayed on {body.host}" if body.stayed else ""

@@ -9,43 +9,28 @@
 
 from functools import partial
 
-import msgspec
-
-from roost.conductor.outcomes import Came, came_of, gone
+from roost.conductor.asking import asked
+from roost.conductor.patience import Came, came_of, silent
 from roost.conductor.reconcile import is_left_by
 from roost.conductor.remembered import request_of, stored_image
-from roost.conductor.step import (
-    Commit,
-    Desk,
-    View,
-    body_of,
-    ended,
-    let_go,
-    ordered,
-    plain,
-    told,
-    waiting,
-    withdrawn,
-)
+from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, waiting, withdrawn
 from roost.conductor.syncing import status_said
 from roost.model.journal import PutDocument
 from roost.model.operation import Power
-from roost.model.work import MigrationRow, Put
+from roost.model.work import MigrationRow
 
 _OPEN = frozenset({"moving", "finished", "reverting"})
 
 
 def next_step(view: View, desk: Desk) -> Commit:
     """Return the next step."""
-    body, host, limit_s = body_of(view.operation, Power), view.status.host, view.terms.act_timeout_s
+    body, host = body_of(view.operation, Power), view.status.host
     if view.operation.is_cancelled:
         return _end(view, desk, body, problem="it was cancelled")
     if view.operation.step == "send":
         if view.is_away(host):
-            return _end(view, desk, body, problem=gone(host))
-        after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
-        order = ordered(view, desk, host, action="inspect", body=plain(view, limit_s=limit_s))
-        return Commit(operation=waiting(view, after.limit_at_s, step="wait", body=after), work=(Put(order),))
+            return _end(view, desk, body, problem=silent(host))
+        return asked(view, desk, body, host=host, action="inspect", step="wait")
     came = came_of(view, limit_at_s=body.limit_at_s)
     if came is None:
         return Commit(operation=waiting(view, body.limit_at_s))

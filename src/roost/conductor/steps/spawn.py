@@ -14,7 +14,8 @@ import msgspec
 
 from roost.conductor.alternates import step_to, where
 from roost.conductor.faults import told as words_of
-from roost.conductor.patience import silent
+from roost.conductor.guests import guest_of_pick
+from roost.conductor.patience import awaited, silent
 from roost.conductor.retries import attempt_on, check_attempt, exhausted
 from roost.conductor.rows import instead, later, uuid_made_of
 from roost.conductor.step import (
@@ -34,13 +35,11 @@ from roost.conductor.step import (
 )
 from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded
 from roost.model.decision import Pick
-from roost.model.guest import GuestSpec
-from roost.model.image import Image
 from roost.model.names import uuid_text
 from roost.model.operation import Spawn
 from roost.model.orders import Answer, OrderBody
 from roost.model.work import OperationRow, OrderRow, Put, StatusRow
-from roost.placement.claims import release_of
+from roost.placement.claims import given_back
 
 Builds = tuple[tuple[Pick, bool], ...]
 
@@ -67,8 +66,9 @@ def next_step(view: View, desk: Desk) -> Commit:
         return _cancelled(view, desk, body)
     order = view.orders[-1]
     if view.operation.step == "clearing":
-        if is_open(order) and not view.is_away(order.host):
-            return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+        waits = awaited(view)
+        if waits is not None:
+            return waits
         answer = Answer(outcome="ok") if is_open(order) else answer_of(order)
         if answer.outcome != "ok":
             return _stuck(view, desk, body, problem=answer.problem or answer.outcome)
@@ -181,12 +181,11 @@ def _clearing(view: View, desk: Desk, body: Spawn, *, lost: str, is_final: bool 
 
 
 def _buried(view: View, desk: Desk, body: Spawn, *, fault: str, builds: Builds) -> Commit:
-    holder = desk.current.state.holders.get(view.status.uuid)
     again = {"status": "SHELVED_OFFLOADED"} if body.is_unshelved else {"status": "ERROR", "cell": ""}
     gone = let_go(view, **again, fault=fault, host="", node="")
     return Commit(
         operation=ended(view, body=body, problem=fault),
-        writes=() if holder is None else (release_of(desk.current.state, [holder]),),
+        writes=given_back(desk.current.state, [view.status.uuid]),
         work=(
             *withdrawn(view.orders), *gone,
             told(view, desk, "spawn.failed", host=view.status.host, problem=_last(body), fault=fault),
@@ -223,12 +222,7 @@ def _cancelled(view: View, desk: Desk, body: Spawn) -> Commit:
 
 def _wanted(operation: OperationRow, body: Spawn, uuid: bytes, *, limit_s: float) -> OrderBody:
     """Return what the agent of the first of the picks is told to build."""
-    pick, request = body.picks[0], body.request
-    guest = GuestSpec(
-        uuid=uuid_text(uuid), node=pick.node, name=body.name, flavor=request.flavor, image=request.image or Image(),
-        allocations=pick.allocations, topology=body.needs.topology, pci=body.needs.pci, limits=pick.limits,
-    )  # fmt: skip
-    return OrderBody(operation=uuid_text(operation.uuid), limit_s=limit_s, guest=guest)
+    return OrderBody(operation=uuid_text(operation.uuid), limit_s=limit_s, guest=guest_of_pick(body, uuid))
 
 
 def _last(body: Spawn) -> str:
