@@ -96,14 +96,17 @@ def answer_counted_twice(monkeypatch):
 
 
 def stale_run_accepted(monkeypatch):
-    """Let a host count as up with the run of its agent that began to clean it, whichever is in charge by then."""
+    """Let whoever began to clean a host go on when another run of its agent is in charge, or has come back since."""
     next_step = clean.next_step
 
     def stepped(view, desk):
         body = body_of(view.operation, Clean)
         agent = view.agent(body.host)
-        stale = {} if agent is None else {body.host: msgspec.structs.replace(agent, fence=body.fence)}
-        return next_step(replace(view, agents={**view.agents, **stale}), desk)
+        if agent is None or agent.state == "gone":
+            return next_step(view, desk)
+        same = msgspec.structs.replace(body, fence=agent.fence)
+        operation = msgspec.structs.replace(view.operation, body=msgspec.msgpack.encode(same))
+        return next_step(replace(view, operation=operation), desk)
 
     monkeypatch.setitem(STEPS, "clean", STEPS["clean"]._replace(next_step=stepped))
 

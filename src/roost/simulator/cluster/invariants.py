@@ -28,6 +28,7 @@ HELD = "what an instance holds is not given back while it runs"
 POLICY = "policies of server groups hold"
 GROWING = "generations only grow"
 SEATED = "places of server groups are those of their members"
+CLEAN = "a host counts as up only when it has nothing of what is elsewhere"
 
 OPEN = frozenset({"moving", "finished", "left", "reverting"})
 
@@ -43,6 +44,7 @@ class Invariants:
         self._world = world
         self._seen = (-1, -1)
         self._generations: dict[object, int] = {}
+        self._up: dict[str, int] = {}  # fences of the agents whose hosts counted as up, by host
 
     @property
     def _shelves(self) -> Shelves:
@@ -67,6 +69,7 @@ class Invariants:
             check_groups(self._shelves)
             check_locks(self._shelves)
             self._check_generations()
+            self._check_arrivals()
         self._check_guests()
         self._seen = seen
 
@@ -84,6 +87,24 @@ class Invariants:
         self._generations = found
 
     # --- guests ---
+
+    def _check_arrivals(self) -> None:
+        """Look at what hosts have that have not counted as up before."""
+        agents = self._shelves.work[AgentRow].rows
+        up = {host: agent.fence for host, agent in agents.items() if agent.state == "ready"}
+        for machine in self._world.machines:
+            if up.get(machine.host) != self._up.get(machine.host) and machine.host in up:
+                self._check_clean(machine)
+        self._up = up
+
+    def _check_clean(self, machine: "Machine") -> None:
+        for uuid in self._world.books.guests(machine.host):
+            body = uuid_bytes(uuid)
+            assert body is not None, "guests are instances"
+            status = self._shelves.work[StatusRow].get(body)
+            is_elsewhere = status is not None and not is_own(machine.host, status, self._moves(body))
+            if is_elsewhere and not self._is_to_go(uuid, machine):
+                raise Broken(CLEAN, f"{machine.host} is up, and has {uuid}: {status}")
 
     def _check_guests(self) -> None:
         running: dict[str, list[Machine]] = {}
@@ -144,6 +165,26 @@ def is_counted(shelves: Shelves, host: str) -> bool:
     """Say whether what runs on a host counts: one that was given up may run what is elsewhere by now."""
     agent = shelves.work[AgentRow].get(host)
     return agent is not None and agent.state == "ready"
+
+
+def is_own(host: str, status: StatusRow, moves: Collection[MigrationRow]) -> bool:
+    """Say whether an instance may be on a host that counts as up.
+
+    Args:
+        moves: of the instance, those that are not settled.
+    """
+    if any((move.kind, move.status, move.source_host) == ("evacuate", "moving", host) for move in moves):
+        return False  # It may run elsewhere by now.
+    if status.status == "DELETED" or status.host == host:
+        return status.status != "DELETED"
+    is_moving = any(
+        host in {move.source_host, move.target_host}
+        and (
+            move.status in {"moving", "reverting"} or (move.kind in {"resize", "migrate"} and move.status == "finished")
+        )
+        for move in moves
+    )
+    return is_moving or (status.status == "BUILD" and not status.host)
 
 
 def is_unwanted(order: OrderRow) -> bool:

@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Collection
+from typing import Literal
 
 import msgspec
 
@@ -50,6 +51,7 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     troubles: dict[str, int]
     asked: dict[str, int]  # operations that were accepted, by kind
     ended: dict[str, int]  # operations that ended, by kind and outcome
+    excused: dict[str, int]  # what was not as it should be when all had come to rest, and may be so
     invariant: str = ""  # that was broken; empty: none
     problem: str = ""
     last: tuple[str, ...] = ()  # the last events before that
@@ -74,6 +76,7 @@ class World:
         self.books = Books()
         self.store = TroubledStore()
         self.asked: Counter[str] = Counter()
+        self.excused: Counter[str] = Counter()
         self.commits = 0  # and tries of some
         self._overtaking = 0
         self._fault: dict[str, object] | None = None
@@ -117,6 +120,11 @@ class World:
     def enable_later(self, host: str, *, after_s: float) -> None:
         """Let an operator enable a host after a while."""
         self.happenings.after(after_s, "enable later", lambda: self._disable(host, is_disabled=False), told=host)
+
+    def excuse(self, what: str) -> Literal[True]:
+        """Count an excuse that was needed; it is one."""
+        self.excused[what] += 1
+        return True
 
     def statuses(self) -> list[StatusRow]:
         """Return what instances there are, in the order in which they were asked for."""
@@ -277,6 +285,6 @@ class World:
         return Course(
             seed=self.seed, events=self.happenings.number, virtual_s=self.happenings.elapsed_s,
             digest=self.happenings.digest, kinds=dict(self.happenings.counts), troubles=dict(self.trouble.counts),
-            asked=dict(self.asked), ended=dict(ended), invariant=invariant, problem=problem,
+            asked=dict(self.asked), ended=dict(ended), excused=dict(self.excused), invariant=invariant, problem=problem,
             last=self.happenings.last if invariant else (),
         )  # fmt: skip
