@@ -12,7 +12,7 @@ from roost.conductor.reconcile import Reconciled
 from roost.conductor.step import body_of, is_open
 from roost.conductor.steps import STEPS, build, clean, delete, spawn
 from roost.model.operation import Clean
-from roost.model.work import OrderRow
+from roost.model.work import AgentRow, OrderRow, Put
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -102,11 +102,15 @@ def stale_run_accepted(monkeypatch):
     def stepped(view, desk):
         body = body_of(view.operation, Clean)
         agent = view.agent(body.host)
-        if agent is None or agent.state == "gone":
+        if agent is None:
             return next_step(view, desk)
-        same = msgspec.structs.replace(body, fence=agent.fence)
-        operation = msgspec.structs.replace(view.operation, body=msgspec.msgpack.encode(same))
-        return next_step(replace(view, operation=operation), desk)
+        same = msgspec.structs.replace(agent, fence=body.fence)
+        step = next_step(replace(view, agents={**view.agents, body.host: same}), desk)
+        return replace(step, work=tuple(fenced(put, agent.fence) for put in step.work))
+
+    def fenced(put, fence):
+        row = put.row
+        return Put(msgspec.structs.replace(row, fence=fence), put.expected) if isinstance(row, AgentRow) else put
 
     monkeypatch.setitem(STEPS, "clean", STEPS["clean"]._replace(next_step=stepped))
 

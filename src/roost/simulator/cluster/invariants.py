@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,9 +10,9 @@ import msgspec
 from roost.compute.drivers.fake_guests import FakeGuest
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Delete
+from roost.model.operation import Clean, Delete
 from roost.model.orders import Answer
-from roost.model.work import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
+from roost.model.work import AgentRow, EventRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.simulator.cluster.happenings import Broken
 from roost.store.shelves import Shelves
 
@@ -29,6 +30,7 @@ POLICY = "policies of server groups hold"
 GROWING = "generations only grow"
 SEATED = "places of server groups are those of their members"
 CLEAN = "a host counts as up only when it has nothing of what is elsewhere"
+IN_CHARGE = "a host is clean by what its agent in charge has said of it"
 
 OPEN = frozenset({"moving", "finished", "left", "reverting"})
 
@@ -44,6 +46,7 @@ class Invariants:
         self._world = world
         self._seen = (-1, -1)
         self._generations: dict[object, int] = {}
+        self._events = 0  # that were looked at
         self._up: dict[str, int] = {}  # fences of the agents whose hosts counted as up, by host
 
     @property
@@ -70,6 +73,7 @@ class Invariants:
             check_locks(self._shelves)
             self._check_generations()
             self._check_arrivals()
+            self._check_story()
         self._check_guests()
         self._seen = seen
 
@@ -85,6 +89,20 @@ class Invariants:
             if number < self._generations.get(key, 0):
                 raise Broken(GROWING, f"{key} went from {self._generations[key]} to {number}")
         self._generations = found
+
+    def _check_story(self) -> None:
+        """Look at what was told since the last time."""
+        events = self._shelves.work[EventRow].rows
+        for event in islice(events.values(), self._events, None):
+            if event.kind == "agent.ready":
+                self._check_in_charge(self._shelves.work[OperationRow].rows[event.operation_id])
+        self._events = len(events)
+
+    def _check_in_charge(self, operation: OperationRow) -> None:
+        body = msgspec.msgpack.decode(operation.body, type=Clean)
+        agent = self._shelves.work[AgentRow].rows[body.host]
+        if agent.fence != body.fence:
+            raise Broken(IN_CHARGE, f"registration {body.fence} of {body.host} is over, and {agent.fence} counts as up")
 
     # --- guests ---
 
