@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from roost.model.names import uuid_text
 from roost.model.orders import Answer
 from roost.model.work import MigrationRow, OperationRow, OrderRow, StatusRow
 
@@ -88,6 +89,17 @@ def is_way_back(world: "World", status: StatusRow, machine: "Machine") -> bool:
         return False
     is_settled = move.status == "finished" and status.status in {"VERIFY_RESIZE", "ERROR"}
     return move.source_host == machine.host and (is_settled or is_worked_on(world, status))
+
+
+def is_resized(world: "World", operation: str) -> bool:
+    """Say whether a host may keep what an instance had there before an operation: that waits to be confirmed."""
+    shelves = world.store.shelves
+    for status in shelves.work[StatusRow].rows.values():
+        move = None if status.migration_uuid is None else _moves(world)[status.migration_uuid]
+        of = None if move is None else shelves.work[OperationRow].rows[move.operation_id]
+        if of is not None and uuid_text(of.uuid) == operation:
+            return status.status in {"VERIFY_RESIZE", "ERROR"} or is_worked_on(world, status)
+    return False
 
 
 def _is_waiting_for_lost(world: "World", operation: OperationRow) -> bool:

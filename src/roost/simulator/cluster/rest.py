@@ -111,16 +111,22 @@ def _check_guests(world: "World", machine: "Machine") -> None:
     """See that a host has what is there by the statuses, as these say, and nothing else."""
     guests = world.books.guests(machine.host)
     known = {uuid_text(status.uuid): status for status in world.statuses()}
-    for uuid in sorted({*guests, *world.books.awaited(machine.host)}):
-        status, guest = known.get(uuid), guests.get(uuid)
+    for uuid in sorted(guests):
+        status = known.get(uuid)
         if status is not None and status.host == machine.host:
             continue
-        is_running = guest is not None and guest.state == "running"
+        is_running = guests[uuid].state == "running"
         if status is None or is_running or not excuses.is_way_back(world, status, machine):
             raise Broken(SEEN, f"{machine.host} has {uuid}, which is {status}")
+    for uuid in sorted(world.books.awaited(machine.host)):
+        if not excuses.is_worked_on(world, known[uuid]):
+            raise Broken(SEEN, f"{machine.host} keeps room for {uuid}, which is {known[uuid]}")
     noted = {*machine.journal.instances(machine.host)}
     if noted != {*guests}:
         raise Broken(NOTED, f"{machine.host} has {sorted(guests)}, and notes {sorted(noted)}")
+    for uuid in machine.journal.migrations(machine.host):
+        if not excuses.is_resized(world, uuid):
+            raise Broken(NOTED, f"{machine.host} notes what the operation {uuid} kept")
     for uuid, status in known.items():
         if status.host == machine.host and status.status in _STATES:
             _check_guest(world, status, guests.get(uuid))
