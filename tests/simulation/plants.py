@@ -13,6 +13,7 @@ from roost.conductor.step import body_of, is_open
 from roost.conductor.steps import STEPS, build, clean, delete, spawn
 from roost.model.operation import Clean
 from roost.model.work import AgentRow, OrderRow, Put
+from tests.simulation.plants_of_moves import PLANTS_OF_MOVES
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -134,9 +135,9 @@ PLANTS: Mapping[str, Plant] = {
     for plant in (
         skipped_release, skipped_release_of_refused, doubled_build, lost_undo, answer_to_a_withdrawn_order,
         destroyed_too_late, unclean_return, lost_return, two_at_once, answer_counted_twice, stale_run_accepted,
-        unfinished_cancel,
+        unfinished_cancel, *PLANTS_OF_MOVES,
     )
 }  # fmt: skip
 
 # Those that are found sooner where everything is asked for, and not only builds, deletions and the like.
-OF_ALL_KINDS = frozenset({"answer_counted_twice"})
+OF_ALL_KINDS = frozenset({"answer_counted_twice", "stale_run_accepted", *(plant.__name__ for plant in PLANTS_OF_MOVES)})

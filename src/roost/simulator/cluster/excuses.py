@@ -91,6 +91,17 @@ def is_way_back(world: "World", status: StatusRow, machine: "Machine") -> bool:
     return move.source_host == machine.host and (is_settled or is_worked_on(world, status))
 
 
+def is_kept(world: "World", move: MigrationRow) -> bool:
+    """Say whether a move may hold what an instance left: it may come back, or the host that it left is away."""
+    status = world.store.shelves.work[StatusRow].rows[move.instance_uuid]
+    if is_worked_on(world, status):
+        return True
+    if move.status == "left" or (move.status == "finished" and move.kind in {"evacuate", "live"}):
+        return any(machine.is_lost and machine.host == move.source_host for machine in world.machines)
+    is_current = status.migration_uuid == move.uuid and status.status in {"VERIFY_RESIZE", "ERROR"}
+    return move.status == "finished" and is_current
+
+
 def is_resized(world: "World", operation: str) -> bool:
     """Say whether a host may keep what an instance had there before an operation: that waits to be confirmed."""
     shelves = world.store.shelves

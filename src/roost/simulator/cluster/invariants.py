@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from roost.compute.drivers.fake_guests import FakeGuest
+from roost.model.changes import Drain
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Clean, Delete
@@ -28,6 +29,8 @@ ALONE = "no instance runs on two hosts"
 HELD = "what an instance holds is not given back while it runs"
 POLICY = "policies of server groups hold"
 GROWING = "generations only grow"
+KEPT = "a move keeps what its instance may have to come back to"
+AT_ONCE = "a drain lets no more leave at once than it may"
 SEATED = "places of server groups are those of their members"
 CLEAN = "a host counts as up only when it has nothing of what is elsewhere"
 IN_CHARGE = "a host is clean by what its agent in charge has said of it"
@@ -71,6 +74,8 @@ class Invariants:
             check_owners(self._shelves)
             check_groups(self._shelves)
             check_locks(self._shelves)
+            check_moves(self._shelves)
+            check_drains(self._shelves)
             self._check_generations()
             self._check_arrivals()
             self._check_story()
@@ -271,6 +276,27 @@ def check_locks(shelves: Shelves) -> None:
         # A deletion by force goes on when the instance is gone.
         if row is None or (row.operation_id != operation.id and row.status != "DELETED"):
             raise Broken(LOCKED, f"operation {operation.id} is at {operation.step}, and does not have its instance")
+
+
+def check_moves(shelves: Shelves) -> None:
+    """See that moves that are not settled hold what was left, from the moment on at which their instances are there."""
+    for move in shelves.work[MigrationRow].rows.values():
+        is_there = move.status in {"left", "reverting"} or (move.status == "finished" and move.kind != "live")
+        if is_there and shelves.consumers.find(0, move.uuid) is None:
+            uuid = uuid_text(move.instance_uuid)
+            raise Broken(KEPT, f"{uuid} left {move.source_host}, its move is {move.status}, and nothing is held there")
+
+
+def check_drains(shelves: Shelves) -> None:
+    """See that of the parts of a drain no more are open than may be on the way together."""
+    operations = shelves.work[OperationRow].rows
+    going = Counter(row.parent_id for row in operations.values() if row.parent_id and not row.outcome)
+    for number, count in going.items():
+        if operations[number].kind != "drain":
+            continue
+        at_once = msgspec.msgpack.decode(operations[number].body, type=Drain).at_once
+        if count > at_once:
+            raise Broken(AT_ONCE, f"{count} instances are on their way by operation {number}, of at most {at_once}")
 
 
 def check_groups(shelves: Shelves) -> None:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 from roost.compute.drivers.fake_guests import FakeGuest
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_text
-from roost.model.work import AgentRow, OperationRow, OrderRow, StatusRow
+from roost.model.work import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.simulator.cluster import excuses
 from roost.simulator.cluster.auditing import findings_of
 from roost.simulator.cluster.happenings import Broken
-from roost.simulator.cluster.invariants import uuid_of_provider
+from roost.simulator.cluster.invariants import OPEN, uuid_of_provider
 from roost.store.shelves import Shelves
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SETTLED = "every instance settles as one that is or is not there"
 SEEN = "hosts run what statuses say"
 NOTED = "agents note what their guests have, and of nobody else"
+OVER = "a move is over when its instance cannot come back and its old host has nothing of it"
 EQUAL = "all servers have the same columns as the database"
 AUDITED = "an audit finds nothing"
 
@@ -79,6 +80,7 @@ def at_rest(world: "World") -> None:
     for machine in world.machines:
         if not excuses.is_away(world, machine):
             _check_guests(world, machine)
+    _check_moves(world)
     _check_columns(world)
     for finding in findings_of(shelves):
         raise Broken(AUDITED, f"{finding.check}: {finding.subject} {finding.problem}")
@@ -142,6 +144,13 @@ def _check_guest(world: "World", status: StatusRow, guest: FakeGuest | None) -> 
     is_known = guest.state in _STATES[status.status]
     if not is_known and (guest.state not in _WHOLE or not excuses.is_in_doubt(world, status, state=guest.state)):
         raise Broken(SEEN, f"{uuid} is {guest.state} on {status.host}: {status}")
+
+
+def _check_moves(world: "World") -> None:
+    """See that no move holds anything any more but for a way back, or for a host that is away."""
+    for move in world.store.shelves.work[MigrationRow].rows.values():
+        if move.status in OPEN and not excuses.is_kept(world, move):
+            raise Broken(OVER, f"the move from {move.source_host} is {move.status}: {move}")
 
 
 def _check_columns(world: "World") -> None:
