@@ -1,6 +1,6 @@
 """Bugs that are planted into the product, each as small as a slip of the pen, to see that the simulation finds them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -130,14 +130,13 @@ def without_orders(step):
     return replace(step, work=tuple(put for put in step.work if not isinstance(put.row, OrderRow)))
 
 
-PLANTS: Mapping[str, Plant] = {
-    plant.__name__: plant
-    for plant in (
-        skipped_release, skipped_release_of_refused, doubled_build, lost_undo, answer_to_a_withdrawn_order,
-        destroyed_too_late, unclean_return, lost_return, two_at_once, answer_counted_twice, stale_run_accepted,
-        unfinished_cancel, *PLANTS_OF_MOVES,
-    )
-}  # fmt: skip
+_FEW = ("build", "delete", "start", "stop")
 
-# Those that are found sooner where everything is asked for, and not only builds, deletions and the like.
-OF_ALL_KINDS = frozenset({"answer_counted_twice", "stale_run_accepted", *(plant.__name__ for plant in PLANTS_OF_MOVES)})
+# Each with the operations that are asked for, so that it is found soon; none: all of them.
+_PLANTS: Mapping[Plant, Sequence[str]] = {
+    skipped_release: _FEW, skipped_release_of_refused: _FEW, doubled_build: _FEW, lost_undo: _FEW,
+    answer_to_a_withdrawn_order: _FEW, destroyed_too_late: _FEW, unclean_return: _FEW, lost_return: _FEW,
+    two_at_once: _FEW, answer_counted_twice: (), stale_run_accepted: (), unfinished_cancel: _FEW, **PLANTS_OF_MOVES,
+}  # fmt: skip
+PLANTS: Mapping[str, Plant] = {plant.__name__: plant for plant in _PLANTS}
+KINDS_OF: Mapping[str, Sequence[str]] = {plant.__name__: kinds for plant, kinds in _PLANTS.items()}
