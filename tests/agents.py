@@ -6,13 +6,16 @@ from pathlib import Path
 
 import msgspec
 
+from roost.compute.acting import Acting
+from roost.compute.agent import Agent, Identity
 from roost.compute.host_use import HostUse
-from roost.compute.running import Pace, Running
+from roost.compute.journal import Journal
+from roost.compute.running import Pace, Resident, Running
 from roost.errors import Conflict, NotFound, RoostError
 from roost.machine import SystemClock
 from roost.model.host import HostFacts
-from roost.model.orders import Order, OrderAnswer, Polled, Registered
-from tests.drivers import spec_of
+from roost.model.orders import Order, OrderAnswer, Polled, Registered, Spawn
+from tests.drivers import fake, spec_of
 from tests.worlds import uuid_named
 
 HOST, RUN = "host-a", uuid_named("run")
@@ -206,3 +209,18 @@ def living(server, *residents, pace=PATIENT):
         stop.set()
         thread.join(30)
         assert not thread.is_alive()
+
+
+def resident(host="host-a", *, driver=None, journal=None, tracker=None, pace=PATIENT, run="run"):
+    """Give an agent of a host, with what it acts through."""
+    driver, journal = driver or fake(host=host), journal or Journal(None)
+    tracker = tracker or PlainTracker(driver, journal)
+    run = uuid_named(f"{host} {run}")
+    agent = Agent(Identity(host=host, run=run, driver="fake"), journal, driver_timeout_s=pace.driver_timeout_s)
+    acting = Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
+    return Resident(agent, driver, acting, tracker)
+
+
+def spawn(name="guest", host="host-a", **more):
+    """Give the order to build a guest."""
+    return order(Spawn(spec_of(name, host)), of=name, host=host, **more)

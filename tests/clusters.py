@@ -258,3 +258,10 @@ def guests_on(folder: Path) -> dict[str, list[tuple[str, str]]]:
             if text and json.loads(text)["is_running"]:
                 found.setdefault(uuid, []).append((path.stem, "running"))
     return found
+
+
+def up(server: Served) -> set[str]:
+    """Give the hosts whose agents are up and which were reported, by name."""
+    agents = server.ask("GET", "/v1/agents", headers=ADMIN)[2]["agents"]
+    hosts = server.ask("GET", "/v1/hosts", headers=ADMIN)[2]["hosts"]
+    return {each["host"] for each in agents if each["up"]} & {each["host"] for each in hosts}

@@ -174,18 +174,27 @@ class Hand:
 
     def __init__(self, server: Server, host: str, *, life: int = 1) -> None:
         self.server, self.host = server, host
-        self.life = uuid_named(f"{host} {life}")
-        self.run = uuid_bytes(self.life)
+        self.lives = life - 1
+        self.live_again()
         self.fence = 0
         self.known: list[int] = []
         self.guests: dict[str, str] = {}  # what it has: uuid -> state
 
-    def register(self, nodes: Mapping[str, str] | None = None):
-        """Say what it has."""
+    def live_again(self) -> None:
+        """Begin another life, with nothing but the guests of the last one."""
+        self.lives += 1
+        self.life = uuid_named(f"{self.host} {self.lives}")
+        self.run = uuid_bytes(self.life)
+
+    def register(self, nodes: Mapping[str, str] | None = None, *, paused: Sequence[str] = ()):
+        """Say what it has, and which of it the agent stopped by itself."""
         asked = Registration(
             run=self.life, driver="fake",
             nodes=tuple(OwnNode(node=node, uuid=uuid) for node, uuid in (nodes or {}).items()),
-            guests=tuple(Found(uuid=uuid, node=self.host, operation="", state="running") for uuid in self.guests),
+            guests=tuple(
+                Found(uuid=uuid, node=self.host, operation="", state=state) for uuid, state in self.guests.items()
+            ),
+            paused=tuple(paused),
         )  # fmt: skip
         told = self.server.run(
             lambda current: register(

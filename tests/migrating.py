@@ -3,7 +3,7 @@
 import msgspec
 
 from roost.conductor import accepting
-from roost.conductor.departures import check_gone
+from roost.conductor.presence import check_gone
 from roost.conductor.targets import away_from
 from roost.model.guest import Found, Prepared
 from roost.model.journal import CLASS_BITS

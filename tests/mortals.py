@@ -10,6 +10,7 @@ from tests.clusters import AgentsProgram, ConductorProgram, ServerProgram
 from tests.products import roost
 
 DOWN_S = 7
+SYNC_S = 10.0  # between two times that agents say which guests run
 SETTLE_S = 240.0
 UUID = re.compile("[0-9a-f]{8}-[0-9a-f-]{27}")
 _AWAY_S = 60.0  # A host that is away for longer was given up, or nobody watches.
@@ -38,10 +39,12 @@ class Cluster:
         self.conductors = [ConductorProgram(folder=folder, settings=settings)] if database else []
         for each in (*self.servers, *self.conductors):
             each.start()
+        (folder / "agents.toml").write_text(f"[agent]\nsync_power_state_interval = {SYNC_S}\n")
         (folder / "fake.toml").write_text('[[fault]]\naction = "spawn"\nshare = 0.05\n')
         self.agents = [
             AgentsProgram(
-                self.servers[at % len(self.servers)].address, folder=folder, guests=self.guests, host=f"rack{at}",
+                self.servers[at % len(self.servers)].address, "--config", folder / "agents.toml",
+                folder=folder, guests=self.guests, host=f"rack{at}",
                 fleet=hosts, options={"script": folder / "fake.toml"},
             )
             for at in range(processes)

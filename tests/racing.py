@@ -13,6 +13,17 @@ def claims_in(items: Sequence[Item]) -> int:
     return sum(isinstance(write, Claim) for item in items for write in item.writes)
 
 
+class Overtaken(MemoryStore):
+    """A store before whose commits somebody else does something."""
+
+    meanwhile: Callable[[], object] = staticmethod(lambda: None)
+
+    def commit(self, items: Sequence[Item]) -> Committed:
+        """See ``Store.commit``."""
+        self.meanwhile()
+        return super().commit(items)
+
+
 class RacyStore(MemoryStore):
     """A store where others may commit just before each commit that holds a claim.
 

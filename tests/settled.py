@@ -1,10 +1,13 @@
 """What is to be so in a cluster of hosts with the fake driver when nothing is being done any more."""
 
 import json
+import time
 from collections import Counter
 
 from tests.clusters import guests_on
 
+# So long agents may take until they say again what they have.
+IN_STEP_S = 60.0
 # In these statuses an instance is on a host, which has a guest of it, and holds something there.
 _STATES = {"ACTIVE": "running", "SHUTOFF": "stopped", "SHELVED": "stopped"}
 
@@ -35,22 +38,25 @@ def problems_of(cluster, *, promised, ended, sizes):
     return [*found, *_wrong_amounts(cluster, shown, sizes), *_wrong_books(cluster, shown, sizes)]
 
 
-def asked_again(cluster):
-    """Ask once more for what a host may have done before it was given up; give of how many that was asked.
-
-    The status of these stayed, and their fault says that the host did not answer.
-    """
-    guests, acts = guests_on(cluster.guests), {"ACTIVE": "stop", "SHUTOFF": "start", "SHELVED": "unshelve"}
-    found = []
-    for uuid, each in cluster.instances().items():
-        status, is_unsure = each["status"], "not answer" in each["fault"]
-        other = {"running": "stopped", "stopped": "running"}.get(_STATES.get(status, ""))
-        if is_unsure and other and guests.get(uuid) == [(each["host"], other)]:
-            asked = cluster.asked("POST", f"/v1/instances/{uuid}/{acts[status]}", key=f"again {uuid}")
-            assert asked[0] == 202, asked
-            found.append(uuid)
+def until_in_step(cluster):
+    """Wait until agents have said of all guests whether they run; give how many the servers had not known of."""
+    end_s, found = time.monotonic() + IN_STEP_S, set[str]()
+    while differing := _differing(cluster):
+        found |= differing
+        assert time.monotonic() < end_s, f"{differing} are not what their hosts say"
+        time.sleep(0.5)
     cluster.settle()
     return len(found)
+
+
+def _differing(cluster):
+    """Give the instances that run where their status says no, or the other way."""
+    guests, other = guests_on(cluster.guests), {"running": "stopped", "stopped": "running"}
+    return {
+        uuid
+        for uuid, each in cluster.instances().items()
+        if each["status"] in _STATES and guests.get(uuid) == [(each["host"], other[_STATES[each["status"]]])]
+    }
 
 
 def used(cluster):

@@ -196,8 +196,12 @@ class WorkReader(Protocol):
             Unavailable: the database cannot be read; so for all of these.
         """
 
-    def due_operations(self, cells: Sequence[str], *, now_s: float, most: int) -> list[OperationRow]:
-        """Return open operations of some cells that are due and that nobody owns, those that were due first first."""
+    def due_operations(self, cells: Sequence[str] | None, *, now_s: float, most: int) -> list[OperationRow]:
+        """Return open operations of some cells that are due and that nobody owns, those that were due first first.
+
+        Args:
+            cells: None: all of them, for which all open operations are looked at.
+        """
 
     def operation(self, number: int) -> OperationRow | None:
         """Return an operation by its id."""
@@ -235,8 +239,8 @@ class WorkReader(Protocol):
     ) -> list[StatusRow]:  # fmt: skip
         """Return a page of statuses, all or those with what is given."""
 
-    def open_orders(self, hosts: Sequence[str], *, most: int) -> list[OrderRow]:
-        """Return orders to the agents of hosts that wait, or were taken and not answered."""
+    def open_orders(self, hosts: Sequence[str], *, most: int, actions: Sequence[str] | None = None) -> list[OrderRow]:
+        """Return orders to the agents of hosts that wait, or were taken and not answered: all, or of some actions."""
 
     def order(self, number: int) -> OrderRow | None:
         """Return an order by its id."""

@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from tests.clusters import running_agents
+from tests.clusters import running_agents, up
 from tests.patience import until
 from tests.products import roost
 from tests.servers import serve
@@ -32,13 +32,6 @@ providers:
 def server(tmp_path):
     with serve(noun="up", folder=tmp_path) as found:
         yield found
-
-
-def up(server):
-    """Give the hosts whose agents are up and which were reported, by name."""
-    agents = server.ask("GET", "/v1/agents", headers=ADMIN)[2]["agents"]
-    hosts = server.ask("GET", "/v1/hosts", headers=ADMIN)[2]["hosts"]
-    return {each["host"] for each in agents if each["up"]} & {each["host"] for each in hosts}
 
 
 def provider(server):

@@ -3,36 +3,12 @@
 import msgspec
 import pytest
 
-from roost.model.journal import Item
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.orders import OrderBody, Power
-from roost.model.work import Put
+from roost.model.orders import Power
 from roost.simulator.identities import uuid_of
-from tests.api.test_agent_tokens import bound
+from tests.api.agents import NEXT_RUN, ORDER, RUN, given, polling, put, registration
+from tests.api.bound_tokens import bound
 from tests.working import operation, order, status
-
-RUN, NEXT_RUN = uuid_of("run", "1"), uuid_of("run", "2")
-ORDER = msgspec.json.encode(OrderBody(operation=uuid_of("operation"), limit_s=60.0))
-
-
-def registration(run=RUN, **more):
-    return {"run": run, "driver": "fake", "software": "roost 1", "nodes": [], **more}
-
-
-def put(own, *rows):
-    """Commit rows of work as a conductor does."""
-    plan = own.serving.run
-    verdicts = plan(lambda current: current.commit([Item(writes=(), work=tuple(map(Put, rows)))]))
-    assert verdicts == [None]
-
-
-def polling(*, host="host-0", run=RUN, fence=1, held=(), wait_s=0):
-    agents = [{"host": host, "run": run, "fence": fence, "held": list(held)}]
-    return {"agents": agents, "wait_s": wait_s}
-
-
-def given(outcome="ok", **more):
-    return {"run": RUN, "outcome": outcome, **more}
 
 
 def test_an_agent_registers_and_is_shown(own):

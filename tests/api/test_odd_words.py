@@ -5,7 +5,7 @@ import pytest
 
 from roost.model.names import uuid_bytes
 from roost.simulator.identities import uuid_of
-from tests.api.test_agents import ORDER, RUN, given, polling, put, registration
+from tests.api.agents import ORDER, RUN, given, polling, put, registration
 from tests.asking import asking_own
 from tests.playing import Players
 from tests.products import fleet

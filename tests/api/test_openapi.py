@@ -10,7 +10,7 @@ from roost.api.v1 import openapi
 from roost.api.v1.routes import TABLE
 from roost.model.changes import Drain
 from roost.model.names import uuid_text
-from tests.api.test_agents import ORDER, put
+from tests.api.agents import ORDER, put
 from tests.asking import asking_own
 from tests.products import fleet
 from tests.working import migration, operation, order, status

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.api.test_agents import registration
+from tests.api.agents import registration
 from tests.asking import asking_own
 from tests.products import fleet
 from tests.statuses import be

@@ -4,7 +4,7 @@ import pytest
 
 from roost.api.v1.routes import TABLE
 from roost.model.operation import ASKED, STATUSES, TASKS, may_begin
-from tests.api.test_agents import registration
+from tests.api.agents import registration
 from tests.asking import asking_own
 from tests.products import fleet
 from tests.statuses import be

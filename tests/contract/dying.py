@@ -12,15 +12,16 @@ from tests.worlds import FixedClock
 
 
 @contextmanager
-def opened(world, hands=(), store=None, *, clock=None):
+def opened(world, hands=(), store=None, *, clock=None, look_s=TERMS.look_s):
     """Give a server on the database, to which agents turn now.
 
     Args:
         store: that it has; None: a new one of the database.
         clock: None: one that stands still.
+        look_s: after so many seconds operations look at their parts again.
     """
     made = Server(store or world.open(), clock=clock or FixedClock())
-    made.terms = replace(TERMS, owner_s=0.0)
+    made.terms = replace(TERMS, owner_s=0.0, look_s=look_s)
     for agent in hands:
         agent.server = made
     try:
@@ -29,17 +30,18 @@ def opened(world, hands=(), store=None, *, clock=None):
         made.stop()
 
 
-def survived(world, hands, work, *, at, is_made, clock=None):
+def survived(world, hands, work, *, at, is_made, **options):
     """Let the database be gone at one commit, and everybody go on with the next server; say whether it came so far.
 
     Args:
         work: lets somebody ask a server, and everybody do what there is to do.
         at, is_made: see ``Dying``.
+        options: see ``opened``.
     """
     dying = Dying(world.open(), at=at, is_made=is_made)
-    with suppress(Unavailable), opened(world, hands, dying, clock=clock) as server:
+    with suppress(Unavailable), opened(world, hands, dying, **options) as server:
         work(server)
-    with opened(world, hands, clock=clock) as server:
+    with opened(world, hands, **options) as server:
         work(server)
     return dying._left <= 0
 

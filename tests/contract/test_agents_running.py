@@ -4,12 +4,11 @@ import threading
 
 import pytest
 
-from roost.compute.acting import Acting
-from roost.compute.agent import Agent, Identity
 from roost.compute.drivers.fake_script import Fault, Script
 from roost.compute.journal import Journal
-from roost.compute.running import Pace, Resident
+from roost.compute.running import Pace
 from roost.errors import (
+    BadRequest,
     BadSettings,
     BuildFailed,
     Conflict,
@@ -18,27 +17,12 @@ from roost.errors import (
     NotFound,
     ReshapeFailed,
 )
-from roost.model.orders import Destroy, Power, Spawn
-from tests.agents import PATIENT, MemoryServer, PlainTracker, living, order
+from roost.model.orders import Destroy, Power
+from tests.agents import MemoryServer, PlainTracker, living, order, resident, spawn
 from tests.drivers import fake, spec_of
 from tests.worlds import uuid_named
 
 QUICK = Pace(driver_timeout_s=0.2, update_s=0.05, retry_s=0.05, stop_s=5.0)
-
-
-def resident(host="host-a", *, driver=None, journal=None, tracker=None, pace=PATIENT, run="run"):
-    """Give an agent of a host, with what it acts through."""
-    driver, journal = driver or fake(host=host), journal or Journal(None)
-    tracker = tracker or PlainTracker(driver, journal)
-    run = uuid_named(f"{host} {run}")
-    agent = Agent(Identity(host=host, run=run, driver="fake"), journal, driver_timeout_s=pace.driver_timeout_s)
-    acting = Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
-    return Resident(agent, driver, acting, tracker)
-
-
-def spawn(name="guest", host="host-a", **more):
-    """Give the order to build a guest."""
-    return order(Spawn(spec_of(name, host)), of=name, host=host, **more)
 
 
 def test_an_agent_registers_reports_and_does_what_is_ordered(capsys):
@@ -219,6 +203,84 @@ def test_an_agent_whose_journal_is_lost_ends_and_answers_nothing(capsys):
     capsys.readouterr()
 
 
+class Full(Journal):
+    """A journal on a disk that is full for one kind of line."""
+
+    def __init__(self, method):
+        super().__init__(None)
+        setattr(self, method, self._lose)
+
+    def _lose(self, *_words):
+        raise JournalLost("the disk is full")
+
+
+def test_an_agent_that_cannot_remember_its_node_ends_before_it_registers(capsys):
+    server, journal = MemoryServer(), Full("keep_node")
+    with living(server, resident(journal=journal)) as (ends, thread):
+        thread.join(30)
+        assert str(ends[0]) == "the disk is full"
+    assert server.book.runs == {}
+    capsys.readouterr()
+
+
+class Exclusive(MemoryServer):
+    """Knows an agent of host-a that is alive, and lets nobody in who may not touch host-b."""
+
+    def register(self, host, registration):
+        """Refuse another agent of the first host."""
+        if host == "host-a":
+            raise Conflict("another agent of host-a is alive")
+        return super().register(host, registration)
+
+
+def test_of_many_agents_each_that_ends_is_told_at_once(capsys):
+    server = Exclusive()
+    with living(server, resident(), resident("host-b")) as (ends, thread):
+        server.put(spawn(host="host-b"))
+        assert server.answer_to(101).outcome == "ok"
+        said = capsys.readouterr().err
+        assert (thread.is_alive(), said.count('"agent_ends"')) == (True, 1)
+        assert "another agent of host-a is alive" in said
+    assert str(ends[0]) == "another agent of host-a is alive"
+
+
+class Shutting(MemoryServer):
+    """Lets agents in, and later no more."""
+
+    def poll(self, poll):
+        """Refuse."""
+        raise BadSettings("token", "it was taken away")
+
+
+def test_an_agent_that_may_not_poll_any_more_ends_and_that_is_told(capsys):
+    with living(Shutting(), resident()) as (ends, thread):
+        thread.join(30)
+        assert str(ends[0]) == "token: it was taken away"
+    assert capsys.readouterr().err.count('"agent_ends"') == 1
+
+
+class Picky(MemoryServer):
+    """Does not understand the first registration."""
+
+    has_refused = False
+
+    def register(self, host, registration):
+        """Refuse once."""
+        if not self.has_refused:
+            self.has_refused = True
+            raise BadRequest("guests are too many")
+        return super().register(host, registration)
+
+
+def test_a_registration_that_is_refused_is_told_and_made_again(capsys):
+    server = Picky()
+    with living(server, resident()):
+        server.put(spawn())
+        assert server.answer_to(101).outcome == "ok"
+    assert '"register_refused"' in (said := capsys.readouterr().err)
+    assert "guests are too many" in said
+
+
 class Forgetful(MemoryServer):
     """Does not know the host at the first report."""
 
@@ -240,7 +302,8 @@ def test_a_report_that_is_refused_is_made_again(capsys):
         server.put(spawn())
         assert server.answer_to(101).outcome == "ok"
     assert server.reports >= 3
-    assert "its root provider is not there yet" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert ("no such agent: host-a" in said, "its root provider is not there yet" in said) == (True, True)
 
 
 class Busy(MemoryServer):

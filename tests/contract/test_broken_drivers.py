@@ -1,8 +1,10 @@
 """A driver that raises whatever it likes, in each of its methods: told, contained, and nobody else is affected."""
 
+from asyncio import CancelledError
+
 import pytest
 
-from roost.model.guest import Prepared
+from roost.model.guest import Found, Prepared
 from roost.model.orders import (
     AbortMigration,
     Destroy,
@@ -17,9 +19,10 @@ from roost.model.orders import (
     SendDisk,
     Spawn,
 )
-from tests.agents import MemoryServer, order
-from tests.contract.test_agents_running import living, resident, spawn
+from tests.agents import MemoryServer, order, resident, spawn
+from tests.contract.test_agents_running import living
 from tests.drivers import fake, spec_of
+from tests.patience import until
 from tests.worlds import uuid_named
 
 THERE = Prepared(uuid=uuid_named("guest"), node="host-b", address="host-b")
@@ -45,7 +48,7 @@ class Broken:
         raise self._error(f"{self._method} is broken")
 
 
-@pytest.fixture(params=[RuntimeError, SystemExit], ids=lambda kind: kind.__name__)
+@pytest.fixture(params=[RuntimeError, SystemExit, CancelledError], ids=lambda kind: kind.__name__)
 def error(request):
     return request.param
 
@@ -84,3 +87,32 @@ def test_a_host_that_cannot_be_looked_at_is_told_and_comes_when_it_can(method, e
         assert server.answer_to(1).outcome == "ok"
     assert ends == []
     assert f"{method} is broken" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "told", [None, "host-a", iter(["host-a"]), [1], [""], ["a/b"], ["host-a", "host-a"], ["a" * 256]], ids=str
+)
+def test_nodes_that_cannot_be_meant_are_told_and_asked_for_again(told, capsys):
+    server, driver = MemoryServer(), Broken(fake(), "nodes", RuntimeError)
+    driver._fail = lambda: told
+    with living(server, resident(driver=driver)) as (ends, _):
+        server.put(spawn(order_id=1))
+        until(lambda: "nodes of the driver returned" in capsys.readouterr().err)
+        assert server.book.runs == {}
+        driver.is_broken = False
+        assert server.answer_to(1).outcome == "ok"
+    assert ends == []
+
+
+def test_a_driver_that_tells_of_another_guest_is_not_believed(capsys):
+    driver = Broken(fake(), "inspect", RuntimeError)
+    driver._fail = lambda _uuid: Found(uuid=uuid_named("other"), node="host-a", operation="operation", state="running")
+    server = MemoryServer()
+    with living(server, resident(driver=driver)) as (ends, _):
+        server.put(spawn(order_id=1), order(Inspect(), 2, order_id=2))
+        assert (server.answer_to(1).outcome, server.answer_to(1).found) == ("ok", None)
+        assert (server.answer_to(2).outcome, "inspect of the driver returned guest" in server.answer_to(2).problem) == (
+            "aborted", True,
+        )  # fmt: skip
+    assert ends == []
+    capsys.readouterr()

@@ -4,11 +4,10 @@ import json
 
 import pytest
 
-from tests.api.test_agent_processes import ADMIN, up
-from tests.clusters import running_agents
+from tests.clusters import running_agents, up
 from tests.patience import until
 from tests.products import ROOT, roost
-from tests.servers import serve
+from tests.servers import ADMIN, serve
 
 HOSTS = ("fake-1", "fake-2", "fake-3")
 

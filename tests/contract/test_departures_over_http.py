@@ -127,7 +127,7 @@ def test_it_migrates_while_it_runs_its_host_is_killed_and_comes_back_and_nothing
     assert (deployment.used(), deployment.guests()) == ({}, {})
 
 
-SLOW = "".join(f'[[fault]]\naction = "spawn"\ndelay_s = 6\nhost = "{host}"\n' for host in HOSTS[1:])
+SLOW = "".join(f'[[fault]]\naction = "spawn"\ndelay_s = 3\nhost = "{host}"\n' for host in HOSTS[1:])
 
 
 @pytest.mark.parametrize("deployment", [SLOW], indirect=True)

@@ -13,8 +13,8 @@ from tests.migrating import at_rest, holders, movers, pass_time
 from tests.worlds import FixedClock, hosts
 
 COMMITS_MAX = 80
-# A second in which nothing happens may pass, as parts are waited for; after more of them the database is gone.
-IDLE_MAX = 3
+# So long parts are waited for before they are looked at again. That may be in vain; more often, the database is gone.
+LOOK_S, IDLE_MAX = 0.1, 5
 NAMES = ("one", "two", "three")
 
 
@@ -26,7 +26,7 @@ class Life:
 
     def opened(self):
         """Give a server on the database, to which agents turn now."""
-        return opened(self.world, self.hands.values(), clock=self.clock)
+        return opened(self.world, self.hands.values(), clock=self.clock, look_s=LOOK_S)
 
     def work(self, server, key, source):
         """Let a host be left, as long as anything goes on."""
@@ -43,13 +43,13 @@ class Life:
             if not done:
                 pass_time(server, self.hands, 1.0)
             if not done and isinstance(self.world, PostgresWorld):
-                time.sleep(1.0)  # This database has a clock of its own.
+                time.sleep(LOOK_S)  # This database has a clock of its own.
 
     def survived(self, key, source, *, at, is_made):
         """Let the database be gone at one commit, and the next server go on; say whether it came so far."""
         is_dead = survived(
             self.world, self.hands.values(), lambda server: self.work(server, key, source), at=at, is_made=is_made,
-            clock=self.clock,
+            clock=self.clock, look_s=LOOK_S,
         )  # fmt: skip
         with self.opened() as server:
             self.check(server, source)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.clusters import guests_on
 from tests.mortals import UUID, Cluster, Reaper
-from tests.settled import asked_again, problems_of, used
+from tests.settled import problems_of, until_in_step, used
 
 FLAVORS = [{"name": f"flavor {size}", "vcpus": size, "memory_mb": 64} for size in (1, 2)]
 # What may be asked of an instance: by its status the acts, each with what is said.
@@ -182,7 +182,7 @@ def lived_through(cluster, *, builds, moves, every_s, is_enough=lambda _clients:
     took_s = time.monotonic() - begun_s
     cluster.until_up()
     settled_s = cluster.settle()
-    again = asked_again(cluster)
+    late = until_in_step(cluster)
     problems = problems_of(cluster, promised=clients.promised, ended=clients.ended, sizes=clients.sizes())
     assert not problems, "\n".join([*problems, *(str(each) for each in cluster.stories(" ".join(problems))[:5])])
     assert cluster.audited() == ""
@@ -199,7 +199,7 @@ def lived_through(cluster, *, builds, moves, every_s, is_enough=lambda _clients:
     problems = "".join(f"\n  {count} {problem}" for problem, count in clients.problems.most_common())
     return (
         f"{len(clients.promised)} built, {dict(clients.accepted)} accepted, {dict(clients.refused)} refused in "
-        f"{took_s:.0f} s, settled {settled_s:.1f} s later, {again} asked again; "
+        f"{took_s:.0f} s, settled {settled_s:.1f} s later, of {late} it was said later whether they run; "
         f"outcomes {dict(clients.outcomes)}; {dict(statuses)}; killed {kills}{problems}"
     )
 

@@ -1,5 +1,7 @@
 """``roost agent --driver libvirt`` as a command: on libvirt's test driver, and with guests that really boot."""
 
+import os
+import signal
 import tempfile
 import time
 from contextlib import contextmanager
@@ -22,11 +24,12 @@ def served(folder, **options):
     """Give a server with one host, whose agent has the driver libvirt with some options."""
     server = ServerProgram(folder=folder, settings="")
     server.start()
+    (folder / "agent.toml").write_text("[agent]\nsync_power_state_interval = 2\n")
     told = [word for key, value in options.items() for word in ("--option", f"{key}={value}")]
     agent = Program(
         "agent", "--server", server.address, "--driver", "libvirt", "--host", HOST, "--state-dir", folder / "journals",
-        "--option", f"state={folder / 'state'}", "--option", f"images={folder / 'images'}", *told,
-        folder=folder, log="agent.log",
+        "--config", folder / "agent.toml", "--option", f"state={folder / 'state'}",
+        "--option", f"images={folder / 'images'}", *told, folder=folder, log="agent.log",
     )  # fmt: skip
     try:
         agent.start()
@@ -54,6 +57,15 @@ def provider(server):
     assert root["name"] == HOST
     path = f"/placement/resource_providers/{root['uuid']}"
     return [server.asked("GET", f"{path}/{part}")[1][part] for part in ("inventories", "traits", "usages")]
+
+
+def pid_of_qemu(folder):
+    """Give the process of the only guest in a folder of libvirt; 0: none runs."""
+    for path in folder.rglob("*.pid"):
+        command = Path("/proc", path.read_text().strip() or "none", "cmdline")
+        if command.exists() and b"qemu-system" in command.read_bytes():
+            return int(command.parent.name)
+    return 0
 
 
 def instance(server, folder, *words):
@@ -105,6 +117,10 @@ def test_an_instance_boots_and_its_words_are_on_its_console(tmp_path, short):
         (console,) = (tmp_path / "state").rglob("console.log")
         until(lambda: b"roost lives" in console.read_bytes(), agent)
         (shown,) = server.listed("instances")
+        os.kill(until(lambda: pid_of_qemu(short), agent), signal.SIGKILL)
+        until(lambda: server.listed("instances")[0]["status"] == "SHUTOFF", agent)
+        assert "ACTIVE" in instance(server, tmp_path, "start", shown["uuid"], "--wait")
+        assert pid_of_qemu(short)
         instance(server, tmp_path, "delete", shown["uuid"], "--wait")
         assert not console.exists()
         assert not any(provider(server)[2].values())

@@ -1,7 +1,6 @@
 """Instances that are resized and migrate, from end to end: a server, a conductor, and agents with fake drivers."""
 
-from tests.contract.test_agent_and_server import answering, living
-from tests.contract.test_operations_over_http import conducting, is_ready
+from tests.contract.agents_over_http import answering, conducting, is_ready, living
 from tests.identities import uuid_named
 from tests.patience import until
 from tests.worlds import host, joined

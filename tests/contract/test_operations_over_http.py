@@ -1,28 +1,14 @@
 """Operations from end to end: a conductor, a server that agents ask over HTTP, and agents with fake drivers."""
 
-from contextlib import contextmanager
-
-from roost.app.operating import Operating
 from roost.conductor import accepting
 from roost.model.names import uuid_bytes
 from roost.model.operation import Power
-from tests.contract.test_agent_and_server import answering, living
+from tests.contract.agents_over_http import answering, conducting, is_ready, living
 from tests.identities import uuid_named
 from tests.patience import until
 from tests.worlds import host, joined, wish
 
 ONE = uuid_named("one")
-
-
-@contextmanager
-def conducting(own):
-    """Let a conductor work beside a server."""
-    operating = Operating(look_s=0.05)
-    operating.start(own.product, own.serving)
-    try:
-        yield
-    finally:
-        operating.join()
 
 
 def ask(own, act, *told, key, **more):
@@ -39,11 +25,6 @@ def ask(own, act, *told, key, **more):
 
 def status(own):
     return own.serving.run(lambda current: own.agents.reader(current).status(uuid_bytes(ONE)))
-
-
-def is_ready(own, name):
-    found = own.get(f"/agents/{name}")
-    return found.status == 200 and found.json["state"] == "ready"
 
 
 def test_an_instance_is_built_on_an_alternate_stopped_started_and_deleted(tmp_path):

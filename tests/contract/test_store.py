@@ -131,6 +131,18 @@ def test_amounts_keep_the_bounds_of_the_unit(store: Store) -> None:
     assert commit(store, item(claim(9, (inventory(1), 8))), item(claim(10, (inventory(1), 16)))) == ["", ""]
 
 
+def test_what_is_handed_on_keeps_its_amount_whatever_the_bounds_of_the_unit_are_by_then(store: Store) -> None:
+    rows = [InventoryRow(CPU, 64, 0, 1, 64, 1, 1.0)]
+    assert commit(store, item(provider(1), PutInventories(1, 0, rows))) == [""]
+    one = claim(1, (inventory(1), 6))
+    assert commit(store, item(one)) == [""]
+    shrunk = PutInventories(1, generations(store)[1], [InventoryRow(CPU, 64, 0, 1, 4, 4, 1.0)])
+    assert commit(store, item(shrunk)) == [""]
+    assert commit(store, item(release(one), claim(2, (inventory(1), 5)))) == ["units"]
+    assert commit(store, item(release(one), claim(2, (inventory(1), 6)))) == [""]
+    assert commit(store, item(claim(3, (inventory(1), 6)))) == ["units"]
+
+
 def test_reserved_and_ratio_make_the_capacity(store: Store) -> None:
     rows = [InventoryRow(CPU, 10, 2, 1, 100, 1, 1.5)]
     assert commit(store, item(provider(1), PutInventories(1, 0, rows))) == [""]

@@ -11,6 +11,7 @@ from roost.model.journal import Refusal
 from roost.model.names import uuid_text
 from roost.model.work import Put
 from roost.store import backup as backups
+from roost.store import memory, postgresql, sqlite
 from tests.contract.stores import (
     PostgresWorld,
     SqliteWorld,
@@ -195,6 +196,7 @@ def test_due_operations_are_those_of_the_cells_that_are_open_due_and_not_owned(s
     assert due("", "a") == [7, 2, 1, 6]
     assert due("", "a", most=2) == [7, 2]
     assert due("c") == due() == []
+    assert [row.id for row in reader.due_operations(None, now_s=1000.0, most=9)] == [7, 2, 1, 6, 8]
     assert [row.id for row in reader.operations(after_id=2, most=3, is_open=True)] == [3, 5, 6]
     assert [row.id for row in reader.operations(after_id=2, most=3)] == [3, 4, 5]
 
@@ -205,8 +207,9 @@ def test_work_is_found_by_whom_it_is_about(store, reader):
         status(1, host="h1"), status(2, project_id="p", host="h1", status="ACTIVE"), status(3),
         operation(1), operation(2, instance_uuid=one, parent_id=1), operation(3, instance_uuid=one, parent_id=1),
         operation(4, instance_uuid=two), order(1, number=2, instance_uuid=one), order(2, number=1, state="taken"),
-        order(3, state="answered"), order(4, host="h2", operation_id=2), migration(1), migration(2, status="finished"),
-        migration(3, instance_uuid=two), event(1, instance_uuid=one, operation_id=2), event(3, instance_uuid=one),
+        order(3, state="answered"), order(4, host="h2", operation_id=2, action="destroy"),
+        migration(1), migration(2, status="finished"), migration(3, instance_uuid=two),
+        event(1, instance_uuid=one, operation_id=2), event(3, instance_uuid=one),
         event(2, instance_uuid=two, operation_id=2, at_s=2000.0), lease("other"),
     ]  # fmt: skip
     assert commit(store, item(work=map(Put, rows))) == [""]
@@ -226,6 +229,7 @@ def test_work_is_found_by_whom_it_is_about(store, reader):
     assert ids(reader.open_orders(["h1", "h2", "h3"], most=9)) == [1, 2, 4]
     assert ids(reader.open_orders(["h1"], most=1)) == [1]
     assert ids(reader.open_orders([], most=9)) == []
+    assert ids(reader.open_orders(["h1", "h2", "h3"], most=9, actions=["destroy", "save"])) == [4]
     assert ids(reader.orders_of(1)) == [2, 1, 3]
     assert sorted(ids(reader.orders_named([4, 99, 1, 2**63 - 1]))) == [1, 4]
     assert ids(reader.orders_named([])) == []
@@ -319,7 +323,8 @@ def _url_of(world):
 def test_work_that_is_over_goes_when_it_is_old_and_what_is_not_over_stays(store, reader):
     rows = [
         operation(1, outcome="done", changed_at_s=10.0), operation(2, changed_at_s=10.0),
-        operation(3, outcome="failed", changed_at_s=900.0), order(1, operation_id=1), order(2, operation_id=2),
+        operation(3, outcome="failed", changed_at_s=900.0), order(1, operation_id=1, state="answered"),
+        order(2, operation_id=2),
         migration(1, status="confirmed", changed_at_s=10.0), migration(2, status="finished", changed_at_s=10.0),
         status(1, status="DELETED", changed_at_s=10.0), status(2, status="ACTIVE", changed_at_s=10.0),
         event(1, at_s=10.0), event(2, at_s=900.0), agent("h1", state="gone", heard_at_s=10.0), lease(until_s=10.0),
@@ -334,6 +339,23 @@ def test_work_that_is_over_goes_when_it_is_old_and_what_is_not_over_stays(store,
     assert [row.id for row in found["statuses"]] == [row.id for row in found["events"]] == [2]
     assert (len(found["agents"]), found["lease"]) == (1, rows[-1])
     assert commit(store, item(work=[Put(rows[0])]), item(work=[replaced(rows[5])])) == ["", "generation"]
+
+
+def test_an_operation_stays_however_old_while_a_host_is_to_do_something_for_it(store, reader, monkeypatch):
+    for module in (memory, sqlite, postgresql):
+        monkeypatch.setattr(module, "_PRUNED_PER_CALL", 2)
+    held = [operation(number, outcome="done", changed_at_s=float(number)) for number in range(1, 6)]
+    rows = [
+        *held, operation(9, outcome="done", changed_at_s=9.0), order(90, operation_id=9, state="withdrawn"),
+        *(order(each.id, operation_id=each.id, action="destroy", host="away") for each in held),
+    ]  # fmt: skip
+    assert commit(store, item(work=map(Put, rows))) == [""]
+    assert store.prune_work(older_than_s=100.0) == 2
+    assert [row.id for row in reader.operations(most=9)] == [1, 2, 3, 4, 5]
+    assert [row.id for row in reader.open_orders(["away"], most=9)] == [1, 2, 3, 4, 5]
+    assert commit(store, item(work=[replaced(rows[7], state="answered")])) == [""]
+    assert store.prune_work(older_than_s=100.0) == 2
+    assert [row.id for row in reader.operations(most=9)] == [2, 3, 4, 5]
 
 
 def test_a_commit_with_documents_and_hosts_may_carry_work(store, reader):

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import msgspec
 
-from roost.conductor import answering, departures, moves, reconcile, targets
-from roost.conductor.departures import cancelled
+from roost.conductor import answering, moves, reconcile, targets
+from roost.conductor.endings import cancelled
 from roost.conductor.moves import migration_of, settled
 from roost.conductor.step import body_of
 from roost.conductor.steps import STEPS, clean, confirm, drain, live_migrate, move, revert, shelve, spawn
@@ -123,7 +123,7 @@ def kept_by_a_cancelled_move(monkeypatch):
 
     def over(view, desk, body):
         step = cancelled(view, desk, body)
-        return replace(step, work=(*step.work, departures.moved_on(view, "failed")))
+        return replace(step, work=(*step.work, moves.moved_on(view, "failed")))
 
     monkeypatch.setattr(targets, "cancelled", over)
 

@@ -27,10 +27,10 @@ from roost.compute.report.client import ReportClient
 from roost.compute.reshaping import Bringing
 from roost.compute.running import Pace, Resident, Running
 from roost.compute.tracker import Tracker
-from roost.errors import PlacementGone
+from roost.errors import BadSettings, PlacementGone, quoted
 from roost.machine import SystemClock, SystemRandom
 from roost.model.agent_settings import Agent as AgentSettings
-from roost.model.names import uuid_text
+from roost.model.names import is_text, uuid_text
 from roost.model.placement_api import Answer
 from roost.observe import log
 
@@ -68,6 +68,11 @@ def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: 
         ReshapeNeeded, ReshapeFailed: see ``Tracker``.
         JournalLost: a journal cannot be used.
     """
+    for host in options.hosts:
+        if not host or "/" in host or not is_text(host, length_max=255):
+            raise BadSettings("--host", f"must be a name of 1 to 255 letters without a slash, got {quoted(host)}")
+    if not is_text(options.cell, length_max=255):
+        raise BadSettings("--cell", f"must be a name of 255 letters at most, got {quoted(options.cell)}")
     stop = threading.Event()
     with _stopped_by_signals(stop), ExitStack() as stack:
         server = HttpServer(
@@ -159,7 +164,8 @@ def _resident(
         host=host, run=run, driver=options.driver, software=f"roost {__version__}", cell=options.cell
     )  # fmt: skip
     agent = Agent(
-        identity, journal, driver_timeout_s=settings.driver_timeout_s, spread=random.uniform(*_SPREAD)
+        identity, journal, driver_timeout_s=settings.driver_timeout_s, sync_s=settings.sync_power_state_interval,
+        spread=random.uniform(*_SPREAD),
     )  # fmt: skip
     return Resident(agent, driver, Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use), tracker)
 

@@ -8,7 +8,7 @@ import click
 from msgspec.structs import replace
 
 from roost.cli.asking import Where, as_json, asking, fields, told, where
-from roost.cli.options import PATH, config
+from roost.cli.options import FOLDER, PATH, config
 from roost.cli.plain import moment
 from roost.cli.tables import Table, aligned
 
@@ -25,13 +25,14 @@ from roost.cli.tables import Table, aligned
 @click.option("--fleet", type=click.IntRange(1, 10_000), metavar="N", help="Run N agents, of hosts NAME-1 to NAME-N.")
 @click.option("--token", envvar="ROOST_TOKEN", default="admin", metavar="TOKEN", help="Sent as x-auth-token.")
 @click.option(
-    "--provider-config", "provider_config", metavar="DIR", help="Folder of provider config files.  [by the settings]"
-)
+    "--provider-config", "provider_config", type=FOLDER, metavar="DIR",
+    help="Folder of provider config files.  [by the settings]",
+)  # fmt: skip
 @config
 @click.pass_context
 def agent(
     context: click.Context, *, server: str | None, driver: str | None, options: tuple[str, ...], host: str | None,
-    cell: str, state_dir: Path | None, fleet: int | None, token: str, provider_config: str | None, config: Path | None,
+    cell: str, state_dir: Path | None, fleet: int | None, token: str, provider_config: Path | None, config: Path | None,
 ) -> None:  # fmt: skip
     """Run the agent of a host: report what the host has, and do there what the server orders.
 
@@ -47,7 +48,7 @@ def agent(
     from roost.app.agent import AgentOptions, run_agents
 
     settings = settings_of(config, os.environ)
-    name = host or gethostname()
+    name = gethostname() if host is None else host
     hosts = (name,) if fleet is None else tuple(f"{name}-{number}" for number in range(1, fleet + 1))
     told = AgentOptions(
         server=server, token=token, driver=driver, options=dict(map(_option, options)), hosts=hosts, cell=cell,
@@ -55,7 +56,7 @@ def agent(
         settings=settings.agent, is_packing=settings.compute.packing_host_numa_cells_allocation_strategy,
     )  # fmt: skip
     if provider_config is not None:
-        told = replace(told, settings=replace(told.settings, provider_config_location=provider_config))
+        told = replace(told, settings=replace(told.settings, provider_config_location=str(provider_config)))
     who = f"agent of {name}" if fleet is None else f"{fleet} agents of {hosts[0]} to {hosts[-1]}"
     run_agents(told, on_ready=lambda: click.echo(f"{who} for {server}"))
 

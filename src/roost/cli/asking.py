@@ -1,11 +1,11 @@
 """Where the commands of the nouns ask: a server, or a database that nobody serves; both answer as ``/v1`` does."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import click
 import msgspec
@@ -53,8 +53,9 @@ class Api:
             query: what follows it; None: nothing.
 
         Raises:
-            BadRequest, NotFound, Conflict, Unavailable: as the answer says.
+            BadRequest, NotFound, Conflict, Unavailable: as the answer says; BadRequest also if a name is empty.
         """
+        _check_filled(("a name", step) for step in steps)
         said = {name: _word(value) for name, value in (query or {}).items()}
         path = f"{_path(steps)}?{urlencode(said)}" if said else _path(steps)
         return self._asked(method, path, {} if body is None else body)
@@ -64,13 +65,19 @@ class Api:
 
         Args:
             query: what is asked for; what is None goes unsaid.
+
+        Raises:
+            BadRequest, NotFound, Conflict, Unavailable: as for ``ask``.
         """
         said = {key: _word(value) for key, value in query.items() if value is not None}
+        _check_filled(said.items())
         found: list[dict[str, Any]] = []
         cursor: str | None = ""
         while cursor is not None:
             asked = {**said, **({"cursor": cursor} if cursor else {})}
             page = self._asked("GET", f"{_path((name,))}?{urlencode(asked)}", None)
+            if not isinstance(page, dict) or name not in page:
+                raise BadRequest(f"what answers there is not Roost: it tells no {name}")
             found += page[name]
             cursor = page.get("next")
         return found
@@ -84,7 +91,8 @@ class Api:
             raise BadRequest(f"what answers there is not Roost: status {status}, and no JSON") from None
         if status < 400:
             return told
-        detail = str(told.get("detail", "no reason is told")) if isinstance(told, dict) else f"status {status}"
+        detail = told.get("detail") if isinstance(told, dict) else None
+        detail = str(detail or f"status {status}, and no reason is told: is it Roost that answers there?")
         if status == 404:
             raise NotFound("", "", message=detail)
         raise _ERRORS.get(status, RoostError)(detail)
@@ -178,6 +186,13 @@ def pairs_of(texts: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
+def _check_filled(said: Iterable[tuple[str, str]]) -> None:
+    """Refuse what is empty, as a variable of a script that was never set: to a server it would mean all there is."""
+    for name, value in said:
+        if not value:
+            raise BadRequest(f"{name} must not be empty")
+
+
 def _word(value: str | bool | None) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -189,16 +204,21 @@ def _path(steps: tuple[str, ...]) -> str:
 def _over_http(url: str, token: str) -> _Way:
     import http.client
 
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or parts.hostname is None:
-        raise BadRequest(f"--url must be http://HOST:PORT or https://HOST:PORT, got {url!r}")
-    host, prefix = parts.hostname, parts.path.rstrip("/")
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    from roost.client.wire import address_of, can_be_sent
+
+    try:
+        address = address_of(url)
+    except ValueError:
+        raise BadRequest(f"--url must be http://HOST:PORT or https://HOST:PORT, got {url!r}") from None
+    if not can_be_sent(token):
+        raise BadRequest("--token holds a letter that no header can hold, as a line break")
+    kind = http.client.HTTPSConnection if address.is_tls else http.client.HTTPConnection
 
     def way(method: str, path: str, body: bytes) -> tuple[int, bytes]:
-        connection = kind(host, parts.port, timeout=_TIMEOUT_S)
+        connection = kind(address.host, address.port, timeout=_TIMEOUT_S)
+        headers = {"x-auth-token": token, "content-type": _JSON}
         try:
-            connection.request(method, prefix + path, body or None, {"x-auth-token": token, "content-type": _JSON})
+            connection.request(method, address.prefix + path, body or None, headers)
             answered = connection.getresponse()
             return answered.status, answered.read()
         except (OSError, http.client.HTTPException) as error:

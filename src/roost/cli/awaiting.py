@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from roost.cli.asking import Api, Where, asking, fields, told
-from roost.errors import BadRequest, NotFound, RoostError
+from roost.errors import BadRequest, NotFound, RoostError, Unavailable
 from roost.model.names import uuid_bytes
 
 # A server is asked to wait for so long at once; it is asked again until the operation is over. Of several instances it
@@ -73,7 +73,7 @@ def waited(api: Api, operation: str) -> dict[str, Any]:
             done=lambda now: sum(each["status"] != "BUILD" for each in now["instances"]),
         )  # fmt: skip
     while found["outcome"] == "open":
-        found = api.ask("GET", "operations", operation, query={"wait_s": _WAIT_S})
+        found = _later(api, operation, wait_s=_WAIT_S)
     return found
 
 
@@ -93,7 +93,20 @@ def watched(
         while found["outcome"] == "open":
             if found["instances"]:
                 progress(done(found), len(found["instances"]))
-            found = api.ask("GET", "operations", found["uuid"], query={"wait_s": _WATCH_S})
+            found = _later(api, found["uuid"], wait_s=_WATCH_S)
+    return found
+
+
+def _later(api: Api, operation: str, *, wait_s: str) -> dict[str, Any]:
+    """Return an operation when something has changed, or a while later.
+
+    Raises:
+        Unavailable: the server is gone; who asked is told that the operation is not.
+    """
+    try:
+        found: dict[str, Any] = api.ask("GET", "operations", operation, query={"wait_s": wait_s})
+    except Unavailable as error:
+        raise Unavailable(f"{error}; the operation {operation} goes on when a server is back") from None
     return found
 
 
@@ -102,7 +115,7 @@ def uuid_of(api: Api, name: str) -> str:
 
     Raises:
         NotFound: nothing is called so.
-        BadRequest: several are.
+        BadRequest: several are, or the name is empty.
     """
     if uuid_bytes(name) is not None:
         return name

@@ -71,7 +71,7 @@ def set_(
 @click.option("--term", "terms", multiple=True, metavar="KEY=VALUE", help="On which the host offers what it has.")
 @click.option("--host", "name", default=socket.gethostname, metavar="NAME", help="The service; else this machine's.")
 @click.option("--node", "nodes", multiple=True, metavar="NAME", help="Only this node; else all of the host.")
-@click.option("--provider-config", type=options.PATH, help="Folder of provider config files.")
+@click.option("--provider-config", type=options.FOLDER, metavar="DIR", help="Folder of provider config files.")
 @options.config
 @options.data
 @as_json

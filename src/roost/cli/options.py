@@ -13,6 +13,7 @@ from roost.cli.plain import shown
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 PATH = click.Path(path_type=Path, readable=False)  # What cannot be read is told where it is opened.
+FOLDER = click.Path(path_type=Path, exists=True, file_okay=False, readable=False)  # It is there.
 _NOVA_CONF = "ROOST_NOVA_CONF"
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from roost.client.wire import LOST, Wire, problem_of
+from roost.client.wire import LOST, Wire, is_explained, problem_of
 from roost.errors import BadRequest, BadSettings, Conflict, NotFound, Unavailable
 from roost.model.host import HostFacts
 from roost.model.orders import WAIT_MAX_S, Kept, OrderAnswer, Poll, Polled, Registered, Registration
@@ -21,6 +21,10 @@ SETTING = "agent.server"
 _PAUSE_FIRST_S, _PAUSE_LAST_S = 0.5, 15.0
 # What an answer takes at most, beside the time for which a poll may wait.
 _ANSWER_S = 30.0
+
+# What a server says of a question; whatever else is not of 200 to 299 is said by what stands before it, or may pass.
+_SAID = frozenset({400, 401, 403, 404, 409, 413, 422})
+_ENDING = frozenset({401, 403, 404})  # An agent ends, or begins anew; a proxy says these of a server that is away.
 
 Told = TypeVar("Told")
 _REGISTERED = msgspec.json.Decoder(Registered).decode
@@ -124,7 +128,7 @@ class HttpServer:
             try:
                 status, text = self._send(method, path, sent)
                 problem = problem_of(status, text)
-                if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                if status < HTTPStatus.MULTIPLE_CHOICES or self._is_said(status, text):
                     self._check(status, problem)
                     found = told(text)
                     if is_away:
@@ -140,6 +144,13 @@ class HttpServer:
             if not self._pause(pause_s * (0.5 + self._draw())):
                 raise Unavailable(f"{self._url} did not answer: {problem}")
             pause_s = min(2 * pause_s, _PAUSE_LAST_S)
+
+    def _is_said(self, status: int, text: bytes) -> bool:
+        """Say whether a server of Roost refuses, and not something that stands before it.
+
+        Who was let in once asks again where its server seems to be gone without a word of it.
+        """
+        return status in _SAID and (status not in _ENDING or not self._runs or is_explained(text))
 
     def _send(self, method: str, path: str, body: object) -> tuple[int, bytes]:
         """Ask once, or twice where the other side had closed the connection meanwhile.

@@ -4,16 +4,17 @@ import http.client
 import ssl
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 
-from roost.client.wire import problem_of
+from roost.client.wire import address_of, can_be_sent, problem_of
 from roost.errors import BadRequest, RoostError, Unavailable
 
 _PATH = "/v1/events"
 # A server says something at least as often as its setting ``heartbeat_s`` says.
 _SILENCE_S = 120.0
+_STREAM = "text/event-stream"
+_LINE_MAX = 64 * 2**20  # bytes; a line that goes on cannot be understood
 
 
 class Told(NamedTuple):
@@ -35,18 +36,22 @@ class Following:
         warn: is told, in a sentence, when the server is away.
 
     Raises:
-        BadRequest: the address is none.
+        BadRequest: the address is none, or the token or the id cannot be sent.
     """
 
     def __init__(
         self, url: str, *, token: str, last_id: str = "", pause: Callable[[], None], warn: Callable[[str], None]
     ) -> None:  # fmt: skip
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or parts.hostname is None:
-            raise BadRequest(f"--url must be http://HOST:PORT or https://HOST:PORT, got {url!r}")
-        self._url, self._host, self._port, self._prefix = url, parts.hostname, parts.port, parts.path.rstrip("/")
-        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
-        self._headers = {"x-auth-token": token, "accept": "text/event-stream"}
+        try:
+            self._host, self._port, self._prefix, is_tls = address_of(url)
+        except ValueError:
+            raise BadRequest(f"--url must be http://HOST:PORT or https://HOST:PORT, got {url!r}") from None
+        for option, text in (("--token", token), ("--after", last_id)):
+            if not can_be_sent(text):
+                raise BadRequest(f"{option} holds a letter that no header can hold, as a line break")
+        self._url = url
+        self._tls = ssl.create_default_context() if is_tls else None
+        self._headers = {"x-auth-token": token, "accept": _STREAM}
         self._last_id, self._pause, self._warn = last_id, pause, warn
 
     def events(self) -> Iterator[Told]:
@@ -54,7 +59,7 @@ class Following:
 
         Raises:
             Unavailable: nobody answered the first time.
-            RoostError: we are not let in.
+            RoostError: we are not let in, or no events are told there.
         """
         is_known = is_away = False
         while True:
@@ -82,9 +87,11 @@ class Following:
             answer = connection.getresponse()
             if answer.status != http.client.OK:
                 raise _refusal(answer.status, answer.read())
+            if answer.headers.get_content_type() != _STREAM:
+                raise RoostError(f"what answers at {self._url} is not Roost: it tells no events")
             fields: dict[str, str] = {}
-            while line := answer.readline():
-                name, _, value = line.decode().rstrip("\n").partition(": ")
+            while line := answer.readline(_LINE_MAX):
+                name, _, value = line.decode(errors="replace").rstrip("\n").partition(": ")
                 if name:
                     fields[name] = value
                 else:
@@ -102,7 +109,10 @@ class Following:
 def _told(fields: dict[str, str]) -> Told | None:
     if "event" not in fields:
         return None
-    body = msgspec.json.decode(fields.get("data", "{}"), type=dict[str, Any])
+    try:
+        body = msgspec.json.decode(fields.get("data", "{}"), type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise Unavailable(f"an event cannot be understood: {error}") from None
     return Told(fields.get("id", ""), fields["event"], body)
 
 

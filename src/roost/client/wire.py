@@ -3,8 +3,9 @@
 import http.client
 import json
 import ssl
+import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from roost.errors import BadSettings
@@ -12,6 +13,39 @@ from roost.errors import BadSettings
 # What a request may fail with where it is not answered.
 LOST = (OSError, http.client.HTTPException)
 _TOLD_MAX = 500  # characters of an error that is none of Roost's
+# An answer of more bytes is none; the candidates of 100,000 hosts are a quarter of it.
+_ANSWER_MAX = 512 * 2**20
+_PART = 2**20  # bytes that are read at once, at most
+
+
+class Address(NamedTuple):
+    """Where a server is."""
+
+    host: str
+    port: int | None  # None: that of the scheme
+    prefix: str  # of all paths, without a slash at its end
+    is_tls: bool
+
+
+def address_of(url: str) -> Address:
+    """Return what an address of a server says.
+
+    Raises:
+        ValueError: it is none.
+    """
+    parts = urlsplit(url)
+    host, port = parts.hostname, parts.port
+    if host is None or parts.scheme not in {"http", "https"} or parts.username is not None:
+        raise ValueError("it names no server")
+    host.encode("idna")  # As whoever looks it up does.
+    if not _is_one_word(host) or not (_is_one_word(parts.path) and parts.path.isascii()):
+        raise ValueError("it holds what no request can say")
+    return Address(host, port, parts.path.rstrip("/"), parts.scheme == "https")
+
+
+def can_be_sent(text: str) -> bool:
+    """Say whether a header can hold a text, as a token."""
+    return text.isprintable() and all(letter <= "\xff" for letter in text)
 
 
 class Wire:
@@ -20,24 +54,24 @@ class Wire:
     Args:
         url: paths are found below it.
         headers: of every request, as the token that lets us in.
-        timeout_s: for which one answer is waited for, > 0.
+        timeout_s: for which one answer is waited for, and for so long again until it has come whole, > 0.
         setting: where the address stands, for the error.
 
     Raises:
-        BadSettings: the address is none.
+        BadSettings: the address is none, or a header cannot be sent.
     """
 
     def __init__(self, url: str, *, headers: Mapping[str, str], timeout_s: float, setting: str) -> None:
         try:
-            parts = urlsplit(url)
-            host, port = parts.hostname, parts.port
+            self._host, self._port, self._prefix, is_tls = address_of(url)
         except ValueError:
-            host = port = None
-            parts = urlsplit("")
-        if host is None or parts.scheme not in {"http", "https"} or parts.username is not None:
-            raise BadSettings(setting, "must be http://HOST:PORT/PATH or https://…, without name and password")
-        self._host, self._port, self._prefix = host, port, parts.path.rstrip("/")
-        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
+            raise BadSettings(
+                setting, "must be http://HOST:PORT/PATH or https://…, without name and password"
+            ) from None
+        for name, value in headers.items():
+            if not can_be_sent(value):  # It may be a token, so it is not shown.
+                raise BadSettings(name, "holds a letter that no header can hold, as a line break")
+        self._tls = ssl.create_default_context() if is_tls else None
         self._timeout_s = timeout_s
         self._open: http.client.HTTPConnection | None = None
         self._headers = {"accept": "application/json", **headers}
@@ -74,10 +108,24 @@ class Wire:
                 )
             connection.request(method, self._prefix + path, body=data, headers=headers)
             answer = connection.getresponse()
-            return answer.status, answer.read()
+            return answer.status, self._whole(answer)
         except LOST:
             self.close()
             raise
+
+    def _whole(self, answer: http.client.HTTPResponse) -> bytes:
+        """Read a body, from a server that may send a byte now and then, or never end."""
+        found, end_s = bytearray(), time.monotonic() + self._timeout_s
+        while part := answer.read1(_PART):
+            found += part
+            if len(found) > _ANSWER_MAX:
+                raise http.client.HTTPException(f"its answer has more than {_ANSWER_MAX:,} bytes")
+            if time.monotonic() > end_s:
+                raise TimeoutError(f"its answer did not end in {self._timeout_s:g} s")
+        if answer.length:  # Unlike other ways to read, this one says nothing of what is missing.
+            raise http.client.IncompleteRead(bytes(found), answer.length)
+        answer.read()  # Nor does it end the answer, so that another can come.
+        return bytes(found)
 
     def close(self) -> None:
         """Close the connection; the next request opens another."""
@@ -86,11 +134,21 @@ class Wire:
             self._open = None
 
 
+def _is_one_word(text: str) -> bool:
+    return text.isprintable() and " " not in text
+
+
 def problem_of(status: int, text: bytes) -> str:
     """Return what an error of Roost's own API says of itself, in one line."""
     body = decoded(text)
     detail = body.get("detail") if isinstance(body, dict) else None
     return " ".join(str(detail or f"status {status}").split())[:_TOLD_MAX]
+
+
+def is_explained(text: bytes) -> bool:
+    """Say whether an error is told as Roost's own API tells it."""
+    body = decoded(text)
+    return isinstance(body, dict) and "detail" in body
 
 
 def decoded(text: bytes) -> Any:

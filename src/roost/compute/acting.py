@@ -10,11 +10,12 @@ from roost.compute.driver import Driver
 from roost.compute.host_use import HostUse
 from roost.compute.journal import Holding, Journal
 from roost.compute.tasks import Clean, Undo, Work
-from roost.errors import BadRequest, BuildAborted, BuildFailed, DriverNotReady, JournalLost, first_line
+from roost.errors import BadRequest, BuildAborted, BuildFailed, DriverNotReady, JournalLost, first_line, quoted
 from roost.model.guest import Found, GuestSpec, Prepared
 from roost.model.guest_use import GuestNeeds
-from roost.model.names import is_text
+from roost.model.names import is_text, uuid_form
 from roost.model.orders import (
+    AGENTS_MAX,
     PROBLEM_MAX,
     AbortMigration,
     Destroy,
@@ -72,7 +73,7 @@ class Acting:
                     self._clean(instance, action)
         except JournalLost:
             raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # A driver may be somebody else's, and raise anything.
+        except BaseException as error:  # noqa: BLE001  # A driver may be somebody else's, and raise anything.
             if isinstance(task, Work):
                 return self._failed(task.order, error)
             log.fault(f"{type(task).__name__.lower()} on host {self._host}", error)
@@ -98,7 +99,7 @@ class Acting:
         """Say whether an order that was begun in an earlier life has come to its end then."""
         if not isinstance(order.act, (Spawn, Rebuild, Finish)):
             return False  # Of these no guest bears the mark; to do them twice is as good as once.
-        found = _checked(self._driver.inspect(instance))
+        found = self._inspected(instance)
         return found is not None and found.operation == order.operation and found.state in ("running", "stopped")
 
     def _act(self, order: Order, instance: str) -> tuple[Prepared | None, str]:
@@ -145,8 +146,8 @@ class Acting:
 
     def _found(self, instance: str, *, is_asked: bool) -> Found | None:
         try:
-            return _checked(self._driver.inspect(instance))
-        except (Exception, SystemExit):
+            return self._inspected(instance)
+        except BaseException:
             if is_asked:
                 raise
             return None  # What was ordered is done all the same.
@@ -160,7 +161,7 @@ class Acting:
             self._undo(order, is_left=not told)
         except JournalLost:
             raise
-        except (Exception, SystemExit) as other:  # noqa: BLE001  # The same.
+        except BaseException as other:  # noqa: BLE001  # The same.
             log.fault(f"undoing order {order.id} on host {self._host}", other)
             found = _left_of(order)
         problem = str(error) if told else f"{type(error).__name__}: {first_line(error)}"
@@ -178,7 +179,7 @@ class Acting:
         if instance is None:
             return
         if isinstance(order.act, Spawn):
-            found = _checked(self._driver.inspect(instance)) if is_left else None
+            found = self._inspected(instance) if is_left else None
             if found is not None and found.operation == order.operation:
                 self._driver.destroy(instance, order.operation)
         elif isinstance(order.act, (Prepare, Finish)) and is_left:
@@ -189,7 +190,14 @@ class Acting:
             self._revert(instance, order.operation)
 
     def _is_gone(self, instance: str) -> bool:
-        return _checked(self._driver.inspect(instance)) is None
+        return self._inspected(instance) is None
+
+    def _inspected(self, instance: str) -> Found | None:
+        """Return what the driver tells of a guest, if it is about that one."""
+        found = _checked(self._driver.inspect(instance))
+        if found is not None and uuid_form(found.uuid) != uuid_form(instance):
+            raise TypeError(f"inspect of the driver returned guest {found.uuid}, and was asked for {instance}")
+        return found
 
     def _clean(self, instance: str, action: str) -> None:
         if action == "destroy":
@@ -234,7 +242,7 @@ class Acting:
                 ]
             for each in known:
                 if each.holder == guest.uuid and each.node != guest.node:
-                    self._use_on(each.node).give_back(guest.uuid)
+                    self._forget(each)
             self._journal.hold(guest.uuid, [own, *others])
         return msgspec.structs.replace(guest, cells=admission.use.cells)
 
@@ -246,19 +254,12 @@ class Acting:
         return self._admitted(guest, operation)
 
     def _give_back(self, instance: str) -> None:
-        """Take from an instance all that it has, and that operations keep for it.
-
-        A node that was never updated has nothing to give back: what is in use there is counted from the journal then.
-        """
+        """Take from an instance all that it has, and that operations keep for it."""
         with self._lock:
             known = self._journal.holdings(instance)
             self._journal.hold(instance, [])
             for each in known:
-                try:
-                    use = self._use_of(each.node)
-                except KeyError:
-                    continue
-                use.give_back(each.holder)
+                self._forget(each)
 
     def _revert(self, instance: str, operation: str) -> None:
         """Take from an instance what an operation let it have, and let it have again what that kept."""
@@ -267,11 +268,12 @@ class Acting:
             stays: list[Holding] = []
             for each in known:
                 if each.holder == operation:
-                    self._use_on(each.node).hand_over(operation, instance)
+                    if (use := self._known_use(each.node)) is not None:
+                        use.hand_over(operation, instance)
                     stays.append(msgspec.structs.replace(each, holder=instance))
                 elif each.holder == instance and each.operation == operation:
                     if not any(other.holder == operation and other.node == each.node for other in known):
-                        self._use_on(each.node).give_back(instance)
+                        self._forget(each)
                 else:
                     stays.append(each)
             if stays != known:
@@ -285,14 +287,27 @@ class Acting:
             if stays != known:
                 for each in known:
                     if each.holder == operation:
-                        self._use_on(each.node).give_back(operation)
+                        self._forget(each)
                 self._journal.hold(instance, stays)
 
-    def _use_on(self, node: str) -> HostUse:
+    def _forget(self, holding: Holding) -> None:
+        """Give back what is held of a node, as far as it is counted in this life."""
+        use = self._known_use(holding.node)
+        if use is not None:
+            use.give_back(holding.holder)
+
+    def _known_use(self, node: str) -> HostUse | None:
+        """Return who has what of a node; None: it was not updated, and is counted from the journal when it is."""
         try:
             return self._use_of(node)
         except KeyError:
-            raise BuildFailed(f"host {self._host} has no node {node}") from None
+            return None
+
+    def _use_on(self, node: str) -> HostUse:
+        use = self._known_use(node)
+        if use is None:
+            raise BuildFailed(f"host {self._host} has no node {node}")
+        return use
 
     def _says(self, outcome: Literal["ok", "failed", "aborted"], problem: str = "") -> OrderAnswer:
         text = problem[:PROBLEM_MAX].encode("utf-8", "replace").decode().replace("\0", "?")
@@ -308,6 +323,23 @@ def checked_guests(told: object) -> list[Found]:
     if not isinstance(told, (list, tuple)) or not all(isinstance(each, Found) for each in told):
         raise TypeError("guests of the driver returned no list of Found")
     return [_as_told(each, Found, of="guests") for each in told]
+
+
+def checked_nodes(told: object) -> list[str]:
+    """Return what a driver told of its nodes.
+
+    Raises:
+        TypeError: it is no list of names, each of which a path can hold and is there once.
+    """
+    if not isinstance(told, (list, tuple)) or len(told) > AGENTS_MAX:
+        raise TypeError(f"nodes of the driver returned no list of {AGENTS_MAX} names or fewer")
+    for each in told:
+        is_name = isinstance(each, str) and bool(each) and is_text(each, length_max=255)
+        if not is_name or "/" in each or told.count(each) > 1:
+            raise TypeError(
+                f"nodes of the driver returned {quoted(each)}, which is no name, has a slash, or is there twice"
+            )
+    return [*told]
 
 
 def _left_of(order: Order) -> Found | None:

@@ -5,14 +5,15 @@ the same time, and says what came of each. Times are seconds of a clock that nev
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 
-from roost.compute.journal import Entry, Key, Mark
+from roost.compute.journal import Entry, Key
 from roost.compute.lanes import Lane, OpenOrder, is_building, is_cleaning, key_of, lane_of, told
+from roost.compute.memory import Memory
 from roost.compute.tasks import Clean, Look, Register, Task, Tell, Undo, Work
-from roost.errors import BadRequest, BadSettings, Conflict, NotFound, RoostError
+from roost.errors import BadRequest, BadSettings, Conflict, JournalLost, NotFound, RoostError
 from roost.model.guest import Found
 from roost.model.orders import (
     HELD_MAX,
@@ -25,7 +26,9 @@ from roost.model.orders import (
     OrderAnswer,
     OwnNode,
     PollingAgent,
+    Power,
     Prepare,
+    Reboot,
     Registered,
     Registration,
     Spawn,
@@ -33,22 +36,10 @@ from roost.model.orders import (
 
 # Before the server is asked again: doubling, from the first to the last.
 _AGAIN_S, _AGAIN_MAX_S = 0.5, 15.0
+# Before it looks at its guests where an act was not wanted any more, or failed; until then that is known to the server.
+_LOOK_AGAIN_S = 5.0
 # Before what could not be undone is tried to be undone again.
 _UNDO_AGAIN_S = 5.0
-
-
-class Memory(Protocol):
-    """The part of a journal that an agent needs."""
-
-    def entries(self) -> list[Entry]: ...  # noqa: D102  # as in ``roost.compute.journal``, so for all of these
-    def entry(self, key: Key) -> Entry | None: ...  # noqa: D102
-    def mark(self, instance: str) -> Mark: ...  # noqa: D102
-    def begin(self, orders: Sequence[Order]) -> None: ...  # noqa: D102
-    def finish(self, order: Order, answer: OrderAnswer) -> None: ...  # noqa: D102
-    def take(self, key: Key) -> None: ...  # noqa: D102
-    def forget(self, key: Key) -> None: ...  # noqa: D102
-    def paused(self) -> frozenset[str]: ...  # noqa: D102
-    def held(self) -> frozenset[str]: ...  # noqa: D102
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,17 +59,20 @@ class Agent:
         identity: who it is.
         memory: what an earlier life left, and this one leaves.
         driver_timeout_s: after so long an order that is worked on counts as failed.
+        sync_s: so often it looks whether its guests are as the server knows them; <= 0: only at the start.
         spread: by which all pauses are multiplied, so that many agents do not come at the same moment, > 0.
     """
 
     def __init__(
-        self, identity: Identity, memory: Memory, *, driver_timeout_s: float, spread: float = 1.0
+        self, identity: Identity, memory: Memory, *, driver_timeout_s: float, sync_s: float = 0.0, spread: float = 1.0
     ) -> None:  # fmt: skip
         self._identity, self._memory = identity, memory
-        self._timeout_s, self._spread = driver_timeout_s, spread
+        self._timeout_s, self._sync_s, self._spread = driver_timeout_s, sync_s * spread, spread
         self._phase: Literal["away", "looking", "seen", "registering", "cleaning", "ready"] = "away"
         self._again_at_s, self._pause_s = 0.0, _AGAIN_S
         self._seen: Registration | None = None
+        self._is_looking, self._look_at_s = False, float("inf")  # while it is ready
+        self._busy: set[str] = set()  # lanes that were there at some time since it began to look
         self._registered: Registered | None = None
         self._has_failed_to_clean = self._was_polled = self._is_tracked = self._is_stopping = False
         self._orders: dict[Key, OpenOrder] = {}
@@ -134,8 +128,11 @@ class Agent:
             return []
         tasks: list[Task] = []
         self._fail_overdue(now_s)
-        if self._phase == "away" and now_s >= self._again_at_s and not self._is_stopping:
-            self._phase = "looking"
+        look_at_s = {"away": self._again_at_s, "ready": self._look_at_s}.get(self._phase, float("inf"))
+        if now_s >= look_at_s and not (self._is_looking or self._is_stopping):
+            self._phase = "looking" if self._phase == "away" else "ready"
+            self._is_looking, self._look_at_s = True, self._next_look_s(now_s)
+            self._busy = {*self._lanes}
             tasks.append(Look())
         if self._phase == "seen" and self._seen is not None:
             self._phase = "registering"
@@ -163,9 +160,13 @@ class Agent:
 
     def looked(self, nodes: Sequence[OwnNode], guests: Sequence[Found]) -> None:
         """Hear what the driver has."""
+        self._is_looking = False
+        if self._phase not in ("looking", "ready"):
+            return  # It has to come again, and to look again then.
         self._seen = Registration(
             run=self._identity.run, driver=self._identity.driver, software=self._identity.software,
             cell=self._identity.cell, nodes=tuple(nodes), guests=tuple(guests),
+            paused=tuple(sorted(self._memory.paused())),
         )  # fmt: skip
         self._phase = "seen"
 
@@ -178,14 +179,15 @@ class Agent:
         cleans += [Clean(uuid, "pause") for uuid in registered.hold if uuid in running]
         cleans += [Clean(uuid, "resume") for uuid in registered.keep if uuid in self._memory.paused()]
         # An earlier life may have ended between a guest and what the guest had.
-        gone = self._memory.held() - {found.uuid for found in self._seen.guests}
-        cleans += [Clean(uuid, "destroy") for uuid in sorted(gone) if uuid not in self._lanes]
+        gone = self._memory.held() - {found.uuid for found in self._seen.guests} - self._busy
+        cleans += [Clean(uuid, "destroy") for uuid in sorted(gone)]
         for lane in self._lanes.values():
             lane.cleans.clear()  # What was said before no longer counts.
         for clean in cleans:
             self._lane(clean.instance).cleans.append(clean)
         self._has_failed_to_clean = False
         self._phase = "ready" if registered.is_ready else "cleaning"
+        self._look_at_s = min(self._look_at_s, self._next_look_s(now_s))
         if registered.is_ready and not cleans:
             self._pause_s = _AGAIN_S
         elif not cleans:
@@ -193,9 +195,11 @@ class Agent:
 
     def refused(self, error: RoostError, now_s: float) -> None:
         """Hear that it could not look, or was not registered."""
-        if isinstance(error, (BadSettings, Conflict)):
+        self._is_looking = False
+        is_later = self._phase == "ready"  # So it was a look, and the next one may find what this one did not.
+        if isinstance(error, JournalLost) or (isinstance(error, (BadSettings, Conflict)) and not is_later):
             self.end = error
-        else:
+        elif self._phase in ("looking", "registering"):
             self._come_again(now_s)
 
     def heard(
@@ -241,6 +245,10 @@ class Agent:
 
     def worked(self, task: Work | Undo | Clean, answer: OrderAnswer, now_s: float) -> None:
         """Hear what came of a task that the driver took part in; its answer says whether it is done."""
+        is_done_in_vain = isinstance(task, Undo) or answer.outcome != "ok"
+        if not isinstance(task, Clean) and isinstance(task.order.act, (Power, Reboot)) and is_done_in_vain:
+            # Nobody knows whether the guest runs.
+            self._look_at_s = min(self._look_at_s, now_s + _LOOK_AGAIN_S * self._spread)
         match task:
             case Clean():
                 self._leave(task.instance, task)
@@ -278,6 +286,8 @@ class Agent:
                 self.unknown(now_s)
             case BadRequest():
                 each.refusals += 1
+                if each.answer.outcome == "ok" and is_building(order):
+                    self._lane(lane_of(order)).undos.append(Undo(order))  # Nobody knows that it is there.
                 problem = f"the server does not understand the answer: {error}"[:PROBLEM_MAX]
                 each.answer = OrderAnswer(run=self._identity.run, outcome="aborted", problem=problem)
             case _:
@@ -460,6 +470,8 @@ class Agent:
         return found
 
     def _lane(self, name: str) -> Lane:
+        if self._is_looking or self._phase in ("seen", "registering"):
+            self._busy.add(name)
         return self._lanes.setdefault(name, Lane())
 
     def _leave(self, name: str, task: Work | Undo | Clean) -> None:
@@ -478,6 +490,9 @@ class Agent:
         self._again_at_s = now_s if is_at_once else now_s + self._pause_s * self._spread
         if not is_at_once:
             self._pause_s = min(self._pause_s * 2, _AGAIN_MAX_S)
+
+    def _next_look_s(self, now_s: float) -> float:
+        return now_s + self._sync_s if self._sync_s > 0 else float("inf")
 
     def _says(self, outcome: Literal["failed", "stale"], problem: str) -> OrderAnswer:
         return OrderAnswer(run=self._identity.run, outcome=outcome, problem=problem)

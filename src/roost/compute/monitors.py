@@ -1,10 +1,10 @@
 """Monitors: what a host measures, by the names that weighers and filters know."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 from roost.compute.driver import Driver
 from roost.errors import BadSettings
+from roost.model.names import RATIO_MAX, is_text
 from roost.observe import log
 
 _NAMES = {"cpu.virt_driver": "cpu.", "virt_driver": "cpu."}  # a monitor -> how its metrics begin
@@ -17,7 +17,7 @@ class Monitors:
     Monitor ``cpu.virt_driver`` tells what the driver measures of the processor: ``cpu.frequency`` in MHz, times
     ``cpu.user.time``, ``cpu.kernel.time``, ``cpu.idle.time`` and ``cpu.iowait.time`` in ns, and shares of the time
     since it was asked before, 0..1: ``cpu.<kind>.percent`` of each kind, and ``cpu.percent`` of all but idle time.
-    Shares that the driver tells itself are taken as they are.
+    Shares that the driver tells itself are taken as they are; what no server could be told is left out.
 
     Args:
         names: of the monitors in use, as the setting ``compute_monitors`` has them.
@@ -41,7 +41,7 @@ class Monitors:
             told = {
                 name: float(value)
                 for name, value in driver.metrics(node).items()
-                if name.startswith(self._prefixes) and math.isfinite(value)
+                if name.startswith(self._prefixes) and is_text(name, length_max=255) and abs(value) <= RATIO_MAX
             }
         except Exception as error:  # noqa: BLE001  # A driver may be somebody else's; its metrics are no reason to stop.
             log.fault(f"metrics of {node}", error)

@@ -67,18 +67,23 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
 def read(folder: str) -> list[ProviderConfig]:
     """Return what the files ``*.yaml`` of a folder add, in the order of their names; none where there is no folder.
 
+    Args:
+        folder: its path; empty: there is none.
+
     Raises:
-        BadSettings: a file cannot be read, is no YAML, says what cannot be meant, or names a provider a second time.
+        BadSettings: the folder or a file cannot be read, or a file is no YAML, says what cannot be meant, or names a
+            provider a second time.
     """
-    path = Path(folder)
-    if not path.exists():
+    if not folder:
         return []
     try:
-        files = sorted(each for each in path.iterdir() if each.suffix == ".yaml" and not each.name.startswith("."))
+        inside = [*Path(folder).iterdir()]
+    except FileNotFoundError:
+        return []
     except OSError as error:
         raise BadSettings(folder, f"cannot be read: {error.strerror}") from None
     found: dict[str, ProviderConfig] = {}
-    for file in files:
+    for file in sorted(each for each in inside if each.suffix == ".yaml" and not each.name.startswith(".")):
         for config in _configs(str(file)):
             known = found.setdefault(config.provider, config)
             if known is not config:

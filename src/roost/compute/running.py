@@ -8,11 +8,12 @@ from typing import Protocol
 
 import msgspec
 
-from roost.compute.acting import Acting, checked_guests
+from roost.compute.acting import Acting, checked_guests, checked_nodes
 from roost.compute.agent import Agent
 from roost.compute.crew import Crew
 from roost.compute.driver import Driver, read_resources
 from roost.compute.host_use import HostUse
+from roost.compute.lanes import told as order_told
 from roost.compute.server import Server
 from roost.compute.tasks import Clean, Look, Register, Task, Tell, Undo, Work
 from roost.errors import (
@@ -20,6 +21,7 @@ from roost.errors import (
     BadSettings,
     Conflict,
     DriverNotReady,
+    JournalLost,
     NotFound,
     RoostError,
     Unavailable,
@@ -99,6 +101,7 @@ class Resident:
     is_tracking: bool = False
     track_at_s: float = 0.0
     was_disabled: bool | None = None
+    is_end_told: bool = False
 
 
 class Running:
@@ -118,7 +121,7 @@ class Running:
         self._server, self._clock, self._pace = server, clock, pace or Pace()
         self._changed = threading.Condition(threading.RLock())  # of all agents
         self._broken: BaseException | None = None
-        crew = partial(Crew, most=_THREADS_MAX, now_s=clock.elapsed_s, broken=self._break)
+        crew = partial(Crew, most=_THREADS_MAX, now_s=clock.elapsed_s, broken=self._break, hangs=_hangs)
         patience_s = self._pace.driver_timeout_s
         self._workers = crew("work", count=self._pace.work_threads, patience_s=patience_s)
         self._tellers = crew("tell", count=_TELLERS, patience_s=patience_s)
@@ -181,17 +184,17 @@ class Running:
     def _go_on(self, resident: Resident) -> None:
         """Let an agent do what is due."""
         with self._changed:
-            had_ended = resident.agent.end is not None
             try:
                 tasks = resident.agent.due(self._clock.elapsed_s())
             except RoostError as error:
                 resident.agent.end, tasks = error, []
-            if resident.agent.end is not None and not had_ended:
+            if resident.agent.end is not None and not resident.is_end_told:
+                resident.is_end_told = True  # Others of the process may live on for long.
                 log.event("agent_ends", host=resident.agent.host, problem=str(resident.agent.end))
             self._changed.notify_all()
         for task in tasks:
             crew = self._tellers if isinstance(task, (Register, Tell)) else self._workers
-            crew.put(partial(self._do, resident, task))
+            crew.put(partial(self._do, resident, task), _about(task, resident.agent.host))
 
     def _tell(self, resident: Resident, say: Callable[[], None]) -> None:
         """Tell an agent what happened, and let it go on."""
@@ -218,6 +221,7 @@ class Running:
                 try:
                     registered = self._server.register(agent.host, task.registration)
                 except RoostError as error:
+                    log.event("register_refused", host=agent.host, problem=str(error))
                     self._tell(resident, partial(agent.refused, error, self._clock.elapsed_s()))
                 else:
                     self._tell(resident, lambda: agent.registered(registered, self._clock.elapsed_s()))
@@ -244,13 +248,15 @@ class Running:
             if not resident.has_started:
                 driver.start(agent.host)
                 resident.has_started = True
-            names = driver.nodes()
+            names = checked_nodes(driver.nodes())
             nodes = [_own(resident, name) for name in names]
             guests = checked_guests(driver.guests())
         except (BadSettings, DriverNotReady) as error:
             log.event("driver_not_ready", host=agent.host, problem=str(error))
             self._tell(resident, partial(agent.refused, error, self._clock.elapsed_s()))
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # A driver may be somebody else's, and raise anything.
+        except JournalLost as error:
+            self._tell(resident, partial(agent.refused, error, self._clock.elapsed_s()))
+        except BaseException as error:  # noqa: BLE001  # A driver may be somebody else's, and raise anything.
             log.fault(f"looking at host {agent.host}", error)
             problem = Unavailable(f"the driver of host {agent.host} raises {type(error).__name__}: {first_line(error)}")
             self._tell(resident, partial(agent.refused, problem, self._clock.elapsed_s()))
@@ -268,7 +274,7 @@ class Running:
             if resident.is_tracking or not is_due or not agent.is_registered or agent.end is not None:
                 return
             resident.is_tracking, resident.was_disabled = True, agent.is_disabled
-        self._trackers.put(partial(self._track, resident))
+        self._trackers.put(partial(self._track, resident), f"update of the nodes of host {agent.host}")
 
     def _track(self, resident: Resident) -> None:
         agent, has_failed = resident.agent, False
@@ -283,7 +289,7 @@ class Running:
                 while not agent.is_idle and self._clock.elapsed_s() < until_s and agent.end is None:
                     self._changed.wait(_TICK_S)
                 agent.end = agent.end or error
-            log.event("agent_ends", host=agent.host, problem=str(error))
+            self._go_on(resident)
             return
         with self._changed:
             pause_s = self._pace.retry_s if has_failed else self._pace.update_s
@@ -300,7 +306,7 @@ class Running:
             learned = resident.tracker.update(node, is_startup=is_startup, is_disabled=agent.is_disabled)
         except RoostError:
             raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # A driver may raise anything.
+        except BaseException as error:  # noqa: BLE001  # A driver may raise anything.
             log.fault(f"update of node {node}", error)
             return False
         if learned is None:
@@ -310,11 +316,10 @@ class Running:
             self._server.report(agent.host, node, learned.facts)
         except BadSettings:
             raise
-        except NotFound:
-            self._tell(resident, partial(agent.unknown, self._clock.elapsed_s()))
-            return False
-        except (BadRequest, Conflict, Unavailable) as error:
+        except (BadRequest, Conflict, NotFound, Unavailable) as error:
             log.event("report_refused", host=agent.host, node=node, problem=str(error))
+            if isinstance(error, NotFound):
+                self._tell(resident, partial(agent.unknown, self._clock.elapsed_s()))
             return False
         return True
 
@@ -352,7 +357,9 @@ class Running:
             polled = Polled(unknown=tuple(each.host for each in asking))
         except BadSettings as error:
             for each in asking:
-                self._residents[each.host].agent.end = error
+                resident = self._residents[each.host]
+                resident.agent.end = resident.agent.end or error
+                self._go_on(resident)
             return False
         except RoostError as error:
             log.event("poll_failed", problem=str(error))
@@ -376,6 +383,17 @@ class Running:
                 is_superseded=each.host in polled.superseded, is_disabled=is_disabled,
             )  # fmt: skip
             self._tell(resident, hear)
+
+
+def _hangs(about: str) -> None:
+    log.event("hangs", problem=about)
+
+
+def _about(task: Task, host: str) -> str:
+    what = type(task).__name__.lower()
+    if isinstance(task, (Tell, Work, Undo)):
+        return f"{what} on host {host}: {order_told(task.order)}"
+    return f"{what} on host {host}: instance {task.instance}" if isinstance(task, Clean) else f"{what} on host {host}"
 
 
 def _own(resident: Resident, node: str) -> OwnNode:

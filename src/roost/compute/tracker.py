@@ -16,10 +16,21 @@ from roost.compute.host_use import HostUse
 from roost.compute.monitors import Monitors
 from roost.compute.report.client import ReportClient
 from roost.compute.reshaping import Bringing, Brought
-from roost.errors import BadSettings, Conflict, InUse, ReshapeFailed, ReshapeNeeded, RoostError, first_line
+from roost.errors import (
+    BadSettings,
+    Conflict,
+    InUse,
+    JournalLost,
+    ReshapeFailed,
+    ReshapeNeeded,
+    RoostError,
+    first_line,
+    quoted,
+)
 from roost.model.agent import NodeResources
 from roost.model.guest_use import GuestUse
 from roost.model.host import HostFacts
+from roost.model.names import uuid_bytes
 from roost.observe import log
 
 
@@ -95,6 +106,7 @@ class Tracker:
 
         Raises:
             ReshapeFailed: inventories must move and cannot: the agent must end; so for all of these.
+            JournalLost: the node cannot be remembered.
             ReshapeNeeded: inventories must move, the agent is not starting, and may end.
             InUse: at the start, an inventory is to go of which something is held.
             BadSettings: at the start, the node cannot be what it was.
@@ -126,9 +138,11 @@ class Tracker:
             told: by its driver; None: it says none.
 
         Raises:
-            BadSettings: it was another one.
+            BadSettings: it was another one, or is none.
         """
         known = self._book.node_uuids().get(node)
+        if told is not None and uuid_bytes(told) is None:
+            raise BadSettings(f"node {node}", f"its driver says that its uuid is {quoted(told)}, which is none")
         if known is not None and told is not None and told != known:
             raise BadSettings(f"node {node}", f"its driver says that its uuid is {told}, and it was {known}")
         found = known or told or self._new_uuid()
@@ -157,7 +171,7 @@ class Tracker:
 
     def _is_deadly(self, error: Exception, *, is_startup: bool) -> bool:
         match error:
-            case ReshapeFailed():
+            case ReshapeFailed() | JournalLost():
                 return True
             case ReshapeNeeded():
                 return is_startup or self._periodic_reshape == "die"

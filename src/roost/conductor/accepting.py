@@ -105,22 +105,19 @@ def delete(
         NotFound: there is no such instance.
         Conflict: it is deleted, or is to be.
     """
-    known = reader.operation_of(operation_uuid)
-    if known is not None:
-        return known
-    status = status_named(reader, instance_uuid)
-    _check(reader, "delete", status)
+    status = reader.operation_of(operation_uuid) or _status_for(reader, "delete", instance_uuid)
+    if isinstance(status, OperationRow):
+        return status
     operation = _operation(
         current, status, kind="delete", body=Delete(is_forced=is_forced), operation_uuid=operation_uuid, now_s=now_s
     )
-    event = line(current, "delete.asked", now_s=now_s, instance_uuid=status.uuid, operation_id=operation.id)
     if not status.operation_id:
-        held = later(status, task="deleting", operation_id=operation.id, changed_at_s=now_s)
-        return Plan(answer=operation, work=(Put(operation), instead(held), event), reads_work=True)
+        return Plan(answer=operation, work=_taken(current, status, operation, kind="delete"), reads_work=True)
     waiting = msgspec.structs.replace(operation, step="waiting", turn=0)
     holder = reader.operation(status.operation_id)
     is_its_own = holder is not None and holder.instance_uuid == status.uuid and not holder.outcome
     asked = (instead(cancelled(holder, now_s=now_s)),) if holder is not None and is_its_own else ()
+    event = _story(current, operation, kind="delete")
     return Plan(answer=waiting, work=(Put(waiting), *asked, event), reads_work=True)
 
 
@@ -139,18 +136,14 @@ def act(
         NotFound: there is no such instance.
         Conflict: it cannot as it is now.
     """
-    known = reader.operation_of(operation_uuid)
-    if known is not None:
-        return known
-    status = status_named(reader, instance_uuid)
-    _check(reader, kind, status)
+    status = reader.operation_of(operation_uuid) or _status_for(reader, kind, instance_uuid)
+    if isinstance(status, OperationRow):
+        return status
     operation = _operation(
         current, status, kind=kind, body=body, operation_uuid=operation_uuid, now_s=now_s, step=step,
         parent_id=parent_id,
     )  # fmt: skip
-    held = later(status, task=TASKS[kind], operation_id=operation.id, changed_at_s=now_s)
-    event = line(current, f"{kind}.asked", now_s=now_s, instance_uuid=status.uuid, operation_id=operation.id)
-    return Plan(answer=operation, work=(Put(operation), instead(held), event), reads_work=True)
+    return Plan(answer=operation, work=_taken(current, status, operation, kind=kind), reads_work=True)
 
 
 def move(
@@ -169,11 +162,9 @@ def move(
         NotFound: there is no such instance.
         Conflict: it cannot as it is now.
     """
-    known = reader.operation_of(operation_uuid)
-    if known is not None:
-        return known
-    status = status_named(reader, instance_uuid)
-    _check(reader, kind, status)
+    status = reader.operation_of(operation_uuid) or _status_for(reader, kind, instance_uuid)
+    if isinstance(status, OperationRow):
+        return status
     assert asked.move is not None, "whoever moves has a migration"
     assert asked.move.migration_uuid is not None, "whoever moves has a migration"
     migration_uuid = uuid_bytes(asked.move.migration_uuid)
@@ -194,11 +185,8 @@ def move(
         status="moving", source_host=status.host, source_node=status.node, old_flavor_id=status.flavor_id,
         new_flavor_id=flavor_id, operation_id=operation.id, created_at_s=now_s, changed_at_s=now_s,
     )  # fmt: skip
-    held = later(
-        status, task=TASKS[kind], operation_id=operation.id, migration_uuid=migration_uuid, changed_at_s=now_s
-    )  # fmt: skip
-    event = line(current, f"{kind}.asked", now_s=now_s, instance_uuid=status.uuid, operation_id=operation.id)
-    work = (Put(operation), instead(held), Put(migration), event)
+    moving = msgspec.structs.replace(status, migration_uuid=migration_uuid)
+    work = (*_taken(current, moving, operation, kind=kind), Put(migration))
     return Plan(answer=operation, writes=documents, work=work, reads_work=True)
 
 
@@ -248,7 +236,14 @@ def status_named(reader: Known, instance_uuid: str) -> StatusRow:
     return status
 
 
-def _check(reader: Known, kind: Asked, status: StatusRow) -> None:
+def _status_for(reader: Known, kind: Asked, instance_uuid: str) -> StatusRow:
+    """Return the status of an instance on which an operation may begin.
+
+    Raises:
+        NotFound: there is no such instance.
+        Conflict: it cannot as it is now.
+    """
+    status = status_named(reader, instance_uuid)
     problem = may_begin(kind, status)
     if not problem and status.operation_id:
         open_now = (each for each in reader.operations_on(status.uuid, newest=_LOOKED_AT) if not each.outcome)
@@ -256,6 +251,20 @@ def _check(reader: Known, kind: Asked, status: StatusRow) -> None:
             problem = f"the instance {uuid_text(status.uuid)} is to be deleted already"
     if problem:
         raise Conflict(problem)
+    return status
+
+
+def _taken(current: Commits, status: StatusRow, operation: OperationRow, *, kind: Asked) -> tuple[Put, ...]:
+    """Return what lets an operation have an instance from now on."""
+    held = later(status, task=TASKS[kind], operation_id=operation.id, changed_at_s=operation.created_at_s)
+    return Put(operation), instead(held), _story(current, operation, kind=kind)
+
+
+def _story(current: Commits, operation: OperationRow, *, kind: Asked) -> Put:
+    return line(
+        current, f"{kind}.asked", now_s=operation.created_at_s, instance_uuid=operation.instance_uuid,
+        operation_id=operation.id,
+    )  # fmt: skip
 
 
 def _operation(

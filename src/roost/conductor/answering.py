@@ -21,11 +21,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from roost.conductor.departures import forgotten, leaving
 from roost.conductor.presence import given_up, is_silent, reporting
-from roost.conductor.reconcile import Reconciled, is_held_by, is_left_by, reconcile
+from roost.conductor.reconcile import Reconciled, forgotten, is_held_by, is_left_by, moves_away, reconcile
 from roost.conductor.rows import due_now, instead, later
 from roost.conductor.story import line
+from roost.conductor.syncing import begun, differing
 from roost.engine.state import State
 from roost.errors import BadRequest, Conflict, NotFound, quoted
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
@@ -54,7 +54,7 @@ from roost.model.orders import (
     Settle,
     Spawn,
 )
-from roost.model.work import AgentRow, OperationRow, OrderRow, Put
+from roost.model.work import AgentRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.ports import WorkReader
@@ -72,11 +72,12 @@ _ALONE: Mapping[str, Act] = {
 
 def register(
     current: Current, reader: WorkReader, asked: Registration, *, host: str, now_s: float, down_time_s: float
-) -> Plan[Registered]:  # fmt: skip
+) -> Plan[Registered] | Registered:  # fmt: skip
     """Let an agent begin, or come back; a new run takes over from an old one of the same host.
 
     The host counts as up from the moment on at which nothing is there that is not its own: at once, or when the orders
-    to destroy it are answered. Registering again with the same run changes nothing that need not change.
+    to destroy it are answered. Registering again with the same run changes nothing that need not change. Instances
+    that are not as their status says are looked at from then on; see ``conductor.syncing``.
 
     Args:
         host: name of the service.
@@ -90,10 +91,13 @@ def register(
     run, guests = _uuid(asked.run), [_uuid(guest.uuid) for guest in asked.guests]
     before = reader.agent(name)
     _check_owner(current.state, asked, before, host=host, now_s=now_s, down_time_s=down_time_s)
-    moves = leaving(reader, _letter_cases(current.state, host))
+    moves = moves_away(reader, _letter_cases(current.state, host))
     # Of those that were not decided yet something may be here, or may come back here.
     held = [each.instance_uuid for each in moves if is_held_by(each, name)]
-    found = reconciled(reader, name, [*dict.fromkeys((*guests, *held))])
+    here = [*dict.fromkeys((*guests, *held))]
+    statuses = {each.uuid: each for each in reader.statuses_of(here)} if here else {}
+    moved = _moves_of(reader, name, statuses.values())
+    found = reconcile(name, here, statuses=statuses, migrations=moved)
     given_back, over = forgotten(
         current.state, [each for each in moves if is_left_by(each, name) and each.instance_uuid not in guests],
         now_s=now_s,
@@ -106,15 +110,20 @@ def register(
         registered_at_s=before.registered_at_s if is_same and before is not None else now_s, heard_at_s=now_s,
         fence=fence, version=1 if before is None else before.version + 1,
     )  # fmt: skip
-    work = [Put(row, None if before is None else before.version)]
-    work += _cleaning(current, reader, row, found=found, before=before, now_s=now_s)
-    work += [*over, line(current, "agent.registered", now_s=now_s, host=host, state=row.state)]
-    writes = (*given_back, *(reporting(current.state, name, reported_at_s=None) if found.is_clean else ()))
+    kept = [statuses[uuid] for uuid in found.keep if uuid in statuses] if found.is_clean else []
+    odd = differing(name, asked.guests, statuses=kept, paused=asked.paused)
     keep, hold, destroy = (tuple(map(uuid_text, each)) for each in found)
     answer = Registered(
         fence=fence, is_ready=found.is_clean, keep=keep, hold=hold, destroy=destroy,
         is_disabled=is_disabled(current.state, name), down_after_s=down_time_s,
     )  # fmt: skip
+    if before is not None and _is_as_before(row, before) and not (given_back or over or odd):
+        return answer
+    work = [Put(row, None if before is None else before.version)]
+    work += _cleaning(current, reader, row, found=found, before=before, now_s=now_s)
+    work += [*over, *begun(current, odd, now_s=now_s)]
+    work += [line(current, "agent.registered", now_s=now_s, host=host, state=row.state)]
+    writes = (*given_back, *(reporting(current.state, name, reported_at_s=None) if found.is_clean else ()))
     return Plan(answer=answer, writes=writes, work=tuple(work), reads_work=True)
 
 
@@ -133,8 +142,8 @@ def poll(
     lost = {*unknown, *superseded}
     runs = {each.host.lower(): agents[each.host.lower()] for each in polls if each.host not in lost}
     known = {number for each in polls for number in each.held}
-    found = reader.open_orders(sorted(runs), most=most + len(known))
-    waiting = [order for order in found if order.id not in known and _is_for(order, runs[order.host])]
+    found = _deliverable(reader, runs, most=most + len(known))
+    waiting = [order for order in found if order.id not in known]
     waiting.sort(key=lambda order: (order.turn, order.operation_id, order.number))
     waiting = waiting[:most]
     withdrawn, settled = _over(reader, sorted(known - {order.id for order in found}))
@@ -204,14 +213,16 @@ def leave(
     return given_up(current, reader, agent, reported_at_s=last_s, now_s=now_s)
 
 
-def reconciled(reader: WorkReader, host: str, guests: Sequence[bytes]) -> Reconciled:
-    """Say what is to become of the instances that a host has, as things are known now."""
-    statuses = {status.uuid: status for status in reader.statuses_of(guests)} if guests else {}
-    moved = [
-        uuid for uuid, status in statuses.items() if status.migration_uuid is not None or status.host.lower() != host
-    ]
-    migrations = [each for uuid in moved for each in reader.migrations_of(uuid)]
-    return reconcile(host, guests, statuses=statuses, migrations=migrations)
+def _moves_of(reader: WorkReader, host: str, statuses: Iterable[StatusRow]) -> list[MigrationRow]:
+    """Return the moves of those instances of a host that may have some that are open."""
+    moved = [each.uuid for each in statuses if each.migration_uuid is not None or each.host.lower() != host]
+    return [each for uuid in moved for each in reader.migrations_of(uuid)]
+
+
+def _is_as_before(agent: AgentRow, before: AgentRow) -> bool:
+    """Say whether an agent is up, and registers with nothing new of itself."""
+    same = msgspec.structs.replace(agent, heard_at_s=before.heard_at_s, version=before.version)
+    return same == before and before.state == "ready"
 
 
 def is_disabled(state: State, host: str) -> bool:
@@ -293,9 +304,15 @@ def _is_superseded(agent: AgentRow | None, each: PollingAgent) -> bool:
     return (agent.run, agent.fence) != (uuid_bytes(each.run), each.fence)
 
 
-def _is_for(order: OrderRow, agent: AgentRow) -> bool:
-    """Say whether an order is delivered now: before a host is clean it gets nothing but orders to destroy."""
-    return agent.state == "ready" or order.action == "destroy"
+def _deliverable(reader: WorkReader, agents: Mapping[str, AgentRow], *, most: int) -> list[OrderRow]:
+    """Return orders that may be delivered now, so many of them: before a host is clean it gets those to destroy alone.
+
+    What a host does not get yet is not read, or it would stand before what it gets, and before orders to others.
+    """
+    ready = sorted(host for host, agent in agents.items() if agent.state == "ready")
+    arriving = sorted(agents.keys() - set(ready))
+    found = reader.open_orders(ready, most=most) if ready else []
+    return found + (reader.open_orders(arriving, most=most, actions=["destroy"]) if arriving else [])
 
 
 def _over(reader: WorkReader, numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:

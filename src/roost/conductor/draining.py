@@ -1,20 +1,22 @@
-"""A host that is to be left by its instances: what is committed when that is asked, and a rehearsal of it."""
+"""A host that is to be left by its instances: how each leaves it, what is committed when that is asked, a rehearsal."""
 
 from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from roost.conductor.leaving import asked_of
 from roost.conductor.presence import is_gone
-from roost.conductor.remembered import Documents
+from roost.conductor.remembered import Documents, request_of
 from roost.conductor.rows import cancelled, instead
 from roost.conductor.story import line
+from roost.conductor.targets import away_from
 from roost.errors import Conflict, NotFound
 from roost.fleet.hosts import ServiceChange, changed_facts, rows_of_service, writes_of_facts
 from roost.model.changes import Drain
 from roost.model.fleet import Departure
 from roost.model.journal import Write
 from roost.model.names import uuid_bytes, uuid_text
+from roost.model.operation import may_begin
 from roost.model.request import Request
 from roost.model.work import OperationRow, Put, StatusRow
 from roost.placement.plans import Plan
@@ -24,6 +26,35 @@ AT_ONCE_MAX = 100
 # Of the statuses of a host so many are read at once.
 _PAGE = 500
 _REASON = "it is drained"
+How = Literal["live_migrate", "migrate", "offload"]
+_WAYS: dict[str, How] = {"ACTIVE": "live_migrate", "SHUTOFF": "migrate", "SHELVED": "offload"}
+
+
+class Way(NamedTuple):
+    """How an instance leaves its host."""
+
+    how: How | None  # None: it does not
+    problem: str = ""  # why not
+
+
+def way_of(status: StatusRow) -> Way:
+    """Return how an instance leaves its host, or why it cannot."""
+    how = _WAYS.get(status.status)
+    if how is None:
+        return Way(None, f"an instance in status {status.status} is not moved")
+    problem = may_begin(how, status)
+    return Way(None, problem) if problem else Way(how)
+
+
+def asked_of(documents: Documents, status: StatusRow, *, migration_uuid: str) -> Request:
+    """Return what the scheduler is asked for an instance that leaves its host.
+
+    Raises:
+        StoreBroken: what it was asked with is not kept.
+    """
+    asked = away_from(request_of(documents, status), status)
+    assert asked.move is not None, "whoever leaves moves"
+    return msgspec.structs.replace(asked, move=msgspec.structs.replace(asked.move, migration_uuid=migration_uuid))
 
 
 def instances_of(reader: WorkReader, host: str) -> list[StatusRow]:

@@ -1,4 +1,4 @@
-"""Guests of instances that are on a host, as its agent is told of them."""
+"""Guests of instances that are on a host, or are to be, as its agent is told of them."""
 
 from roost.conductor.step import Desk, View
 from roost.engine.state import State
@@ -6,6 +6,7 @@ from roost.model.guest import GuestSpec
 from roost.model.image import Image
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_text
+from roost.model.operation import Move, Spawn
 from roost.model.request import Request
 from roost.scheduler.numa.constraints import topology_of
 
@@ -34,4 +35,17 @@ def guest_here(view: View, desk: Desk, request: Request, *, is_on: bool) -> Gues
         uuid=uuid_text(status.uuid), node=status.node, name=status.name, flavor=request.flavor,
         image=request.image or Image(), allocations=held_by(desk.current.state, status.uuid),
         topology=topology_of(request), pci=desk.devices(request), is_on=is_on,
+    )  # fmt: skip
+
+
+def guest_of_pick(body: Move | Spawn, uuid: bytes, *, is_on: bool = True) -> GuestSpec:
+    """Return the guest that an instance is to be on the first of its picks.
+
+    Args:
+        is_on: whether it is to run there when it is complete.
+    """
+    pick, request = body.picks[0], body.request
+    return GuestSpec(
+        uuid=uuid_text(uuid), node=pick.node, name=body.name, flavor=request.flavor, image=request.image or Image(),
+        allocations=pick.allocations, topology=body.needs.topology, pci=body.needs.pci, limits=pick.limits, is_on=is_on,
     )  # fmt: skip

@@ -1,14 +1,15 @@
 """What is done again and again, by one process at a time: who has the lease of a job does it."""
 
-import hashlib
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from contextlib import suppress
+from typing import NamedTuple, get_args
 
 from roost.conductor.changing import offload
 from roost.conductor.presence import given_up
-from roost.conductor.rows import instead, later
+from roost.conductor.rows import due_now, instead, later, uuid_made_of
 from roost.errors import Conflict, NotFound, StoreBroken
 from roost.model.names import uuid_text
+from roost.model.orders import Action
 from roost.model.work import AgentRow, LeaseRow, OperationRow, Put, StatusRow
 from roost.observe import log
 from roost.placement.current import Current
@@ -18,6 +19,10 @@ from roost.ports import WorkReader
 
 # So many statuses are read at once.
 _PAGE = 200
+# So many orders to agents that are gone are looked at in a turn.
+_TOLD_MAX = 1000
+# What may be waited for that nobody does; what is to be destroyed waits for the return of its host, however long.
+_AWAITED = sorted({*get_args(Action)} - {"destroy"})
 
 
 class Job(NamedTuple):
@@ -85,7 +90,26 @@ def watch(jobs: Jobs) -> None:
     """Give up agents that were not heard for too long: their hosts are down, and whoever waits for them looks again."""
     for agent in jobs.reader.agents():
         if _is_silent(jobs, agent):
-            jobs.serving.run(_watched(jobs, agent.host))
+            try:
+                jobs.serving.run(_watched(jobs, agent.host))
+            except (Conflict, StoreBroken) as error:  # The other ones are not kept waiting; this one has its next turn.
+                log.fault(f"agent {agent.host}", error)
+    _tell_late(jobs)
+
+
+def _tell_late(jobs: Jobs) -> None:
+    """Let operations look again that ordered something of an agent which was given up at the same moment."""
+    gone = [agent.host for agent in jobs.reader.agents() if agent.state == "gone"]
+    orders = jobs.reader.open_orders(gone, most=_TOLD_MAX, actions=_AWAITED) if gone else []
+    for row in jobs.reader.operations_by(sorted({order.operation_id for order in orders})):
+        now_s = jobs.reader.now_s()
+        if not row.outcome and row.due_at_s > now_s:
+            with suppress(Conflict):  # It went on by itself.
+                jobs.serving.run(_planned(Plan(answer=None, work=(instead(due_now(row, now_s=now_s)),))))
+
+
+def _planned(plan: Plan[None]) -> Task[None]:
+    return lambda _current: plan
 
 
 def _watched(jobs: Jobs, host: str) -> Task[None]:
@@ -115,7 +139,7 @@ def offload_shelved(jobs: Jobs) -> None:
 
 
 def _offload(jobs: Jobs, status: StatusRow) -> None:
-    uuid = hashlib.blake2b(b"offload" + status.uuid + str(status.version).encode(), digest_size=16).digest()
+    uuid = uuid_made_of("offload", status.uuid, str(status.version).encode())
     name = uuid_text(status.uuid)
 
     def task(current: Current) -> Plan[OperationRow] | OperationRow:

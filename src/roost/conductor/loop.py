@@ -74,8 +74,7 @@ class Conductor:
         """
         terms = self._product.terms()
         now_s = self._reader.now_s()
-        due = self._reader.due_operations(self._all_cells(), now_s=now_s, most=_TOGETHER_MAX)
-        mine = taken = self._taken(due, until_s=now_s + terms.owner_s)
+        mine = taken = self._taken(self._due(now_s), until_s=now_s + terms.owner_s)
         tries: Counter[int] = Counter()
         while mine:
             mine = self._stepped(self._views(mine, terms=terms), tries=tries)
@@ -94,10 +93,13 @@ class Conductor:
             for outcome in [self._asked(_always(Plan(answer=row, work=(instead(row),)))) for row in due]:
                 _outcome(outcome)
 
-    def _all_cells(self) -> Sequence[str]:
+    def _due(self, now_s: float) -> list[OperationRow]:
         if self._cells is not None:
-            return self._cells
-        return ["", *filter(None, self._serving.run(lambda current: sorted(current.state.hosts.cells)))]
+            return self._reader.due_operations(self._cells, now_s=now_s, most=_TOGETHER_MAX)
+        cells = self._serving.run(lambda current: sorted(current.state.hosts.cells))
+        due = self._reader.due_operations(cells, now_s=now_s, most=_TOGETHER_MAX)
+        # An instance may be of a cell that has no host any more: such operations come when there are no others.
+        return due or self._reader.due_operations(None, now_s=now_s, most=_TOGETHER_MAX)
 
     def _taken(self, due: Sequence[OperationRow], *, until_s: float) -> list[OperationRow]:
         """Take operations, each for itself; return those that nobody else was faster to take."""

@@ -12,7 +12,7 @@ from roost.model.journal import Claim, InstanceRow, Place, Write
 from roost.model.names import uuid_text
 from roost.model.request import Move, Request
 from roost.model.work import MigrationRow, Put, StatusRow
-from roost.placement.claims import places_of, release_of
+from roost.placement.claims import given_back, places_of, release_of
 from roost.ports import Commits
 from roost.scheduler.places import is_closed, kept_of, moved, place_of
 
@@ -84,9 +84,7 @@ def gone_on(current: Commits, migration: MigrationRow, pick: Pick) -> tuple[Writ
 
 def settled(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
     """Return what lets a migration give back what it holds, if it holds anything, and others join its instance."""
-    holder = current.state.holders.get(migration.uuid)
-    given_back = () if holder is None else (release_of(current.state, [holder]),)
-    return (*given_back, *joined(current, migration))
+    return (*given_back(current.state, [migration.uuid]), *joined(current, migration))
 
 
 def joined(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:

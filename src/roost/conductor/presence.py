@@ -1,13 +1,15 @@
-"""Whether the agent of a host is there: what is written when it goes, and when it is back."""
+"""Whether the agent of a host is there: what is written when it goes and when it is back, and what rests on that."""
 
 import msgspec
 
 from roost.conductor.rows import due_now, instead, later
 from roost.conductor.story import line
 from roost.engine.state import State
+from roost.errors import Conflict
 from roost.fleet.hosts import writes_of_facts
 from roost.model.journal import Write
-from roost.model.work import AgentRow
+from roost.model.names import uuid_text
+from roost.model.work import AgentRow, Put, StatusRow
 from roost.placement.plans import Plan
 from roost.ports import Commits, WorkReader
 
@@ -18,6 +20,26 @@ _TOLD_MAX = 1000
 def is_gone(agent: AgentRow | None) -> bool:
     """Say whether nothing is to be expected of an agent: there is none, it left, or it was given up."""
     return agent is None or agent.state == "gone"
+
+
+def check_gone(reader: WorkReader, status: StatusRow) -> tuple[Put, ...]:
+    """Return what makes the commit that rests on it fail where the agent of an instance's host is there by then.
+
+    Raises:
+        Conflict: it is there.
+    """
+    agent = reader.agent(status.host.lower())
+    if not is_gone(agent):
+        raise Conflict(
+            f"the instance {uuid_text(status.uuid)} cannot evacuate: the agent of {status.host} is there; migrate it, "
+            "or wait until the agent was not heard for service_down_time"
+        )
+    return witnessed(agent)
+
+
+def witnessed(agent: AgentRow | None) -> tuple[Put, ...]:
+    """Return what makes a commit fail where an agent has registered, or has gone, since it was read."""
+    return () if agent is None else (instead(later(agent)),)
 
 
 def is_silent(agent: AgentRow, *, now_s: float, down_time_s: float) -> bool:

@@ -1,14 +1,21 @@
-"""A host comes back: which of the instances that it has are its own still."""
+"""A host comes back: which instances are its own still, and which moves end when it has nothing of the others."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from roost.model.work import MigrationRow, StatusRow
+from roost.conductor.rows import instead, later
+from roost.engine.state import State
+from roost.model.journal import Write
+from roost.model.work import MigrationRow, Put, StatusRow
+from roost.placement.claims import given_back
+from roost.ports import WorkReader
 
 # Of migrations whose end is not known yet.
 _OPEN = frozenset({"moving", "finished", "left", "reverting"})
 # Moves that nobody undoes when they are finished.
 _LEFT = frozenset({"live", "evacuate"})
+# So many of the moves of a host are read at once.
+_PAGE = 500
 
 
 class Reconciled(NamedTuple):
@@ -63,6 +70,28 @@ def _fate(host: str, status: StatusRow | None, moves: Sequence[MigrationRow]) ->
 def is_held_by(move: MigrationRow, host: str) -> bool:
     """Say whether a host must not run an instance until it is decided where it belongs."""
     return (move.kind, move.status, move.source_host.lower()) == ("evacuate", "moving", host.lower())
+
+
+def moves_away(reader: WorkReader, hosts: set[str]) -> list[MigrationRow]:
+    """Return the moves by which instances left a host that was away, or are leaving it.
+
+    Args:
+        hosts: the service, in all letter cases that it is known by.
+    """
+    found: list[MigrationRow] = []
+    for host in sorted(hosts):
+        for status in ("moving", "finished", "left"):
+            after_id = 0
+            while page := reader.migrations(after_id=after_id, most=_PAGE, status=status, source_host=host):
+                after_id = page[-1].id
+                found += [each for each in page if is_left_by(each, host) or is_held_by(each, host)]
+    return found
+
+
+def forgotten(state: State, moves: list[MigrationRow], *, now_s: float) -> tuple[tuple[Write, ...], tuple[Put, ...]]:
+    """Return what ends moves whose old host has nothing left of their instances: what they hold is given back."""
+    over = tuple(instead(later(move, status="confirmed", changed_at_s=now_s)) for move in moves)
+    return given_back(state, [move.uuid for move in moves]), over
 
 
 def is_left_by(move: MigrationRow, host: str) -> bool:

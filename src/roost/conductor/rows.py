@@ -1,5 +1,6 @@
-"""Rows of work that take the place of others."""
+"""Rows of work that take the place of others, and uuids of what follows from them."""
 
+import hashlib
 from typing import TypeVar
 
 import msgspec
@@ -22,6 +23,16 @@ def instead(row: AgentRow | StatusRow | OperationRow | OrderRow | MigrationRow |
 def due_now(operation: OperationRow, *, now_s: float) -> OperationRow:
     """Return an operation that whoever finds it goes on with at once; who works on it now loses its commit."""
     return later(operation, due_at_s=now_s, owner="", owned_until_s=0.0, changed_at_s=now_s)
+
+
+def uuid_made_of(word: str, *parts: bytes) -> bytes:
+    """Return the uuid of what follows from something, the same whoever makes it: so it begins once.
+
+    Args:
+        word: what it is, such as ``offload``.
+        parts: what it follows from.
+    """
+    return hashlib.blake2b(b"".join((word.encode(), *parts)), digest_size=16).digest()
 
 
 def cancelled(operation: OperationRow, *, now_s: float) -> OperationRow:

@@ -41,6 +41,7 @@ class Terms:
     owner_s: float  # so long nobody else works on an operation that somebody took
     # An instance that is shelved leaves its host after so many seconds; 0: at once, below 0: never.
     shelved_offload_time_s: float = 0.0
+    look_s: float = 1.0  # after so many an operation that waits for its parts looks at them again
     failed_builds_max: int = 0  # after so many in a row a service is disabled; 0: never
 
 

@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from roost.conductor.departures import cancelled
+from roost.conductor.deciding import decided, made_anew
+from roost.conductor.endings import cancelled
 from roost.conductor.faults import told as words_of
-from roost.conductor.moves import asked_again, gone_on, migration_of, moved_on
+from roost.conductor.moves import asked_again, gone_on, migration_of
 from roost.conductor.patience import silent
 from roost.conductor.retries import attempt_on, check_attempt
 from roost.conductor.step import (
@@ -19,25 +20,13 @@ from roost.conductor.step import (
     View,
     body_of,
     going_on,
-    ordered,
-    told,
-    waiting,
-    withdrawn,
 )
-from roost.errors import BadRequest, BuildFailed, Conflict, MaxRetriesExceeded, NotFound, NoValidHost, RoostError
-from roost.model.guest import GuestSpec
-from roost.model.guest_use import GuestNeeds
-from roost.model.image import Image
+from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded, RoostError
 from roost.model.journal import Write
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Move
-from roost.model.orders import OrderBody
 from roost.model.request import Request
-from roost.model.work import Put, StatusRow
-from roost.scheduler.numa.constraints import topology_of
-
-# A decision that lost too many races is made anew after so many seconds.
-_PAUSE_S = 1.0
+from roost.model.work import StatusRow
 
 
 class Onward(NamedTuple):
@@ -70,26 +59,19 @@ def next_step(view: View, desk: Desk, steps: Mapping[str, Callable[[View, Desk, 
 def refused(view: View, desk: Desk, error: RoostError) -> Commit:
     """Return the step that follows where the scheduler gave no decision; nothing was claimed."""
     body = body_of(view.operation, Move)
-    is_held = uuid_bytes(body.migration_uuid) in desk.current.state.holders
-    if isinstance(error, Conflict) and not is_held:
-        return Commit(operation=waiting(view, view.now_s + _PAUSE_S))
-    return Commit(operation=going_on(view, "send", body=msgspec.structs.replace(body, problem=words_of(error))))
+    without = Commit(operation=going_on(view, "send", body=msgspec.structs.replace(body, problem=words_of(error))))
+    return made_anew(view, desk, error, consumers=[uuid_bytes(body.migration_uuid)]) or without
 
 
 def chosen(desk: Desk, body: Move) -> Move | str:
     """Return a move with the hosts of its decision, or why there are none."""
     if body.problem:
         return body.problem
-    try:
-        decision = desk.decision(body.decision_uuid)
-        needs = GuestNeeds(topology=topology_of(body.request), pci=desk.devices(body.request))
-    except (NotFound, BadRequest) as error:
-        return words_of(error)
-    if not decision.is_granted:
-        return str(NoValidHost(decision.reason))
-    (pick,) = decision.picks
-    picks = (pick, *decision.alternates.get(pick.cell, ()))
-    return msgspec.structs.replace(body, needs=needs, picks=picks, attempt=1)
+    found = decided(desk, body.request, decision_uuid=body.decision_uuid)
+    if isinstance(found, str):
+        return found
+    (pick,) = found.decision.picks
+    return msgspec.structs.replace(body, needs=found.needs, picks=found.with_alternates(pick), attempt=1)
 
 
 def onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool = False) -> Onward:
@@ -118,41 +100,6 @@ def onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool =
         return Onward(after, fault=words_of(error))
     after = msgspec.structs.replace(after, attempts=tuple(attempts))
     return Onward(after, fault=f"{problem}; and no other host can take it")
-
-
-def prepare(view: View, desk: Desk, body: Move, *, writes: tuple[Write, ...] = ()) -> Commit:
-    """Return the step that lets the first of the picks keep room.
-
-    Args:
-        writes: by which the instance gets its claim there, where it is not the decision's.
-    """
-    pick, limit_s = body.picks[0], view.terms.act_timeout_s
-    after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
-    said = wanted(view, after, limit_s=limit_s, is_on=body.is_on)
-    return Commit(
-        operation=waiting(view, after.limit_at_s, step="prepare", body=after),
-        writes=writes,
-        work=(
-            *withdrawn(view.orders), Put(ordered(view, desk, pick.host, action="prepare", body=said)),
-            moved_on(view, "moving", target_host=pick.host, target_node=pick.node),
-            told(view, desk, f"{view.operation.kind}.sent", host=pick.host),
-        ),
-    )  # fmt: skip
-
-
-def wanted(view: View, body: Move, *, limit_s: float, is_on: bool) -> OrderBody:
-    """Return what the agent of the first of the picks is told of the instance.
-
-    Args:
-        is_on: whether it is to run there when it is complete.
-    """
-    pick, request = body.picks[0], body.request
-    guest = GuestSpec(
-        uuid=uuid_text(view.status.uuid), node=pick.node, name=body.name, flavor=request.flavor,
-        image=request.image or Image(), allocations=pick.allocations, topology=body.needs.topology,
-        pci=body.needs.pci, limits=pick.limits, is_on=is_on,
-    )  # fmt: skip
-    return OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, guest=guest)
 
 
 def _check(view: View, body: Move, *, problem: str) -> None:

@@ -57,6 +57,10 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     driver_timeout_s: Annotated[
         float, Meta(description="Seconds that a driver may take for one act before the order has failed.")
     ] = 600.0
+    sync_power_state_interval: Annotated[
+        Annotated[float, Meta(ge=-1)],
+        Meta(description="Seconds after which an agent says again which guests run; 0 or -1: only when it is back."),
+    ] = 600.0
     work_threads: Annotated[
         Annotated[int, Meta(ge=1, le=200)],
         Meta(description="Acts of drivers at the same time, of all agents of a process."),

@@ -21,8 +21,9 @@ Asked = Literal[
     "delete", "start", "stop", "reboot", "resize", "confirm", "revert", "migrate", "live_migrate", "evacuate",
     "rebuild", "shelve", "offload", "unshelve", "reset",
 ]  # fmt: skip
-# Beside these: a request for instances, one of its instances, a host that is to be left, a host that comes back.
-Kind = Literal[Asked, "build", "spawn", "drain", "clean"]
+# Beside these: a request for instances, one of its instances, a host that is to be left, a host that comes back, and
+# an instance of which its host says something else than its status.
+Kind = Literal[Asked, "build", "spawn", "drain", "clean", "sync"]
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 ASKED: tuple[Asked, ...] = get_args(Asked)

@@ -46,6 +46,10 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     cell: Annotated[_Said, Meta(description="Whose conductor sends it orders; empty: the only one.")] = ""
     nodes: Annotated[tuple[OwnNode, ...], Meta(max_length=AGENTS_MAX, description="Of the host.")]
     guests: Annotated[tuple[Found, ...], Meta(max_length=HELD_MAX, description="All that its driver has.")] = ()
+    paused: Annotated[
+        tuple[_Uuid, ...],
+        Meta(max_length=HELD_MAX, description="Uuids of guests that it stopped until it is told whether they stay."),
+    ] = ()
 
 
 class Registered(msgspec.Struct, frozen=True, kw_only=True):

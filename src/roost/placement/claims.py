@@ -152,6 +152,12 @@ def release_of(state: State, holders: Iterable[Holder], *, raised: Iterable[int]
     return Release(ids, frees, places, sorted(raised))
 
 
+def given_back(state: State, uuids: Iterable[bytes]) -> tuple[Release, ...]:
+    """Return what gives back all that some consumers hold, if one of them holds anything."""
+    holders = [state.holders[uuid] for uuid in uuids if uuid in state.holders]
+    return (release_of(state, holders),) if holders else ()
+
+
 def claim_of(holder: Holder, places: list[Place]) -> Claim:
     """Return what a consumer holds as the claim by which it would come to hold it.
 

@@ -49,7 +49,7 @@ class _Rows:
         return _find(self._shelves, question)
 
     def tally(self, table: Table) -> tuple[int, int]:
-        rows = self._shelves.by_table()[table.name].rows.values()
+        rows = _rows(self._shelves, table)
         return len(rows), sum(row.version for row in rows)
 
     def close(self) -> None:
@@ -57,8 +57,12 @@ class _Rows:
 
 
 def _find(shelves: Shelves, question: Question) -> list[tuple[Any, ...]]:
-    rows = shelves.by_table()[question.table.name].rows.values()
-    return [msgspec.structs.astuple(row) for row in wanted(question, rows)]
+    return [msgspec.structs.astuple(row) for row in wanted(question, _rows(shelves, question.table))]
+
+
+def _rows(shelves: Shelves, table: Table) -> list[Any]:
+    """Return the rows of a table, all taken at one moment: the store may write them meanwhile."""
+    return [*shelves.by_table()[table.name].rows.values()]
 
 
 class MemoryStore:

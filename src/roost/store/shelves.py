@@ -107,6 +107,10 @@ class Shelf(Generic[K, R]):
         changes = (old for shelf, changed, old in self._log if shelf is self and changed == key)
         return next(changes, self.rows.get(key))
 
+    def replaced(self) -> Iterator[R]:
+        """Yield the rows that the item that is being judged has changed, or removed, as they were."""
+        return (old for shelf, _, old in self._log if shelf is self and old is not None)
+
     def among(self, group: Hashable) -> Iterator[R]:
         """Yield the rows of one group, as it was when the call began."""
         for key in sorted(self._groups.get(group, ()), key=repr):

@@ -136,7 +136,7 @@ def _takes(shelves: Shelves, takes: list[tuple[int, int, int]]) -> Refusal | Non
         if inventory_id in holding:
             return Refusal("duplicate", "allocation", consumer_id)
         stock = shelves.stocks.get(inventory_id)
-        refusal = _is_allowed(stock, inventory_id, amount)
+        refusal = _is_allowed(shelves, stock, (inventory_id, amount))
         if refusal is not None or stock is None:
             return refusal
         fuller = stock.with_used(stock.used + amount)
@@ -151,10 +151,13 @@ def _takes(shelves: Shelves, takes: list[tuple[int, int, int]]) -> Refusal | Non
     return None
 
 
-def _is_allowed(stock: Stock | None, inventory_id: int, amount: int) -> Refusal | None:
+def _is_allowed(shelves: Shelves, stock: Stock | None, take: tuple[int, int]) -> Refusal | None:
+    inventory_id, amount = take
     if stock is None or inventory_id & CLASS_MASK == GENERATION_SLOT:
         return Refusal("missing", "inventory", inventory_id)
-    if amount < 1 or not stock.min_unit <= amount <= stock.max_unit or amount % stock.step_size != 0:
+    is_bad = amount < 1 or not stock.min_unit <= amount <= stock.max_unit or amount % stock.step_size != 0
+    # What an instance gives back and its migration takes is the same all along, whatever the bounds are by now.
+    if is_bad and not any(take in holding.takes for holding in shelves.holdings.replaced()):
         return Refusal("units", "inventory", inventory_id)
     return None
 

@@ -1,5 +1,6 @@
 """Questions about work, asked of any store: what they mean is said once, and each store finds the rows."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Protocol
@@ -55,8 +56,8 @@ class Rows(Protocol):
 
 _OPEN = Part("outcome = ''", lambda row: row.outcome == "")
 _UNANSWERED = Part("state IN ('waiting', 'taken')", lambda row: row.state in {"waiting", "taken"})
+_ENDED = Part("outcome <> ''", lambda row: row.outcome != "")
 _OVER = {
-    OPERATION: Part("outcome <> ''", lambda row: row.outcome != ""),
     MIGRATION: Part(
         "status IN ('confirmed', 'reverted', 'failed')", lambda row: row.status in {"confirmed", "reverted", "failed"}
     ),
@@ -80,9 +81,10 @@ class WorkReading:
         """See ``WorkReader.now_s``."""
         return self._rows.now_s()
 
-    def due_operations(self, cells: Sequence[str], *, now_s: float, most: int) -> list[OperationRow]:
+    def due_operations(self, cells: Sequence[str] | None, *, now_s: float, most: int) -> list[OperationRow]:
         """See ``WorkReader.due_operations``."""
-        has = (Has("cell", "in", cells), Has("due_at_s", "<=", now_s), Has("owned_until_s", "<=", now_s))
+        where = [] if cells is None else [Has("cell", "in", cells)]
+        has = [*where, Has("due_at_s", "<=", now_s), Has("owned_until_s", "<=", now_s)]
         return self._find(OperationRow, has, order=("due_at_s", "id"), most=most, part=_OPEN)
 
     def operation(self, number: int) -> OperationRow | None:
@@ -133,9 +135,10 @@ class WorkReading:
         given = _given(project_id=project_id, host=host, status=status)
         return self._find(StatusRow, [Has("id", ">", after_id), *given], most=most)
 
-    def open_orders(self, hosts: Sequence[str], *, most: int) -> list[OrderRow]:
+    def open_orders(self, hosts: Sequence[str], *, most: int, actions: Sequence[str] | None = None) -> list[OrderRow]:
         """See ``WorkReader.open_orders``."""
-        return self._find(OrderRow, [Has("host", "in", hosts)], most=most, part=_UNANSWERED)
+        has = [Has("host", "in", hosts), *([] if actions is None else [Has("action", "in", actions)])]
+        return self._find(OrderRow, has, most=most, part=_UNANSWERED)
 
     def order(self, number: int) -> OrderRow | None:
         """See ``WorkReader.order``."""
@@ -235,6 +238,8 @@ def forgotten(
 ) -> list[tuple[Table, list[Values]]]:
     """Return the keys of work that is over since a moment or longer, the oldest first, and of the orders of it.
 
+    An operation is not over before its orders are: what is to be destroyed waits for the return of its host.
+
     Args:
         rows: finds the rows that a question wants.
         most: of each table, orders aside.
@@ -244,11 +249,26 @@ def forgotten(
         has = (Has("changed_at_s", "<=", older_than_s),)
         questions.append(Question(table, has, ("changed_at_s",), most=most, part=part))
     gone = [(question.table, [row[:1] for row in rows(question)]) for question in questions]
-    operations = [number for table, keys in gone if table is OPERATION for (number,) in keys]
-    if operations:
-        orders = rows(Question(ORDERS, (Has("operation_id", "in", operations),), ("id",)))
-        gone.append((ORDERS, [row[:1] for row in orders]))
-    return [(table, keys) for table, keys in gone if keys]
+    return [(table, keys) for table, keys in (*gone, *_ended(rows, older_than_s, most=most)) if keys]
+
+
+def _ended(
+    rows: Callable[[Question], list[tuple[Any, ...]]], older_than_s: float, *, most: int
+) -> list[tuple[Table, list[Values]]]:
+    """Return the keys of operations to which no answer is waited for any more, and of their orders."""
+    after_s = -math.inf
+    while True:
+        has = (Has("changed_at_s", "<=", older_than_s), Has("changed_at_s", ">", after_s))
+        page = rows(Question(OPERATION, has, ("changed_at_s",), most=most, part=_ENDED))
+        found = [work_of(OperationRow, row) for row in page]
+        asked = (Has("operation_id", "in", [each.id for each in found]),)
+        orders = [work_of(OrderRow, row) for row in (rows(Question(ORDERS, asked, ("id",))) if found else [])]
+        open_ = {order.operation_id for order in orders if _UNANSWERED.holds(order)}
+        over: list[Values] = [(each.id,) for each in found if each.id not in open_]
+        if over or len(found) < most:
+            told: list[Values] = [(each.id,) for each in orders if each.operation_id not in open_]
+            return [(OPERATION, over), (ORDERS, told)]
+        after_s = found[-1].changed_at_s
 
 
 def tallying(table: Table) -> str:

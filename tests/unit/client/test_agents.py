@@ -78,9 +78,11 @@ def test_questions_and_answers_are_those_of_the_api():
 
 def test_what_is_not_answered_is_asked_again_after_pauses_that_double_up_to_a_bound(capfd):
     away = [(503, None), None, (500, None), (200, b"no JSON"), (200, b"{}"), (502, b"<html>")] + 2 * [(503, None)]
+    # These come from what stands before a server, which has not heard of the question then.
+    away += [(429, None), (302, None), (408, None), (405, b"<html>")]
     with asked_of(*away, told(REGISTERED)) as (server, asked, pauses):
         assert server.register("h", REGISTRATION) == REGISTERED
-        assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0]
+        assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0] + 6 * [15.0]
         assert len({str(each) for each in asked}) == 1
     said = capfd.readouterr().err
     assert (said.count('"event":"server_is_away"'), said.count('"event":"server_is_back"')) == (1, 1)
@@ -137,6 +139,20 @@ def test_a_server_without_agents_is_none():
         server.register("h", REGISTRATION)
 
 
+def test_who_was_let_in_is_not_sent_away_by_what_stands_before_the_server():
+    strange = [(404, b"<html>"), (403, None), (401, b"{}"), (404, [])]
+    with asked_of(told(REGISTERED), *strange, told(REGISTERED), problem(404, "no such agent: h")) as (
+        server,
+        _,
+        pauses,
+    ):
+        server.register("h", REGISTRATION)
+        assert server.register("h", REGISTRATION) == REGISTERED
+        assert len(pauses) == len(strange)
+        with pytest.raises(NotFound, match="no such agent: h"):
+            server.report("h", "n", HostFacts())
+
+
 def test_an_answer_that_nobody_wants_is_undone_and_one_of_an_old_run_ends_the_agent():
     with asked_of(told(Kept(is_wanted=False)), problem(409, "by another run")) as (server, *_):
         with pytest.raises(Conflict, match="the order 7 was withdrawn: undo"):
@@ -145,7 +161,16 @@ def test_an_answer_that_nobody_wants_is_undone_and_one_of_an_old_run_ends_the_ag
             server.answer(7, OK)
 
 
-@pytest.mark.parametrize("url", ["ftp://h", "h:1", "http://"])
+@pytest.mark.parametrize(
+    "url", ["ftp://h", "h:1", "http://", "http://a b", "http://h:99999", "http://a..b", "http://h/ä"]
+)
 def test_an_address_that_is_none_is_refused(url):
     with pytest.raises(BadSettings, match=r"agent\.server: must be http://HOST:PORT"):
         HttpServer(url, token=None, draw=lambda: 0.0, pause=lambda _: True)
+
+
+@pytest.mark.parametrize("token", ["a secret\n", "secret €"])
+def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(token):
+    with pytest.raises(BadSettings, match="x-auth-token: holds a letter that no header can hold") as error:
+        HttpServer("http://h", token=token, draw=lambda: 0.0, pause=lambda _: True)
+    assert "secret" not in str(error.value)

@@ -386,6 +386,18 @@ def test_what_is_not_a_hosts_own_gives_back_before_its_node_was_updated():
     assert (before.driver.guests(), Host(before.driver, before.journal).free) == ([], 2)
 
 
+@pytest.mark.parametrize(("end", "number"), [(Discard, 1), (Settle, 1), (Destroy, 0)])
+def test_a_move_ends_also_where_its_node_is_not_counted_in_this_life(end, number):
+    before = Host()
+    before.do(Spawn(spec(**CARD)))
+    before.do(Prepare(spec(**CARD)), turn=2)
+    tracker = PlainTracker(before.driver, before.journal)
+    acting = Acting(HOST, run=RUN, driver=before.driver, journal=before.journal, use_of=tracker.use)
+    act = end() if end is Destroy else end(order(Destroy(), turn=2).operation)
+    assert acting.carry_out(Work(order(act, 2, turn=3))).outcome == "ok"
+    assert len(before.journal.holdings(GUEST)) == number
+
+
 def test_a_guest_that_cannot_be_destroyed_is_told_of(capsys):
     host = failing("destroy", "crash")
     assert host.acting.carry_out(Clean(GUEST, "destroy")).outcome == "aborted"

@@ -3,70 +3,24 @@
 import msgspec
 import pytest
 
-from roost.compute.agent import Agent, Identity
 from roost.compute.journal import Holding, Journal
-from roost.compute.tasks import Clean, Look, Register, Tell, Undo, Work
+from roost.compute.tasks import Clean, Look, Tell, Undo, Work
 from roost.errors import BadRequest, BadSettings, Conflict, DriverNotReady, NotFound, Unavailable
-from roost.model.guest import Found, Prepared
+from roost.model.guest import Prepared
 from roost.model.guest_use import GuestUse
 from roost.model.orders import (
     AbortMigration,
     Destroy,
     Discard,
     LiveMigrate,
-    OrderAnswer,
-    OwnNode,
     PollingAgent,
     Power,
     Registered,
     Spawn,
 )
+from tests.agent_machines import FAILED, GUEST, OK, agent, arrived, found, hear, outcomes, ready
 from tests.agents import HOST, RUN, order, spec
 from tests.worlds import uuid_named
-
-OK = OrderAnswer(run=RUN, outcome="ok")
-FAILED = OrderAnswer(run=RUN, outcome="failed", problem="no room")
-GUEST = uuid_named("guest")
-
-
-def agent(journal=None, *, run=RUN, timeout_s=600.0):
-    """Give an agent that nothing was asked of."""
-    return Agent(Identity(host=HOST, run=run, driver="fake"), journal or Journal(None), driver_timeout_s=timeout_s)
-
-
-def arrived(one, *guests, now_s=0.0, is_ready=True, **lists):
-    """Let an agent look and register."""
-    assert one.due(now_s) == [Look()]
-    one.looked([OwnNode(node=HOST, uuid=uuid_named(HOST))], guests)
-    (register,) = one.due(now_s)
-    assert isinstance(register, Register)
-    one.registered(Registered(fence=1, is_ready=is_ready, down_after_s=60.0, **lists), now_s)
-    return register.registration
-
-
-def ready(journal=None, **more):
-    """Give an agent that may do what is ordered."""
-    one = agent(journal, **more)
-    arrived(one)
-    one.tracked()
-    return one
-
-
-def hear(one, *orders, now_s=0.0, **more):
-    """Answer the poll of an agent, and give what it wants done then."""
-    one.heard(1, orders, now_s=now_s, **more)
-    return one.due(now_s)
-
-
-def found(name="guest", state="running"):
-    """Give what a driver has of a guest."""
-    return Found(uuid=uuid_named(name), node=HOST, operation="old", state=state)
-
-
-def outcomes(tasks):
-    """Give which answers are to be told."""
-    return [(task.order.id, task.answer.outcome) for task in tasks if isinstance(task, Tell)]
-
 
 # --- coming ---
 
@@ -328,13 +282,14 @@ def test_an_answer_to_an_order_that_the_server_lost_is_given_up_after_a_new_regi
     assert one.is_idle
 
 
-def test_an_answer_that_cannot_be_understood_is_said_to_be_that():
+def test_an_answer_that_cannot_be_understood_is_said_to_be_that_and_what_was_built_goes():
     one, spawn = ready(), order(Spawn(spec()))
     hear(one, spawn)
     one.worked(Work(spawn), OK, 0.0)
     one.due(0.0)
     one.untold(spawn, BadRequest("saved is wrong"), 0.0)
-    (tell,) = one.due(0.0)
+    undo, tell = one.due(0.0)
+    assert undo == Undo(spawn)
     assert (tell.answer.outcome, tell.answer.problem) == (
         "aborted",
         "the server does not understand the answer: saved is wrong",

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from typing import NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from roost.compute.journal import Journal
 from roost.compute.tasks import Clean, Look, Register, Tell, Undo, Work
 from roost.errors import RoostError
 from roost.model.agent import HostTerms
+from roost.model.guest import Found
 from roost.model.orders import Destroy, OwnNode, Poll, Power, Rebuild, Spawn
 from tests.agents import HOST, MemoryServer, PlainTracker, order, spec
 from tests.worlds import uuid_named
@@ -31,6 +33,12 @@ EVENTS = {
 
 class Crash(BaseException):
     """The process is gone."""
+
+
+class Seen(NamedTuple):
+    """What an agent is told that it has; more may have happened since."""
+
+    guests: tuple[Found, ...]
 
 
 class Fragile:
@@ -87,7 +95,10 @@ class World:
         tracker = PlainTracker(self.plain, self.kept)
         tracker.update(HOST, is_startup=True)
         self.acting = Acting(HOST, run=run, driver=self.driver, journal=journal, use_of=tracker.use)
-        self.agent = Agent(Identity(host=HOST, run=run, driver="fake"), journal, driver_timeout_s=1e9)
+        self.agent = Agent(
+            Identity(host=HOST, run=run, driver="fake"), journal, driver_timeout_s=1e9,
+            sync_s=self.chance.choice((0.0, 30.0)),
+        )  # fmt: skip
         self.agent.tracked()
         self.tasks = []
 
@@ -123,7 +134,9 @@ class World:
         task = self.tasks.pop(number % len(self.tasks))
         match task:
             case Look():
-                self.agent.looked([OwnNode(node=HOST, uuid=uuid_named(HOST))], self.plain.guests())
+                self.tasks.append(Seen(tuple(self.plain.guests())))
+            case Seen():
+                self.agent.looked([OwnNode(node=HOST, uuid=uuid_named(HOST))], task.guests)
             case Register():
                 for _ in range(1 if is_heard else 2):
                     registered = self.server.register(HOST, task.registration)
@@ -239,6 +252,11 @@ class World:
                 self.do(0)
         assert self.agent.end is None
         assert self.agent.is_idle
+        for guest in GUESTS:
+            built = [line for line in self.lines(guest) if isinstance(line.order.act, (Spawn, Destroy))]
+            is_built = bool(built) and isinstance(built[-1].order.act, Spawn) and built[-1].answer is not None
+            if is_built and built[-1].answer.outcome == "ok":
+                assert self.plain.inspect(uuid_named(guest)) is not None, f"{guest} was built, and is not there"
 
 
 @settings(max_examples=200)

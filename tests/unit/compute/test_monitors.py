@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from roost.compute.drivers.fake_script import FakeNode, Fault, Script
@@ -52,7 +54,10 @@ def test_nodes_have_readings_of_their_own():
 
 
 def test_what_the_driver_tells_itself_is_taken_and_what_is_no_number_or_not_of_the_processor_is_not():
-    told = {"cpu.percent": 0.75, "cpu.frequency": float("nan"), "disk.io": 7.0}
+    told = {
+        "cpu.percent": 0.75, "cpu.frequency": float("nan"), "disk.io": 7.0, "cpu.large": 1e39, "cpu.endless": -math.inf,
+        "cpu.\0": 1.0,
+    }  # fmt: skip
     assert Monitors(["cpu.virt_driver"]).metrics(measuring(**told), NODE) == {"cpu.percent": 0.75}
     whole = Monitors(["virt_driver"]).metrics(measuring(**told, **times(1.0, 1.0, 1.0, 1.0)), NODE)
     assert (whole["cpu.percent"], whole["cpu.idle.percent"]) == (0.75, 0.25)

@@ -61,8 +61,16 @@ def test_files_are_read_by_name_and_other_files_are_none(tmp_path):
     assert [each.provider for each in read(folder)] == ["a", "b"]
 
 
-def test_no_folder_and_an_empty_one_add_nothing(tmp_path):
+def test_no_folder_and_an_empty_one_add_nothing(tmp_path, monkeypatch):
     assert (read(str(tmp_path / "none")), read(str(tmp_path))) == ([], [])
+    monkeypatch.chdir(written(tmp_path, site=WHOLE))
+    assert read("") == []
+
+
+def test_a_folder_that_cannot_be_looked_into_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(BadSettings, match="file: cannot be read: Not a directory"):
+        read(str(tmp_path / "file"))
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.99"])

@@ -4,9 +4,19 @@ import pytest
 
 from roost.compute.monitors import Monitors
 from roost.compute.tracker import Tracker
-from roost.errors import BadSettings, Conflict, InUse, PlacementGone, ReshapeFailed, ReshapeNeeded, SyncFailed
+from roost.errors import (
+    BadSettings,
+    Conflict,
+    InUse,
+    JournalLost,
+    PlacementGone,
+    ReshapeFailed,
+    ReshapeNeeded,
+    SyncFailed,
+)
 from tests.drivers import fake
 from tests.tracking import MemoryBook
+from tests.worlds import uuid_named
 
 
 class Failing:
@@ -39,6 +49,7 @@ ENDS, GOES_ON = True, False
         (ReshapeNeeded("host-a", "VGPU"), ENDS, ENDS),
         (InUse("held"), ENDS, GOES_ON),
         (BadSettings("node", "is another"), ENDS, GOES_ON),
+        (JournalLost("the disk is full"), ENDS, ENDS),
         (SyncFailed("a part"), GOES_ON, GOES_ON),
         (Conflict("race"), GOES_ON, GOES_ON),
         (PlacementGone("away"), GOES_ON, GOES_ON),
@@ -83,6 +94,10 @@ def test_a_node_keeps_the_uuid_that_it_had_first():
     book = MemoryBook()
     found = tracker(book=book)
     assert (found.node_uuid("host-a"), book.nodes) == ("fresh", {"host-a": "fresh"})
-    assert found.node_uuid("host-b", "told") == found.node_uuid("host-b") == "told"
-    with pytest.raises(BadSettings, match="says that its uuid is other, and it was told"):
-        found.node_uuid("host-b", "other")
+    told, other = uuid_named("told"), uuid_named("other")
+    assert found.node_uuid("host-b", told) == found.node_uuid("host-b") == told
+    with pytest.raises(BadSettings, match=f"says that its uuid is {other}, and it was {told}"):
+        found.node_uuid("host-b", other)
+    with pytest.raises(BadSettings, match="says that its uuid is 'serial 7', which is none"):
+        found.node_uuid("host-c", "serial 7")
+    assert "host-c" not in book.nodes

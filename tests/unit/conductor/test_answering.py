@@ -231,3 +231,15 @@ def test_agents_that_share_a_connection_are_served_together(here):
     told = here.run(lambda current: poll(current, here.reader, polls, most=64))
     assert [(each.id, each.host) for each in told.orders] == [(1, "h0"), (2, "h1")]
     assert here.reader.order(2).run == agents[1].run
+
+
+def test_what_a_host_does_not_get_yet_keeps_neither_it_nor_others_waiting(here):
+    two = hand(here, "h1")
+    put(here, status(1, uuid=uuid_bytes(ONE), host="h1", status="ACTIVE"), operation(1))
+    put(here, *(ordered(number, host="h0") for number in range(1, 100)))
+    put(here, ordered(100, host="h0", action="destroy"), ordered(101, host="h1"))
+    one = Hand(here, "h0")
+    one.guests = {ONE: "running"}
+    assert not one.register().is_ready
+    told = here.run(lambda current: poll(current, here.reader, [one.asking(), two.asking()], most=64))
+    assert sorted(each.id for each in told.orders) == [100, 101]

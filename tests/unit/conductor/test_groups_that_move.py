@@ -1,7 +1,6 @@
 """No rule of a server group is ever broken while members move, nor when they go back."""
 
 import random
-from collections import Counter
 from contextlib import suppress
 
 import pytest
@@ -10,7 +9,7 @@ from roost.errors import Conflict
 from roost.model.host import HostFacts
 from roost.model.names import uuid_text
 from tests.conducting import failed, server
-from tests.identities import uuid_named
+from tests.group_rules import rule_holds
 from tests.migrating import at_rest
 from tests.resizing import ask, keepers, told
 from tests.worlds import group, host, joined
@@ -45,7 +44,7 @@ def test_nobody_takes_the_place_of_a_member_that_may_come_back():
         here.build("four", key="four", in_group="g")
         at_rest(here, hands)
         assert told(here, "four")[:2] == ("ACTIVE", "h1")
-        checked(here, "anti-affinity", 1)
+        rule_holds(here, "anti-affinity", 1)
 
 
 def test_a_member_that_moved_for_good_leaves_its_place():
@@ -83,7 +82,7 @@ def test_nobody_joins_a_member_that_moves_alone_before_it_stays():
         ask(here, "migrate", "one")
         at_rest(here, hands)
         assert told(here, "one")[:2] == ("ACTIVE", "h1")
-        checked(here, "affinity", 1)
+        rule_holds(here, "affinity", 1)
 
 
 def test_a_member_that_is_alone_and_cannot_move_lets_others_join_it():
@@ -148,28 +147,9 @@ def test_whatever_members_do_and_whatever_fails_their_rule_holds(policy, limit, 
             }  # fmt: skip
             for _ in range(chance.choice([1, 2, 40])):
                 done = here.turn() + sum(hand.work(script) for hand in hands.values())
-                checked(here, policy, limit)
+                rule_holds(here, policy, limit)
                 if not done:
                     break
         at_rest(here, hands)
-        checked(here, policy, limit)
+        rule_holds(here, policy, limit)
         assert all(count <= 1 for hand in hands.values() for count in hand.most_running.values())
-
-
-def checked(here, policy, limit):
-    """See that no rule is broken by those who are there and those who may come back, and that places say so."""
-    state = here.run(lambda current: current.state)
-    found = state.groups_by_uuid[uuid_named("g")]
-    rows = [row for each in state.holders.values() if (row := each.instance or each.kept) is not None and row.group_id]
-    hosts = [state.hosts.row_of_id[row.host_id] for row in rows]
-    if policy == "anti-affinity":
-        assert max(Counter(hosts).values(), default=0) <= limit
-    elif policy == "affinity":
-        assert len(set(hosts)) <= 1
-    else:
-        racks = {(state.hosts.facts[at].rack, row.holder) for at, row in zip(hosts, rows, strict=True)}
-        assert len({rack for rack, _ in racks}) == len(racks)
-    seats = Counter((row.scope, row.holder) for row in rows)
-    assert {scope: place for scope, place in found.places.items() if place[1]} == {
-        scope: (holder, count) for (scope, holder), count in seats.items()
-    }

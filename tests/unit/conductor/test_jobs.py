@@ -2,9 +2,27 @@
 
 import pytest
 
+from roost.errors import StoreBroken
 from tests.building import ladder
-from tests.conducting import DOWN_TIME_S, hand, served, server
+from tests.conducting import DOWN_TIME_S, TERMS, Hand, Server, hand, served, server
+from tests.racing import Overtaken
 from tests.worlds import wish
+
+
+class Torn:
+    """A reader for which the agent of h0 cannot be understood."""
+
+    def __init__(self, reader):
+        self._reader = reader
+
+    def __getattr__(self, name):
+        return getattr(self._reader, name)
+
+    def agent(self, host):
+        """See ``WorkReader.agent``."""
+        if host == "h0":
+            raise StoreBroken(f"the row of {host} cannot be understood")
+        return self._reader.agent(host)
 
 
 @pytest.fixture
@@ -84,3 +102,62 @@ def test_one_process_does_a_job_until_it_stops_and_then_another(here):
     version = here.reader.lease("watch").version
     two.turn()
     assert here.reader.lease("watch").version == version
+
+
+def leaving_before(here, step, *, name):
+    """Let an agent leave right before a step is committed that was looked for while it was there."""
+    left = []
+
+    def meanwhile():
+        is_now = any(row.step == step and row.owner for row in here.peer.open_operations())
+        if is_now and not left:
+            left.append(name)
+            Hand(here.peer, name).leave()
+
+    return meanwhile
+
+
+def test_an_order_to_an_agent_that_was_given_up_at_the_same_moment_is_not_waited_for():
+    with server(Overtaken(), ladder(2)) as here:
+        here.peer = Server(here.store.peer(), clock=here.clock)
+        hands = [hand(here, f"h{number}") for number in range(2)]
+        here.build("one")
+        here.store.meanwhile = leaving_before(here, "send", name="h0")
+        here.turn()
+        (spawn,) = here.open_operations()
+        assert (here.reader.agent("h0").state, spawn.due_at_s) == ("gone", here.clock.now_s() + TERMS.build_timeout_s)
+        here.jobs().turn()
+        served(here, hands[1])
+        here.peer.stop()
+        assert (here.status("one").status, here.status("one").host) == ("ACTIVE", "h1")
+
+
+def test_what_is_to_be_destroyed_waits_for_the_return_of_its_host(here):
+    hands = [hand(here, f"h{number}") for number in range(2)]
+    here.build("one")
+    served(here, *hands)
+    hands[0].leave()
+    here.delete("one")
+    here.turn()
+    (operation,) = [row for row in here.reader.operations(most=9) if row.kind == "delete"]
+    jobs = here.jobs()
+    for _ in range(2):
+        jobs.turn()
+        here.clock.time_s += 6
+    assert here.reader.operation(operation.id) == operation
+    assert [order.action for order in here.reader.open_orders(["h0"], most=9)] == ["destroy"]
+
+
+def test_an_agent_that_cannot_be_given_up_keeps_nobody_else_from_it(here, capsys):
+    for number in range(2):
+        hand(here, f"h{number}")
+    jobs = here.jobs()
+    jobs.reader = Torn(here.reader)
+    here.clock.time_s += DOWN_TIME_S + 1
+    jobs.turn()
+    assert [agent.state for agent in here.reader.agents()] == ["ready", "gone"]
+    assert "the row of h0 cannot be understood" in capsys.readouterr().err
+    jobs.reader = here.reader
+    here.clock.time_s += 5
+    jobs.turn()
+    assert here.reader.agent("h0").state == "gone"

@@ -1,23 +1,18 @@
 """A conductor whose steps are refused, since somebody else was faster with a row that is not the operation's."""
 
+import msgspec
 import pytest
 
 from roost.conductor.rows import instead, later
+from roost.model.journal import Item
+from roost.model.operation import Delete
+from roost.model.work import Put
 from roost.placement.plans import Plan
-from roost.store.memory import MemoryStore
 from tests.conducting import TERMS, Server, hand, server
+from tests.contract.stores import uuid_of
+from tests.racing import Overtaken
+from tests.working import operation, status
 from tests.worlds import host, joined
-
-
-class Overtaken(MemoryStore):
-    """A store before whose commits somebody else does something."""
-
-    meanwhile = staticmethod(lambda: None)
-
-    def commit(self, items):
-        """See ``Store.commit``."""
-        self.meanwhile()
-        return super().commit(items)
 
 
 @pytest.fixture
@@ -87,3 +82,15 @@ def test_one_that_somebody_else_has_taken_by_then_is_left_to_him(here):
     here.store.meanwhile = taken
     here.conductor().turn()
     assert (spawning(here).step, spawning(here).owner) == ("spawn", "another")
+
+
+def test_operations_of_a_cell_that_has_no_host_any_more_are_worked_on_by_who_works_for_all_cells():
+    with server(None, joined(host("h0", VCPU=4, MEMORY_MB=64))) as here:
+        body = msgspec.msgpack.encode(Delete())
+        row = operation(1, kind="delete", step="send", cell="east", instance_uuid=uuid_of("instance", 1), body=body)
+        rows = (row, status(1, status="SHELVED_OFFLOADED", cell="east", operation_id=1, task="deleting"))
+        assert here.run(lambda current: current.commit([Item(writes=(), work=tuple(map(Put, rows)))])) == [None]
+        here.conductor(cells=["", "west"]).turn()
+        assert here.reader.operation(1) == row
+        here.turn()
+        assert (here.reader.operation(1).outcome, here.reader.status(rows[1].uuid).status) == ("done", "DELETED")

@@ -1,20 +1,16 @@
 """Moves while everything goes wrong, by chance from a seed: nothing runs twice, and nothing is leaked in the end."""
 
-import random
 from contextlib import suppress
 
 import pytest
 
-from roost.errors import Conflict, NotFound, Unavailable
-from roost.model.names import uuid_bytes, uuid_text
+from roost.model.names import uuid_text
 from roost.model.orders import Answer, Discard
-from roost.store.memory import MemoryStore
-from tests.conducting import Server, action, failed
-from tests.identities import uuid_named
+from tests.conducting import action, failed
+from tests.group_rules import rule_holds
 from tests.resizing import Keeper, ask
-from tests.unit.conductor.test_groups_that_move import checked as rule_holds
-from tests.unit.conductor.test_troubled import Troubled
-from tests.worlds import FixedClock, group, host, joined
+from tests.troubled import World, comes_to_rest
+from tests.worlds import group, host, joined
 
 HOSTS, EVENTS = 4, 160
 KINDS = ["migrate", "migrate", "resize", "resize", "confirm", "confirm", "revert", "revert"]
@@ -25,15 +21,13 @@ class Worker(Keeper):
 
     def __init__(self, world, name, others):
         super().__init__(world.servers[0], name, others)
-        self.world, self.is_there, self.is_calm, self.lives = world, True, False, 1
+        self.world, self.is_there, self.is_calm = world, True, False
         self.turns, self.said, self.untold = {}, {}, {}
 
-    def come(self):
-        """Be back, anew or as it was."""
-        if self.world.chance.random() < 0.5:
-            self.lives += 1
-            self.life = uuid_named(f"{self.host} {self.lives}")
-            self.run = uuid_bytes(self.life)
+    def come(self, *, is_new):
+        """Be back."""
+        if is_new:
+            self.live_again()
         self.guests = self.has
         self.register()
         self.is_there = True
@@ -100,37 +94,27 @@ class Worker(Keeper):
         return {uuid: copy.state for uuid, copy in {**self.coming, **self.copies}.items()}
 
 
-class World:
-    """Two servers on one database, agents that fail and go, and people who move things."""
+class Moves(World):
+    """A world in which instances move, stay and go back."""
+
+    PAUSES = (0.1, 1, 5, 31, 130, 620)
+    TURNS = 150
 
     def __init__(self, seed):
-        self.chance, self.clock = random.Random(seed), FixedClock()
-        first = MemoryStore()
-        self.stores = [Troubled(first, self.chance), Troubled(first.peer(), self.chance)]
-        self.servers = [Server(store, clock=self.clock, seed=seed + at) for at, store in enumerate(self.stores)]
-        self.jobs = [server.jobs(f"j{at}") for at, server in enumerate(self.servers)]
-        fleet = joined(
-            *(host(f"h{number}", VCPU=6, MEMORY_MB=100 - number) for number in range(HOSTS)),
-            group("g", "anti-affinity"),
-        )
-        self.servers[0].run(lambda _current: self.servers[0].roost.install(fleet))
-        others, self.hands = {}, []
-        for number in range(HOSTS):
-            self.hands.append(Worker(self, f"h{number}", others))
-            self.hands[-1].register()
-        self.names, self.asked = [], 0
+        self.others, self.asked = {}, 0
         self.ghosts = []  # copies that nobody asks for any more
+        names = [f"h{number}" for number in range(HOSTS)]
+        hosts = [host(name, VCPU=6, MEMORY_MB=100 - number) for number, name in enumerate(names)]
+        super().__init__(seed, joined(*hosts, group("g", "anti-affinity")), names)
 
-    def server(self):
-        """Give one of the servers."""
-        return self.chance.choice(self.servers)
+    def hand(self, name):
+        """Give the agent of a host."""
+        return Worker(self, name, self.others)
 
-    def event(self):
-        """Let something happen."""
-        acts = [self.build, self.delete, *[self.move] * 4, *[self.turn] * 3, self.pass_time, self.comes, self.goes,
-                *[self.works] * 8]  # fmt: skip
-        with suppress(Unavailable, Conflict, NotFound):
-            self.chance.choice(acts)()
+    def acts(self):
+        """Give what may happen, as often as it is likely to."""
+        return [self.build, self.delete, *[self.move] * 4, *[self.turn] * 3, self.pass_time, self.agent_comes,
+                self.agent_goes, *[self.agent_works] * 8]  # fmt: skip
 
     def build(self):
         """Ask for an instance, at times one of a group."""
@@ -154,65 +138,10 @@ class World:
                 vcpus=self.chance.choice([1, 2]) if kind == "resize" else 0, is_verified=self.chance.random() < 0.5,
             )  # fmt: skip
 
-    def turn(self):
-        """Let a conductor do what is due."""
-        at = self.chance.randrange(2)
-        self.servers[at].conductor(f"c{at}").turn()
-
-    def pass_time(self):
-        """Let time go on, and agents be heard."""
-        self.clock.time_s += self.chance.choice([0.1, 1, 5, 31, 130, 620])
-        for hand in self.hands:
-            if hand.is_there:
-                hand.beat()
-        self.chance.choice(self.jobs).turn()
-
-    def goes(self):
-        """Let an agent end, saying so or not."""
-        hand = self.chance.choice(self.hands)
-        if hand.is_there and self.chance.random() < 0.5:
-            hand.is_there = False
-            if self.chance.random() < 0.5:
-                hand.leave()
-
-    def comes(self):
-        """Let an agent be back."""
-        hand = self.chance.choice(self.hands)
-        if not hand.is_there:
-            hand.come()
-
-    def works(self):
-        """Let an agent do what it is told."""
-        hand = self.chance.choice(self.hands)
-        if hand.is_there:
-            hand.work()
-
-    def calm_down(self):
-        """Let the trouble end, and everybody come to rest."""
-        for store in self.stores:
-            store.share = 0.0
-        for hand in self.hands:
-            hand.is_calm = True
-            if not hand.is_there:
-                hand.come()
-        for _ in range(150):
-            self.clock.time_s += 11
-            for hand in self.hands:
-                hand.beat()
-            for at, server in enumerate(self.servers):
-                self.jobs[at].turn()
-                server.turn(f"c{at}")
-            for hand in self.hands:
-                hand.work()
-            agents = self.servers[0].reader.agents()
-            if not self.servers[0].open_operations() and all(agent.state == "ready" for agent in agents):
-                return
-        raise AssertionError(f"they never come to rest: {self.servers[0].open_operations()}")
-
-    def stop(self):
-        """Let go of everything."""
-        for server in self.servers:
-            server.stop()
+    def agent_goes(self):
+        """Let an agent end, rarely."""
+        if self.chance.random() < 0.5:
+            super().agent_goes()
 
 
 def checked(world):
@@ -248,25 +177,11 @@ def checked(world):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_happens_to_moves_everything_comes_to_rest(seed, capfd):
-    comes_to_rest(seed)
+    comes_to_rest(Moves(seed), checked, events=EVENTS, shares=(0.0, 0.05, 0.2))
     assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.soak
 def test_whatever_happens_to_moves_with_many_seeds_everything_comes_to_rest():
     for seed in range(20, 1000):
-        comes_to_rest(seed)
-
-
-def comes_to_rest(seed):
-    """Live through the trouble of a seed."""
-    world = World(seed)
-    try:
-        for store in world.stores:
-            store.share = world.chance.choice([0.0, 0.05, 0.2])
-        for _ in range(EVENTS):
-            world.event()
-        world.calm_down()
-        checked(world)
-    finally:
-        world.stop()
+        comes_to_rest(Moves(seed), checked, events=EVENTS, shares=(0.0, 0.05, 0.2))

@@ -247,6 +247,7 @@ class Fake:
         """Let a running guest run elsewhere."""
         if not self._script.can_live_migrate:
             raise BuildAborted(f"guests on {self._host} cannot move while they run")
+        self._receive()  # It may have been here before, and have come back since.
         if self._kept.left.get(uuid) == to.address and uuid not in self._kept.guests:
             return
         guest = self._guest(uuid)

@@ -370,8 +370,11 @@ class Libvirt:
 
     def _shut_down(self, guest: Guest) -> None:
         left_s = self._options.shutdown_s
-        if left_s:
-            guest.domain.shutdown()
+        try:
+            if left_s:
+                guest.domain.shutdown()
+        except self._link.error:  # It ended by itself, or cannot be asked to.
+            left_s = 0.0
         while left_s > 0 and guest.domain.isActive():
             self._wait(min(_LOOK_S, left_s))
             left_s -= _LOOK_S

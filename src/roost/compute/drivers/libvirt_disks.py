@@ -3,6 +3,8 @@
 import errno
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -52,24 +54,22 @@ class Disks:
         """
         target = self.path(spec.uuid, operation)
         size = spec.flavor.root_gb * _GIB
-        fresh = _beside(target)
-        if spec.image.id is None:
-            fresh.write_bytes(b"")
-        else:
-            image = self._image(spec)
-            if size and image.stat().st_size > size:
-                raise BuildAborted(f"image {spec.image.id} does not fit into {spec.flavor.root_gb} GiB")
-            copy_sparse(image, fresh)
-        os.truncate(fresh, max(size, fresh.stat().st_size))
-        fresh.replace(target)
+        with _whole(target) as fresh:
+            if spec.image.id is None:
+                fresh.write_bytes(b"")
+            else:
+                image = self._image(spec)
+                if size and image.stat().st_size > size:
+                    raise BuildAborted(f"image {spec.image.id} does not fit into {spec.flavor.root_gb} GiB")
+                copy_sparse(image, fresh)
+            os.truncate(fresh, max(size, fresh.stat().st_size))
         return target
 
     def save(self, uuid: str, disk: Path) -> str:
         """Keep a disk as an image, and return the id of that."""
         image = f"saved-{uuid}"
-        fresh = _beside(self._images / image)
-        copy_sparse(disk, fresh)
-        fresh.replace(self._images / image)
+        with _whole(self._images / image) as fresh:
+            copy_sparse(disk, fresh)
         return image
 
     def console_path(self, uuid: str) -> Path:
@@ -101,10 +101,8 @@ class Disks:
     def expect(self, coming: Coming) -> None:
         """Keep room for a guest that is to come, in place of one that was to come before."""
         self.forget(coming.spec.uuid)
-        target = self._guest(coming.spec.uuid) / _COMING
-        fresh = _beside(target)
-        fresh.write_bytes(msgspec.json.encode(coming))
-        fresh.replace(target)
+        with _whole(self._guest(coming.spec.uuid) / _COMING) as fresh:
+            fresh.write_bytes(msgspec.json.encode(coming))
 
     def coming(self, uuid: str) -> Coming | None:
         """Return the guest that is to come; None: none is.
@@ -140,27 +138,22 @@ class Disks:
         coming = _read_coming(target.with_name(_COMING)) if to.disk else None
         if coming is None or target.stem != quote(coming.operation, safe=""):
             raise BuildFailed(f"guest {to.uuid} is not awaited at {to.address}, or its folder is not shared with it")
-        fresh = _beside(target)
-        copy_sparse(disk, fresh)
-        fresh.replace(target)
+        with _whole(target) as fresh:
+            copy_sparse(disk, fresh)
 
     def keep_replaced(self, uuid: str, xml: str) -> None:
         """Keep what a guest was before a move to its own host."""
-        target = self._guest(uuid) / _REPLACED
-        fresh = _beside(target)
-        fresh.write_text(xml, encoding="utf-8")
-        fresh.replace(target)
+        with _whole(self._guest(uuid) / _REPLACED) as fresh:
+            fresh.write_text(xml, encoding="utf-8")
 
     def replaced(self, uuid: str) -> str | None:
         """Return what a guest was before a move to its own host; None: nothing is kept."""
-        try:
-            return (self._guest(uuid) / _REPLACED).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
+        return _read_replaced(self._guest(uuid))
 
     def all_replaced(self) -> list[str]:
         """Return what guests were before moves to their own host."""
-        return [path.read_text(encoding="utf-8") for path in sorted(self.folder.glob(f"*/{_REPLACED}"))]
+        found = map(_read_replaced, sorted(self.folder.iterdir()))
+        return [each for each in found if each is not None]
 
     def drop_replaced(self, uuid: str) -> None:
         """Drop what a guest was."""
@@ -209,10 +202,24 @@ def copy_sparse(source: Path, target: Path) -> None:
         os.fsync(given.fileno())
 
 
-def _beside(path: Path) -> Path:
-    """Return where to write a file first."""
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """Give where to write a file first; what goes wrong, as on a full disk, leaves nothing of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    return path.with_name(f"{path.name}.{os.getpid()}.new")
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        yield fresh
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def _read_replaced(folder: Path) -> str | None:
+    try:
+        return (folder / _REPLACED).read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):  # Of most guests there is none, and one may go meanwhile.
+        return None
 
 
 def _read_coming(path: Path) -> Coming | None:

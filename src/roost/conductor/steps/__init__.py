@@ -64,6 +64,7 @@ STEPS: Mapping[str, Steps] = {
     "offload": Steps(shelve.next_step, _its_own),
     "unshelve": Steps(unshelve.next_step, _its_own, unshelve.refused),
     "reset": Steps(reset.next_step, _its_own),
+    "sync": Steps(reset.next_step, _its_own),
     "live_migrate": Steps(live_migrate.next_step, _its_own, targets.refused),
     "evacuate": Steps(evacuate.next_step, _its_own, targets.refused),
     "resize": Steps(move.next_step, _its_own, targets.refused),

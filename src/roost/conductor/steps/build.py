@@ -7,11 +7,9 @@
            ─▶ end
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
-
 import msgspec
 
+from roost.conductor.deciding import Decided, decided, made_anew
 from roost.conductor.faults import told as words_of
 from roost.conductor.retries import check_attempt, first_attempt
 from roost.conductor.rows import instead, later
@@ -25,33 +23,18 @@ from roost.conductor.step import (
     ended,
     going_on,
     told,
-    waiting,
 )
 from roost.conductor.steps.spawn import begun
-from roost.errors import BadRequest, Conflict, MaxRetriesExceeded, NotFound, NoValidHost, RoostError
+from roost.errors import MaxRetriesExceeded, RoostError
 from roost.model.decision import Pick
-from roost.model.guest_use import GuestNeeds
-from roost.model.journal import Write
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Build, Spawn
 from roost.model.request import Request
 from roost.model.work import OperationRow, Put, StatusRow
-from roost.placement.claims import release_of
-from roost.scheduler.numa.constraints import topology_of
+from roost.placement.claims import given_back
 
 # So many instances are sent in one commit.
 PIECE = 100
-# A decision that lost too many races is made anew after so many seconds.
-_PAUSE_S = 1.0
-
-
-class _Chosen(NamedTuple):
-    """What came of the decision."""
-
-    problem: str = ""  # why there is no host for any instance
-    picks: Mapping[str, Pick] = {}  # by instance
-    alternates: Mapping[str, list[Pick]] = {}  # by cell
-    needs: GuestNeeds = GuestNeeds()  # of each instance
 
 
 def next_step(view: View, desk: Desk) -> Step:
@@ -76,44 +59,29 @@ def subjects(operation: OperationRow) -> tuple[bytes, ...]:
 def refused(view: View, desk: Desk, error: RoostError) -> Commit:
     """Return the step that follows where the scheduler gave no decision; nothing was claimed."""
     body = body_of(view.operation, Build)
-    holders = desk.current.state.holders
-    is_there = any(uuid_bytes(uuid) in holders for uuid in body.request.instance_uuids)
-    if isinstance(error, Conflict) and not is_there:
-        return Commit(operation=waiting(view, view.now_s + _PAUSE_S))
-    return Commit(operation=going_on(view, "send", body=msgspec.structs.replace(body, problem=words_of(error))))
+    without = Commit(operation=going_on(view, "send", body=msgspec.structs.replace(body, problem=words_of(error))))
+    return made_anew(view, desk, error, consumers=map(uuid_bytes, body.request.instance_uuids)) or without
 
 
 def _send(view: View, desk: Desk, body: Build) -> Commit:
-    chosen = _chosen(desk, body)
+    found = body.problem or decided(desk, body.request, decision_uuid=body.decision_uuid)
+    problem = found if isinstance(found, str) else ""
+    picks = {} if isinstance(found, str) else {pick.instance_uuid: pick for pick in found.decision.picks}
     ids: list[bytes] = []  # of instances whose claims are given back
     work: list[Put] = []
     piece = subjects(view.operation)
     for uuid in piece:
-        status, pick = view.statuses[uuid], chosen.picks.get(uuid_text(uuid))
-        fault = chosen.problem or _fault(view, body.request, pick, uuid=uuid_text(uuid))
-        if fault or pick is None:
+        status, pick = view.statuses[uuid], picks.get(uuid_text(uuid))
+        fault = problem or _fault(view, body.request, pick, uuid=uuid_text(uuid))
+        if isinstance(found, str) or fault or pick is None:
             ids += [] if body.problem else [uuid]  # Without a decision it is not this request that claimed.
             work += _buried(view, desk, status, decision_uuid=body.decision_uuid, fault=fault)
         else:
-            work += _sent(view, desk, status, body=body, chosen=chosen, pick=pick)
+            work += _sent(view, desk, status, body=body, found=found, pick=pick)
     after = msgspec.structs.replace(body, sent=body.sent + len(piece))
     is_last = after.sent >= body.request.count
-    operation = ended(view, body=after, problem=chosen.problem) if is_last else going_on(view, "send", body=after)
-    return Commit(operation=operation, writes=_given_back(desk, ids), work=tuple(work))
-
-
-def _chosen(desk: Desk, body: Build) -> _Chosen:
-    if body.problem:
-        return _Chosen(problem=body.problem)
-    try:
-        decision = desk.decision(body.decision_uuid)
-        needs = GuestNeeds(topology=topology_of(body.request), pci=desk.devices(body.request))
-    except (NotFound, BadRequest) as error:
-        return _Chosen(problem=words_of(error))
-    if not decision.is_granted:
-        return _Chosen(problem=str(NoValidHost(decision.reason)))
-    picks = {pick.instance_uuid: pick for pick in decision.picks}
-    return _Chosen(picks=picks, alternates=decision.alternates, needs=needs)
+    operation = ended(view, body=after, problem=problem) if is_last else going_on(view, "send", body=after)
+    return Commit(operation=operation, writes=given_back(desk.current.state, ids), work=tuple(work))
 
 
 def _fault(view: View, request: Request, pick: Pick | None, *, uuid: str) -> str:
@@ -133,13 +101,13 @@ def _fault(view: View, request: Request, pick: Pick | None, *, uuid: str) -> str
 
 
 def _sent(
-    view: View, desk: Desk, status: StatusRow, *, body: Build, chosen: _Chosen, pick: Pick
+    view: View, desk: Desk, status: StatusRow, *, body: Build, found: Decided, pick: Pick
 ) -> list[Put]:  # fmt: skip
     """Return the operation that builds one instance, with its first order."""
     request = msgspec.structs.replace(body.request, instance_uuids=(), count=1)
     spawn = Spawn(
-        request=request, name=status.name, needs=chosen.needs, attempt=first_attempt(request),
-        picks=(pick, *chosen.alternates.get(pick.cell, ())),
+        request=request, name=status.name, needs=found.needs, picks=found.with_alternates(pick),
+        attempt=first_attempt(request),
     )  # fmt: skip
     operation, order = begun(view, desk, status, body=spawn)
     held = later(
@@ -160,9 +128,3 @@ def _buried(view: View, desk: Desk, status: StatusRow, *, decision_uuid: str, fa
         changed_at_s=view.now_s,
     )  # fmt: skip
     return [instead(row), told(view, desk, "build.failed", instance_uuid=status.uuid, problem=fault)]
-
-
-def _given_back(desk: Desk, uuids: list[bytes]) -> tuple[Write, ...]:
-    state = desk.current.state
-    holders = [state.holders[uuid] for uuid in uuids if uuid in state.holders]
-    return (release_of(state, holders),) if holders else ()

@@ -10,9 +10,8 @@
 
 import msgspec
 
-from roost.conductor.departures import forgotten
 from roost.conductor.presence import reporting
-from roost.conductor.reconcile import is_left_by, reconcile
+from roost.conductor.reconcile import forgotten, is_left_by, reconcile
 from roost.conductor.rows import instead, later
 from roost.conductor.step import (
     Commit,

@@ -15,9 +15,11 @@ Where both are one host, nothing is to be destroyed there: it gives back what it
 
 import msgspec
 
-from roost.conductor.departures import cancelled, other_migration, witnessed
+from roost.conductor.asking import asked, insisted
+from roost.conductor.endings import cancelled, other_migration
 from roost.conductor.moves import joined, migration_of, moved_on, settled
-from roost.conductor.patience import PAUSE_S, failure, silent
+from roost.conductor.patience import PAUSE_S, failure, paused, silent
+from roost.conductor.presence import witnessed
 from roost.conductor.step import (
     Commit,
     Desk,
@@ -27,8 +29,6 @@ from roost.conductor.step import (
     ended,
     is_open,
     let_go,
-    ordered,
-    plain,
     told,
     waiting,
     withdrawn,
@@ -37,7 +37,7 @@ from roost.model.guest import Found
 from roost.model.names import uuid_text
 from roost.model.operation import Move, Settling
 from roost.model.orders import Action, OrderBody
-from roost.model.work import MigrationRow, Put
+from roost.model.work import MigrationRow
 
 _PARTING = frozenset({"destroy", "settle"})
 
@@ -62,12 +62,10 @@ def next_step(view: View, desk: Desk) -> Commit:
 
 def look(view: View, desk: Desk, body: Settling) -> Commit:
     """Return the step that asks the host of an instance what it has of it."""
-    host, limit_s = view.status.host, view.terms.act_timeout_s
+    host = view.status.host
     if view.is_away(host):
         return refused(view, desk, body, problem=silent(host))
-    after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
-    order = ordered(view, desk, host, action="inspect", body=plain(view, limit_s=limit_s))
-    return Commit(operation=waiting(view, after.limit_at_s, step="look", body=after), work=(Put(order),))
+    return asked(view, desk, body, host=host, action="inspect", step="look")
 
 
 def looked(view: View, body: Settling) -> Commit | Found | str | None:
@@ -108,22 +106,15 @@ def part(view: View, desk: Desk, body: Move | Settling, *, is_on: bool) -> Commi
         return _end(view, desk, body, is_on=is_on, is_clean=False)
     if last is not None and is_open(last):
         return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
-    if last is not None and view.now_s < body.limit_at_s:
-        return Commit(operation=waiting(view, body.limit_at_s))
-    return _sent(view, desk, body, move=move, is_same=is_same)
+    early = None if last is None else paused(view, limit_at_s=body.limit_at_s)
+    return early or _sent(view, desk, body, move=move, is_same=is_same)
 
 
 def _sent(view: View, desk: Desk, body: Move | Settling, *, move: MigrationRow, is_same: bool) -> Commit:
-    limit_s, own = view.terms.act_timeout_s, uuid_text(view.operation.uuid)
     action: Action = "settle" if is_same else "destroy"
     of = body.of if isinstance(body, Settling) and is_same else ""
-    said = OrderBody(operation=own, limit_s=limit_s, of=of)
-    after = msgspec.structs.replace(body, limit_at_s=view.now_s + PAUSE_S)
-    order = ordered(view, desk, move.source_host, action=action, body=said)
-    return Commit(
-        operation=waiting(view, view.now_s + limit_s, step="part", body=after),
-        work=(*withdrawn(view.orders), Put(order)),
-    )
+    said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=view.terms.act_timeout_s, of=of)
+    return insisted(view, desk, body, host=move.source_host, actions=(action,), said=said, step="part")
 
 
 def _end(view: View, desk: Desk, body: Move | Settling, *, is_on: bool, is_clean: bool) -> Commit:

@@ -35,11 +35,10 @@ from roost.conductor.step import (
     told,
     waiting,
 )
-from roost.model.journal import Write
 from roost.model.operation import Delete
 from roost.model.orders import Answer
 from roost.model.work import MigrationRow, OrderRow, Put
-from roost.placement.claims import release_of
+from roost.placement.claims import given_back
 
 # How the migrations of an instance end with it that hold something still.
 _ENDS = {"moving": "failed", "finished": "confirmed", "left": "confirmed", "reverting": "failed"}
@@ -143,10 +142,7 @@ def _moves(view: View) -> list[MigrationRow]:
 def _end(view: View, desk: Desk, body: Delete, *, orders: Sequence[Put] = ()) -> Commit:
     """Return the end: the instance and what its moves kept give back what they hold."""
     state, moves = desk.current.state, _moves(view)
-    holders = [
-        state.holders[uuid] for uuid in (view.status.uuid, *(move.uuid for move in moves)) if uuid in state.holders
-    ]
-    writes: tuple[Write, ...] = (release_of(state, holders),) if holders else ()
+    writes = given_back(state, (view.status.uuid, *(move.uuid for move in moves)))
     over = tuple(
         instead(later(move, status=_ENDS[move.status], changed_at_s=view.now_s)) for move in moves
     )  # fmt: skip

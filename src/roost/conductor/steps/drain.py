@@ -9,14 +9,14 @@ One that runs goes as it runs; where that fails and it still is where it was, it
 cannot go is told, and the others go on.
 """
 
-import hashlib
 from typing import NamedTuple
 
 import msgspec
 
 from roost.conductor import accepting, changing
+from roost.conductor.draining import How, asked_of, way_of
 from roost.conductor.faults import told as words_of
-from roost.conductor.leaving import How, asked_of, way_of
+from roost.conductor.rows import uuid_made_of
 from roost.conductor.step import Commit, Desk, View, body_of, ended, going_on, told, waiting
 from roost.errors import BadRequest, Conflict, StoreBroken
 from roost.model.changes import Drain
@@ -24,9 +24,6 @@ from roost.model.journal import Write
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work import OperationRow, Put, StatusRow
 from roost.placement.plans import Plan
-
-# Who is on the way is looked at again after so many seconds.
-_LOOK_S = 1.0
 
 
 class _Begun(NamedTuple):
@@ -93,7 +90,9 @@ def _committed(view: View, desk: Desk, body: Drain, *, writes: tuple[Write, ...]
     is_at_end = body.begun == len(body.instances) or view.operation.is_cancelled
     if body.going or not is_at_end:
         has_room = not is_at_end and len(body.going) < body.at_once
-        operation = going_on(view, "move", body=body) if has_room else waiting(view, view.now_s + _LOOK_S, body=body)
+        operation = waiting(view, view.now_s + view.terms.look_s, body=body)
+        if has_room:
+            operation = going_on(view, "move", body=body)
         return Commit(operation=operation, writes=writes, work=work)
     count = len(body.instances)
     problem = f"{body.stayed:,} of {count:,} instances stayed on {body.host}" if body.stayed else ""
@@ -151,17 +150,17 @@ def _begun(view: View, desk: Desk, body: Drain, *, uuid: str, how: How | None) -
 
 def _part(view: View, desk: Desk, status: StatusRow, *, how: How) -> Plan[OperationRow]:
     """Plan the operation that lets an instance leave."""
-    part = _digest(how, view.operation.uuid, status.uuid)
+    part = uuid_made_of(how, view.operation.uuid, status.uuid)
     known, uuid, parent_id = _Known(status), uuid_text(status.uuid), view.operation.id
     if how == "offload":
         plan = changing.offload(
             desk.current, known, uuid, operation_uuid=part, now_s=view.now_s, parent_id=parent_id
         )  # fmt: skip
     else:
-        asked = asked_of(desk.document, status, migration_uuid=uuid_text(_digest("migration", part)))
+        asked = asked_of(desk.document, status, migration_uuid=uuid_text(uuid_made_of("migration", part)))
         plan = accepting.move(
             desk.current, known, uuid, kind=how, asked=asked, operation_uuid=part, now_s=view.now_s,
-            decision_uuid=uuid_text(_digest("decision", part)), parent_id=parent_id,
+            decision_uuid=uuid_text(uuid_made_of("decision", part)), parent_id=parent_id,
         )  # fmt: skip
     assert isinstance(plan, Plan), "nobody asked for it before"
     return plan
@@ -169,10 +168,6 @@ def _part(view: View, desk: Desk, status: StatusRow, *, how: How) -> Plan[Operat
 
 def _left(view: View, desk: Desk, uuid: str, *, problem: str) -> Put:
     return told(view, desk, "drain.stayed", instance_uuid=_bytes(uuid), problem=problem)
-
-
-def _digest(word: str, *parts: bytes) -> bytes:
-    return hashlib.blake2b(b"".join((word.encode(), *parts)), digest_size=16).digest()
 
 
 def _bytes(uuid: str) -> bytes:

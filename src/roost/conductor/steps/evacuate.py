@@ -21,26 +21,14 @@ from dataclasses import replace
 
 import msgspec
 
-from roost.conductor import targets
-from roost.conductor.departures import gone_elsewhere, stayed
-from roost.conductor.moves import moved_on
-from roost.conductor.patience import PAUSE_S, silent
-from roost.conductor.step import (
-    Commit,
-    Desk,
-    Step,
-    View,
-    answer_of,
-    is_open,
-    ordered,
-    plain,
-    told,
-    waiting,
-    withdrawn,
-)
+from roost.conductor import targets, trying
+from roost.conductor.asking import insisted
+from roost.conductor.endings import gone_elsewhere
+from roost.conductor.patience import unfinished
+from roost.conductor.step import Commit, Desk, Step, View, is_open
+from roost.conductor.trying import target_of, wanted
 from roost.model.journal import Write
 from roost.model.operation import Move
-from roost.model.work import Put
 
 
 def next_step(view: View, desk: Desk) -> Step:
@@ -49,47 +37,28 @@ def next_step(view: View, desk: Desk) -> Step:
 
 
 def _send(view: View, desk: Desk, body: Move) -> Commit:
-    found = targets.chosen(desk, body)
-    if isinstance(found, str):
-        return stayed(view, desk, body, problem=found)
-    if view.is_away(_target(found)):
-        return _onward(view, desk, found, problem=silent(_target(found)))
-    return _spawn(view, desk, found)
+    return trying.sent(view, desk, body, onward=_onward, ask=_spawn, is_source_asked=False)
 
 
 def _spawn(view: View, desk: Desk, body: Move, *, writes: tuple[Write, ...] = ()) -> Commit:
-    pick, limit_s = body.picks[0], view.terms.build_timeout_s
-    after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
-    said = targets.wanted(view, after, limit_s=limit_s, is_on=_status(view) == "ACTIVE")
-    return Commit(
-        operation=waiting(view, after.limit_at_s, step="spawn", body=after),
-        writes=writes,
-        work=(
-            *withdrawn(view.orders), Put(ordered(view, desk, pick.host, action="spawn", body=said)),
-            moved_on(view, "moving", target_host=pick.host, target_node=pick.node),
-            told(view, desk, "evacuate.sent", host=pick.host),
-        ),
-    )  # fmt: skip
+    said = wanted(view, body, limit_s=view.terms.build_timeout_s, is_on=_status(view) == "ACTIVE")
+    return trying.ordered_of_target(view, desk, body, action="spawn", said=said, writes=writes)
 
 
 def _spawned(view: View, desk: Desk, body: Move) -> Commit:
-    order, target = view.orders[-1], _target(body)
-    if is_open(order):
-        if view.is_away(target):
-            return _onward(view, desk, body, problem=silent(target))
-        if view.now_s < body.limit_at_s:
-            return Commit(operation=waiting(view, body.limit_at_s))
-        lost = f"it was not built within {view.terms.build_timeout_s:,.0f} s"
-        return _rid(view, desk, body, host=target, step="clear", lost=lost)
-    answer = answer_of(order)
-    if answer.outcome != "ok":
-        problem = answer.problem or f"{target} said no more than {answer.outcome}"
-        return _onward(view, desk, body, problem=problem, is_final=answer.outcome != "failed")
+    late = f"it was not built within {view.terms.build_timeout_s:,.0f} s"
+    answer = trying.answered(view, desk, body, onward=_onward, clear=_clear, late=late)
+    if isinstance(answer, Commit):
+        return answer
     agent = view.agent(view.status.host)
     if agent is not None and agent.state == "ready":
-        return _rid(view, desk, body, host=view.status.host, step="sweep")
+        return _rid(view, desk, msgspec.structs.replace(body, lost=""), host=view.status.host, step="sweep")
     # While its old host is away, or not clean yet, it cannot run there.
     return _arrived(view, desk, body, is_clean=False)
+
+
+def _clear(view: View, desk: Desk, body: Move, *, lost: str) -> Commit:
+    return _rid(view, desk, msgspec.structs.replace(body, lost=lost), host=target_of(body), step="clear")
 
 
 def _cleared(view: View, desk: Desk, body: Move) -> Commit:
@@ -101,35 +70,19 @@ def _swept(view: View, desk: Desk, body: Move) -> Commit:
     return _asked_again(view, desk, body) or _arrived(view, desk, body, is_clean=is_clean)
 
 
-def _rid(view: View, desk: Desk, body: Move, *, host: str, step: str, lost: str = "") -> Commit:
+def _rid(view: View, desk: Desk, body: Move, *, host: str, step: str) -> Commit:
     """Return the step that lets a host get rid of what it has."""
-    limit_s = view.terms.act_timeout_s
-    after = msgspec.structs.replace(body, lost=lost, limit_at_s=view.now_s + PAUSE_S)
-    destroy = ordered(view, desk, host, action="destroy", body=plain(view, limit_s=limit_s))
-    return Commit(
-        operation=waiting(view, view.now_s + (0.0 if view.is_away(host) else limit_s), step=step, body=after),
-        work=(*withdrawn(view.orders), Put(destroy)),
-    )
+    return insisted(view, desk, body, host=host, actions=("destroy",), step=step)
 
 
 def _asked_again(view: View, desk: Desk, body: Move) -> Commit | None:
     """Return the step that waits for a host, or asks it again to get rid of what it has; None: it did, or is away."""
-    order = view.orders[-1]
-    if is_open(order):
-        return None if view.is_away(order.host) else Commit(operation=waiting(view, view.now_s + PAUSE_S))
-    if answer_of(order).outcome == "ok":
-        return None
-    if view.now_s < body.limit_at_s:
-        return Commit(operation=waiting(view, body.limit_at_s))
-    return _rid(view, desk, body, host=order.host, step=view.operation.step, lost=body.lost)
+    host, step = view.orders[-1].host, view.operation.step
+    return unfinished(view, limit_at_s=body.limit_at_s, again=lambda: _rid(view, desk, body, host=host, step=step))
 
 
 def _onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool = False) -> Commit:
-    found = targets.onward(view, desk, body, problem=problem, is_final=is_final)
-    if found.fault:
-        step = stayed(view, desk, found.body, problem=found.fault)
-    else:
-        step = _spawn(view, desk, found.body, writes=found.writes)
+    step = trying.onward(view, desk, body, problem=problem, is_final=is_final, ask=_spawn)
     return replace(step, builds=((body.picks[0], True),))
 
 
@@ -141,10 +94,6 @@ def _arrived(view: View, desk: Desk, body: Move, *, is_clean: bool) -> Commit:
 def _status(view: View) -> str:
     """Return what the instance is to be: stopped if it was, else it runs."""
     return "SHUTOFF" if view.status.status == "SHUTOFF" else "ACTIVE"
-
-
-def _target(body: Move) -> str:
-    return body.picks[0].host
 
 
 _STEPS: Mapping[str, Callable[[View, Desk, Move], Commit]] = {

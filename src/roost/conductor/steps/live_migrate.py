@@ -25,26 +25,17 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from roost.conductor import targets
-from roost.conductor.departures import gone_elsewhere, stayed
-from roost.conductor.patience import PAUSE_S, silent
-from roost.conductor.step import (
-    Commit,
-    Desk,
-    Step,
-    View,
-    answer_of,
-    is_open,
-    ordered,
-    plain,
-    waiting,
-    withdrawn,
-)
+from roost.conductor import targets, trying
+from roost.conductor.asking import asked, insisted
+from roost.conductor.endings import gone_elsewhere, stayed
+from roost.conductor.patience import PAUSE_S, awaited, paused, silent, unfinished
+from roost.conductor.step import Commit, Desk, Step, View, answer_of, is_open, waiting
+from roost.conductor.trying import target_of
 from roost.model.guest import Found
 from roost.model.names import uuid_text
 from roost.model.operation import Move
 from roost.model.orders import Action, Answer, OrderBody
-from roost.model.work import OrderRow, Put
+from roost.model.work import OrderRow
 
 # So often at most a target is asked to undo something that cannot run there.
 _TRIES = 3
@@ -60,58 +51,31 @@ def next_step(view: View, desk: Desk) -> Step:
 
 
 def _send(view: View, desk: Desk, body: Move) -> Commit:
-    found = targets.chosen(desk, body)
-    if isinstance(found, str):
-        return stayed(view, desk, body, problem=found)
-    if view.is_away(view.status.host):
-        return stayed(view, desk, found, problem=silent(view.status.host))
-    if view.is_away(_target(found)):
-        return _onward(view, desk, found, problem=silent(_target(found)))
-    return targets.prepare(view, desk, found)
+    return trying.sent(view, desk, body, onward=trying.onward)
 
 
 def _prepared(view: View, desk: Desk, body: Move) -> Commit:
-    order, target = view.orders[-1], _target(body)
-    if is_open(order):
-        if view.is_away(target):
-            return _onward(view, desk, body, problem=silent(target))
-        if view.now_s < body.limit_at_s:
-            return Commit(operation=waiting(view, body.limit_at_s))
-        return _clear(view, desk, body, lost=f"{target} kept no room within {view.terms.act_timeout_s:,.0f} s")
-    answer = answer_of(order)
-    if answer.outcome != "ok":
-        problem = answer.problem or f"{target} said no more than {answer.outcome}"
-        return _onward(view, desk, body, problem=problem, is_final=answer.outcome != "failed")
-    if answer.prepared is None:
-        return _clear(view, desk, body, lost=f"{target} did not say where it is to arrive")
-    if view.is_away(view.status.host):
-        return _clear(view, desk, body, lost=silent(view.status.host))
-    limit_s = view.terms.build_timeout_s
-    after = msgspec.structs.replace(body, prepared=answer.prepared, limit_at_s=view.now_s + limit_s)
-    said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, to=answer.prepared)
-    sent = ordered(view, desk, view.status.host, action="live_migrate", body=said)
-    return Commit(operation=waiting(view, after.limit_at_s, step="migrate", body=after), work=(Put(sent),))
+    source, limit_s = view.status.host, view.terms.build_timeout_s
+    late = f"{target_of(body)} kept no room within {view.terms.act_timeout_s:,.0f} s"
+    after = trying.prepared(view, desk, body, onward=trying.onward, clear=_clear, late=late)
+    if isinstance(after, Commit):
+        return after
+    if view.is_away(source):
+        return _clear(view, desk, body, lost=silent(source))
+    said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, to=after.prepared)
+    return asked(view, desk, after, host=source, action="live_migrate", said=said, step="migrate")
 
 
 def _clear(view: View, desk: Desk, body: Move, *, lost: str) -> Commit:
-    return _ordered(view, desk, body, host=_target(body), actions=("discard",), step="clear", lost=lost)
+    return _ordered(view, desk, body, host=target_of(body), actions=("discard",), step="clear", lost=lost)
 
 
 def _cleared(view: View, desk: Desk, body: Move) -> Commit:
     """Return what follows when the target undid what there was: nothing was on its way, so nothing can run there."""
-    order = view.orders[-1]
-    if is_open(order) and not view.is_away(order.host):
-        return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
     if _may_ask_again(view):
-        return _later(view, body) or _clear(view, desk, body, lost=body.lost)
-    return _onward(view, desk, body, problem=body.lost, is_final=view.is_away(view.status.host))
-
-
-def _onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool = False) -> Commit:
-    found = targets.onward(view, desk, body, problem=problem, is_final=is_final)
-    if found.fault:
-        return stayed(view, desk, found.body, problem=found.fault)
-    return targets.prepare(view, desk, found.body, writes=found.writes)
+        return paused(view, limit_at_s=body.limit_at_s) or _clear(view, desk, body, lost=body.lost)
+    is_final = view.is_away(view.status.host)
+    return awaited(view) or trying.onward(view, desk, body, problem=body.lost, is_final=is_final)
 
 
 # --- on its way ---
@@ -126,7 +90,7 @@ def _migrated(view: View, desk: Desk, body: Move) -> Commit:
         lost = answer.problem or f"{source} said no more than {answer.outcome}"
         return _look(view, desk, body, host=source, lost=lost)
     if view.is_away(source):
-        return _look(view, desk, body, host=_target(body), lost=silent(source))
+        return _look(view, desk, body, host=target_of(body), lost=silent(source))
     if view.now_s < body.limit_at_s:
         return Commit(operation=waiting(view, body.limit_at_s))
     lost = f"it did not move within {view.terms.build_timeout_s:,.0f} s"
@@ -148,7 +112,7 @@ def _look(view: View, desk: Desk, body: Move, *, host: str, lost: str = "") -> C
 
 def _looked(view: View, desk: Desk, body: Move) -> Commit:
     order, source = view.orders[-1], view.status.host
-    other = _target(body) if _is_source(view, order.host) else source
+    other = target_of(body) if _is_source(view, order.host) else source
     if is_open(order):
         if not view.is_away(order.host):
             return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
@@ -157,7 +121,7 @@ def _looked(view: View, desk: Desk, body: Move) -> Commit:
         return _look(view, desk, body, host=other)
     answer = answer_of(order)
     if answer.outcome != "ok":
-        return _later(view, body) or _look(view, desk, body, host=order.host)
+        return paused(view, limit_at_s=body.limit_at_s) or _look(view, desk, body, host=order.host)
     if _is_source(view, order.host):
         return _undo(view, desk, body) if _is_whole(answer) else _look(view, desk, body, host=other)
     return _seen_at_target(view, desk, body, found=answer.found)
@@ -177,7 +141,7 @@ def _seen_at_target(view: View, desk: Desk, body: Move, *, found: Found | None) 
 
 
 def _undo(view: View, desk: Desk, body: Move) -> Commit:
-    return _ordered(view, desk, body, host=_target(body), actions=("discard",), step="undo", lost=body.lost)
+    return _ordered(view, desk, body, host=target_of(body), actions=("discard",), step="undo", lost=body.lost)
 
 
 def _undone(view: View, desk: Desk, body: Move) -> Commit:
@@ -191,22 +155,23 @@ def _undone(view: View, desk: Desk, body: Move) -> Commit:
                 return Commit(operation=waiting(view, view.now_s + PAUSE_S))
             return _look(view, desk, body, host=source)
     elif answer_of(order).outcome != "ok" and (not is_there or _may_ask_again(view)):
-        return _later(view, body) or _undo(view, desk, body)
+        return paused(view, limit_at_s=body.limit_at_s) or _undo(view, desk, body)
     if is_there or seen is None:
-        return stayed(view, desk, body, problem=body.lost)
-    problem = f"{body.lost}; and neither {source} nor {_target(body)} has it"
+        is_stopped = seen is not None and seen.found is not None and seen.found.state == "stopped"
+        return stayed(view, desk, body, problem=body.lost, status="SHUTOFF" if is_stopped else "")
+    problem = f"{body.lost}; and neither {source} nor {target_of(body)} has it"
     return stayed(view, desk, body, problem=problem, status="ERROR")
 
 
 def _swept(view: View, desk: Desk, body: Move) -> Commit:
-    order = view.orders[-1]
-    is_away = is_open(order) and view.is_away(order.host)
-    if is_open(order) and not is_away:
-        return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
-    if not is_away and answer_of(order).outcome != "ok":
-        again = _ordered(view, desk, body, host=order.host, actions=("destroy",), step="sweep", lost=body.lost)
-        return _later(view, body) or again
-    return gone_elsewhere(view, desk, body, status="ACTIVE", is_clean=not is_away)
+    def again() -> Commit:
+        host = view.orders[-1].host
+        return _ordered(view, desk, body, host=host, actions=("destroy",), step="sweep", lost=body.lost)
+
+    is_clean = not is_open(view.orders[-1])
+    return unfinished(view, limit_at_s=body.limit_at_s, again=again) or gone_elsewhere(
+        view, desk, body, status="ACTIVE", is_clean=is_clean
+    )
 
 
 # --- what these share ---
@@ -215,20 +180,9 @@ def _swept(view: View, desk: Desk, body: Move) -> Commit:
 def _ordered(
     view: View, desk: Desk, body: Move, *, host: str, actions: tuple[Action, ...], step: str, lost: str
 ) -> Commit:  # fmt: skip
-    """Return the step that orders something of a host, and nothing else any more."""
-    limit_s = view.terms.act_timeout_s
-    after = msgspec.structs.replace(body, lost=lost, limit_at_s=view.now_s + PAUSE_S)
-    orders = (
-        Put(ordered(view, desk, host, action=action, body=plain(view, limit_s=limit_s), ahead=at))
-        for at, action in enumerate(actions)
-    )
-    until_s = view.now_s + (0.0 if view.is_away(host) else limit_s)
-    return Commit(operation=waiting(view, until_s, step=step, body=after), work=(*withdrawn(view.orders), *orders))
-
-
-def _later(view: View, body: Move) -> Commit | None:
-    """Return the step that waits before a host is asked again; None: it was asked long enough ago."""
-    return Commit(operation=waiting(view, body.limit_at_s)) if view.now_s < body.limit_at_s else None
+    """Return the step that orders something of a host, since a move went wrong."""
+    after = msgspec.structs.replace(body, lost=lost)
+    return insisted(view, desk, after, host=host, actions=actions, step=step)
 
 
 def _may_ask_again(view: View) -> bool:
@@ -261,10 +215,6 @@ def _has_nothing(seen: Answer | None) -> bool:
 
 def _is_whole(answer: Answer) -> bool:
     return answer.found is not None and answer.found.state in _WHOLE
-
-
-def _target(body: Move) -> str:
-    return body.picks[0].host
 
 
 _STEPS: Mapping[str, Callable[[View, Desk, Move], Commit]] = {

@@ -29,12 +29,14 @@ from dataclasses import replace
 
 import msgspec
 
-from roost.conductor import targets
+from roost.conductor import targets, trying
 from roost.conductor.alternates import where
-from roost.conductor.departures import stayed, witnessed
+from roost.conductor.asking import asked, insisted
+from roost.conductor.endings import stayed
 from roost.conductor.faults import told as words_of
-from roost.conductor.moves import moved_on
-from roost.conductor.patience import PAUSE_S, failure, may_be_on, silent
+from roost.conductor.moves import migration_of, moved_on
+from roost.conductor.patience import PAUSE_S, awaited, failure, may_be_on, paused, silent
+from roost.conductor.presence import witnessed
 from roost.conductor.rows import instead, later
 from roost.conductor.step import (
     Commit,
@@ -53,10 +55,11 @@ from roost.conductor.step import (
     withdrawn,
 )
 from roost.conductor.steps import confirm
+from roost.conductor.trying import target_of, wanted
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Move
-from roost.model.orders import Action, OrderBody
+from roost.model.orders import OrderBody
 from roost.model.work import OrderRow, Put
 
 
@@ -69,29 +72,14 @@ def next_step(view: View, desk: Desk) -> Step:
 
 
 def _send(view: View, desk: Desk, body: Move) -> Commit:
-    found = targets.chosen(desk, body)
-    if isinstance(found, str):
-        return stayed(view, desk, body, problem=found)
-    if view.is_away(view.status.host):
-        return stayed(view, desk, found, problem=silent(view.status.host))
-    if view.is_away(_target(found)):
-        return _onward(view, desk, found, problem=silent(_target(found)))
-    return targets.prepare(view, desk, found)
+    return trying.sent(view, desk, body, onward=_onward)
 
 
 def _prepared(view: View, desk: Desk, body: Move) -> Commit:
-    order, limit_s = view.orders[-1], view.terms.act_timeout_s
-    problem = failure(view, limit_at_s=body.limit_at_s, limit_s=limit_s)
-    if problem is None:
-        return Commit(operation=waiting(view, body.limit_at_s))
-    if is_open(order) and not view.is_away(order.host):
-        return _clear(view, desk, body, lost=problem)
-    if problem:
-        is_final = not is_open(order) and answer_of(order).outcome != "failed"
-        return _onward(view, desk, body, problem=problem, is_final=is_final)
-    after = msgspec.structs.replace(body, prepared=answer_of(order).prepared)
-    if after.prepared is None:
-        return _clear(view, desk, body, lost=f"{order.host} did not say where it is to arrive")
+    late = f"{target_of(body)} did not answer within {view.terms.act_timeout_s:,.0f} s"
+    after = trying.prepared(view, desk, body, onward=_onward, clear=_clear, late=late)
+    if isinstance(after, Commit):
+        return after
     if view.is_away(view.status.host):
         return _undo(view, desk, after, lost=silent(view.status.host))
     return _stop(view, desk, after) if after.is_on or may_be_on(view) else _copy(view, desk, after)
@@ -99,34 +87,24 @@ def _prepared(view: View, desk: Desk, body: Move) -> Commit:
 
 def _clear(view: View, desk: Desk, body: Move, *, lost: str) -> Commit:
     after = msgspec.structs.replace(body, lost=lost)
-    order = ordered(view, desk, _target(body), action="discard", body=plain(view, limit_s=view.terms.act_timeout_s))
-    return Commit(
-        operation=waiting(view, view.now_s + view.terms.act_timeout_s, step="clear", body=after),
-        work=(*withdrawn(view.orders), Put(order)),
-    )
+    return insisted(view, desk, after, host=target_of(body), actions=("discard",), step="clear")
 
 
 def _cleared(view: View, desk: Desk, body: Move) -> Commit:
     """Return what follows when the target undid what there was: it had room at most, so nothing can run there."""
-    order = view.orders[-1]
-    if is_open(order) and not view.is_away(order.host):
-        return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
-    return _onward(view, desk, body, problem=body.lost, is_final=view.is_away(view.status.host))
+    is_final = view.is_away(view.status.host)
+    return awaited(view) or _onward(view, desk, body, problem=body.lost, is_final=is_final)
 
 
 def _onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool = False) -> Commit:
-    found = targets.onward(view, desk, body, problem=problem, is_final=is_final)
-    if found.fault:
-        return _seen(view, body, stayed(view, desk, found.body, problem=found.fault))
-    return _seen(view, body, targets.prepare(view, desk, found.body, writes=found.writes))
+    return _seen(view, body, trying.onward(view, desk, body, problem=problem, is_final=is_final))
 
 
 # --- on its way ---
 
 
 def _stop(view: View, desk: Desk, body: Move) -> Commit:
-    said = plain(view, limit_s=view.terms.act_timeout_s)
-    return _ask(view, desk, body, host=view.status.host, action="power_off", said=said, step="stop")
+    return asked(view, desk, body, host=view.status.host, action="power_off", step="stop")
 
 
 def _stopped(view: View, desk: Desk, body: Move) -> Commit:
@@ -139,7 +117,7 @@ def _stopped(view: View, desk: Desk, body: Move) -> Commit:
 def _copy(view: View, desk: Desk, body: Move) -> Commit:
     limit_s = view.terms.build_timeout_s
     said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, to=body.prepared)
-    return _ask(view, desk, body, host=view.status.host, action="send_disk", said=said, step="copy")
+    return asked(view, desk, body, host=view.status.host, action="send_disk", said=said, step="copy")
 
 
 def _copied(view: View, desk: Desk, body: Move) -> Commit:
@@ -147,10 +125,10 @@ def _copied(view: View, desk: Desk, body: Move) -> Commit:
     problem = failure(view, limit_at_s=body.limit_at_s, limit_s=limit_s)
     if problem is None:
         return Commit(operation=waiting(view, body.limit_at_s))
-    if problem or view.is_away(_target(body)):
-        return _undo(view, desk, body, lost=problem or silent(_target(body)))
-    said = _wanted(view, body, limit_s=limit_s)
-    return _ask(view, desk, body, host=_target(body), action="finish", said=said, step="finish")
+    if problem or view.is_away(target_of(body)):
+        return _undo(view, desk, body, lost=problem or silent(target_of(body)))
+    said = wanted(view, body, limit_s=limit_s, is_on=body.is_on)
+    return asked(view, desk, body, host=target_of(body), action="finish", said=said, step="finish")
 
 
 def _finished(view: View, desk: Desk, body: Move) -> Commit:
@@ -174,7 +152,7 @@ def _strayed(view: View, desk: Desk, body: Move) -> str:
 def _arrived(view: View, desk: Desk, body: Move) -> Commit:
     """Return what follows when the instance is on its target: a source that keeps a copy keeps it stopped."""
     pick, kind = body.picks[0], view.operation.kind
-    move = next(each for each in view.migrations if each.uuid == view.status.migration_uuid)
+    move = migration_of(view)
     after: dict[str, object] = {
         "cell": pick.cell, "host": pick.host, "node": pick.node, "flavor_id": move.new_flavor_id, "fault": "",
         "decision_uuid": uuid_bytes(body.decision_uuid),
@@ -196,12 +174,10 @@ def _part(view: View, desk: Desk, body: Move) -> Commit:
 
 def _undo(view: View, desk: Desk, body: Move, *, lost: str) -> Commit:
     """Return the step that lets the target have nothing of the instance, which may run there if it got so far."""
-    target, now_s, limit_s = _target(body), view.now_s, view.terms.act_timeout_s
+    target, now_s = target_of(body), view.now_s
     after = msgspec.structs.replace(body, lost=lost, limit_at_s=now_s + PAUSE_S)
     if not view.is_away(target):
-        order = ordered(view, desk, target, action="discard", body=plain(view, limit_s=limit_s))
-        operation = waiting(view, now_s + limit_s, step="undo", body=after)
-        return Commit(operation=operation, work=(*withdrawn(view.orders), Put(order)))
+        return insisted(view, desk, after, host=target, actions=("discard",), step="undo")
     if not _may_run(view):
         return _restart(view, desk, after)
     fault = f"{lost}; it may run on {target}, which is waited for"
@@ -212,7 +188,7 @@ def _undo(view: View, desk: Desk, body: Move, *, lost: str) -> Commit:
 
 
 def _undone(view: View, desk: Desk, body: Move) -> Commit:
-    last, target = view.orders[-1], _target(body)
+    last, target = view.orders[-1], target_of(body)
     is_asked = last.action == "discard"
     if is_asked and last.state == "answered" and answer_of(last).outcome == "ok":
         return _restart(view, desk, body)
@@ -222,9 +198,7 @@ def _undone(view: View, desk: Desk, body: Move) -> Commit:
         return Commit(operation=waiting(view, view.now_s + PAUSE_S))
     if is_asked and is_open(last):
         return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
-    if view.now_s < body.limit_at_s:
-        return Commit(operation=waiting(view, body.limit_at_s))
-    return _undo(view, desk, body, lost=body.lost)
+    return paused(view, limit_at_s=body.limit_at_s) or _undo(view, desk, body, lost=body.lost)
 
 
 def _restart(view: View, desk: Desk, body: Move) -> Commit:
@@ -234,18 +208,17 @@ def _restart(view: View, desk: Desk, body: Move) -> Commit:
     if view.is_away(source):
         problem = f"{body.lost}; and {silent(source)}"
         return _left(view, desk, body, step=stayed(view, desk, body, problem=problem, status="SHUTOFF"))
-    said = plain(view, limit_s=view.terms.act_timeout_s)
-    step = _ask(view, desk, body, host=source, action="power_on", said=said, step="restart")
-    if view.is_away(_target(body)):  # What it has goes when it is back.
+    step = asked(view, desk, body, host=source, action="power_on", step="restart")
+    if view.is_away(target_of(body)):  # What it has goes when it is back.
         step = replace(step, work=(*step.work, moved_on(view, "moving", target_host="", target_node="")))
     return _seen(view, body, step)
 
 
 def _is_back(view: View, body: Move) -> bool:
     """Say whether the target is there again that was away when it should undo what it has."""
-    asked = [order for order in view.orders if order.action == "discard" and order.host == _target(body).lower()]
+    asked = [order for order in view.orders if order.action == "discard" and order.host == target_of(body).lower()]
     is_undone = any(order.state == "answered" and answer_of(order).outcome == "ok" for order in asked)
-    return not is_undone and not view.is_away(_target(body))
+    return not is_undone and not view.is_away(target_of(body))
 
 
 def _restarted(view: View, desk: Desk, body: Move) -> Commit:
@@ -263,20 +236,9 @@ def _restarted(view: View, desk: Desk, body: Move) -> Commit:
 # --- what these share ---
 
 
-def _ask(
-    view: View, desk: Desk, body: Move, *, host: str, action: Action, said: OrderBody, step: str
-) -> Commit:  # fmt: skip
-    """Return the step that orders one thing of a host, and nothing else any more."""
-    after = msgspec.structs.replace(body, limit_at_s=view.now_s + said.limit_s)
-    order = ordered(view, desk, host, action=action, body=said)
-    return Commit(
-        operation=waiting(view, after.limit_at_s, step=step, body=after), work=(*withdrawn(view.orders), Put(order))
-    )
-
-
 def _seen(view: View, body: Move, step: Commit) -> Commit:
     """Return a step that is not taken where a target that it takes for gone is there by then, with what it has."""
-    target = _target(body)
+    target = target_of(body)
     return replace(step, work=(*step.work, *witnessed(view.agent(target)))) if view.is_away(target) else step
 
 
@@ -285,15 +247,11 @@ def _left(view: View, desk: Desk, body: Move, *, step: Commit) -> Commit:
 
     Any other host has nothing of an instance that is elsewhere when it counts as up again.
     """
-    target, seen = _target(body), _seen(view, body, step)
+    target, seen = target_of(body), _seen(view, body, step)
     if not view.is_away(target) or target.lower() != view.status.host.lower():
         return seen
     order = ordered(view, desk, target, action="discard", body=plain(view))
     return replace(seen, work=(*seen.work, Put(order)))
-
-
-def _wanted(view: View, body: Move, *, limit_s: float) -> OrderBody:
-    return targets.wanted(view, body, limit_s=limit_s, is_on=body.is_on)
 
 
 def _may_run(view: View) -> bool:
@@ -304,10 +262,6 @@ def _may_run(view: View) -> bool:
 def _was_told(order: OrderRow) -> bool:
     """Say whether an agent knows, or knew, of an order."""
     return order.run is not None
-
-
-def _target(body: Move) -> str:
-    return body.picks[0].host
 
 
 _STEPS: Mapping[str, Callable[[View, Desk, Move], Commit]] = {

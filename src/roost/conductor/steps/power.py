@@ -8,26 +8,11 @@
 
 from collections.abc import Mapping
 
-import msgspec
-
-from roost.conductor.step import (
-    Commit,
-    Desk,
-    View,
-    answer_of,
-    body_of,
-    ended,
-    is_open,
-    let_go,
-    ordered,
-    plain,
-    told,
-    waiting,
-    withdrawn,
-)
+from roost.conductor.asking import asked
+from roost.conductor.patience import failure, silent
+from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, waiting, withdrawn
 from roost.model.operation import Power
 from roost.model.orders import Action
-from roost.model.work import Put
 
 # By kind of operation: what the host is told, and the status when that is done.
 _ACTS: Mapping[str, tuple[Action, str]] = {
@@ -42,20 +27,15 @@ def next_step(view: View, desk: Desk) -> Commit:
     body, host, limit_s = body_of(view.operation, Power), view.status.host, view.terms.act_timeout_s
     if view.operation.is_cancelled:
         return _end(view, desk, body, problem="it was cancelled")
-    if view.is_away(host):
-        return _end(view, desk, body, problem=f"the agent of {host} does not answer")
     if view.operation.step == "send":
+        if view.is_away(host):
+            return _end(view, desk, body, problem=silent(host))
         action, _ = _ACTS[view.operation.kind]
-        after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
-        order = ordered(view, desk, host, action=action, body=plain(view, limit_s=limit_s))
-        return Commit(operation=waiting(view, after.limit_at_s, step="wait", body=after), work=(Put(order),))
-    order_row = view.orders[-1]
-    if is_open(order_row):
-        if view.now_s < body.limit_at_s:
-            return Commit(operation=waiting(view, body.limit_at_s))
-        return _end(view, desk, body, problem=f"{host} did not answer within {limit_s:,.0f} s")
-    answer = answer_of(order_row)
-    return _end(view, desk, body, problem="" if answer.outcome == "ok" else answer.problem or answer.outcome)
+        return asked(view, desk, body, host=host, action=action, step="wait")
+    problem = failure(view, limit_at_s=body.limit_at_s, limit_s=limit_s)
+    if problem is None:
+        return Commit(operation=waiting(view, body.limit_at_s))
+    return _end(view, desk, body, problem=problem)
 
 
 def _end(view: View, desk: Desk, body: Power, *, problem: str) -> Commit:

@@ -7,17 +7,15 @@
     wait ─▶ end    it was done: ACTIVE or SHUTOFF, of the new image; else ERROR, since nobody knows what its disk is now
 """
 
-import msgspec
-
+from roost.conductor.asking import asked
 from roost.conductor.faults import told as words_of
 from roost.conductor.guests import guest_here
-from roost.conductor.outcomes import came_of, gone
-from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, ordered, told, waiting, withdrawn
+from roost.conductor.patience import came_of, silent
+from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, waiting, withdrawn
 from roost.errors import BadRequest
 from roost.model.changes import Rebuild
 from roost.model.names import uuid_text
 from roost.model.orders import OrderBody
-from roost.model.work import Put
 
 
 def next_step(view: View, desk: Desk) -> Commit:
@@ -40,15 +38,13 @@ def next_step(view: View, desk: Desk) -> Commit:
 def _send(view: View, desk: Desk, body: Rebuild) -> Commit:
     host, limit_s = view.status.host, view.terms.build_timeout_s
     if view.is_away(host):
-        return _end(view, desk, body, problem=gone(host))
+        return _end(view, desk, body, problem=silent(host))
     try:
         guest = guest_here(view, desk, body.request, is_on=body.is_on)
     except BadRequest as error:
         return _end(view, desk, body, problem=words_of(error))
     said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, guest=guest)
-    after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
-    order = ordered(view, desk, host, action="rebuild", body=said)
-    return Commit(operation=waiting(view, after.limit_at_s, step="wait", body=after), work=(Put(order),))
+    return asked(view, desk, body, host=host, action="rebuild", said=said, step="wait")
 
 
 def _end(view: View, desk: Desk, body: Rebuild, *, problem: str, status: str = "") -> Commit:

@@ -1,51 +1,42 @@
-"""An instance in ERROR is what its host says that it is.
+"""An instance is what its host says that it is: one in ERROR, where that is asked for, and one that seems to differ.
 
 .. code-block:: text
 
     send ─▶ wait   the host is asked what there is of the instance
-    wait ─▶ end    it runs, or is stopped: ACTIVE or SHUTOFF; else ERROR stays, and the fault says why
+    wait ─▶ end    it runs, or is stopped: ACTIVE or SHUTOFF, but SHELVED stays where it is stopped
+         ─▶ end    it is not well, or the host does not say: status and fault stay, and the story says why
 """
 
-import msgspec
+from functools import partial
 
-from roost.conductor.outcomes import Came, came_of, gone
-from roost.conductor.step import (
-    Commit,
-    Desk,
-    View,
-    body_of,
-    ended,
-    let_go,
-    ordered,
-    plain,
-    told,
-    waiting,
-    withdrawn,
-)
+from roost.conductor.asking import asked
+from roost.conductor.patience import Came, came_of, silent
+from roost.conductor.reconcile import is_left_by
+from roost.conductor.remembered import request_of, stored_image
+from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, waiting, withdrawn
+from roost.conductor.syncing import status_said
+from roost.model.journal import PutDocument
 from roost.model.operation import Power
-from roost.model.work import Put
+from roost.model.work import MigrationRow
 
-_STATUSES = {"running": "ACTIVE", "stopped": "SHUTOFF"}
 _OPEN = frozenset({"moving", "finished", "reverting"})
 
 
 def next_step(view: View, desk: Desk) -> Commit:
     """Return the next step."""
-    body, host, limit_s = body_of(view.operation, Power), view.status.host, view.terms.act_timeout_s
+    body, host = body_of(view.operation, Power), view.status.host
     if view.operation.is_cancelled:
         return _end(view, desk, body, problem="it was cancelled")
     if view.operation.step == "send":
         if view.is_away(host):
-            return _end(view, desk, body, problem=gone(host))
-        after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
-        order = ordered(view, desk, host, action="inspect", body=plain(view, limit_s=limit_s))
-        return Commit(operation=waiting(view, after.limit_at_s, step="wait", body=after), work=(Put(order),))
+            return _end(view, desk, body, problem=silent(host))
+        return asked(view, desk, body, host=host, action="inspect", step="wait")
     came = came_of(view, limit_at_s=body.limit_at_s)
     if came is None:
         return Commit(operation=waiting(view, body.limit_at_s))
     found = _found(came)
     problem = came.problem or _problem(view, desk, found)
-    return _end(view, desk, body, problem=problem, status=_STATUSES.get(found, ""))
+    return _end(view, desk, body, problem=problem, status=status_said(view.status, found))
 
 
 def _found(came: Came) -> str:
@@ -57,18 +48,32 @@ def _problem(view: View, desk: Desk, found: str) -> str:
     """Say why an instance is not well, although its host answers."""
     if view.status.uuid not in desk.current.state.holders:
         return "nothing is held for it"
-    if any(move.status in _OPEN for move in view.migrations):
+    if view.status.status == "ERROR" and any(map(partial(_is_unsettled, view), view.migrations)):
         return "a move of it is not settled"
     if not found:
         return f"{view.status.host} has nothing of it"
-    return "" if found in _STATUSES else f"{view.status.host} has it as {found}"
+    return "" if status_said(view.status, found) else f"{view.status.host} has it as {found}"
+
+
+def _is_unsettled(view: View, move: MigrationRow) -> bool:
+    """Say whether a move may still be undone: one for good waits for the old host alone."""
+    is_for_good = is_left_by(move, move.source_host) and move.source_host.lower() != view.status.host.lower()
+    return move.status in _OPEN and not is_for_good
 
 
 def _end(view: View, desk: Desk, body: Power, *, problem: str, status: str = "") -> Commit:
-    gone_on = let_go(view) if problem else let_go(view, status=status, fault="")
+    kind, writes = view.operation.kind, tuple[PutDocument, ...]()
+    if problem or status == view.status.status:
+        gone_on = let_go(view)
+    elif view.status.status == "SHELVED":
+        image_id, writes = stored_image(desk.current.state, request_of(desk.document, view.status).image)
+        gone_on = let_go(view, status=status, fault="", image_id=image_id)
+    else:
+        gone_on = let_go(view, status=status, fault="")
     event = told(
-        view, desk, "reset.failed" if problem else "reset.done", problem=problem, status="" if problem else status
+        view, desk, f"{kind}.failed" if problem else f"{kind}.done", problem=problem, status="" if problem else status
     )
     return Commit(
-        operation=ended(view, body=body, problem=problem), work=(*withdrawn(view.orders), *gone_on, event)
+        operation=ended(view, body=body, problem=problem), writes=writes,
+        work=(*withdrawn(view.orders), *gone_on, event),
     )  # fmt: skip

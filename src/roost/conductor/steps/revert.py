@@ -14,9 +14,10 @@
 
 import msgspec
 
-from roost.conductor.departures import cancelled, other_migration
+from roost.conductor.asking import asked
+from roost.conductor.endings import cancelled, other_migration
 from roost.conductor.moves import cell_of, migration_of, moved_on, returned
-from roost.conductor.patience import PAUSE_S, failure, silent
+from roost.conductor.patience import PAUSE_S, failure, paused, silent
 from roost.conductor.rows import instead, later
 from roost.conductor.step import (
     Commit,
@@ -28,7 +29,6 @@ from roost.conductor.step import (
     is_open,
     let_go,
     ordered,
-    plain,
     told,
     waiting,
     withdrawn,
@@ -95,19 +95,16 @@ def _discarded(view: View, desk: Desk, body: Settling) -> Commit:
         return Commit(operation=waiting(view, view.now_s + PAUSE_S), work=held)
     if answer_of(order).outcome == "ok":
         return _restart(view, desk, body)
-    is_early = view.now_s < body.limit_at_s
-    return Commit(operation=waiting(view, body.limit_at_s)) if is_early else _discard(view, desk, body)
+    return paused(view, limit_at_s=body.limit_at_s) or _discard(view, desk, body)
 
 
 def _restart(view: View, desk: Desk, body: Settling) -> Commit:
-    source, limit_s = migration_of(view).source_host, view.terms.act_timeout_s
+    source = migration_of(view).source_host
     if not body.is_on:
         return _back(view, desk, body)
     if view.is_away(source):
         return _back(view, desk, body, problem=silent(source))
-    after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
-    order = ordered(view, desk, source, action="power_on", body=plain(view, limit_s=limit_s))
-    return Commit(operation=waiting(view, after.limit_at_s, step="restart", body=after), work=(Put(order),))
+    return asked(view, desk, body, host=source, action="power_on", step="restart")
 
 
 def _restarted(view: View, desk: Desk, body: Settling) -> Commit:

@@ -20,8 +20,8 @@ An operation ``offload`` begins with ``offload``. There a host that is alive is 
 
 import msgspec
 
-from roost.conductor.outcomes import came_of, gone
-from roost.conductor.patience import may_be_on
+from roost.conductor.asking import asked
+from roost.conductor.patience import awaited, came_of, may_be_on, silent
 from roost.conductor.remembered import stored_image
 from roost.conductor.rows import instead, later
 from roost.conductor.step import (
@@ -41,9 +41,8 @@ from roost.conductor.step import (
 )
 from roost.model.changes import Shelve
 from roost.model.journal import Write
-from roost.model.orders import Action
 from roost.model.work import OrderRow, Put
-from roost.placement.claims import release_of
+from roost.placement.claims import given_back
 
 
 def next_step(view: View, desk: Desk) -> Commit:
@@ -73,34 +72,26 @@ def _send(view: View, desk: Desk, body: Shelve) -> Commit:
     if view.operation.kind == "offload":
         return _offload(view, desk, body)
     if view.is_away(host):
-        return _end(view, desk, body, problem=gone(host))
+        return _end(view, desk, body, problem=silent(host))
     if body.is_on or may_be_on(view):
-        return _asked(view, desk, body, action="power_off", step="off")
+        return asked(view, desk, body, host=host, action="power_off", step="off")
     return _saving(view, desk, body)
 
 
 def _saving(view: View, desk: Desk, body: Shelve) -> Commit:
     """Return the step that follows when it does not run."""
     if body.is_saved:
-        return _asked(view, desk, body, action="save", step="save")
+        said = plain(view, limit_s=view.terms.build_timeout_s)
+        return asked(view, desk, body, host=view.status.host, action="save", said=said, step="save")
     return _offload(view, desk, body, image_id=view.status.image_id)
-
-
-def _asked(view: View, desk: Desk, body: Shelve, *, action: Action, step: str) -> Commit:
-    """Return the step that asks its host for something, within a time."""
-    limit_s = view.terms.build_timeout_s if action == "save" else view.terms.act_timeout_s
-    after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
-    order = ordered(view, desk, view.status.host, action=action, body=plain(view, limit_s=limit_s))
-    return Commit(
-        operation=waiting(view, after.limit_at_s, step=step, body=after), work=(*withdrawn(view.orders), Put(order))
-    )  # fmt: skip
 
 
 def _unsaved(view: View, desk: Desk, body: Shelve, *, problem: str) -> Commit:
     """Return what follows where its disk could not be saved: it is as it was, if it can be."""
-    if not body.is_on or view.is_away(view.status.host):
+    host, after = view.status.host, msgspec.structs.replace(body, lost=problem)
+    if not body.is_on or view.is_away(host):
         return _end(view, desk, body, problem=problem, status="SHUTOFF")
-    return _asked(view, desk, msgspec.structs.replace(body, lost=problem), action="power_on", step="back")
+    return asked(view, desk, after, host=host, action="power_on", step="back")
 
 
 def _saved(view: View, desk: Desk, body: Shelve, *, saved: str) -> Commit:
@@ -131,17 +122,16 @@ def _offload(
 
 
 def _offloading(view: View, desk: Desk, body: Shelve) -> Commit:
-    order = view.orders[-1]
-    if is_open(order) and not view.is_away(order.host):
-        return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
-    problem = _left(order)
+    waits = awaited(view)
+    if waits is not None:
+        return waits
+    problem = _left(view.orders[-1])
     if problem:
         return _end(view, desk, body, problem=f"{view.status.host} could not get rid of it: {problem}")
-    holder = desk.current.state.holders.get(view.status.uuid)
     gone_on = let_go(view, status="SHELVED_OFFLOADED", fault="", host="", node="")
     return Commit(
         operation=ended(view, body=body),
-        writes=() if holder is None else (release_of(desk.current.state, [holder]),),
+        writes=given_back(desk.current.state, [view.status.uuid]),
         work=(*gone_on, told(view, desk, "offload.done", host=view.status.host)),
     )
 

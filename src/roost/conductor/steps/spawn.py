@@ -10,14 +10,14 @@
     clearing ─▶ spawn, end as above, when the host answered, or was given up
 """
 
-import hashlib
-
 import msgspec
 
 from roost.conductor.alternates import step_to, where
 from roost.conductor.faults import told as words_of
+from roost.conductor.guests import guest_of_pick
+from roost.conductor.patience import awaited, silent
 from roost.conductor.retries import attempt_on, check_attempt, exhausted
-from roost.conductor.rows import instead, later
+from roost.conductor.rows import instead, later, uuid_made_of
 from roost.conductor.step import (
     Commit,
     Desk,
@@ -35,13 +35,11 @@ from roost.conductor.step import (
 )
 from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded
 from roost.model.decision import Pick
-from roost.model.guest import GuestSpec
-from roost.model.image import Image
 from roost.model.names import uuid_text
 from roost.model.operation import Spawn
 from roost.model.orders import Answer, OrderBody
 from roost.model.work import OperationRow, OrderRow, Put, StatusRow
-from roost.placement.claims import release_of
+from roost.placement.claims import given_back
 
 Builds = tuple[tuple[Pick, bool], ...]
 
@@ -51,8 +49,9 @@ def begun(view: View, desk: Desk, status: StatusRow, *, body: Spawn) -> tuple[Op
     now_s, limit_s = view.now_s, view.terms.build_timeout_s
     operation = OperationRow(
         id=desk.current.new_id("operation"), kind="spawn", instance_uuid=status.uuid,
-        uuid=_uuid_of_part(view.operation.uuid, status.uuid), turn=status.version + 1, parent_id=view.operation.id,
-        cell=body.picks[0].cell, step="spawn", due_at_s=now_s + limit_s, created_at_s=now_s, changed_at_s=now_s,
+        uuid=uuid_made_of("spawn", view.operation.uuid, status.uuid), turn=status.version + 1,
+        parent_id=view.operation.id, cell=body.picks[0].cell, step="spawn", due_at_s=now_s + limit_s,
+        created_at_s=now_s, changed_at_s=now_s,
         body=msgspec.msgpack.encode(msgspec.structs.replace(body, limit_at_s=now_s + limit_s)),
     )  # fmt: skip
     wanted = _wanted(operation, body, status.uuid, limit_s=limit_s)
@@ -67,8 +66,9 @@ def next_step(view: View, desk: Desk) -> Commit:
         return _cancelled(view, desk, body)
     order = view.orders[-1]
     if view.operation.step == "clearing":
-        if is_open(order) and not view.is_away(order.host):
-            return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+        waits = awaited(view)
+        if waits is not None:
+            return waits
         answer = Answer(outcome="ok") if is_open(order) else answer_of(order)
         if answer.outcome != "ok":
             return _stuck(view, desk, body, problem=answer.problem or answer.outcome)
@@ -76,7 +76,7 @@ def next_step(view: View, desk: Desk) -> Commit:
     if not is_open(order):
         return _answered(view, desk, body, order=order)
     if view.is_away(order.host):
-        return _lost(view, desk, body, problem=f"the agent of {body.picks[0].host} does not answer", is_final=False)
+        return _lost(view, desk, body, problem=silent(body.picks[0].host), is_final=False)
     if view.now_s < body.limit_at_s:
         return Commit(operation=waiting(view, body.limit_at_s))
     return _clearing(view, desk, body, lost=f"it was not built within {view.terms.build_timeout_s:,.0f} s")
@@ -138,7 +138,7 @@ def _elsewhere(view: View, desk: Desk, body: Spawn, *, builds: Builds) -> Commit
     """
     name, attempts = uuid_text(view.status.uuid), list(body.attempts)
     for at, pick in enumerate(body.picks):
-        step = step_to(desk.current, name, pick) if view.agent(pick.host) else f"no agent runs on {pick.host}"
+        step = _away(view, pick.host) or step_to(desk.current, name, pick)
         if isinstance(step, str):
             attempts.append(attempt_on(pick, problem=step, is_claimed=False))
             continue
@@ -162,6 +162,13 @@ def _elsewhere(view: View, desk: Desk, body: Spawn, *, builds: Builds) -> Commit
     return _buried(view, desk, after, fault=words_of(exhausted(name)), builds=builds)
 
 
+def _away(view: View, host: str) -> str:
+    """Say why an instance is not sent to a host; empty: its agent is there."""
+    if view.agent(host) is None:
+        return f"no agent runs on {host}"
+    return silent(host) if view.is_away(host) else ""
+
+
 def _clearing(view: View, desk: Desk, body: Spawn, *, lost: str, is_final: bool = False) -> Commit:
     """Return the step that lets an agent that is alive get rid of what there may be of the instance."""
     limit_s = view.terms.act_timeout_s
@@ -174,12 +181,11 @@ def _clearing(view: View, desk: Desk, body: Spawn, *, lost: str, is_final: bool 
 
 
 def _buried(view: View, desk: Desk, body: Spawn, *, fault: str, builds: Builds) -> Commit:
-    holder = desk.current.state.holders.get(view.status.uuid)
     again = {"status": "SHELVED_OFFLOADED"} if body.is_unshelved else {"status": "ERROR", "cell": ""}
     gone = let_go(view, **again, fault=fault, host="", node="")
     return Commit(
         operation=ended(view, body=body, problem=fault),
-        writes=() if holder is None else (release_of(desk.current.state, [holder]),),
+        writes=given_back(desk.current.state, [view.status.uuid]),
         work=(
             *withdrawn(view.orders), *gone,
             told(view, desk, "spawn.failed", host=view.status.host, problem=_last(body), fault=fault),
@@ -216,18 +222,9 @@ def _cancelled(view: View, desk: Desk, body: Spawn) -> Commit:
 
 def _wanted(operation: OperationRow, body: Spawn, uuid: bytes, *, limit_s: float) -> OrderBody:
     """Return what the agent of the first of the picks is told to build."""
-    pick, request = body.picks[0], body.request
-    guest = GuestSpec(
-        uuid=uuid_text(uuid), node=pick.node, name=body.name, flavor=request.flavor, image=request.image or Image(),
-        allocations=pick.allocations, topology=body.needs.topology, pci=body.needs.pci, limits=pick.limits,
-    )  # fmt: skip
-    return OrderBody(operation=uuid_text(operation.uuid), limit_s=limit_s, guest=guest)
+    return OrderBody(operation=uuid_text(operation.uuid), limit_s=limit_s, guest=guest_of_pick(body, uuid))
 
 
 def _last(body: Spawn) -> str:
     """Return what went wrong in the last attempt that was made."""
     return next((each.problem for each in reversed(body.attempts) if each.claim == "claimed"), "")
-
-
-def _uuid_of_part(whole: bytes, part: bytes) -> bytes:
-    return hashlib.blake2b(whole + part, digest_size=16).digest()

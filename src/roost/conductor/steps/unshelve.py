@@ -11,8 +11,10 @@
 
 import msgspec
 
+from roost.conductor.asking import asked
+from roost.conductor.deciding import Decided, decided, made_anew
 from roost.conductor.faults import told as words_of
-from roost.conductor.outcomes import came_of, gone
+from roost.conductor.patience import came_of, silent
 from roost.conductor.rows import instead, later
 from roost.conductor.step import (
     CHOOSE,
@@ -25,26 +27,18 @@ from roost.conductor.step import (
     ended,
     going_on,
     let_go,
-    ordered,
-    plain,
     told,
     waiting,
     withdrawn,
 )
 from roost.conductor.steps.spawn import begun
-from roost.errors import BadRequest, Conflict, NotFound, NoValidHost, RoostError
+from roost.errors import RoostError
 from roost.model.changes import Unshelve
-from roost.model.decision import Decision
-from roost.model.guest_use import GuestNeeds
 from roost.model.journal import Write
 from roost.model.names import uuid_bytes
 from roost.model.operation import Spawn
 from roost.model.work import Put
-from roost.placement.claims import release_of
-from roost.scheduler.numa.constraints import topology_of
-
-# A decision that lost too many races is made anew after so many seconds.
-_PAUSE_S = 1.0
+from roost.placement.claims import given_back
 
 
 def next_step(view: View, desk: Desk) -> Step:
@@ -61,19 +55,17 @@ def next_step(view: View, desk: Desk) -> Step:
 
 def refused(view: View, desk: Desk, error: RoostError) -> Commit:
     """Return the step that follows where the scheduler gave no decision; nothing was claimed."""
-    if isinstance(error, Conflict) and view.status.uuid not in desk.current.state.holders:
-        return Commit(operation=waiting(view, view.now_s + _PAUSE_S))
-    return _end(view, desk, body_of(view.operation, Unshelve), problem=words_of(error))
+    body = body_of(view.operation, Unshelve)
+    again = made_anew(view, desk, error, consumers=[view.status.uuid])
+    return again or _end(view, desk, body, problem=words_of(error))
 
 
 def _started(view: View, desk: Desk, body: Unshelve) -> Commit:
-    host, limit_s = view.status.host, view.terms.act_timeout_s
+    host = view.status.host
     if view.operation.step == "send":
         if view.is_away(host):
-            return _end(view, desk, body, problem=gone(host))
-        after = msgspec.structs.replace(body, limit_at_s=view.now_s + limit_s)
-        order = ordered(view, desk, host, action="power_on", body=plain(view, limit_s=limit_s))
-        return Commit(operation=waiting(view, after.limit_at_s, step="wait", body=after), work=(Put(order),))
+            return _end(view, desk, body, problem=silent(host))
+        return asked(view, desk, body, host=host, action="power_on", step="wait")
     came = came_of(view, limit_at_s=body.limit_at_s)
     if came is None:
         return Commit(operation=waiting(view, body.limit_at_s))
@@ -85,19 +77,16 @@ def _started(view: View, desk: Desk, body: Unshelve) -> Commit:
 
 def _place(view: View, desk: Desk, body: Unshelve) -> Commit:
     """Return the step that lets an operation of its own build the instance where it was decided."""
-    try:
-        decision = desk.decision(body.decision_uuid)
-        needs = GuestNeeds(topology=topology_of(body.request), pci=desk.devices(body.request))
-    except (NotFound, BadRequest) as error:
-        return _end(view, desk, body, problem=words_of(error), writes=_given_back(view, desk))
-    problem = _problem(view, decision)
-    if problem:
-        return _end(view, desk, body, problem=problem, writes=_given_back(view, desk))
-    (pick,) = decision.picks
+    found = decided(desk, body.request, decision_uuid=body.decision_uuid)
+    problem = found if isinstance(found, str) else _problem(view, found)
+    if isinstance(found, str) or problem:
+        writes = given_back(desk.current.state, [view.status.uuid])
+        return _end(view, desk, body, problem=problem, writes=writes)
+    (pick,) = found.decision.picks
     request = msgspec.structs.replace(body.request, instance_uuids=(), image=body.image if body.image.id else None)
     spawn = Spawn(
-        request=request, name=view.status.name, needs=needs, attempt=1, is_unshelved=True, image_id=body.image_id,
-        picks=(pick, *decision.alternates.get(pick.cell, ())),
+        request=request, name=view.status.name, needs=found.needs, picks=found.with_alternates(pick), attempt=1,
+        is_unshelved=True, image_id=body.image_id,
     )  # fmt: skip
     operation, order = begun(view, desk, view.status, body=spawn)
     held = later(
@@ -110,18 +99,10 @@ def _place(view: View, desk: Desk, body: Unshelve) -> Commit:
     )  # fmt: skip
 
 
-def _problem(view: View, decision: Decision) -> str:
+def _problem(view: View, found: Decided) -> str:
     """Say why the instance is not sent to the host that was chosen for it; empty: it is."""
-    if not decision.is_granted:
-        return str(NoValidHost(decision.reason))
-    host = decision.picks[0].host
+    host = found.decision.picks[0].host
     return f"no agent runs on {host}" if view.agent(host) is None else ""
-
-
-def _given_back(view: View, desk: Desk) -> tuple[Write, ...]:
-    """Return what lets the instance hold nothing again."""
-    holder = desk.current.state.holders.get(view.status.uuid)
-    return () if holder is None else (release_of(desk.current.state, [holder]),)
 
 
 def _end(view: View, desk: Desk, body: Unshelve, *, problem: str, writes: tuple[Write, ...] = ()) -> Commit:

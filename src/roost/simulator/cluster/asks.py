@@ -9,8 +9,8 @@ import msgspec
 
 from roost.conductor import accepting, changing, draining
 from roost.conductor.accepting import MoveKind
-from roost.conductor.departures import check_gone
 from roost.conductor.moves import asked_again
+from roost.conductor.presence import check_gone
 from roost.conductor.remembered import request_of
 from roost.conductor.step import Body
 from roost.conductor.steps import STEPS

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 WAITS = "a move waits for a host that is away for good"
 PART_WAITS = "a drain waits for such a move"
 AWAY = "a host is away for good, and nobody looks at what it has"
-UNKNOWN = "nobody knows whether a host did what it was told"
 RID_OF = "a host got rid of an instance after it had said that it could not"
 WENT = "an instance may have gone to a host that is away for good"
 
@@ -28,12 +27,6 @@ _WAITING: Mapping[tuple[str, str], Collection[str]] = {
     ("resize", "undo"): ("target_host",), ("migrate", "undo"): ("target_host",),
     ("live_migrate", "look"): ("source_host", "target_host"), ("live_migrate", "undo"): ("target_host",),
     ("confirm", "part"): ("source_host",), ("revert", "discard"): ("target_host",),
-}  # fmt: skip
-# By action of an order: the states of a guest that may be its work. What was to be stopped may run on.
-_STATES: Mapping[str, Collection[str]] = {
-    "power_on": ("running",), "power_off": ("running", "stopped"), "reboot": ("running", "stopped"),
-    "spawn": ("running", "stopped"), "finish": ("running", "stopped"), "rebuild": ("running", "stopped"),
-    "live_migrate": ("running",),
 }  # fmt: skip
 
 
@@ -55,23 +48,6 @@ def is_worked_on(world: "World", status: StatusRow) -> bool:
 def is_away(world: "World", machine: "Machine") -> bool:
     """Say whether a host is away for good."""
     return machine.is_lost and world.excuse(AWAY)
-
-
-def is_in_doubt(world: "World", status: StatusRow, *, state: str) -> bool:
-    """Say whether a guest may be in another state than the status of its instance says.
-
-    Its host did what it was told, and answered that it did not, or not in time; the fault of the status remembers that
-    something went wrong.
-    """
-    if not status.fault:
-        return False
-    for order in reversed(_orders(world, status)):
-        states = _STATES.get(order.action, ())
-        if order.state == "answered" and _outcome(order) == "ok" and states:
-            return False
-        if state in states:
-            return world.excuse(UNKNOWN)
-    return False
 
 
 def is_gone(world: "World", status: StatusRow) -> bool:

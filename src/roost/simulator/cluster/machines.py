@@ -1,6 +1,6 @@
 """Hosts of the simulation: what stays when an agent dies, and its lives, one after the other."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,10 +18,12 @@ from roost.compute.journal import Journal
 from roost.compute.tasks import Clean, Look, Register, Task, Tell, Undo, Work
 from roost.errors import BadSettings, DriverNotReady, NotFound, RoostError
 from roost.model.agent import HostTerms
+from roost.model.guest import Found
 from roost.model.host import HostFacts
 from roost.model.names import uuid_text
 from roost.model.orders import Order, OrderAnswer, OwnNode, Polled, PollingAgent, Registered, Registration
 from roost.simulator.cluster import serving_agents
+from roost.simulator.cluster.happenings import Killed
 from roost.simulator.cluster.network import Call
 from roost.simulator.cluster.processes import Process
 from roost.simulator.cluster.trouble import MoodyChance
@@ -40,7 +42,7 @@ _WRONG: tuple[tuple[Action, Kind, float], ...] = (
 )  # fmt: skip
 _SCRIPT = Script(fault=tuple(Fault(action=action, kind=kind, share=share) for action, kind, share in _WRONG))
 DRIVER_TIMEOUT_S = 12.0
-_TICK_S, _REPORT_S = 0.7, 20.0
+_TICK_S, _REPORT_S, _SYNC_S = 0.7, 20.0, 40.0
 _QUICK_S, _SLOW_S, _HUNG_S = (0.0, 0.05), (0.5, 10.0), (DRIVER_TIMEOUT_S, 4 * DRIVER_TIMEOUT_S)
 # So long a poll waits where there is nothing to do.
 _WAIT_S = (0.3, 1.0)
@@ -130,10 +132,25 @@ class Machine:
         self.life: Life | None = None
         self.journal = _Journal(self._kill)
         self._lives = 0
+        self._is_killed = False  # whether its agent must not write down anything any more
         world.books.kills[host] = self._kill
 
     def _kill(self) -> None:
-        self.world.trouble.kill("crashed", self.die)
+        self.end_if_killed()
+        try:
+            self.world.trouble.kill("crashed", self.die)
+        except Killed:
+            self._is_killed = True
+            raise
+
+    def end_if_killed(self) -> None:
+        """End an agent that was killed, and went on since somebody took that for an error of its driver.
+
+        Raises:
+            Killed: it was.
+        """
+        if self._is_killed:
+            raise Killed(self.die)
 
     def start(self) -> None:
         """Let a new agent live."""
@@ -144,6 +161,7 @@ class Machine:
 
     def die(self) -> None:
         """Let the agent end here and now; it comes back after a while, or never."""
+        self._is_killed = False
         if self.life is None:
             return
         self.life.is_alive = False
@@ -175,7 +193,8 @@ class Life:
         self.run = machine.new_run()
         identity = Identity(host=self.host, run=self.run, driver="fake")
         self.agent = Agent(
-            identity, machine.journal, driver_timeout_s=DRIVER_TIMEOUT_S, spread=world.chance.uniform(0.75, 1.25)
+            identity, machine.journal, driver_timeout_s=DRIVER_TIMEOUT_S, sync_s=_SYNC_S,
+            spread=world.chance.uniform(0.75, 1.25),
         )  # fmt: skip
         node = self.host
         self.use = HostUse(
@@ -249,6 +268,7 @@ class Life:
 
     def _act(self, task: Work | Undo | Clean) -> None:
         came = self.acting.carry_out(task)
+        self.machine.end_if_killed()
         # What it did is there before anybody knows of it.
         self._after(self._span(), f"{_named(task)} {came.outcome}", lambda: self._worked(task, came))
 
@@ -265,7 +285,13 @@ class Life:
         except DriverNotReady as error:
             self.agent.refused(error, self._now_s)
         else:
-            self.agent.looked([OwnNode(node=self.host, uuid=self.machine.uuid)], guests)
+            # More may have happened until that is told.
+            self._after(self._span(), "looked", lambda: self._looked(guests))
+            return
+        self._go_on()
+
+    def _looked(self, guests: Sequence[Found]) -> None:
+        self.agent.looked([OwnNode(node=self.host, uuid=self.machine.uuid)], guests)
         self._go_on()
 
     # --- the server ---

@@ -166,3 +166,12 @@ def test_threads_build_and_destroy_guests_side_by_side():
     for thread in threads:
         thread.join()
     assert (refused, driver.guests()) == ([], [])
+
+
+def test_a_guest_that_has_come_back_and_that_nobody_asked_about_goes_again(tmp_path):
+    one, two = started(tmp_path, "host-a"), started(tmp_path, "host-b")
+    one.spawn(spec_of(), "op-1")
+    one.live_migrate(GUEST, two.prepare(spec_of(node="host-b"), "op-2"))
+    two.live_migrate(GUEST, one.prepare(spec_of(), "op-3"))
+    one.live_migrate(GUEST, two.prepare(spec_of(node="host-b"), "op-4"))
+    assert (one.guests(), [each.operation for each in two.guests()]) == ([], ["op-4"])

@@ -13,7 +13,7 @@ from roost.model.operation import Build, Spawn
 from roost.model.orders import Answer
 from roost.model.request import Retry
 from roost.model.work import Put
-from tests.building import ladder
+from tests.building import failed_builds, ladder
 from tests.conducting import action, failed, hand, served, server
 from tests.identities import uuid_named
 from tests.worlds import host, hosts, joined, settings_of
@@ -232,6 +232,17 @@ def test_an_alternate_without_agent_is_passed_over(here):
     served(here, *served_by, script={"h0": [failed("no")]})
     assert attempts(here, "one")[1] == ("h1", "refused", "no agent runs on h1")
     assert (here.status("one").status, here.status("one").host) == ("ACTIVE", "h2")
+
+
+def test_an_alternate_whose_agent_is_gone_is_passed_over_and_not_waited_for(here):
+    served_by = agents(here)
+    here.build("one")
+    here.turn()
+    served_by[1].leave()
+    served(here, served_by[0], *served_by[2:], script={"h0": [failed("no")]})
+    assert attempts(here, "one")[1] == ("h1", "refused", "the agent of h1 does not answer")
+    assert (here.status("one").status, here.status("one").host) == ("ACTIVE", "h2")
+    assert failed_builds(here.roost.state)["h1"] == 0
 
 
 def test_with_one_attempt_allowed_the_answer_of_the_host_is_the_fault(here):

@@ -293,3 +293,17 @@ def test_a_deletion_ends_what_is_being_done_and_goes_on(here):
     here.delete("one")
     served(here, *here.hands)
     assert (here.status("one").status, here.used()["VCPU"], here.open_operations()) == ("DELETED", 0, [])
+
+
+def test_a_host_that_is_away_for_longer_than_work_is_kept_gets_rid_of_it_all_the_same(here):
+    running(here, "one")
+    h0 = here.hands[0]
+    h0.leave()
+    here.delete("one")
+    here.turn()
+    here.clock.time_s += 1000
+    here.run(lambda current: current.store.prune_work(older_than_s=here.clock.now_s() - 1))
+    assert here.status("one") is None
+    h0.register()
+    served(here, *here.hands)
+    assert (h0.guests, here.used()["VCPU"]) == ({}, 0)

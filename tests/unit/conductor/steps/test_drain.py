@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from roost.conductor import draining
-from roost.conductor.leaving import way_of
+from roost.conductor.draining import way_of
 from roost.conductor.step import body_of
 from roost.errors import Conflict, NotFound
 from roost.model.changes import Drain

@@ -284,3 +284,17 @@ def test_a_deletion_ends_it_at_any_step(here, turns, is_back):
     assert (here.status("one").status, where(here), holders(here)) == ("DELETED", {}, {})
     assert here.used()["VCPU"] == 0
     assert here.open_operations() == []
+
+
+def test_in_error_on_its_new_host_it_is_reset_although_its_old_one_is_not_back(here):
+    gone(here)
+    at_rest(here, here.hands)
+    here.change("one", "rebuild")
+    at_rest(here, here.hands, {("h1", "rebuild"): [failed("no such image")]})
+    assert here.status("one").status == "ERROR"
+    here.power("one", "reset")
+    at_rest(here, here.hands)
+    evacuated(here)
+    here.hands["h0"].register()
+    at_rest(here, here.hands)
+    clean(here)

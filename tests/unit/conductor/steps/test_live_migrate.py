@@ -2,8 +2,10 @@
 
 import pytest
 
+from roost.model.journal import InventoryRow, PutInventories
 from roost.model.names import uuid_text
 from roost.model.orders import Answer
+from roost.placement.plans import Plan
 from tests.building import ladder
 from tests.conducting import action, failed, server
 from tests.identities import uuid_named
@@ -282,3 +284,49 @@ def test_a_deletion_ends_it_at_any_step(here, turns):
     assert here.used()["VCPU"] == 0
     assert here.open_operations() == []
     assert migrations(here, "one")[0][1] in {"failed", "confirmed"}
+
+
+def test_what_is_stopped_on_its_host_by_then_stays_there_stopped(here):
+    ask(here, "live_migrate", "one")
+    here.hands["h0"].guests[ONE] = "stopped"
+    at_rest(here, here.hands, {("h0", "live_migrate"): [failed("it does not run")]})
+    status = here.status("one")
+    assert (status.status, status.host, status.fault) == ("SHUTOFF", "h0", "it does not run")
+    assert (where(here), holders(here)) == ({"h0": "stopped"}, {ONE: ["h0"]})
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_host_that_gives_less_at_once_by_then_lets_it_go_and_takes_it_back(is_late):
+    with server(None, ladder(3, vcpus=4)) as here:
+        here.hands = movers(here, ["h0", "h1", "h2"])
+        here.build("one", vcpus=2)
+        at_rest(here, here.hands)
+        if not is_late:
+            shrink(here, "h0")
+        ask(here, "live_migrate", "one")
+        here.turn()
+        assert sorted(holders(here).values()) == [["h0"], ["h1"]]
+        if is_late:
+            shrink(here, "h0")
+        at_rest(here, here.hands, {("h0", "live_migrate"): [failed("the link broke")]})
+        settled(here, host="h0", migration="failed", fault="the link broke")
+        here.clock.time_s += 1
+        ask(here, "live_migrate", "one")
+        at_rest(here, here.hands)
+        settled(here, host="h1")
+
+
+def shrink(here, name):
+    """Let a host give one processor at once, and no more."""
+
+    def task(current):
+        state = current.state
+        row = state.providers.row_of_uuid[uuid_named(name)]
+        cpu, memory = (state.class_ids.id_of(each) for each in ("VCPU", "MEMORY_MB"))
+        inventories = [InventoryRow(cpu, 4, 0, 1, 1, 1, 1.0), InventoryRow(memory, 1000, 0, 1, 1000, 1, 1.0)]
+        return Plan(
+            answer=None,
+            writes=(PutInventories(state.providers.ids[row], int(state.providers.generation.each[row]), inventories),),
+        )
+
+    here.run(task)

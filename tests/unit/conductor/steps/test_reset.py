@@ -128,3 +128,14 @@ def test_one_that_runs_begins_anew(here):
     here.hands[0].answer(order, failed("it hangs"))
     here.turn()
     assert looks(here) == ("ACTIVE", "", "it hangs", "h0")
+
+
+@pytest.mark.parametrize(("kind", "status"), [("stop", "SHUTOFF"), ("reboot", "ACTIVE")])
+def test_what_a_host_said_that_it_did_is_done_although_it_is_gone_since(here, kind, status):
+    here.power("one", kind)
+    here.turn()
+    (order,) = here.hands[0].poll().orders
+    here.hands[0].act(order)
+    here.hands[0].leave()
+    here.turn()
+    assert looks(here) == (status, "", "", "h0")

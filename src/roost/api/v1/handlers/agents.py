@@ -21,7 +21,7 @@ _HOST_MAX = 255
 _DONE = Response(status=204)
 
 
-def register(call: Call) -> Plan[Response]:
+def register(call: Call) -> Plan[Response] | Response:
     """Let an agent begin, or come back."""
     body, host, state = call.body, _host(call), call.current.state
     assert isinstance(body, Registration)
@@ -33,7 +33,7 @@ def register(call: Call) -> Plan[Response]:
         call.current, call.agents.reader(call.current), body, host=host, now_s=_now_s(call),
         down_time_s=down_time_of(call.product.settings),
     )  # fmt: skip
-    return answered(plan, shown(plan.answer))
+    return answered(plan, shown(plan.answer)) if isinstance(plan, Plan) else shown(plan)
 
 
 def report(call: Call) -> Plan[Response] | Response:

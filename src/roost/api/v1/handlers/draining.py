@@ -6,7 +6,7 @@ from roost.api.v1.accepted import accepted, operation_uuid
 from roost.api.v1.call import Call, shown
 from roost.api.v1.drain_schemas import DrainBody, DrainPlan, PlannedMove
 from roost.conductor import draining
-from roost.conductor.leaving import How, Way, way_of
+from roost.conductor.draining import How, Way, way_of
 from roost.conductor.step import body_of
 from roost.errors import Conflict, NoValidHost
 from roost.model.changes import Drain

@@ -8,7 +8,7 @@ from roost.api.v1.call import Call
 from roost.api.v1.handlers.instance_acts import move, status_of
 from roost.api.v1.handlers.instance_moves import is_sent_to, sent_to
 from roost.api.v1.migration_schemas import TargetBody
-from roost.conductor.departures import check_gone
+from roost.conductor.presence import check_gone
 from roost.conductor.remembered import request_of
 from roost.conductor.targets import away_from
 from roost.model.request import Request

@@ -1,43 +1,14 @@
-"""How an instance leaves a host: for good, with something left there that goes later, or not at all."""
+"""How moves end: the instance is elsewhere, it stays where it was, or its deletion takes it."""
 
 from roost.conductor.moves import joined, migration_of, moved_on, returned, settled
-from roost.conductor.presence import is_gone
-from roost.conductor.reconcile import is_held_by, is_left_by
-from roost.conductor.rows import instead, later
+from roost.conductor.presence import witnessed
 from roost.conductor.step import Commit, Desk, View, ended, let_go, told, withdrawn
-from roost.engine.state import State
 from roost.errors import Conflict
-from roost.model.journal import Write
-from roost.model.names import uuid_bytes, uuid_text
+from roost.model.names import uuid_bytes
 from roost.model.operation import Move, Settling
-from roost.model.work import AgentRow, MigrationRow, Put, StatusRow
-from roost.placement.claims import release_of
-from roost.ports import WorkReader
 
 # Of migrations that hold something still, or may.
 _OPEN = frozenset({"moving", "finished", "left", "reverting"})
-# So many of the moves of a host are read at once.
-_PAGE = 500
-
-
-def check_gone(reader: WorkReader, status: StatusRow) -> tuple[Put, ...]:
-    """Return what makes the commit that rests on it fail where the agent of an instance's host is there by then.
-
-    Raises:
-        Conflict: it is there.
-    """
-    agent = reader.agent(status.host.lower())
-    if not is_gone(agent):
-        raise Conflict(
-            f"the instance {uuid_text(status.uuid)} cannot evacuate: the agent of {status.host} is there; migrate it, "
-            "or wait until the agent was not heard for service_down_time"
-        )
-    return witnessed(agent)
-
-
-def witnessed(agent: AgentRow | None) -> tuple[Put, ...]:
-    """Return what makes a commit fail where an agent has registered, or has gone, since it was read."""
-    return () if agent is None else (instead(later(agent)),)
 
 
 def gone_elsewhere(view: View, desk: Desk, body: Move, *, status: str, is_clean: bool) -> Commit:
@@ -105,29 +76,6 @@ def cancelled(view: View, desk: Desk, body: Move | Settling) -> Commit:
         operation=ended(view, body=body, problem="it was cancelled"),
         work=(*withdrawn(view.orders), *let_go(view), told(view, desk, f"{view.operation.kind}.cancelled")),
     )
-
-
-def leaving(reader: WorkReader, hosts: set[str]) -> list[MigrationRow]:
-    """Return the moves by which instances left a host that was away, or are leaving it.
-
-    Args:
-        hosts: the service, in all letter cases that it is known by.
-    """
-    found: list[MigrationRow] = []
-    for host in sorted(hosts):
-        for status in ("moving", "finished", "left"):
-            after_id = 0
-            while page := reader.migrations(after_id=after_id, most=_PAGE, status=status, source_host=host):
-                after_id = page[-1].id
-                found += [each for each in page if is_left_by(each, host) or is_held_by(each, host)]
-    return found
-
-
-def forgotten(state: State, moves: list[MigrationRow], *, now_s: float) -> tuple[tuple[Write, ...], tuple[Put, ...]]:
-    """Return what ends moves whose old host has nothing left of their instances: what they hold is given back."""
-    holders = [state.holders[move.uuid] for move in moves if move.uuid in state.holders]
-    over = tuple(instead(later(move, status="confirmed", changed_at_s=now_s)) for move in moves)
-    return ((release_of(state, holders),) if holders else ()), over
 
 
 def other_migration(view: View) -> bytes | None:

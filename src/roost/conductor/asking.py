@@ -1,0 +1,44 @@
+"""What is asked of a host: the orders, and nothing else any more, in the commit that begins to wait for the answer."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from roost.conductor.patience import PAUSE_S
+from roost.conductor.step import Commit, Desk, View, ordered, plain, waiting, withdrawn
+from roost.model.changes import Rebuild, Shelve, Unshelve
+from roost.model.operation import Move, Power, Settling
+from roost.model.orders import Action, OrderBody
+from roost.model.work import Put
+
+# What operations remember that know until when a host may take its time.
+Asking = Move | Settling | Power | Rebuild | Shelve | Unshelve
+
+
+def asked(
+    view: View, desk: Desk, body: Asking, *, host: str, action: Action, step: str, said: OrderBody | None = None
+) -> Commit:  # fmt: skip
+    """Return the step that orders one thing of a host, which may take its time for it.
+
+    Args:
+        step: in which it is waited for.
+        said: more than the action says, and how long it may take; None: nothing, and as long as most acts.
+    """
+    told = said or plain(view, limit_s=view.terms.act_timeout_s)
+    after = msgspec.structs.replace(body, limit_at_s=view.now_s + told.limit_s)
+    order = ordered(view, desk, host, action=action, body=told)
+    return Commit(
+        operation=waiting(view, after.limit_at_s, step=step, body=after), work=(*withdrawn(view.orders), Put(order))
+    )  # fmt: skip
+
+
+def insisted(
+    view: View, desk: Desk, body: Asking, *, host: str, actions: Sequence[Action], step: str,
+    said: OrderBody | None = None,
+) -> Commit:  # fmt: skip
+    """Return the step that orders of a host what it is asked again, after a pause, until it did; see ``asked``."""
+    told = said or plain(view, limit_s=view.terms.act_timeout_s)
+    after = msgspec.structs.replace(body, limit_at_s=view.now_s + PAUSE_S)
+    orders = (Put(ordered(view, desk, host, action=action, body=told, ahead=at)) for at, action in enumerate(actions))
+    until_s = view.now_s + (0.0 if view.is_away(host) else told.limit_s)
+    return Commit(operation=waiting(view, until_s, step=step, body=after), work=(*withdrawn(view.orders), *orders))

@@ -1,0 +1,52 @@
+"""What came of a decision that an operation asked for, in the commit before."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from roost.conductor.faults import told as words_of
+from roost.conductor.step import Commit, Desk, View, waiting
+from roost.errors import BadRequest, Conflict, NotFound, NoValidHost, RoostError
+from roost.model.decision import Decision, Pick
+from roost.model.guest_use import GuestNeeds
+from roost.model.request import Request
+from roost.scheduler.numa.constraints import topology_of
+
+# A decision that lost too many races is made anew after so many seconds.
+_PAUSE_S = 1.0
+
+
+class Decided(NamedTuple):
+    """A decision that was granted."""
+
+    decision: Decision
+    needs: GuestNeeds  # of each instance, beside amounts
+
+    def with_alternates(self, pick: Pick) -> tuple[Pick, ...]:
+        """Return a host that was chosen, and its alternates."""
+        return (pick, *self.decision.alternates.get(pick.cell, ()))
+
+
+def decided(desk: Desk, request: Request, *, decision_uuid: str) -> Decided | str:
+    """Return a decision that was granted, or why there is none.
+
+    Args:
+        request: that was decided.
+    """
+    try:
+        decision = desk.decision(decision_uuid)
+        needs = GuestNeeds(topology=topology_of(request), pci=desk.devices(request))
+    except (NotFound, BadRequest) as error:
+        return words_of(error)
+    return Decided(decision, needs) if decision.is_granted else str(NoValidHost(decision.reason))
+
+
+def made_anew(view: View, desk: Desk, error: RoostError, *, consumers: Iterable[bytes | None]) -> Commit | None:
+    """Return the step that lets a decision be made once more; None: that would be of no use.
+
+    Args:
+        error: why there is none.
+        consumers: that would hold something if there were one after all.
+    """
+    if not isinstance(error, Conflict) or any(uuid in desk.current.state.holders for uuid in consumers):
+        return None
+    return Commit(operation=waiting(view, view.now_s + _PAUSE_S))

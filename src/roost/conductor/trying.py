@@ -1,0 +1,145 @@
+"""One target after the other: it is asked, and where it cannot take the instance, the next alternate is."""
+
+from dataclasses import replace
+from typing import Protocol
+
+import msgspec
+
+from roost.conductor import targets
+from roost.conductor.asking import asked
+from roost.conductor.endings import stayed
+from roost.conductor.guests import guest_of_pick
+from roost.conductor.moves import moved_on
+from roost.conductor.patience import silent
+from roost.conductor.step import Commit, Desk, View, answer_of, is_open, told, waiting
+from roost.model.journal import Write
+from roost.model.names import uuid_text
+from roost.model.operation import Move
+from roost.model.orders import Action, Answer, OrderBody
+
+
+class Ask(Protocol):
+    """How a kind of moves asks the first of the picks, which the instance may have to get its claim on before."""
+
+    def __call__(self, view: View, desk: Desk, body: Move, /, *, writes: tuple[Write, ...] = ()) -> Commit:
+        """Return the step."""
+
+
+class Onward(Protocol):
+    """What a kind of moves does where the first of the picks could not."""
+
+    def __call__(self, view: View, desk: Desk, body: Move, /, *, problem: str, is_final: bool = False) -> Commit:
+        """Return the step; ``is_final`` says that no other host would do."""
+
+
+class Clear(Protocol):
+    """How a kind of moves lets the first of the picks undo what there may be."""
+
+    def __call__(self, view: View, desk: Desk, body: Move, /, *, lost: str) -> Commit:
+        """Return the step; ``lost`` is what went wrong."""
+
+
+def target_of(body: Move) -> str:
+    """Return the host that an instance goes to."""
+    return body.picks[0].host
+
+
+def sent(
+    view: View, desk: Desk, body: Move, *, onward: Onward, ask: Ask | None = None, is_source_asked: bool = True
+) -> Commit:  # fmt: skip
+    """Return the step that follows the decision.
+
+    Args:
+        ask: how the target is asked; None: it is to keep room.
+        is_source_asked: whether the host that the instance is on has a part in it.
+    """
+    found, source = targets.chosen(desk, body), view.status.host
+    if isinstance(found, str):
+        return stayed(view, desk, body, problem=found)
+    if is_source_asked and view.is_away(source):
+        return stayed(view, desk, found, problem=silent(source))
+    if view.is_away(target_of(found)):
+        return onward(view, desk, found, problem=silent(target_of(found)))
+    return (ask or prepare)(view, desk, found)
+
+
+def answered(
+    view: View, desk: Desk, body: Move, *, onward: Onward, clear: Clear, late: str
+) -> Answer | Commit:  # fmt: skip
+    """Return what a target answered that did what it was asked, or the step that follows where it did not.
+
+    Args:
+        late: what is said of one that is alive, and took too long.
+    """
+    order, target = view.orders[-1], target_of(body)
+    if is_open(order):
+        if view.is_away(target):
+            return onward(view, desk, body, problem=silent(target))
+        if view.now_s < body.limit_at_s:
+            return Commit(operation=waiting(view, body.limit_at_s))
+        return clear(view, desk, body, lost=late)
+    answer = answer_of(order)
+    if answer.outcome == "ok":
+        return answer
+    problem = answer.problem or f"{target} said no more than {answer.outcome}"
+    return onward(view, desk, body, problem=problem, is_final=answer.outcome != "failed")
+
+
+def prepared(
+    view: View, desk: Desk, body: Move, *, onward: Onward, clear: Clear, late: str
+) -> Move | Commit:  # fmt: skip
+    """Return a move with where it is to arrive, or the step that follows where no room is kept; see ``answered``."""
+    answer = answered(view, desk, body, onward=onward, clear=clear, late=late)
+    if isinstance(answer, Commit):
+        return answer
+    if answer.prepared is None:
+        return clear(view, desk, body, lost=f"{target_of(body)} did not say where it is to arrive")
+    return msgspec.structs.replace(body, prepared=answer.prepared)
+
+
+def onward(
+    view: View, desk: Desk, body: Move, *, problem: str, is_final: bool = False, ask: Ask | None = None
+) -> Commit:  # fmt: skip
+    """Return the step that follows where the first of the picks could not: to the next host that can, or to the end.
+
+    Args:
+        problem: what went wrong there.
+        is_final: whether no other host would do.
+        ask: how that host is asked; None: it is to keep room.
+    """
+    found = targets.onward(view, desk, body, problem=problem, is_final=is_final)
+    if found.fault:
+        return stayed(view, desk, found.body, problem=found.fault)
+    return (ask or prepare)(view, desk, found.body, writes=found.writes)
+
+
+def prepare(view: View, desk: Desk, body: Move, *, writes: tuple[Write, ...] = ()) -> Commit:
+    """Return the step that lets the first of the picks keep room.
+
+    Args:
+        writes: by which the instance gets its claim there, where it is not the decision's.
+    """
+    said = wanted(view, body, limit_s=view.terms.act_timeout_s, is_on=body.is_on)
+    return ordered_of_target(view, desk, body, action="prepare", said=said, writes=writes)
+
+
+def ordered_of_target(
+    view: View, desk: Desk, body: Move, *, action: Action, said: OrderBody, writes: tuple[Write, ...]
+) -> Commit:  # fmt: skip
+    """Return the step, named as what it orders, by which the first of the picks becomes the target."""
+    pick, kind = body.picks[0], view.operation.kind
+    step = asked(view, desk, body, host=pick.host, action=action, said=said, step=action)
+    to_target = moved_on(view, "moving", target_host=pick.host, target_node=pick.node)
+    return replace(
+        step, writes=writes, work=(*step.work, to_target, told(view, desk, f"{kind}.sent", host=pick.host))
+    )  # fmt: skip
+
+
+def wanted(view: View, body: Move, *, limit_s: float, is_on: bool) -> OrderBody:
+    """Return what the agent of the first of the picks is told of the instance.
+
+    Args:
+        is_on: whether it is to run there when it is complete.
+    """
+    guest = guest_of_pick(body, view.status.uuid, is_on=is_on)
+    return OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, guest=guest)

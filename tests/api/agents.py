@@ -1,0 +1,31 @@
+"""What agents say over Roost's own API, and what conductors leave for them."""
+
+import msgspec
+
+from roost.model.journal import Item
+from roost.model.orders import OrderBody
+from roost.model.work import Put
+from roost.simulator.identities import uuid_of
+
+RUN, NEXT_RUN = uuid_of("run", "1"), uuid_of("run", "2")
+ORDER = msgspec.json.encode(OrderBody(operation=uuid_of("operation"), limit_s=60.0))
+
+
+def registration(run=RUN, **more):
+    return {"run": run, "driver": "fake", "software": "roost 1", "nodes": [], **more}
+
+
+def put(own, *rows):
+    """Commit rows of work as a conductor does."""
+    plan = own.serving.run
+    verdicts = plan(lambda current: current.commit([Item(writes=(), work=tuple(map(Put, rows)))]))
+    assert verdicts == [None]
+
+
+def polling(*, host="host-0", run=RUN, fence=1, held=(), wait_s=0):
+    agents = [{"host": host, "run": run, "fence": fence, "held": list(held)}]
+    return {"agents": agents, "wait_s": wait_s}
+
+
+def given(outcome="ok", **more):
+    return {"run": RUN, "outcome": outcome, **more}

@@ -1,0 +1,89 @@
+"""A server, agents and a conductor in this process, which ask each other over HTTP."""
+
+import asyncio
+import threading
+from contextlib import contextmanager
+
+import msgspec
+
+from roost.api.asgi import AsgiApplication
+from roost.api.front import Front
+from roost.api.placement.application import Application
+from roost.api.placement.auth import believe
+from roost.api.placement.policy import Policy
+from roost.api.server import Server, listen_on, url_of
+from roost.app.operating import Operating
+from roost.client.agents import HttpServer
+from roost.compute.acting import Acting
+from roost.compute.agent import Agent, Identity
+from roost.compute.driver import load
+from roost.compute.journal import Journal
+from roost.compute.running import Resident, Running
+from roost.machine import SystemClock
+from roost.model.placement_settings import Placement as Settings
+from tests.agents import PlainTracker
+from tests.asking import Asking, asking_own
+from tests.identities import uuid_named
+
+HOST = "host-a"
+
+
+@contextmanager
+def answering():
+    """Answer over HTTP in this process; give both APIs and the URL."""
+    with asking_own() as own:
+        settings = Settings()
+        placement = Asking(Application(identify=believe, allows=Policy(is_legacy=True).allows), own.serving)
+        below = {
+            prefix: AsgiApplication(api, own.serving, settings=msgspec.structs.replace(settings, prefix=prefix))
+            for prefix, api in (("/v1", own.application), ("/placement", placement.application))
+        }
+        listener = listen_on("listen", "127.0.0.1:0")
+        server = Server(Front(below, otherwise=below["/v1"]), listener, settings)
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_until_complete, args=(server.answer(),))
+        thread.start()
+        try:
+            yield own, placement, url_of(listener)
+        finally:
+            loop.call_soon_threadsafe(own.agents.waking.close)
+            loop.call_soon_threadsafe(server.stop)
+            thread.join()
+            loop.close()
+            listener.close()
+
+
+@contextmanager
+def living(url, *, life=1, host=HOST, options=None):
+    """Let an agent with a fake driver live on a host; give its driver."""
+    stop = threading.Event()
+    server = HttpServer(url, token="admin", draw=lambda: 0.5, pause=lambda seconds: not stop.wait(seconds))
+    driver, journal, run = load("fake", options or {}), Journal(None), uuid_named(f"run {life} of {host}")
+    tracker = PlainTracker(driver, journal)
+    acting = Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
+    agent = Agent(Identity(host=host, run=run, driver="fake"), journal, driver_timeout_s=60.0)
+    running = Running([Resident(agent, driver, acting, tracker)], server, clock=SystemClock())
+    thread = threading.Thread(target=running.run, args=(stop,))
+    thread.start()
+    try:
+        yield driver
+    finally:
+        stop.set()
+        thread.join()
+        server.close()
+
+
+@contextmanager
+def conducting(own):
+    """Let a conductor work beside a server."""
+    operating = Operating(look_s=0.05)
+    operating.start(own.product, own.serving)
+    try:
+        yield
+    finally:
+        operating.join()
+
+
+def is_ready(own, name):
+    found = own.get(f"/agents/{name}")
+    return found.status == 200 and found.json["state"] == "ready"

@@ -1,0 +1,31 @@
+"""What ``roost agent`` refuses before it begins."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--host", ""), "--host: must be a name of 1 to 255 letters without a slash, got ''"),
+        (("--host", "rack/host"), "--host: must be a name of 1 to 255 letters without a slash, got 'rack/host'"),
+        (("--host", "h" * 255, "--fleet", "2"), "--host: must be a name of 1 to 255 letters without a slash, got 'hh"),
+        (("--host", "h", "--cell", "c" * 256), "--cell: must be a name of 255 letters at most, got 'cc"),
+        (("--host", "h", "--token", "a secret\n"), "x-auth-token: holds a letter that no header can hold"),
+        (("--host", "h", "--server", "http://a b"), "agent.server: must be http://HOST:PORT/PATH"),
+    ],
+    ids=["empty", "slash", "long", "cell", "token", "address"],
+)
+def test_what_no_server_can_be_told_is_refused_at_once(run, tmp_path, words, sentence):
+    options = ("--server", "http://127.0.0.1:1", "--driver", "fake", "--state-dir", tmp_path)
+    code, said, problem = run("agent", *options, *words)
+    assert (code, said, "secret" in problem) == (3, "", False)
+    assert problem.startswith(f"roost: {sentence}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [("agent",), ("host", "migrate-inventory", "--driver", "fake")], ids=" ".join)
+@pytest.mark.parametrize("folder", ["", "gone"])
+def test_a_folder_of_provider_configs_that_is_named_must_be_there(run, command, folder):
+    code, said, problem = run(*command, "--provider-config", folder)
+    assert (code, said) == (2, "")
+    assert f"Invalid value for '--provider-config': Directory '{folder}' does not exist" in problem

@@ -1,0 +1,91 @@
+"""Where commands ask, and what they make of answers that are none of Roost's."""
+
+import pytest
+
+from tests.scripted import scripted
+
+ADDRESSES = (
+    "http://h:99999",
+    "http://h:x",
+    "http://a b/",
+    "http://a..b",
+    "http://h/a b",
+    "http://h/ä",
+    "foo",
+    "http://",
+)
+GUEST = "c0ffee00-0000-4000-8000-000000000001"
+SECRET = "a secret\nof somebody"
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch):
+    """Let nothing but the words say who asks and where."""
+    monkeypatch.delenv("ROOST_URL", raising=False)
+    monkeypatch.delenv("ROOST_TOKEN", raising=False)
+
+
+def refused(run, *words):
+    """Give what a command says that is not obeyed."""
+    code, said, problem = run(*words)
+    assert (code, said, "Traceback" in problem) == (2, "", False)
+    return problem
+
+
+@pytest.mark.parametrize("command", [("agent", "list"), ("events",)], ids=lambda command: command[0])
+@pytest.mark.parametrize("url", ADDRESSES)
+def test_an_address_that_is_none_is_refused_in_one_sentence(run, command, url):
+    problem = refused(run, *command, "--url", url)
+    assert problem == f"roost: --url must be http://HOST:PORT or https://HOST:PORT, got {url!r}\n"
+
+
+@pytest.mark.parametrize("command", [("agent", "list"), ("events",)], ids=lambda command: command[0])
+@pytest.mark.parametrize("token", [SECRET, "ä€"])
+def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(run, command, token):
+    problem = refused(run, *command, "--token", token)
+    assert problem == "roost: --token holds a letter that no header can hold, as a line break\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("instance", "delete", ""), ("instance", "show", ""), ("instance", "evacuate", "--host", ""),
+        ("instance", "list", "--name", ""), ("migration", "list", "--instance", ""), ("migration", "show", ""),
+        ("agent", "show", ""), ("host", "drain", ""),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_an_empty_name_is_refused_before_anything_is_asked(run, words):
+    with scripted() as (address, asked):
+        assert "must not be empty" in refused(run, *words, "--url", address)
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "sentence"),
+    [
+        ((200, []), 2, "what answers there is not Roost: it tells no agents"),
+        ((200, {"name": 1}), 2, "what answers there is not Roost: it tells no agents"),
+        ((200, b"<html>"), 2, "what answers there is not Roost: status 200, and no JSON"),
+        ((404, {"errors": []}), 4, "status 404, and no reason is told: is it Roost that answers there?"),
+    ],
+)
+def test_what_is_not_roost_is_said_to_be_that(run, answer, code, sentence):
+    with scripted(answer) as (address, _):
+        assert run("agent", "list", "--url", address) == (code, "", f"roost: {sentence}\n")
+
+
+def test_events_of_what_tells_none_are_not_waited_for(run):
+    with scripted((200, b"<html>")) as (address, _):
+        code, said, problem = run("events", "--url", address)
+    assert (code, said) == (1, "")
+    assert problem == f"roost: what answers at {address} is not Roost: it tells no events\n"
+
+
+@pytest.mark.parametrize("words", [("instance", "stop", GUEST, "--wait"), ("host", "drain", "host-1")], ids=" ".join)
+def test_who_waits_is_told_that_the_operation_is_not_lost_with_its_server(run, words):
+    operation = {"uuid": GUEST, "operation": GUEST, "outcome": "open", "instances": [], "story": []}
+    with scripted((202, operation), (200, operation), None) as (address, _):
+        code, said, problem = run(*words, "--url", address)
+    assert (code, said) == (7, "")
+    assert problem.strip().endswith(f"; the operation {GUEST} goes on when a server is back")

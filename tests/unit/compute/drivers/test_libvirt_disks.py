@@ -1,0 +1,67 @@
+"""Files of guests, where the disk of the host is full or others take files away."""
+
+import resource
+import signal
+from contextlib import contextmanager
+
+import pytest
+
+from roost.compute.drivers.libvirt_disks import Disks
+from roost.model.guest import Prepared
+from tests.drivers import spec_of
+from tests.worlds import uuid_named
+
+GUEST = uuid_named("guest")
+ROOM = 2**20
+
+
+@pytest.fixture
+def disks(tmp_path):
+    """Give the files of a host, with one image that is larger than what there will be room for."""
+    images = tmp_path / "images"
+    images.mkdir()
+    (images / "large").write_bytes(b"image" * ROOM)
+    return Disks(tmp_path / "hosts", "host-a", images=images)
+
+
+@contextmanager
+def little_room():
+    """Let no file become larger than so much, as if the disk were full."""
+    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+def files(folder):
+    """Give the names of all files below a folder."""
+    return sorted(path.name for path in folder.rglob("*") if path.is_file())
+
+
+def test_what_there_is_no_room_for_leaves_no_part_of_it(disks, tmp_path):
+    large, there = tmp_path / "images" / "large", tmp_path / "hosts" / "host-b" / GUEST
+    there.mkdir(parents=True)
+    (there / "coming.json").write_text('{"spec":{"uuid":"u","node":"n","flavor":{"name":"f"}},"operation":"move"}')
+    to = Prepared(uuid=GUEST, node="host-b", address="host-b", disk=str(there / "move.raw"))
+    before = files(tmp_path)
+    acts = (
+        lambda: disks.save(GUEST, large),
+        lambda: disks.make(spec_of("guest", image="large"), "build"),
+        lambda: disks.send(large, to),
+    )
+    for act in acts:
+        with little_room(), pytest.raises(OSError, match="File too large"):
+            act()
+        assert files(tmp_path) == before
+    assert disks.save(GUEST, large) == f"saved-{GUEST}"
+
+
+def test_what_guests_were_is_told_of_those_that_are_there(disks):
+    disks.keep_replaced(GUEST, "<domain/>")
+    (disks.folder / uuid_named("other")).mkdir()
+    (disks.folder / "a file of somebody else").touch()
+    assert (disks.all_replaced(), disks.replaced(GUEST)) == (["<domain/>"], "<domain/>")
+    assert disks.replaced(uuid_named("other")) is None
