@@ -26,7 +26,7 @@ def skipped_release(monkeypatch):
 
 def skipped_release_of_refused(monkeypatch):
     """Let instances whose hosts never had an agent keep what they hold."""
-    monkeypatch.setattr(build, "_given_back", lambda _desk, _uuids: ())
+    monkeypatch.setattr(build, "given_back", lambda _state, _uuids: ())
 
 
 def doubled_build(monkeypatch):

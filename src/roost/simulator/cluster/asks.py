@@ -191,13 +191,16 @@ def _move(world: "World", kind: str) -> Deed | None:
 
     def deed(process: Process) -> object:
         def task(current: Current) -> Accepted:
+            now = process.reader.status(status.uuid)
+            assert now is not None, "statuses stay"
+            away = msgspec.structs.replace(asked, ignore_hosts=(now.host,)) if asked.ignore_hosts else asked
             plan = accepting.move(
-                current, process.reader, names.instance, kind=move_kind, asked=asked, is_verified=is_verified,
+                current, process.reader, names.instance, kind=move_kind, asked=away, is_verified=is_verified,
                 operation_uuid=names.operation, decision_uuid=names.decision, now_s=process.reader.now_s(),
             )  # fmt: skip
             if kind != "evacuate" or not isinstance(plan, Plan):
                 return plan
-            return replace(plan, work=(*plan.work, *check_gone(process.reader, status)))
+            return replace(plan, work=(*plan.work, *check_gone(process.reader, now)))
 
         return process.run(task)
 

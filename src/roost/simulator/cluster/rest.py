@@ -109,7 +109,7 @@ def _problems(world: "World", status: StatusRow) -> Iterator[str]:
         yield "nobody says why"
     if (held is not None) is not bool(status.host):
         yield "it holds something and is nowhere" if held is not None else "it is somewhere and holds nothing"
-    if held is not None:
+    if held is not None and not excuses.is_worked_on(world, status):  # It may hold what its target has.
         host = next((row for row in shelves.hosts.rows.values() if row.node == status.node), None)
         found = {inventory_id for inventory_id, _ in held.takes}
         if host is None or {uuid_of_provider(shelves, each) for each in found} != {_uuid(shelves, host.provider_id)}:
