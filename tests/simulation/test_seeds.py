@@ -64,12 +64,15 @@ def test_some_seeds_together_have_what_can_go_wrong_and_every_end_of_every_kind(
     assert not any(missing), missing
 
 
+def held(world):
+    return [key for key, stock in world.store.shelves.stocks.rows.items() if stock.used and key & CLASS_MASK]
+
+
 def test_an_audit_of_what_is_left_finds_damage():
-    world = World(3)
-    assert not world.run().invariant
-    shelves = world.store.shelves
+    worlds = map(World, SEEDS)
+    world = next(world for world in worlds if not world.run().invariant and held(world))
+    shelves, key = world.store.shelves, held(world)[0]
     assert findings_of(shelves) == []
-    key = next(key for key, stock in shelves.stocks.rows.items() if stock.used and key & CLASS_MASK)
     shelves.stocks.rows[key] = shelves.stocks.rows[key].with_used(shelves.stocks.rows[key].used - 1)
     assert [finding.check for finding in findings_of(shelves)] == ["used"]
 
