@@ -14,7 +14,7 @@ from roost.conductor.step import Terms
 from roost.model.fleet import Fleet
 from roost.model.guest import Found
 from roost.model.names import uuid_bytes
-from roost.model.operation import Power as Powering
+from roost.model.operation import Powering
 from roost.model.orders import Answer, Order, OwnNode, PollingAgent, Power, Registration
 from roost.model.settings import Settings
 from roost.model.work import StatusRow

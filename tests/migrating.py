@@ -1,5 +1,7 @@
 """Servers where instances leave their hosts, with agents that know of moves, played by hand."""
 
+from contextlib import contextmanager
+
 import msgspec
 
 from roost.conductor import accepting
@@ -11,7 +13,9 @@ from roost.model.names import uuid_bytes, uuid_text
 from roost.model.orders import Answer
 from roost.model.request import Destination, Request
 from roost.placement.plans import Plan
+from tests.building import ladder
 from tests.conducting import OK, Hand, action
+from tests.conducting import server as opened
 from tests.identities import uuid_named
 
 BROKEN = Answer(outcome="failed", problem="it is broken")
@@ -88,6 +92,16 @@ def movers(server, names):
     for name in names:
         Mover(server, name, others).register()
     return others
+
+
+@contextmanager
+def one_of_four():
+    """Give a server of four hosts, with their agents as ``hands`` and an instance on the first."""
+    with opened(None, ladder(4)) as made:
+        made.hands = movers(made, [f"h{number}" for number in range(4)])
+        made.build("one")
+        at_rest(made, made.hands)
+        yield made
 
 
 def at_rest(server, hands, script=None, *, turns=60):

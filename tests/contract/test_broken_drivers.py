@@ -19,8 +19,7 @@ from roost.model.orders import (
     SendDisk,
     Spawn,
 )
-from tests.agents import MemoryServer, order, resident, spawn
-from tests.contract.test_agents_running import living
+from tests.agents import MemoryServer, living, order, resident, spawn
 from tests.drivers import fake, spec_of
 from tests.patience import until
 from tests.worlds import uuid_named
@@ -48,7 +47,7 @@ class Broken:
         raise self._error(f"{self._method} is broken")
 
 
-@pytest.fixture(params=[RuntimeError, SystemExit, CancelledError], ids=lambda kind: kind.__name__)
+@pytest.fixture(params=[RuntimeError, SystemExit, CancelledError, KeyboardInterrupt], ids=lambda kind: kind.__name__)
 def error(request):
     return request.param
 

@@ -2,7 +2,7 @@
 
 from roost.conductor import accepting
 from roost.model.names import uuid_bytes
-from roost.model.operation import Power
+from roost.model.operation import Powering
 from tests.contract.agents_over_http import answering, conducting, is_ready, living
 from tests.identities import uuid_named
 from tests.patience import until
@@ -47,10 +47,10 @@ def test_an_instance_is_built_on_an_alternate_stopped_started_and_deleted(tmp_pa
             assert (status(own).status, status(own).host, status(own).fault) == ("ACTIVE", "host-b", "")
             assert bad.guests() == []
             assert [(guest.uuid, guest.state) for guest in good.guests()] == [(ONE, "running")]
-            ask(own, accepting.act, ONE, key="stop", kind="stop", body=Power())
+            ask(own, accepting.act, ONE, key="stop", kind="stop", body=Powering())
             until(lambda: status(own).status == "SHUTOFF")
             assert [guest.state for guest in good.guests()] == ["stopped"]
-            ask(own, accepting.act, ONE, key="start", kind="start", body=Power())
+            ask(own, accepting.act, ONE, key="start", kind="start", body=Powering())
             until(lambda: status(own).status == "ACTIVE")
             ask(own, accepting.delete, ONE, key="delete")
             until(lambda: status(own).status == "DELETED")

@@ -11,7 +11,7 @@ from roost.conductor import accepting, answering
 from roost.conductor.reconcile import Reconciled
 from roost.conductor.step import body_of, is_open
 from roost.conductor.steps import STEPS, build, clean, delete, spawn
-from roost.model.operation import Clean
+from roost.model.operation import Cleaning
 from roost.model.work import AgentRow, OrderRow, Put
 from tests.simulation.plants_of_moves import PLANTS_OF_MOVES
 
@@ -101,7 +101,7 @@ def stale_run_accepted(monkeypatch):
     next_step = clean.next_step
 
     def stepped(view, desk):
-        body = body_of(view.operation, Clean)
+        body = body_of(view.operation, Cleaning)
         agent = view.agent(body.host)
         if agent is None:
             return next_step(view, desk)

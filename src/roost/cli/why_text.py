@@ -7,7 +7,7 @@ from roost.cli.tables import Table, aligned
 from roost.model.decision import Decision
 from roost.model.explain import Explanation, Shortfall, Why
 from roost.model.names import amount_text
-from roost.model.replayed import Replayed, Standing
+from roost.model.replayed import HostStanding, Replayed
 from roost.model.request import Request
 from roost.model.summary import Summary, Wanted
 
@@ -159,7 +159,7 @@ def replayed_text(replayed: Replayed, *, top: int) -> str:
     return paragraph(lines)
 
 
-def _standing(standing: Standing, picks: int) -> str:
+def _standing(standing: HostStanding, picks: int) -> str:
     chosen = f"chosen {picks:,} times, " if picks > 1 else "chosen, " if picks else ""
     if standing.refused_by:
         return f"{chosen}refused by {standing.refused_by}"

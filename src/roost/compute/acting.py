@@ -6,7 +6,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from roost.compute.driver import Driver
+from roost.compute.driver import RAISED, Driver
 from roost.compute.host_use import HostUse
 from roost.compute.journal import Holding, Journal
 from roost.compute.tasks import Clean, Undo, Work
@@ -73,7 +73,7 @@ class Acting:
                     self._clean(instance, action)
         except JournalLost:
             raise
-        except BaseException as error:  # noqa: BLE001  # A driver may be somebody else's, and raise anything.
+        except RAISED as error:
             if isinstance(task, Work):
                 return self._failed(task.order, error)
             log.fault(f"{type(task).__name__.lower()} on host {self._host}", error)
@@ -147,7 +147,7 @@ class Acting:
     def _found(self, instance: str, *, is_asked: bool) -> Found | None:
         try:
             return self._inspected(instance)
-        except BaseException:
+        except RAISED:
             if is_asked:
                 raise
             return None  # What was ordered is done all the same.
@@ -161,7 +161,7 @@ class Acting:
             self._undo(order, is_left=not told)
         except JournalLost:
             raise
-        except BaseException as other:  # noqa: BLE001  # The same.
+        except RAISED as other:
             log.fault(f"undoing order {order.id} on host {self._host}", other)
             found = _left_of(order)
         problem = str(error) if told else f"{type(error).__name__}: {first_line(error)}"

@@ -1,6 +1,7 @@
 """The seam between an agent and what runs guests on its host; drivers are found by name."""
 
 import inspect
+from asyncio import CancelledError
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -14,6 +15,8 @@ from roost.errors import BadRequest, BadSettings, RoostError, quoted
 from roost.model.agent import Capabilities, HostTerms, NodeResources
 from roost.model.guest import Found, GuestSpec, Prepared
 
+# What a driver may raise, by itself or by what it calls. A simulation ends processes by errors of another kind.
+RAISED = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit, CancelledError)
 GROUP = "roost.drivers"  # entry points: functions or classes that are called with options and terms
 _OWN = {"fake": "roost.compute.drivers.fake:make", "libvirt": "roost.compute.drivers.libvirt:make"}
 _Options = TypeVar("_Options", bound=msgspec.Struct)

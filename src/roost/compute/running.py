@@ -11,7 +11,7 @@ import msgspec
 from roost.compute.acting import Acting, checked_guests, checked_nodes
 from roost.compute.agent import Agent
 from roost.compute.crew import Crew
-from roost.compute.driver import Driver, read_resources
+from roost.compute.driver import RAISED, Driver, read_resources
 from roost.compute.host_use import HostUse
 from roost.compute.lanes import told as order_told
 from roost.compute.server import Server
@@ -256,7 +256,7 @@ class Running:
             self._tell(resident, partial(agent.refused, error, self._clock.elapsed_s()))
         except JournalLost as error:
             self._tell(resident, partial(agent.refused, error, self._clock.elapsed_s()))
-        except BaseException as error:  # noqa: BLE001  # A driver may be somebody else's, and raise anything.
+        except RAISED as error:
             log.fault(f"looking at host {agent.host}", error)
             problem = Unavailable(f"the driver of host {agent.host} raises {type(error).__name__}: {first_line(error)}")
             self._tell(resident, partial(agent.refused, problem, self._clock.elapsed_s()))
@@ -306,7 +306,7 @@ class Running:
             learned = resident.tracker.update(node, is_startup=is_startup, is_disabled=agent.is_disabled)
         except RoostError:
             raise
-        except BaseException as error:  # noqa: BLE001  # A driver may raise anything.
+        except RAISED as error:
             log.fault(f"update of node {node}", error)
             return False
         if learned is None:

@@ -18,7 +18,7 @@ from roost.errors import BadRequest, Conflict, NotFound
 from roost.fleet.named import document_of
 from roost.model.journal import PutDocument
 from roost.model.names import is_text, uuid_bytes, uuid_form, uuid_text
-from roost.model.operation import TASKS, Asked, Build, Delete, Move, may_begin
+from roost.model.operation import TASKS, Asked, Build, Delete, Moving, may_begin
 from roost.model.request import Request
 from roost.model.work import MigrationRow, OperationRow, Put, StatusRow
 from roost.placement.plans import Plan
@@ -171,7 +171,7 @@ def move(
     assert migration_uuid is not None, "it was made as one"
     uuid = asked.move.migration_uuid
     asked = msgspec.structs.replace(asked, move=msgspec.structs.replace(asked.move, may_return=True))
-    body = Move(
+    body = Moving(
         request=asked, decision_uuid=decision_uuid, migration_uuid=uuid, name=status.name,
         is_on=status.status == "ACTIVE", is_verified=is_verified,
     )  # fmt: skip

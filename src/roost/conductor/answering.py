@@ -29,7 +29,7 @@ from roost.conductor.syncing import begun, differing
 from roost.engine.state import State
 from roost.errors import BadRequest, Conflict, NotFound, quoted
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
-from roost.model.operation import Clean
+from roost.model.operation import Cleaning
 from roost.model.orders import (
     AbortMigration,
     Act,
@@ -275,7 +275,7 @@ def _cleaning(
     known = reader.operation_of(agent.run)
     numbers = [] if known is None else [order.number for order in reader.orders_of(known.id)]
     guests = tuple(map(uuid_text, found.hold + found.destroy))
-    body = Clean(host=agent.host, fence=agent.fence, guests=guests, after=max(numbers, default=0))
+    body = Cleaning(host=agent.host, fence=agent.fence, guests=guests, after=max(numbers, default=0))
     row = OperationRow(
         id=current.new_id("operation") if known is None else known.id, uuid=agent.run, kind="clean", step="clean",
         due_at_s=now_s, body=msgspec.msgpack.encode(body), created_at_s=now_s, changed_at_s=now_s,

@@ -6,17 +6,17 @@ import msgspec
 
 from roost.conductor.patience import PAUSE_S
 from roost.conductor.step import Commit, Desk, View, ordered, plain, waiting, withdrawn
-from roost.model.changes import Rebuild, Shelve, Unshelve
-from roost.model.operation import Move, Power, Settling
+from roost.model.changes import Rebuilding, Shelve, Unshelve
+from roost.model.operation import Moving, Powering, Settling
 from roost.model.orders import Action, OrderBody
 from roost.model.work import Put
 
 # What operations remember that know until when a host may take its time.
-Asking = Move | Settling | Power | Rebuild | Shelve | Unshelve
+Awaiting = Moving | Settling | Powering | Rebuilding | Shelve | Unshelve
 
 
 def asked(
-    view: View, desk: Desk, body: Asking, *, host: str, action: Action, step: str, said: OrderBody | None = None
+    view: View, desk: Desk, body: Awaiting, *, host: str, action: Action, step: str, said: OrderBody | None = None
 ) -> Commit:  # fmt: skip
     """Return the step that orders one thing of a host, which may take its time for it.
 
@@ -33,7 +33,7 @@ def asked(
 
 
 def insisted(
-    view: View, desk: Desk, body: Asking, *, host: str, actions: Sequence[Action], step: str,
+    view: View, desk: Desk, body: Awaiting, *, host: str, actions: Sequence[Action], step: str,
     said: OrderBody | None = None,
 ) -> Commit:  # fmt: skip
     """Return the step that orders of a host what it is asked again, after a pause, until it did; see ``asked``."""

@@ -12,7 +12,7 @@ from roost.conductor.accepting import Known, act, status_named
 from roost.conductor.remembered import image_of, request_of, stored, stored_image
 from roost.conductor.step import CHOOSE
 from roost.errors import BadRequest, Conflict
-from roost.model.changes import Rebuild, Shelve, Unshelve
+from roost.model.changes import Rebuilding, Shelve, Unshelve
 from roost.model.image import Image
 from roost.model.names import uuid_text
 from roost.model.operation import may_begin
@@ -54,7 +54,7 @@ def rebuild(
             raise Conflict(f"the instance {uuid_text(status.uuid)} cannot be rebuilt from this image: {refusal}")
     image_id, images = stored_image(current.state, asked.image)
     request_id, requests = stored(current.state, "request", asked.body())
-    body = Rebuild(request=asked, image_id=image_id, request_id=request_id, is_on=status.status != "SHUTOFF")
+    body = Rebuilding(request=asked, image_id=image_id, request_id=request_id, is_on=status.status != "SHUTOFF")
     plan = act(
         current, reader, instance_uuid, kind="rebuild", body=body, operation_uuid=operation_uuid, now_s=now_s
     )  # fmt: skip

@@ -5,13 +5,13 @@ from roost.conductor.presence import witnessed
 from roost.conductor.step import Commit, Desk, View, ended, let_go, told, withdrawn
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes
-from roost.model.operation import Move, Settling
+from roost.model.operation import Moving, Settling
 
 # Of migrations that hold something still, or may.
 _OPEN = frozenset({"moving", "finished", "left", "reverting"})
 
 
-def gone_elsewhere(view: View, desk: Desk, body: Move, *, status: str, is_clean: bool) -> Commit:
+def gone_elsewhere(view: View, desk: Desk, body: Moving, *, status: str, is_clean: bool) -> Commit:
     """Return the end of a move whose instance is on the first of its picks.
 
     Args:
@@ -38,7 +38,7 @@ def gone_elsewhere(view: View, desk: Desk, body: Move, *, status: str, is_clean:
     )  # fmt: skip
 
 
-def stayed(view: View, desk: Desk, body: Move, *, problem: str, status: str = "") -> Commit:
+def stayed(view: View, desk: Desk, body: Moving, *, problem: str, status: str = "") -> Commit:
     """Return the end of a move whose instance stays where it was, and has again what it had.
 
     Args:
@@ -70,7 +70,7 @@ def stayed(view: View, desk: Desk, body: Move, *, problem: str, status: str = ""
     )  # fmt: skip
 
 
-def cancelled(view: View, desk: Desk, body: Move | Settling) -> Commit:
+def cancelled(view: View, desk: Desk, body: Moving | Settling) -> Commit:
     """Return the end that makes room for a deletion, which gives back what instance and migration hold."""
     return Commit(
         operation=ended(view, body=body, problem="it was cancelled"),

@@ -6,7 +6,7 @@ from roost.model.guest import GuestSpec
 from roost.model.image import Image
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_text
-from roost.model.operation import Move, Spawn
+from roost.model.operation import Moving, Spawning
 from roost.model.request import Request
 from roost.scheduler.numa.constraints import topology_of
 
@@ -38,7 +38,7 @@ def guest_here(view: View, desk: Desk, request: Request, *, is_on: bool) -> Gues
     )  # fmt: skip
 
 
-def guest_of_pick(body: Move | Spawn, uuid: bytes, *, is_on: bool = True) -> GuestSpec:
+def guest_of_pick(body: Moving | Spawning, uuid: bytes, *, is_on: bool = True) -> GuestSpec:
     """Return the guest that an instance is to be on the first of its picks.
 
     Args:

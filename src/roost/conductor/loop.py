@@ -30,6 +30,8 @@ from roost.ports import WorkReader
 
 # So many operations are worked on at once: they share commits.
 _TOGETHER_MAX = 64
+# So often who works for all cells looks for operations of any.
+_EVERYWHERE_S = 10.0
 # So often in a turn a step is looked for that is refused because of another row than that of its operation.
 _TRIES = 3
 # Then it waits for so long.
@@ -65,6 +67,7 @@ class Conductor:
         self._serving = serving
         self._reader = reader
         self._product = product
+        self._everywhere_at_s = 0.0
 
     def turn(self) -> int:
         """Take what is due, and work on it until all of it waits or is over; return how many operations that were.
@@ -96,10 +99,12 @@ class Conductor:
     def _due(self, now_s: float) -> list[OperationRow]:
         if self._cells is not None:
             return self._reader.due_operations(self._cells, now_s=now_s, most=_TOGETHER_MAX)
-        cells = self._serving.run(lambda current: sorted(current.state.hosts.cells))
-        due = self._reader.due_operations(cells, now_s=now_s, most=_TOGETHER_MAX)
-        # An instance may be of a cell that has no host any more: such operations come when there are no others.
-        return due or self._reader.due_operations(None, now_s=now_s, most=_TOGETHER_MAX)
+        if now_s >= self._everywhere_at_s:
+            # An instance may be of a cell that has no host any more. To look for such takes longer.
+            self._everywhere_at_s = now_s + _EVERYWHERE_S
+            return self._reader.due_operations(None, now_s=now_s, most=_TOGETHER_MAX)
+        cells = self._serving.run(lambda current: sorted({"", *current.state.hosts.cells}))
+        return self._reader.due_operations(cells, now_s=now_s, most=_TOGETHER_MAX)
 
     def _taken(self, due: Sequence[OperationRow], *, until_s: float) -> list[OperationRow]:
         """Take operations, each for itself; return those that nobody else was faster to take."""

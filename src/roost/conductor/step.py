@@ -10,20 +10,20 @@ from roost.conductor.presence import is_gone
 from roost.conductor.rows import due_now, instead, later
 from roost.conductor.story import line
 from roost.errors import understood
-from roost.model.changes import Drain, Rebuild, Shelve, Unshelve
+from roost.model.changes import Drain, Rebuilding, Shelve, Unshelve
 from roost.model.decision import Decision, Pick
 from roost.model.fleet import NamedRequest
 from roost.model.journal import Write
 from roost.model.names import uuid_text
-from roost.model.operation import Build, Clean, Delete, Move, Power, Settling, Spawn
+from roost.model.operation import Build, Cleaning, Delete, Moving, Powering, Settling, Spawning
 from roost.model.orders import Action, Answer, OrderBody
 from roost.model.pci import PciRequest
 from roost.model.request import Request
 from roost.model.work import NEVER_S, AgentRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
 from roost.ports import Commits
 
-Body = Build | Spawn | Delete | Power | Move | Settling | Clean | Rebuild | Shelve | Unshelve | Drain
-B = TypeVar("B", Build, Spawn, Delete, Power, Move, Settling, Clean, Rebuild, Shelve, Unshelve, Drain)
+Body = Build | Spawning | Delete | Powering | Moving | Settling | Cleaning | Rebuilding | Shelve | Unshelve | Drain
+B = TypeVar("B", Build, Spawning, Delete, Powering, Moving, Settling, Cleaning, Rebuilding, Shelve, Unshelve, Drain)
 
 # The step in which an operation of any kind asks for a decision.
 CHOOSE = "choose"

@@ -11,7 +11,7 @@ from roost.conductor.rows import instead, later, uuid_made_of
 from roost.conductor.story import line
 from roost.model.guest import Found, GuestState
 from roost.model.names import uuid_bytes
-from roost.model.operation import Power, Status
+from roost.model.operation import Powering, Status
 from roost.model.work import OperationRow, Put, StatusRow
 from roost.ports import Commits
 
@@ -62,7 +62,7 @@ def _begun(current: Commits, status: StatusRow, *, now_s: float) -> tuple[Put, .
     operation = OperationRow(
         id=current.new_id("operation"), uuid=uuid_made_of("sync", status.uuid, str(status.version).encode()),
         kind="sync", instance_uuid=status.uuid, turn=status.version + 1, cell=status.cell, step="send",
-        due_at_s=now_s, body=msgspec.msgpack.encode(Power()), created_at_s=now_s, changed_at_s=now_s,
+        due_at_s=now_s, body=msgspec.msgpack.encode(Powering()), created_at_s=now_s, changed_at_s=now_s,
     )  # fmt: skip
     held = later(status, task="syncing", operation_id=operation.id, changed_at_s=now_s)
     event = line(current, "sync.asked", now_s=now_s, instance_uuid=status.uuid, operation_id=operation.id)

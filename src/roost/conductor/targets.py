@@ -24,7 +24,7 @@ from roost.conductor.step import (
 from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded, RoostError
 from roost.model.journal import Write
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Move
+from roost.model.operation import Moving
 from roost.model.request import Request
 from roost.model.work import StatusRow
 
@@ -32,7 +32,7 @@ from roost.model.work import StatusRow
 class Onward(NamedTuple):
     """A move after an attempt that failed."""
 
-    body: Move  # its first pick is where it goes next; none: it goes nowhere
+    body: Moving  # its first pick is where it goes next; none: it goes nowhere
     writes: tuple[Write, ...] = ()  # by which the instance leaves the host that could not take it for the next one
     fault: str = ""  # why it goes nowhere
 
@@ -42,13 +42,13 @@ def away_from(stored: Request, status: StatusRow) -> Request:
     return msgspec.structs.replace(asked_again(stored, status), ignore_hosts=(status.host,))
 
 
-def next_step(view: View, desk: Desk, steps: Mapping[str, Callable[[View, Desk, Move], Commit]]) -> Step:
+def next_step(view: View, desk: Desk, steps: Mapping[str, Callable[[View, Desk, Moving], Commit]]) -> Step:
     """Return the next step of a move.
 
     Args:
         steps: those of its kind that come after the decision, by name.
     """
-    body = body_of(view.operation, Move)
+    body = body_of(view.operation, Moving)
     if view.operation.is_cancelled:
         return cancelled(view, desk, body)
     if view.operation.step == CHOOSE:
@@ -58,12 +58,12 @@ def next_step(view: View, desk: Desk, steps: Mapping[str, Callable[[View, Desk, 
 
 def refused(view: View, desk: Desk, error: RoostError) -> Commit:
     """Return the step that follows where the scheduler gave no decision; nothing was claimed."""
-    body = body_of(view.operation, Move)
+    body = body_of(view.operation, Moving)
     without = Commit(operation=going_on(view, "send", body=msgspec.structs.replace(body, problem=words_of(error))))
     return made_anew(view, desk, error, consumers=[uuid_bytes(body.migration_uuid)]) or without
 
 
-def chosen(desk: Desk, body: Move) -> Move | str:
+def chosen(desk: Desk, body: Moving) -> Moving | str:
     """Return a move with the hosts of its decision, or why there are none."""
     if body.problem:
         return body.problem
@@ -74,7 +74,7 @@ def chosen(desk: Desk, body: Move) -> Move | str:
     return msgspec.structs.replace(body, needs=found.needs, picks=found.with_alternates(pick), attempt=1)
 
 
-def onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool = False) -> Onward:
+def onward(view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False) -> Onward:
     """Plan that an instance goes to the next host that can take it, after the first of its picks could not.
 
     Args:
@@ -102,7 +102,7 @@ def onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool =
     return Onward(after, fault=f"{problem}; and no other host can take it")
 
 
-def _check(view: View, body: Move, *, problem: str) -> None:
+def _check(view: View, body: Moving, *, problem: str) -> None:
     check_attempt(
         body.request, instance_uuid=uuid_text(view.status.uuid), attempt=body.attempt,
         attempts_max=view.terms.attempts_max, error=BuildFailed(problem),

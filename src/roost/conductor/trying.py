@@ -14,38 +14,39 @@ from roost.conductor.patience import silent
 from roost.conductor.step import Commit, Desk, View, answer_of, is_open, told, waiting
 from roost.model.journal import Write
 from roost.model.names import uuid_text
-from roost.model.operation import Move
+from roost.model.operation import Moving
 from roost.model.orders import Action, Answer, OrderBody
 
 
-class Ask(Protocol):
+class AskTarget(Protocol):
     """How a kind of moves asks the first of the picks, which the instance may have to get its claim on before."""
 
-    def __call__(self, view: View, desk: Desk, body: Move, /, *, writes: tuple[Write, ...] = ()) -> Commit:
+    def __call__(self, view: View, desk: Desk, body: Moving, /, *, writes: tuple[Write, ...] = ()) -> Commit:
         """Return the step."""
 
 
-class Onward(Protocol):
+class LeaveTarget(Protocol):
     """What a kind of moves does where the first of the picks could not."""
 
-    def __call__(self, view: View, desk: Desk, body: Move, /, *, problem: str, is_final: bool = False) -> Commit:
+    def __call__(self, view: View, desk: Desk, body: Moving, /, *, problem: str, is_final: bool = False) -> Commit:
         """Return the step; ``is_final`` says that no other host would do."""
 
 
-class Clear(Protocol):
+class ClearTarget(Protocol):
     """How a kind of moves lets the first of the picks undo what there may be."""
 
-    def __call__(self, view: View, desk: Desk, body: Move, /, *, lost: str) -> Commit:
+    def __call__(self, view: View, desk: Desk, body: Moving, /, *, lost: str) -> Commit:
         """Return the step; ``lost`` is what went wrong."""
 
 
-def target_of(body: Move) -> str:
+def target_of(body: Moving) -> str:
     """Return the host that an instance goes to."""
     return body.picks[0].host
 
 
 def sent(
-    view: View, desk: Desk, body: Move, *, onward: Onward, ask: Ask | None = None, is_source_asked: bool = True
+    view: View, desk: Desk, body: Moving, *, onward: LeaveTarget, ask: AskTarget | None = None,
+    is_source_asked: bool = True,
 ) -> Commit:  # fmt: skip
     """Return the step that follows the decision.
 
@@ -64,7 +65,7 @@ def sent(
 
 
 def answered(
-    view: View, desk: Desk, body: Move, *, onward: Onward, clear: Clear, late: str
+    view: View, desk: Desk, body: Moving, *, onward: LeaveTarget, clear: ClearTarget, late: str
 ) -> Answer | Commit:  # fmt: skip
     """Return what a target answered that did what it was asked, or the step that follows where it did not.
 
@@ -86,8 +87,8 @@ def answered(
 
 
 def prepared(
-    view: View, desk: Desk, body: Move, *, onward: Onward, clear: Clear, late: str
-) -> Move | Commit:  # fmt: skip
+    view: View, desk: Desk, body: Moving, *, onward: LeaveTarget, clear: ClearTarget, late: str
+) -> Moving | Commit:  # fmt: skip
     """Return a move with where it is to arrive, or the step that follows where no room is kept; see ``answered``."""
     answer = answered(view, desk, body, onward=onward, clear=clear, late=late)
     if isinstance(answer, Commit):
@@ -98,7 +99,7 @@ def prepared(
 
 
 def onward(
-    view: View, desk: Desk, body: Move, *, problem: str, is_final: bool = False, ask: Ask | None = None
+    view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False, ask: AskTarget | None = None
 ) -> Commit:  # fmt: skip
     """Return the step that follows where the first of the picks could not: to the next host that can, or to the end.
 
@@ -113,7 +114,7 @@ def onward(
     return (ask or prepare)(view, desk, found.body, writes=found.writes)
 
 
-def prepare(view: View, desk: Desk, body: Move, *, writes: tuple[Write, ...] = ()) -> Commit:
+def prepare(view: View, desk: Desk, body: Moving, *, writes: tuple[Write, ...] = ()) -> Commit:
     """Return the step that lets the first of the picks keep room.
 
     Args:
@@ -124,7 +125,7 @@ def prepare(view: View, desk: Desk, body: Move, *, writes: tuple[Write, ...] = (
 
 
 def ordered_of_target(
-    view: View, desk: Desk, body: Move, *, action: Action, said: OrderBody, writes: tuple[Write, ...]
+    view: View, desk: Desk, body: Moving, *, action: Action, said: OrderBody, writes: tuple[Write, ...]
 ) -> Commit:  # fmt: skip
     """Return the step, named as what it orders, by which the first of the picks becomes the target."""
     pick, kind = body.picks[0], view.operation.kind
@@ -135,7 +136,7 @@ def ordered_of_target(
     )  # fmt: skip
 
 
-def wanted(view: View, body: Move, *, limit_s: float, is_on: bool) -> OrderBody:
+def wanted(view: View, body: Moving, *, limit_s: float, is_on: bool) -> OrderBody:
     """Return what the agent of the first of the picks is told of the instance.
 
     Args:

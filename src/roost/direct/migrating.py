@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
@@ -44,7 +45,7 @@ def migrate_inventory(url: str, asked: Migrating, *, warn: Callable[[str], None]
         warn: is told of providers that operators add something to, and that there are not.
 
     Raises:
-        BadSettings: there is no such driver, or it cannot be made.
+        BadSettings: there is no such driver, or it cannot be made; there is no such folder.
         NotFound: the driver or the database has no such node; nothing was moved.
         ReshapeFailed: a node cannot be reshaped; those before it were.
         DriverNotReady: ask again.
@@ -52,6 +53,8 @@ def migrate_inventory(url: str, asked: Migrating, *, warn: Callable[[str], None]
     """
     if asked.driver == _BARE_METAL:
         return
+    if asked.provider_config and not Path(asked.provider_config).is_dir():
+        raise BadSettings("--provider-config", f"there is no folder {asked.provider_config}")
     driver = load(asked.driver, asked.options, asked.terms)
     configs = ProviderConfigs(provider_config.read(asked.provider_config) if asked.provider_config else [], warn=warn)
     driver.start(asked.host)

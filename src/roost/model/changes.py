@@ -6,7 +6,7 @@ from roost.model.image import Image
 from roost.model.request import Request
 
 
-class Rebuild(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Rebuilding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An instance gets the disk of an image anew."""
 
     request: Request  # that would build it as it is to be

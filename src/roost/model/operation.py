@@ -86,7 +86,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     problem: str = ""  # why it failed; so for all kinds
 
 
-class Spawn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Spawning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One of the instances of a request."""
 
     request: Request  # without uuids
@@ -111,14 +111,14 @@ class Delete(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     problem: str = ""
 
 
-class Power(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Powering(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An instance starts, or stops."""
 
     limit_at_s: float = 0.0
     problem: str = ""
 
 
-class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Moving(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An instance goes to another host: resized, migrated, live or not, or evacuated."""
 
     request: Request  # as the scheduler is asked, with ``move``
@@ -146,7 +146,7 @@ class Settling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     problem: str = ""
 
 
-class Clean(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Cleaning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A host that comes back gets rid of what is not its own any more, before it counts as up."""
 
     host: str  # as in ``AgentRow``

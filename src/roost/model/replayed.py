@@ -5,7 +5,7 @@ import msgspec
 from roost.model.decision import Decision
 
 
-class Standing(msgspec.Struct, frozen=True):
+class HostStanding(msgspec.Struct, frozen=True):
     """How one host stands for the first instance of a request."""
 
     refused_by: str = ""  # the first rule that refuses it; empty: none does
@@ -18,8 +18,8 @@ class HostDifference(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     picks_then: int  # instances of the request that went there
     picks_now: int
-    then: Standing
-    now: Standing
+    then: HostStanding
+    now: HostStanding
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):

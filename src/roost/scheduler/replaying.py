@@ -9,7 +9,7 @@ import numpy as np
 from roost.engine.state import State
 from roost.errors import StateLost
 from roost.model.decision import Decision
-from roost.model.replayed import HostDifference, Replayed, Standing
+from roost.model.replayed import HostDifference, HostStanding, Replayed
 from roost.model.request import Request
 from roost.model.settings import Settings
 from roost.ports import Store
@@ -50,23 +50,23 @@ def _read(decision: Decision, body: bytes | None, kind: type[_Document]) -> _Doc
         raise StateLost(decision.uuid, f"its {kind.__name__.lower()} cannot be read: {error}") from error
 
 
-def standings(shape: Shape, state: State) -> dict[str, Standing]:
+def standings(shape: Shape, state: State) -> dict[str, HostStanding]:
     """Say of every living host, by its node, how it stands for one instance of a shape."""
     rules = [rule for rule, _ in shape.checks.rules]
     refused = shape.refusals()
     nodes = state.hosts.nodes
     found = {
-        nodes[row]: Standing(refused_by=rules[refused[row]])
+        nodes[row]: HostStanding(refused_by=rules[refused[row]])
         for row in np.flatnonzero(state.hosts.alive.view & (refused < len(rules))).tolist()
     }
     ranked = shape.rank_all()
     for row, total in zip(ranked.rows, ranked.totals, strict=True):
-        found[nodes[row]] = Standing(total=total)
+        found[nodes[row]] = HostStanding(total=total)
     return found
 
 
 def compared(
-    stored: Decision, again: Decision, found: tuple[dict[str, Standing], dict[str, Standing]] = ({}, {})
+    stored: Decision, again: Decision, found: tuple[dict[str, HostStanding], dict[str, HostStanding]] = ({}, {})
 ) -> Replayed:
     """Compare a decision with itself made again.
 
@@ -86,7 +86,7 @@ def compared(
     for node in sorted(
         {*picks[0], *picks[1], *found[0], *found[1]}, key=lambda node: (not any(p[node] for p in picks), node)
     ):
-        then, now = (side.get(node, Standing()) for side in found)
+        then, now = (side.get(node, HostStanding()) for side in found)
         if then != now or picks[0][node] != picks[1][node]:
             difference = HostDifference(
                 node=node, picks_then=picks[0][node], picks_now=picks[1][node], then=then, now=now

@@ -28,7 +28,7 @@ from roost.model.evidence import REMOTE, pack, pack_checks
 from roost.model.fleet import Departure, NamedRequest
 from roost.model.journal import Claim, ConsumerRow, EvidenceRow, Write
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.replayed import Standing
+from roost.model.replayed import HostStanding
 from roost.model.request import Move, Request
 from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
@@ -197,7 +197,7 @@ class Scheduler:
         self._placement.withdraw(choice.claims, choice.left)
         return not choice.is_refused
 
-    def standings(self, request: Request) -> dict[str, Standing]:
+    def standings(self, request: Request) -> dict[str, HostStanding]:
         """Say of every host how it stands for the first instance of a request, as things are now."""
         return standings(self.shape(request), self._placement.state)
 

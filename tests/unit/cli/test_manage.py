@@ -223,6 +223,13 @@ def test_0_hosts_are_in_aggregates_with_their_providers(stopped, run):
     assert run("sync_aggregates")[:2] == (0, "")
 
 
+def test_127_a_folder_of_provider_configs_that_is_not_there(stopped, run):
+    before = stopped.dump()
+    code, _, error = run("migrate_compute_inventory", "--driver", "fake", "--provider-config", "gone")
+    assert (code, error) == (127, "roost-manage: --provider-config: there is no folder gone\n")
+    assert stopped.dump() == before
+
+
 @pytest.mark.parametrize(
     ("error", "code"), [(PlacementGone("away"), 2), (Conflict("race"), 3), (NotFound("provider", "a"), 6)]
 )

@@ -13,7 +13,7 @@ from roost.model.flavor import Flavor
 from roost.model.guest import GuestSpec
 from roost.model.journal import Item
 from roost.model.names import uuid_bytes
-from roost.model.operation import Clean
+from roost.model.operation import Cleaning
 from roost.model.orders import Answer, OrderBody, Spawn
 from roost.model.work import Put
 from tests.conducting import DOWN_TIME_S, OK, Hand, failed, hand, server
@@ -190,7 +190,7 @@ def test_a_host_that_comes_back_with_what_is_not_its_own_gets_orders_to_destroy_
     assert [each.id for each in one.poll().orders] == [2]
     cleaning = here.reader.operation_of(one.run)
     assert (cleaning.kind, cleaning.outcome) == ("clean", "")
-    assert msgspec.msgpack.decode(cleaning.body, type=Clean) == Clean(host="h0", fence=1, guests=(ONE,))
+    assert msgspec.msgpack.decode(cleaning.body, type=Cleaning) == Cleaning(host="h0", fence=1, guests=(ONE,))
     assert one.register().fence == 1
     assert here.reader.operation_of(one.run).version == cleaning.version + 1
 

@@ -25,13 +25,19 @@ def on(number):
     return {"force_hosts": (f"h{number}",), "in_group": "g"}
 
 
+def moved(here):
+    """Let a member move to h1, from where it may come back to h0; give the agents of three hosts."""
+    hands = keepers(here, "h0", "h1", "h2")
+    here.build("one", **on(0))
+    at_rest(here, hands)
+    ask(here, "migrate", "one", host="h1", is_verified=True)
+    at_rest(here, hands)
+    return hands
+
+
 def test_nobody_takes_the_place_of_a_member_that_may_come_back():
     with server(None, fleet(3, "anti-affinity")) as here:
-        hands = keepers(here, "h0", "h1", "h2")
-        here.build("one", **on(0))
-        at_rest(here, hands)
-        ask(here, "migrate", "one", host="h1", is_verified=True)
-        at_rest(here, hands)
+        hands = moved(here)
         assert told(here, "one")[:2] == ("VERIFY_RESIZE", "h1")
         here.build("two", key="two", in_group="g")
         here.build("three", key="three", in_group="g")
@@ -61,11 +67,7 @@ def test_a_member_that_moved_for_good_leaves_its_place():
 
 def test_nobody_joins_a_member_that_moves_alone_before_it_stays():
     with server(None, fleet(3, "affinity")) as here:
-        hands = keepers(here, "h0", "h1", "h2")
-        here.build("one", **on(0))
-        at_rest(here, hands)
-        ask(here, "migrate", "one", host="h1", is_verified=True)
-        at_rest(here, hands)
+        hands = moved(here)
         here.build("two", key="two", in_group="g")
         at_rest(here, hands)
         status, _, fault = told(here, "two")
@@ -100,11 +102,7 @@ def test_a_member_that_is_alone_and_cannot_move_lets_others_join_it():
 
 def test_what_a_migration_keeps_is_no_instance():
     with server(None, fleet(3, "anti-affinity")) as here:
-        hands = keepers(here, "h0", "h1", "h2")
-        here.build("one", **on(0))
-        at_rest(here, hands)
-        ask(here, "migrate", "one", host="h1", is_verified=True)
-        at_rest(here, hands)
+        moved(here)
         state = here.run(lambda current: current.state)
         assert state.hosts.columns["num_instances"].view.tolist()[:3] == [0, 1, 0]
         (found,) = state.groups.values()

@@ -28,7 +28,7 @@ from roost.conductor.steps.spawn import begun
 from roost.errors import MaxRetriesExceeded, RoostError
 from roost.model.decision import Pick
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Build, Spawn
+from roost.model.operation import Build, Spawning
 from roost.model.request import Request
 from roost.model.work import OperationRow, Put, StatusRow
 from roost.placement.claims import given_back
@@ -105,7 +105,7 @@ def _sent(
 ) -> list[Put]:  # fmt: skip
     """Return the operation that builds one instance, with its first order."""
     request = msgspec.structs.replace(body.request, instance_uuids=(), count=1)
-    spawn = Spawn(
+    spawn = Spawning(
         request=request, name=status.name, needs=found.needs, picks=found.with_alternates(pick),
         attempt=first_attempt(request),
     )  # fmt: skip

@@ -28,7 +28,7 @@ from roost.conductor.step import (
     withdrawn,
 )
 from roost.model.names import uuid_bytes
-from roost.model.operation import Clean
+from roost.model.operation import Cleaning
 from roost.model.work import OperationRow, OrderRow, Put
 
 # So long it takes until an instance is looked at again that is held, or that the host could not get rid of.
@@ -37,12 +37,12 @@ _PAUSE_S = 10.0
 
 def subjects(operation: OperationRow) -> tuple[bytes, ...]:
     """Return the instances that may have to go."""
-    return tuple(filter(None, map(uuid_bytes, body_of(operation, Clean).guests)))
+    return tuple(filter(None, map(uuid_bytes, body_of(operation, Cleaning).guests)))
 
 
 def next_step(view: View, desk: Desk) -> Commit:
     """Return the next step."""
-    body = body_of(view.operation, Clean)
+    body = body_of(view.operation, Cleaning)
     agent = view.agent(body.host)
     if agent is None or agent.state == "gone" or agent.fence != body.fence:
         return Commit(operation=ended(view, body=body), work=withdrawn(view.orders))

@@ -35,7 +35,7 @@ from roost.conductor.step import (
 )
 from roost.model.guest import Found
 from roost.model.names import uuid_text
-from roost.model.operation import Move, Settling
+from roost.model.operation import Moving, Settling
 from roost.model.orders import Action, OrderBody
 from roost.model.work import MigrationRow
 
@@ -88,7 +88,7 @@ def refused(view: View, desk: Desk, body: Settling, *, problem: str) -> Commit:
     )  # fmt: skip
 
 
-def part(view: View, desk: Desk, body: Move | Settling, *, is_on: bool) -> Commit:
+def part(view: View, desk: Desk, body: Moving | Settling, *, is_on: bool) -> Commit:
     """Return the next step of an instance that leaves its old host for good.
 
     Args:
@@ -110,14 +110,14 @@ def part(view: View, desk: Desk, body: Move | Settling, *, is_on: bool) -> Commi
     return early or _sent(view, desk, body, move=move, is_same=is_same)
 
 
-def _sent(view: View, desk: Desk, body: Move | Settling, *, move: MigrationRow, is_same: bool) -> Commit:
+def _sent(view: View, desk: Desk, body: Moving | Settling, *, move: MigrationRow, is_same: bool) -> Commit:
     action: Action = "settle" if is_same else "destroy"
     of = body.of if isinstance(body, Settling) and is_same else ""
     said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=view.terms.act_timeout_s, of=of)
     return insisted(view, desk, body, host=move.source_host, actions=(action,), said=said, step="part")
 
 
-def _end(view: View, desk: Desk, body: Move | Settling, *, is_on: bool, is_clean: bool) -> Commit:
+def _end(view: View, desk: Desk, body: Moving | Settling, *, is_on: bool, is_clean: bool) -> Commit:
     move = migration_of(view)
     return Commit(
         operation=ended(view, body=body),

@@ -28,7 +28,7 @@ from roost.conductor.patience import unfinished
 from roost.conductor.step import Commit, Desk, Step, View, is_open
 from roost.conductor.trying import target_of, wanted
 from roost.model.journal import Write
-from roost.model.operation import Move
+from roost.model.operation import Moving
 
 
 def next_step(view: View, desk: Desk) -> Step:
@@ -36,16 +36,16 @@ def next_step(view: View, desk: Desk) -> Step:
     return targets.next_step(view, desk, _STEPS)
 
 
-def _send(view: View, desk: Desk, body: Move) -> Commit:
+def _send(view: View, desk: Desk, body: Moving) -> Commit:
     return trying.sent(view, desk, body, onward=_onward, ask=_spawn, is_source_asked=False)
 
 
-def _spawn(view: View, desk: Desk, body: Move, *, writes: tuple[Write, ...] = ()) -> Commit:
+def _spawn(view: View, desk: Desk, body: Moving, *, writes: tuple[Write, ...] = ()) -> Commit:
     said = wanted(view, body, limit_s=view.terms.build_timeout_s, is_on=_status(view) == "ACTIVE")
     return trying.ordered_of_target(view, desk, body, action="spawn", said=said, writes=writes)
 
 
-def _spawned(view: View, desk: Desk, body: Move) -> Commit:
+def _spawned(view: View, desk: Desk, body: Moving) -> Commit:
     late = f"it was not built within {view.terms.build_timeout_s:,.0f} s"
     answer = trying.answered(view, desk, body, onward=_onward, clear=_clear, late=late)
     if isinstance(answer, Commit):
@@ -57,36 +57,36 @@ def _spawned(view: View, desk: Desk, body: Move) -> Commit:
     return _arrived(view, desk, body, is_clean=False)
 
 
-def _clear(view: View, desk: Desk, body: Move, *, lost: str) -> Commit:
+def _clear(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
     return _rid(view, desk, msgspec.structs.replace(body, lost=lost), host=target_of(body), step="clear")
 
 
-def _cleared(view: View, desk: Desk, body: Move) -> Commit:
+def _cleared(view: View, desk: Desk, body: Moving) -> Commit:
     return _asked_again(view, desk, body) or _onward(view, desk, body, problem=body.lost)
 
 
-def _swept(view: View, desk: Desk, body: Move) -> Commit:
+def _swept(view: View, desk: Desk, body: Moving) -> Commit:
     is_clean = not is_open(view.orders[-1])
     return _asked_again(view, desk, body) or _arrived(view, desk, body, is_clean=is_clean)
 
 
-def _rid(view: View, desk: Desk, body: Move, *, host: str, step: str) -> Commit:
+def _rid(view: View, desk: Desk, body: Moving, *, host: str, step: str) -> Commit:
     """Return the step that lets a host get rid of what it has."""
     return insisted(view, desk, body, host=host, actions=("destroy",), step=step)
 
 
-def _asked_again(view: View, desk: Desk, body: Move) -> Commit | None:
+def _asked_again(view: View, desk: Desk, body: Moving) -> Commit | None:
     """Return the step that waits for a host, or asks it again to get rid of what it has; None: it did, or is away."""
     host, step = view.orders[-1].host, view.operation.step
     return unfinished(view, limit_at_s=body.limit_at_s, again=lambda: _rid(view, desk, body, host=host, step=step))
 
 
-def _onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool = False) -> Commit:
+def _onward(view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False) -> Commit:
     step = trying.onward(view, desk, body, problem=problem, is_final=is_final, ask=_spawn)
     return replace(step, builds=((body.picks[0], True),))
 
 
-def _arrived(view: View, desk: Desk, body: Move, *, is_clean: bool) -> Commit:
+def _arrived(view: View, desk: Desk, body: Moving, *, is_clean: bool) -> Commit:
     step = gone_elsewhere(view, desk, body, status=_status(view), is_clean=is_clean)
     return replace(step, builds=((body.picks[0], False),))
 
@@ -96,6 +96,6 @@ def _status(view: View) -> str:
     return "SHUTOFF" if view.status.status == "SHUTOFF" else "ACTIVE"
 
 
-_STEPS: Mapping[str, Callable[[View, Desk, Move], Commit]] = {
+_STEPS: Mapping[str, Callable[[View, Desk, Moving], Commit]] = {
     "send": _send, "spawn": _spawned, "clear": _cleared, "sweep": _swept
 }  # fmt: skip

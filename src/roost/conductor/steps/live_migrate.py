@@ -33,7 +33,7 @@ from roost.conductor.step import Commit, Desk, Step, View, answer_of, is_open, w
 from roost.conductor.trying import target_of
 from roost.model.guest import Found
 from roost.model.names import uuid_text
-from roost.model.operation import Move
+from roost.model.operation import Moving
 from roost.model.orders import Action, Answer, OrderBody
 from roost.model.work import OrderRow
 
@@ -50,11 +50,11 @@ def next_step(view: View, desk: Desk) -> Step:
 # --- before anything moves ---
 
 
-def _send(view: View, desk: Desk, body: Move) -> Commit:
+def _send(view: View, desk: Desk, body: Moving) -> Commit:
     return trying.sent(view, desk, body, onward=trying.onward)
 
 
-def _prepared(view: View, desk: Desk, body: Move) -> Commit:
+def _prepared(view: View, desk: Desk, body: Moving) -> Commit:
     source, limit_s = view.status.host, view.terms.build_timeout_s
     late = f"{target_of(body)} kept no room within {view.terms.act_timeout_s:,.0f} s"
     after = trying.prepared(view, desk, body, onward=trying.onward, clear=_clear, late=late)
@@ -66,11 +66,11 @@ def _prepared(view: View, desk: Desk, body: Move) -> Commit:
     return asked(view, desk, after, host=source, action="live_migrate", said=said, step="migrate")
 
 
-def _clear(view: View, desk: Desk, body: Move, *, lost: str) -> Commit:
+def _clear(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
     return _ordered(view, desk, body, host=target_of(body), actions=("discard",), step="clear", lost=lost)
 
 
-def _cleared(view: View, desk: Desk, body: Move) -> Commit:
+def _cleared(view: View, desk: Desk, body: Moving) -> Commit:
     """Return what follows when the target undid what there was: nothing was on its way, so nothing can run there."""
     if _may_ask_again(view):
         return paused(view, limit_at_s=body.limit_at_s) or _clear(view, desk, body, lost=body.lost)
@@ -81,7 +81,7 @@ def _cleared(view: View, desk: Desk, body: Move) -> Commit:
 # --- on its way ---
 
 
-def _migrated(view: View, desk: Desk, body: Move) -> Commit:
+def _migrated(view: View, desk: Desk, body: Moving) -> Commit:
     order, source = view.orders[-1], view.status.host
     if not is_open(order):
         answer = answer_of(order)
@@ -100,7 +100,7 @@ def _migrated(view: View, desk: Desk, body: Move) -> Commit:
 # --- where it is ---
 
 
-def _look(view: View, desk: Desk, body: Move, *, host: str, lost: str = "") -> Commit:
+def _look(view: View, desk: Desk, body: Moving, *, host: str, lost: str = "") -> Commit:
     """Ask a host what it has of the instance.
 
     The source is asked behind the move, which is aborted: when it answers, nothing moves any more.
@@ -110,7 +110,7 @@ def _look(view: View, desk: Desk, body: Move, *, host: str, lost: str = "") -> C
     return _ordered(view, desk, body, host=host, actions=actions, step="look", lost=lost or body.lost)
 
 
-def _looked(view: View, desk: Desk, body: Move) -> Commit:
+def _looked(view: View, desk: Desk, body: Moving) -> Commit:
     order, source = view.orders[-1], view.status.host
     other = target_of(body) if _is_source(view, order.host) else source
     if is_open(order):
@@ -127,7 +127,7 @@ def _looked(view: View, desk: Desk, body: Move) -> Commit:
     return _seen_at_target(view, desk, body, found=answer.found)
 
 
-def _seen_at_target(view: View, desk: Desk, body: Move, *, found: Found | None) -> Commit:
+def _seen_at_target(view: View, desk: Desk, body: Moving, *, found: Found | None) -> Commit:
     source, is_known = view.status.host, _has_nothing(_seen_at_source(view))
     is_here = found is not None and (found.state == "running" or (found.state in _WHOLE and is_known))
     if is_here and found is not None:
@@ -140,11 +140,11 @@ def _seen_at_target(view: View, desk: Desk, body: Move, *, found: Found | None) 
     return _look(view, desk, body, host=source)
 
 
-def _undo(view: View, desk: Desk, body: Move) -> Commit:
+def _undo(view: View, desk: Desk, body: Moving) -> Commit:
     return _ordered(view, desk, body, host=target_of(body), actions=("discard",), step="undo", lost=body.lost)
 
 
-def _undone(view: View, desk: Desk, body: Move) -> Commit:
+def _undone(view: View, desk: Desk, body: Moving) -> Commit:
     order, source, seen = view.orders[-1], view.status.host, _seen_at_source(view)
     is_there = seen is not None and _is_whole(seen)
     if is_open(order):
@@ -163,7 +163,7 @@ def _undone(view: View, desk: Desk, body: Move) -> Commit:
     return stayed(view, desk, body, problem=problem, status="ERROR")
 
 
-def _swept(view: View, desk: Desk, body: Move) -> Commit:
+def _swept(view: View, desk: Desk, body: Moving) -> Commit:
     def again() -> Commit:
         host = view.orders[-1].host
         return _ordered(view, desk, body, host=host, actions=("destroy",), step="sweep", lost=body.lost)
@@ -178,7 +178,7 @@ def _swept(view: View, desk: Desk, body: Move) -> Commit:
 
 
 def _ordered(
-    view: View, desk: Desk, body: Move, *, host: str, actions: tuple[Action, ...], step: str, lost: str
+    view: View, desk: Desk, body: Moving, *, host: str, actions: tuple[Action, ...], step: str, lost: str
 ) -> Commit:  # fmt: skip
     """Return the step that orders something of a host, since a move went wrong."""
     after = msgspec.structs.replace(body, lost=lost)
@@ -217,7 +217,7 @@ def _is_whole(answer: Answer) -> bool:
     return answer.found is not None and answer.found.state in _WHOLE
 
 
-_STEPS: Mapping[str, Callable[[View, Desk, Move], Commit]] = {
+_STEPS: Mapping[str, Callable[[View, Desk, Moving], Commit]] = {
     "send": _send, "prepare": _prepared, "clear": _cleared, "migrate": _migrated, "look": _looked, "undo": _undone,
     "sweep": _swept,
 }  # fmt: skip

@@ -58,7 +58,7 @@ from roost.conductor.steps import confirm
 from roost.conductor.trying import target_of, wanted
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Move
+from roost.model.operation import Moving
 from roost.model.orders import OrderBody
 from roost.model.work import OrderRow, Put
 
@@ -71,11 +71,11 @@ def next_step(view: View, desk: Desk) -> Step:
 # --- room for it ---
 
 
-def _send(view: View, desk: Desk, body: Move) -> Commit:
+def _send(view: View, desk: Desk, body: Moving) -> Commit:
     return trying.sent(view, desk, body, onward=_onward)
 
 
-def _prepared(view: View, desk: Desk, body: Move) -> Commit:
+def _prepared(view: View, desk: Desk, body: Moving) -> Commit:
     late = f"{target_of(body)} did not answer within {view.terms.act_timeout_s:,.0f} s"
     after = trying.prepared(view, desk, body, onward=_onward, clear=_clear, late=late)
     if isinstance(after, Commit):
@@ -85,42 +85,42 @@ def _prepared(view: View, desk: Desk, body: Move) -> Commit:
     return _stop(view, desk, after) if after.is_on or may_be_on(view) else _copy(view, desk, after)
 
 
-def _clear(view: View, desk: Desk, body: Move, *, lost: str) -> Commit:
+def _clear(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
     after = msgspec.structs.replace(body, lost=lost)
     return insisted(view, desk, after, host=target_of(body), actions=("discard",), step="clear")
 
 
-def _cleared(view: View, desk: Desk, body: Move) -> Commit:
+def _cleared(view: View, desk: Desk, body: Moving) -> Commit:
     """Return what follows when the target undid what there was: it had room at most, so nothing can run there."""
     is_final = view.is_away(view.status.host)
     return awaited(view) or _onward(view, desk, body, problem=body.lost, is_final=is_final)
 
 
-def _onward(view: View, desk: Desk, body: Move, *, problem: str, is_final: bool = False) -> Commit:
+def _onward(view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False) -> Commit:
     return _seen(view, body, trying.onward(view, desk, body, problem=problem, is_final=is_final))
 
 
 # --- on its way ---
 
 
-def _stop(view: View, desk: Desk, body: Move) -> Commit:
+def _stop(view: View, desk: Desk, body: Moving) -> Commit:
     return asked(view, desk, body, host=view.status.host, action="power_off", step="stop")
 
 
-def _stopped(view: View, desk: Desk, body: Move) -> Commit:
+def _stopped(view: View, desk: Desk, body: Moving) -> Commit:
     problem = failure(view, limit_at_s=body.limit_at_s, limit_s=view.terms.act_timeout_s)
     if problem is None:
         return Commit(operation=waiting(view, body.limit_at_s))
     return _undo(view, desk, body, lost=problem) if problem else _copy(view, desk, body)
 
 
-def _copy(view: View, desk: Desk, body: Move) -> Commit:
+def _copy(view: View, desk: Desk, body: Moving) -> Commit:
     limit_s = view.terms.build_timeout_s
     said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, to=body.prepared)
     return asked(view, desk, body, host=view.status.host, action="send_disk", said=said, step="copy")
 
 
-def _copied(view: View, desk: Desk, body: Move) -> Commit:
+def _copied(view: View, desk: Desk, body: Moving) -> Commit:
     limit_s = view.terms.build_timeout_s
     problem = failure(view, limit_at_s=body.limit_at_s, limit_s=limit_s)
     if problem is None:
@@ -131,7 +131,7 @@ def _copied(view: View, desk: Desk, body: Move) -> Commit:
     return asked(view, desk, body, host=target_of(body), action="finish", said=said, step="finish")
 
 
-def _finished(view: View, desk: Desk, body: Move) -> Commit:
+def _finished(view: View, desk: Desk, body: Moving) -> Commit:
     problem = failure(view, limit_at_s=body.limit_at_s, limit_s=view.terms.build_timeout_s)
     if problem is None:
         return Commit(operation=waiting(view, body.limit_at_s))
@@ -139,7 +139,7 @@ def _finished(view: View, desk: Desk, body: Move) -> Commit:
     return _undo(view, desk, body, lost=problem) if problem else _arrived(view, desk, body)
 
 
-def _strayed(view: View, desk: Desk, body: Move) -> str:
+def _strayed(view: View, desk: Desk, body: Moving) -> str:
     """Say how what the instance holds is not what it was let go with; empty: it is."""
     pick, name = body.picks[0], uuid_text(view.status.uuid)
     try:
@@ -149,7 +149,7 @@ def _strayed(view: View, desk: Desk, body: Move) -> str:
     return "" if here == (pick.host, pick.node) else f"the instance {name} went to {here[1]} while it was moved"
 
 
-def _arrived(view: View, desk: Desk, body: Move) -> Commit:
+def _arrived(view: View, desk: Desk, body: Moving) -> Commit:
     """Return what follows when the instance is on its target: a source that keeps a copy keeps it stopped."""
     pick, kind = body.picks[0], view.operation.kind
     move = migration_of(view)
@@ -165,14 +165,14 @@ def _arrived(view: View, desk: Desk, body: Move) -> Commit:
     return Commit(operation=going_on(view, "part", body=body), work=(*work, instead(held)))
 
 
-def _part(view: View, desk: Desk, body: Move) -> Commit:
+def _part(view: View, desk: Desk, body: Moving) -> Commit:
     return confirm.part(view, desk, body, is_on=body.is_on)
 
 
 # --- back ---
 
 
-def _undo(view: View, desk: Desk, body: Move, *, lost: str) -> Commit:
+def _undo(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
     """Return the step that lets the target have nothing of the instance, which may run there if it got so far."""
     target, now_s = target_of(body), view.now_s
     after = msgspec.structs.replace(body, lost=lost, limit_at_s=now_s + PAUSE_S)
@@ -187,7 +187,7 @@ def _undo(view: View, desk: Desk, body: Move, *, lost: str) -> Commit:
     )
 
 
-def _undone(view: View, desk: Desk, body: Move) -> Commit:
+def _undone(view: View, desk: Desk, body: Moving) -> Commit:
     last, target = view.orders[-1], target_of(body)
     is_asked = last.action == "discard"
     if is_asked and last.state == "answered" and answer_of(last).outcome == "ok":
@@ -201,7 +201,7 @@ def _undone(view: View, desk: Desk, body: Move) -> Commit:
     return paused(view, limit_at_s=body.limit_at_s) or _undo(view, desk, body, lost=body.lost)
 
 
-def _restart(view: View, desk: Desk, body: Move) -> Commit:
+def _restart(view: View, desk: Desk, body: Moving) -> Commit:
     source = view.status.host
     if not body.is_on or not any(order.action == "power_off" and _was_told(order) for order in view.orders):
         return _left(view, desk, body, step=stayed(view, desk, body, problem=body.lost))
@@ -214,14 +214,14 @@ def _restart(view: View, desk: Desk, body: Move) -> Commit:
     return _seen(view, body, step)
 
 
-def _is_back(view: View, body: Move) -> bool:
+def _is_back(view: View, body: Moving) -> bool:
     """Say whether the target is there again that was away when it should undo what it has."""
     asked = [order for order in view.orders if order.action == "discard" and order.host == target_of(body).lower()]
     is_undone = any(order.state == "answered" and answer_of(order).outcome == "ok" for order in asked)
     return not is_undone and not view.is_away(target_of(body))
 
 
-def _restarted(view: View, desk: Desk, body: Move) -> Commit:
+def _restarted(view: View, desk: Desk, body: Moving) -> Commit:
     if _is_back(view, body):
         return _undo(view, desk, body, lost=body.lost)
     problem = failure(view, limit_at_s=body.limit_at_s, limit_s=view.terms.act_timeout_s)
@@ -236,13 +236,13 @@ def _restarted(view: View, desk: Desk, body: Move) -> Commit:
 # --- what these share ---
 
 
-def _seen(view: View, body: Move, step: Commit) -> Commit:
+def _seen(view: View, body: Moving, step: Commit) -> Commit:
     """Return a step that is not taken where a target that it takes for gone is there by then, with what it has."""
     target = target_of(body)
     return replace(step, work=(*step.work, *witnessed(view.agent(target)))) if view.is_away(target) else step
 
 
-def _left(view: View, desk: Desk, body: Move, *, step: Commit) -> Commit:
+def _left(view: View, desk: Desk, body: Moving, *, step: Commit) -> Commit:
     """Return the end of a move whose target may be away, with room for it: where that is its own host, it undoes that.
 
     Any other host has nothing of an instance that is elsewhere when it counts as up again.
@@ -264,7 +264,7 @@ def _was_told(order: OrderRow) -> bool:
     return order.run is not None
 
 
-_STEPS: Mapping[str, Callable[[View, Desk, Move], Commit]] = {
+_STEPS: Mapping[str, Callable[[View, Desk, Moving], Commit]] = {
     "send": _send, "prepare": _prepared, "clear": _cleared, "stop": _stopped, "copy": _copied, "finish": _finished,
     "undo": _undone, "restart": _restarted, "part": _part,
 }  # fmt: skip

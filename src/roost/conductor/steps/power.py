@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from roost.conductor.asking import asked
 from roost.conductor.patience import failure, silent
 from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, waiting, withdrawn
-from roost.model.operation import Power
+from roost.model.operation import Powering
 from roost.model.orders import Action
 
 # By kind of operation: what the host is told, and the status when that is done.
@@ -24,7 +24,7 @@ _ACTS: Mapping[str, tuple[Action, str]] = {
 
 def next_step(view: View, desk: Desk) -> Commit:
     """Return the next step."""
-    body, host, limit_s = body_of(view.operation, Power), view.status.host, view.terms.act_timeout_s
+    body, host, limit_s = body_of(view.operation, Powering), view.status.host, view.terms.act_timeout_s
     if view.operation.is_cancelled:
         return _end(view, desk, body, problem="it was cancelled")
     if view.operation.step == "send":
@@ -38,7 +38,7 @@ def next_step(view: View, desk: Desk) -> Commit:
     return _end(view, desk, body, problem=problem)
 
 
-def _end(view: View, desk: Desk, body: Power, *, problem: str) -> Commit:
+def _end(view: View, desk: Desk, body: Powering, *, problem: str) -> Commit:
     kind = view.operation.kind
     gone = let_go(view, fault=problem) if problem else let_go(view, status=_ACTS[kind][1], fault="")
     event = told(view, desk, f"{kind}.failed" if problem else f"{kind}.done", problem=problem)

@@ -13,14 +13,14 @@ from roost.conductor.guests import guest_here
 from roost.conductor.patience import came_of, silent
 from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, waiting, withdrawn
 from roost.errors import BadRequest
-from roost.model.changes import Rebuild
+from roost.model.changes import Rebuilding
 from roost.model.names import uuid_text
 from roost.model.orders import OrderBody
 
 
 def next_step(view: View, desk: Desk) -> Commit:
     """Return the next step."""
-    body = body_of(view.operation, Rebuild)
+    body = body_of(view.operation, Rebuilding)
     if view.operation.is_cancelled:
         return _end(view, desk, body, problem="it was cancelled")
     if view.operation.step == "send":
@@ -35,7 +35,7 @@ def next_step(view: View, desk: Desk) -> Commit:
     return Commit(operation=ended(view, body=body), work=(*gone_on, told(view, desk, "rebuild.done")))
 
 
-def _send(view: View, desk: Desk, body: Rebuild) -> Commit:
+def _send(view: View, desk: Desk, body: Rebuilding) -> Commit:
     host, limit_s = view.status.host, view.terms.build_timeout_s
     if view.is_away(host):
         return _end(view, desk, body, problem=silent(host))
@@ -47,7 +47,7 @@ def _send(view: View, desk: Desk, body: Rebuild) -> Commit:
     return asked(view, desk, body, host=host, action="rebuild", said=said, step="wait")
 
 
-def _end(view: View, desk: Desk, body: Rebuild, *, problem: str, status: str = "") -> Commit:
+def _end(view: View, desk: Desk, body: Rebuilding, *, problem: str, status: str = "") -> Commit:
     """Return the end of what was not done.
 
     Args:

@@ -16,7 +16,7 @@ from roost.conductor.remembered import request_of, stored_image
 from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, waiting, withdrawn
 from roost.conductor.syncing import status_said
 from roost.model.journal import PutDocument
-from roost.model.operation import Power
+from roost.model.operation import Powering
 from roost.model.work import MigrationRow
 
 _OPEN = frozenset({"moving", "finished", "reverting"})
@@ -24,7 +24,7 @@ _OPEN = frozenset({"moving", "finished", "reverting"})
 
 def next_step(view: View, desk: Desk) -> Commit:
     """Return the next step."""
-    body, host = body_of(view.operation, Power), view.status.host
+    body, host = body_of(view.operation, Powering), view.status.host
     if view.operation.is_cancelled:
         return _end(view, desk, body, problem="it was cancelled")
     if view.operation.step == "send":
@@ -61,7 +61,7 @@ def _is_unsettled(view: View, move: MigrationRow) -> bool:
     return move.status in _OPEN and not is_for_good
 
 
-def _end(view: View, desk: Desk, body: Power, *, problem: str, status: str = "") -> Commit:
+def _end(view: View, desk: Desk, body: Powering, *, problem: str, status: str = "") -> Commit:
     kind, writes = view.operation.kind, tuple[PutDocument, ...]()
     if problem or status == view.status.status:
         gone_on = let_go(view)

@@ -36,7 +36,7 @@ from roost.conductor.step import (
 from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded
 from roost.model.decision import Pick
 from roost.model.names import uuid_text
-from roost.model.operation import Spawn
+from roost.model.operation import Spawning
 from roost.model.orders import Answer, OrderBody
 from roost.model.work import OperationRow, OrderRow, Put, StatusRow
 from roost.placement.claims import given_back
@@ -44,7 +44,7 @@ from roost.placement.claims import given_back
 Builds = tuple[tuple[Pick, bool], ...]
 
 
-def begun(view: View, desk: Desk, status: StatusRow, *, body: Spawn) -> tuple[OperationRow, OrderRow]:
+def begun(view: View, desk: Desk, status: StatusRow, *, body: Spawning) -> tuple[OperationRow, OrderRow]:
     """Return the operation that builds an instance on the first of its picks, and its first order."""
     now_s, limit_s = view.now_s, view.terms.build_timeout_s
     operation = OperationRow(
@@ -61,7 +61,7 @@ def begun(view: View, desk: Desk, status: StatusRow, *, body: Spawn) -> tuple[Op
 
 def next_step(view: View, desk: Desk) -> Commit:
     """Return the next step."""
-    body = body_of(view.operation, Spawn)
+    body = body_of(view.operation, Spawning)
     if view.operation.is_cancelled:
         return _cancelled(view, desk, body)
     order = view.orders[-1]
@@ -82,7 +82,7 @@ def next_step(view: View, desk: Desk) -> Commit:
     return _clearing(view, desk, body, lost=f"it was not built within {view.terms.build_timeout_s:,.0f} s")
 
 
-def _answered(view: View, desk: Desk, body: Spawn, *, order: OrderRow) -> Commit:
+def _answered(view: View, desk: Desk, body: Spawning, *, order: OrderRow) -> Commit:
     answer = answer_of(order)
     if answer.outcome != "ok":
         problem = answer.problem or f"the host said no more than {answer.outcome}"
@@ -106,7 +106,7 @@ def _answered(view: View, desk: Desk, body: Spawn, *, order: OrderRow) -> Commit
     )
 
 
-def _lost(view: View, desk: Desk, body: Spawn, *, problem: str, is_final: bool) -> Commit:
+def _lost(view: View, desk: Desk, body: Spawning, *, problem: str, is_final: bool) -> Commit:
     """Return what follows an attempt that failed.
 
     Args:
@@ -130,7 +130,7 @@ def _lost(view: View, desk: Desk, body: Spawn, *, problem: str, is_final: bool) 
         return _buried(view, desk, after, fault=words_of(error), builds=builds)
 
 
-def _elsewhere(view: View, desk: Desk, body: Spawn, *, builds: Builds) -> Commit:
+def _elsewhere(view: View, desk: Desk, body: Spawning, *, builds: Builds) -> Commit:
     """Return the step to the next alternate that can be claimed, or to the end where none can.
 
     Raises:
@@ -169,7 +169,7 @@ def _away(view: View, host: str) -> str:
     return silent(host) if view.is_away(host) else ""
 
 
-def _clearing(view: View, desk: Desk, body: Spawn, *, lost: str, is_final: bool = False) -> Commit:
+def _clearing(view: View, desk: Desk, body: Spawning, *, lost: str, is_final: bool = False) -> Commit:
     """Return the step that lets an agent that is alive get rid of what there may be of the instance."""
     limit_s = view.terms.act_timeout_s
     after = msgspec.structs.replace(body, lost=lost, is_final=is_final)
@@ -180,7 +180,7 @@ def _clearing(view: View, desk: Desk, body: Spawn, *, lost: str, is_final: bool 
     )
 
 
-def _buried(view: View, desk: Desk, body: Spawn, *, fault: str, builds: Builds) -> Commit:
+def _buried(view: View, desk: Desk, body: Spawning, *, fault: str, builds: Builds) -> Commit:
     again = {"status": "SHELVED_OFFLOADED"} if body.is_unshelved else {"status": "ERROR", "cell": ""}
     gone = let_go(view, **again, fault=fault, host="", node="")
     return Commit(
@@ -194,7 +194,7 @@ def _buried(view: View, desk: Desk, body: Spawn, *, fault: str, builds: Builds) 
     )  # fmt: skip
 
 
-def _stuck(view: View, desk: Desk, body: Spawn, *, problem: str) -> Commit:
+def _stuck(view: View, desk: Desk, body: Spawning, *, problem: str) -> Commit:
     """Return the end of an instance that its host cannot get rid of: what it holds there stays held."""
     fault = f"{body.lost}; and {view.status.host} could not get rid of it: {problem}"
     return Commit(
@@ -207,12 +207,12 @@ def _stuck(view: View, desk: Desk, body: Spawn, *, problem: str) -> Commit:
     )
 
 
-def _image(body: Spawn) -> dict[str, int]:
+def _image(body: Spawning) -> dict[str, int]:
     """Return what changes of an instance that was shelved, when it is on a host again: what it was built from."""
     return {"image_id": body.image_id} if body.is_unshelved else {}
 
 
-def _cancelled(view: View, desk: Desk, body: Spawn) -> Commit:
+def _cancelled(view: View, desk: Desk, body: Spawning) -> Commit:
     """Return the end that makes room for the deletion of the instance, which gives back what it holds."""
     return Commit(
         operation=ended(view, body=body, problem="it was cancelled"),
@@ -220,11 +220,11 @@ def _cancelled(view: View, desk: Desk, body: Spawn) -> Commit:
     )
 
 
-def _wanted(operation: OperationRow, body: Spawn, uuid: bytes, *, limit_s: float) -> OrderBody:
+def _wanted(operation: OperationRow, body: Spawning, uuid: bytes, *, limit_s: float) -> OrderBody:
     """Return what the agent of the first of the picks is told to build."""
     return OrderBody(operation=uuid_text(operation.uuid), limit_s=limit_s, guest=guest_of_pick(body, uuid))
 
 
-def _last(body: Spawn) -> str:
+def _last(body: Spawning) -> str:
     """Return what went wrong in the last attempt that was made."""
     return next((each.problem for each in reversed(body.attempts) if each.claim == "claimed"), "")

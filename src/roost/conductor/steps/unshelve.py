@@ -36,7 +36,7 @@ from roost.errors import RoostError
 from roost.model.changes import Unshelve
 from roost.model.journal import Write
 from roost.model.names import uuid_bytes
-from roost.model.operation import Spawn
+from roost.model.operation import Spawning
 from roost.model.work import Put
 from roost.placement.claims import given_back
 
@@ -84,7 +84,7 @@ def _place(view: View, desk: Desk, body: Unshelve) -> Commit:
         return _end(view, desk, body, problem=problem, writes=writes)
     (pick,) = found.decision.picks
     request = msgspec.structs.replace(body.request, instance_uuids=(), image=body.image if body.image.id else None)
-    spawn = Spawn(
+    spawn = Spawning(
         request=request, name=view.status.name, needs=found.needs, picks=found.with_alternates(pick), attempt=1,
         is_unshelved=True, image_id=body.image_id,
     )  # fmt: skip

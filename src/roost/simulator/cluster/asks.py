@@ -17,7 +17,7 @@ from roost.conductor.steps import STEPS
 from roost.conductor.targets import away_from
 from roost.model.flavor import Flavor
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Asked, Power, Settling, may_begin
+from roost.model.operation import Asked, Powering, Settling, may_begin
 from roost.model.request import Request
 from roost.model.work import OperationRow, StatusRow
 from roost.placement.current import Current
@@ -267,10 +267,10 @@ def _bytes(uuid: str) -> bytes:
 ASKS: Sequence[Ask] = (
     Ask(kind="build", weight=10, make=_build),
     Ask(kind="delete", weight=6, make=_delete),
-    Ask(kind="start", weight=3, make=_act(Power)),
-    Ask(kind="stop", weight=3, make=_act(Power)),
-    Ask(kind="reboot", weight=1, make=_act(Power)),
-    Ask(kind="reset", weight=5, make=_act(Power)),
+    Ask(kind="start", weight=3, make=_act(Powering)),
+    Ask(kind="stop", weight=3, make=_act(Powering)),
+    Ask(kind="reboot", weight=1, make=_act(Powering)),
+    Ask(kind="reset", weight=5, make=_act(Powering)),
     Ask(kind="resize", weight=4, make=_move),
     Ask(kind="confirm", weight=4, make=_act(Settling)),
     Ask(kind="revert", weight=7, make=_act(Settling)),

@@ -11,7 +11,7 @@ from roost.compute.drivers.fake_guests import FakeGuest
 from roost.model.changes import Drain
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Clean, Delete
+from roost.model.operation import Cleaning, Delete
 from roost.model.orders import Answer
 from roost.model.work import AgentRow, EventRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.simulator.cluster.happenings import Broken
@@ -104,7 +104,7 @@ class Invariants:
         self._events = len(events)
 
     def _check_in_charge(self, operation: OperationRow) -> None:
-        body = msgspec.msgpack.decode(operation.body, type=Clean)
+        body = msgspec.msgpack.decode(operation.body, type=Cleaning)
         agent = self._shelves.work[AgentRow].rows[body.host]
         if agent.fence != body.fence:
             raise Broken(IN_CHARGE, f"registration {body.fence} of {body.host} is over, and {agent.fence} counts as up")

@@ -9,7 +9,7 @@ from roost.model.fleet import Departure
 from roost.model.host import HostFacts
 from roost.model.journal import Item
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Build, Spawn
+from roost.model.operation import Build, Spawning
 from roost.model.orders import Answer
 from roost.model.request import Retry
 from roost.model.work import Put
@@ -35,7 +35,7 @@ def spawn_of(here, name):
     """Give the operation that built an instance, and what it remembers."""
     found = here.reader.operations_on(uuid_bytes(uuid_named(name)), newest=9)
     row = next(row for row in found if row.kind == "spawn")
-    return row, body_of(row, Spawn)
+    return row, body_of(row, Spawning)
 
 
 def attempts(here, name):

@@ -8,20 +8,17 @@ from roost.model.fleet import Departure
 from roost.model.journal import Item
 from roost.model.names import uuid_text
 from roost.model.orders import Answer
-from tests.building import failed_builds, ladder
-from tests.conducting import action, failed, server
+from tests.building import failed_builds
+from tests.conducting import action, failed
 from tests.identities import uuid_named
-from tests.migrating import ask, at_rest, holders, migrations, movers, pass_time
+from tests.migrating import ask, at_rest, holders, migrations, one_of_four, pass_time
 
 ONE = uuid_named("one")
 
 
 @pytest.fixture
 def here():
-    with server(None, ladder(4)) as made:
-        made.hands = movers(made, [f"h{number}" for number in range(4)])
-        made.build("one")
-        at_rest(made, made.hands)
+    with one_of_four() as made:
         yield made
 
 

@@ -9,17 +9,14 @@ from roost.placement.plans import Plan
 from tests.building import ladder
 from tests.conducting import action, failed, server
 from tests.identities import uuid_named
-from tests.migrating import ask, at_rest, holders, migrations, movers, pass_time
+from tests.migrating import ask, at_rest, holders, migrations, movers, one_of_four, pass_time
 
 ONE = uuid_named("one")
 
 
 @pytest.fixture
 def here():
-    with server(None, ladder(4)) as made:
-        made.hands = movers(made, [f"h{number}" for number in range(4)])
-        made.build("one")
-        at_rest(made, made.hands)
+    with one_of_four() as made:
         yield made
 
 

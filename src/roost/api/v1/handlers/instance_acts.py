@@ -19,7 +19,7 @@ from roost.conductor.step import Body, body_of
 from roost.errors import Conflict, NotFound
 from roost.model.fleet import Departure
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
-from roost.model.operation import Asked, Build, Delete, Power
+from roost.model.operation import Asked, Build, Delete, Powering
 from roost.model.request import Move, Request
 from roost.model.work import OperationRow, StatusRow
 from roost.placement.claims import release_of
@@ -85,12 +85,12 @@ def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
 
 def start(call: Call) -> Response | Plan[Response]:
     """Let an instance run that was stopped."""
-    return act(call, "start", Power())
+    return act(call, "start", Powering())
 
 
 def stop(call: Call) -> Response | Plan[Response]:
     """Let an instance run no more, and stay."""
-    return act(call, "stop", Power())
+    return act(call, "stop", Powering())
 
 
 def act(call: Call, kind: Asked, body: Body) -> Response | Plan[Response]:

@@ -13,7 +13,7 @@ from roost.api.v1.instance_schemas import RebuildBody
 from roost.conductor import changing
 from roost.model.image import Image
 from roost.model.names import uuid_text
-from roost.model.operation import Power
+from roost.model.operation import Powering
 from roost.placement.plans import Plan
 
 
@@ -48,7 +48,7 @@ def unshelve(call: Call) -> Response | Plan[Response]:
 
 def reboot(call: Call) -> Response | Plan[Response]:
     """Let an instance begin anew."""
-    return act(call, "reboot", Power())
+    return act(call, "reboot", Powering())
 
 
 def reset(call: Call) -> Response | Plan[Response]:
@@ -56,4 +56,4 @@ def reset(call: Call) -> Response | Plan[Response]:
     identity = call.request.identity
     if identity is None or "admin" not in identity.roles:
         raise Problem(403, "to say that an instance in ERROR is well is for admin")
-    return act(call, "reset", Power())
+    return act(call, "reset", Powering())

@@ -14,7 +14,7 @@ from roost.conductor.moves import asked_again
 from roost.conductor.remembered import request_of
 from roost.conductor.step import body_of
 from roost.model.flavor import Flavor
-from roost.model.operation import Move, Settling
+from roost.model.operation import Moving, Settling
 from roost.model.request import Destination, Request
 from roost.model.work import OperationRow, StatusRow
 from roost.placement.plans import Plan
@@ -40,7 +40,7 @@ def migrate(call: Call) -> Response | Plan[Response]:
         return sent_to(call, asked_again(stored, status), status, host=body.host)
 
     def is_same(known: OperationRow) -> bool:
-        return is_sent_to(known, body.host) and body_of(known, Move).is_verified == body.verify
+        return is_sent_to(known, body.host) and body_of(known, Moving).is_verified == body.verify
 
     return move(call, "migrate", asked, is_same=is_same, is_verified=body.verify)
 
@@ -91,14 +91,14 @@ def _resized(call: Call, status: StatusRow) -> Request:
 
 def is_sent_to(known: OperationRow, host: str | None) -> bool:
     """Say whether a move is one to a host; None: to any."""
-    aim = body_of(known, Move).request.destination
+    aim = body_of(known, Moving).request.destination
     asked = None if aim is None else aim.host
     return (asked or "").lower() == (host or "").lower()
 
 
 def _is_sized(known: OperationRow, body: ResizeBody) -> bool:
     """Say whether a resize is one to a size: a name may stand for another one since then."""
-    flavor = body_of(known, Move).request.flavor
+    flavor = body_of(known, Moving).request.flavor
     return flavor.name == body.flavor if isinstance(body.flavor, str) else flavor == _flavor(body)
 
 

@@ -25,7 +25,7 @@ from roost.errors import NotFound
 from roost.model.building import Attempt
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Spawn, Status
+from roost.model.operation import Spawning, Status
 from roost.model.work import MigrationRow, OperationRow, StatusRow
 from roost.ports import WorkReader
 
@@ -185,7 +185,7 @@ def _attempts(operations: list[OperationRow]) -> list[Attempt]:
     row = next((each for each in operations if each.kind == "spawn"), None)
     if row is None:
         return []
-    body = body_of(row, Spawn)
+    body = body_of(row, Spawning)
     return [*body.attempts, *([] if row.outcome or not body.picks else [attempt_on(body.picks[0])])]
 
 
