@@ -84,11 +84,6 @@ def _with(operation, body):
     return msgspec.structs.replace(operation, body=msgspec.msgpack.encode(body))
 
 
-def restarted_too_early(monkeypatch):
-    """Let an instance start on its old host while the new one may run it."""
-    monkeypatch.setattr(move, "_may_run", lambda _view: False)
-
-
 def confirmed_unseen(monkeypatch):
     """Let what was left be given back before its host got rid of it."""
     monkeypatch.setattr(
@@ -134,7 +129,7 @@ _RESIZED = ("build", "resize", "confirm", "revert")
 PLANTS_OF_MOVES = {
     settled_on_arrival: _RESIZED, unclaimed_alternate: (), claimed_beside: (), forgotten_place: (),
     unfenced_return: ("build", "evacuate"), forgotten_move: ("build", "evacuate"), drained_too_fast: ("build", "drain"),
-    restarted_too_early: _RESIZED, confirmed_unseen: _RESIZED, undone_unseen: ("build", "live_migrate"),
+    confirmed_unseen: _RESIZED, undone_unseen: ("build", "live_migrate"),
     reverted_unseen: _RESIZED, offloaded_unheard: ("build", "shelve", "offload", "unshelve"),
     kept_by_a_cancelled_move: (),
 }  # fmt: skip

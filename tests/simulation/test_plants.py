@@ -10,7 +10,7 @@ _FAILED = "nothing fails that nobody meant"  # which tells of no rule that was b
 # Tried first, since with these it is found as it is now.
 _SOONER = {
     "lost_undo": [6], "two_at_once": [6], "stale_run_accepted": [8], "unclaimed_alternate": [4],
-    "restarted_too_early": [7], "undone_unseen": [7, 18], "reverted_unseen": [4], "offloaded_unheard": [6, 15],
+    "undone_unseen": [7, 18], "reverted_unseen": [4], "offloaded_unheard": [6, 15],
 }  # fmt: skip
 
 

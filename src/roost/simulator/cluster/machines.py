@@ -23,7 +23,6 @@ from roost.model.host import HostFacts
 from roost.model.names import uuid_text
 from roost.model.orders import Order, OrderAnswer, OwnNode, Polled, PollingAgent, Registered, Registration
 from roost.simulator.cluster import serving_agents
-from roost.simulator.cluster.happenings import Killed
 from roost.simulator.cluster.network import Call
 from roost.simulator.cluster.processes import Process
 from roost.simulator.cluster.trouble import MoodyChance
@@ -132,25 +131,10 @@ class Machine:
         self.life: Life | None = None
         self.journal = _Journal(self._kill)
         self._lives = 0
-        self._is_killed = False  # whether its agent must not write down anything any more
         world.books.kills[host] = self._kill
 
     def _kill(self) -> None:
-        self.end_if_killed()
-        try:
-            self.world.trouble.kill("crashed", self.die)
-        except Killed:
-            self._is_killed = True
-            raise
-
-    def end_if_killed(self) -> None:
-        """End an agent that was killed, and went on since somebody took that for an error of its driver.
-
-        Raises:
-            Killed: it was.
-        """
-        if self._is_killed:
-            raise Killed(self.die)
+        self.world.trouble.kill("crashed", self.die)
 
     def start(self) -> None:
         """Let a new agent live."""
@@ -161,7 +145,6 @@ class Machine:
 
     def die(self) -> None:
         """Let the agent end here and now; it comes back after a while, or never."""
-        self._is_killed = False
         if self.life is None:
             return
         self.life.is_alive = False
@@ -268,7 +251,6 @@ class Life:
 
     def _act(self, task: Work | Undo | Clean) -> None:
         came = self.acting.carry_out(task)
-        self.machine.end_if_killed()
         # What it did is there before anybody knows of it.
         self._after(self._span(), f"{_named(task)} {came.outcome}", lambda: self._worked(task, came))
 

@@ -34,7 +34,7 @@ REST_S = 600.0
 _LOOK_S = 2.0
 _ASK_S, _STROKE_S = (0.2, 4.0), 1.0
 _CUT_S, _LOST_HOSTS = (2.0, 40.0), 0.15
-_MEANT = ("was to go wrong", "Killed(")  # as the fake driver says, and who ends here and now
+_MEANT = "was to go wrong"  # as the fake driver says
 _OF_GUESTS = ("NotFound(", "Conflict(")  # that are not there any more, or run, or do not
 _POLICIES = sorted(GROUP_POLICIES)
 _RACKS = ("", "left", "left", "right", "right")
@@ -285,8 +285,7 @@ class World:
     def _hear(self, fields: dict[str, object]) -> None:
         """Hear what the log is told: an error that nobody meant is no good."""
         error = str(fields.get("error", ""))
-        is_meant = any(word in error for word in _MEANT) or self._is_told(error)
-        if fields["event"] == "fault" and not is_meant:
+        if fields["event"] == "fault" and _MEANT not in error and not self._is_told(error):
             self._fault = self._fault or fields
 
     def _is_told(self, error: str) -> bool:
