@@ -20,6 +20,7 @@ from roost.model.orders import (
     PROBLEM_MAX,
     AbortMigration,
     Destroy,
+    Discard,
     LiveMigrate,
     Order,
     OrderAnswer,
@@ -448,8 +449,8 @@ class Agent:
             each = lane.waiting.pop(0)
             if each.is_again:
                 return each
-            # What is to be destroyed goes before what comes after it, since that may fail and count as nothing then.
-            is_overtaken = each.order.turn < newest and not isinstance(each.order.act, Destroy)
+            # What is to go does so before what comes after it, since that may fail and count as nothing then.
+            is_overtaken = each.order.turn < newest and not isinstance(each.order.act, (Destroy, Discard))
             if is_overtaken or each.mark < self._memory.mark(name):
                 self._answer(each, self._says("stale", f"a later order of instance {name} was here before it"))
             elif self._overdue and isinstance(each.order.act, (Spawn, Prepare)):
