@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from roost.compute.journal import Entry, Key
-from roost.compute.lanes import Lane, OpenOrder, is_building, is_cleaning, key_of, lane_of, told
+from roost.compute.lanes import Lane, OpenOrder, is_building, is_cleaning, key_of, lane_of, told, with_coming
 from roost.compute.memory import Memory
 from roost.compute.tasks import Clean, Look, Register, Task, Tell, Undo, Work
 from roost.errors import BadRequest, BadSettings, Conflict, JournalLost, NotFound, RoostError
@@ -72,7 +72,8 @@ class Agent:
         self._again_at_s, self._pause_s = 0.0, _AGAIN_S
         self._seen: Registration | None = None
         self._is_looking, self._look_at_s = False, float("inf")  # while it is ready
-        self._busy: set[str] = set()  # lanes that were there at some time since it began to look
+        # Lanes that were there at some time since it began to look, each with what may have come of a guest meanwhile.
+        self._busy: dict[str, Found | None] = {}
         self._registered: Registered | None = None
         self._has_failed_to_clean = self._was_polled = self._is_tracked = self._is_stopping = False
         self._orders: dict[Key, OpenOrder] = {}
@@ -132,7 +133,7 @@ class Agent:
         if now_s >= look_at_s and not (self._is_looking or self._is_stopping):
             self._phase = "looking" if self._phase == "away" else "ready"
             self._is_looking, self._look_at_s = True, self._next_look_s(now_s)
-            self._busy = {*self._lanes}
+            self._busy = {name: lane.coming for name, lane in self._lanes.items()}
             tasks.append(Look())
         if self._phase == "seen" and self._seen is not None:
             self._phase = "registering"
@@ -165,7 +166,7 @@ class Agent:
             return  # It has to come again, and to look again then.
         self._seen = Registration(
             run=self._identity.run, driver=self._identity.driver, software=self._identity.software,
-            cell=self._identity.cell, nodes=tuple(nodes), guests=tuple(guests),
+            cell=self._identity.cell, nodes=tuple(nodes), guests=with_coming(guests, self._busy.values()),
             paused=tuple(sorted(self._memory.paused())),
         )  # fmt: skip
         self._phase = "seen"
@@ -179,7 +180,7 @@ class Agent:
         cleans += [Clean(uuid, "pause") for uuid in registered.hold if uuid in running]
         cleans += [Clean(uuid, "resume") for uuid in registered.keep if uuid in self._memory.paused()]
         # An earlier life may have ended between a guest and what the guest had.
-        gone = self._memory.held() - {found.uuid for found in self._seen.guests} - self._busy
+        gone = self._memory.held() - {found.uuid for found in self._seen.guests} - self._busy.keys()
         cleans += [Clean(uuid, "destroy") for uuid in sorted(gone)]
         for lane in self._lanes.values():
             lane.cleans.clear()  # What was said before no longer counts.
@@ -432,6 +433,8 @@ class Agent:
             elif may_work and (each := self._first(name, lane)) is not None:
                 lane.current = Work(each.order, each.is_again)
                 begun.append(each)
+                if self._is_looking:
+                    self._busy[name] = lane.coming
             self._tidy(name)
         fresh = [each.order for each in begun if not each.is_again]
         if fresh:
@@ -471,7 +474,7 @@ class Agent:
 
     def _lane(self, name: str) -> Lane:
         if self._is_looking or self._phase in ("seen", "registering"):
-            self._busy.add(name)
+            self._busy.setdefault(name, None)
         return self._lanes.setdefault(name, Lane())
 
     def _leave(self, name: str, task: Work | Undo | Clean) -> None:

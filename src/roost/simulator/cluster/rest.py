@@ -59,7 +59,7 @@ def _unrest_on(world: "World", machine: "Machine") -> str:
         return f"the agent of {machine.host} is away"
     if agent.state != "ready" or not machine.life.agent.is_ready:
         return f"the agent of {machine.host} is {agent.state}"
-    if not machine.life.agent.is_idle or machine.life.agent.is_undoing:
+    if not machine.life.agent.is_idle or machine.life.agent.is_undoing or machine.life.agent.is_in_a_hurry:
         return f"the agent of {machine.host} is at work"
     for order in world.store.shelves.work[OrderRow].rows.values():
         if order.host == machine.host and order.state in {"waiting", "taken"}:
