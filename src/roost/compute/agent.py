@@ -72,8 +72,7 @@ class Agent:
         self._again_at_s, self._pause_s = 0.0, _AGAIN_S
         self._seen: Registration | None = None
         self._is_looking, self._look_at_s = False, float("inf")  # while it is ready
-        # Lanes that were there at some time since it began to look, each with what may have come of a guest meanwhile.
-        self._busy: dict[str, Found | None] = {}
+        self._busy: dict[str, Found | None] = {}  # lanes there were since it began to look, with what may have come
         self._registered: Registered | None = None
         self._has_failed_to_clean = self._was_polled = self._is_tracked = self._is_stopping = False
         self._orders: dict[Key, OpenOrder] = {}
