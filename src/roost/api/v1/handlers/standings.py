@@ -1,4 +1,4 @@
-"""What became of instances, told to agents that find something held on their hosts."""
+"""What became of instances, told to agents that find something of them on their hosts, wherever they are."""
 
 from roost.api.placement.request import Response
 from roost.api.v1.call import Call, shown
