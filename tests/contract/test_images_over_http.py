@@ -1,4 +1,4 @@
-"""Saved images from shelving to deletion, with real processes: a server, and agents that may touch their hosts alone."""
+"""Saved images from shelving to deletion, with real processes: a server, and agents with tokens of their hosts."""
 
 import json
 from contextlib import ExitStack, contextmanager
