@@ -6,6 +6,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from roost.compute import saved_images
 from roost.compute.acting import Acting
 from roost.conductor import accepting, answering
 from roost.conductor.reconcile import Reconciled
@@ -117,6 +118,19 @@ def unfinished_cancel(monkeypatch):
     )  # fmt: skip
 
 
+def image_of_the_living(monkeypatch):
+    """Let an instance that is on no host count as deleted, where agents look at images."""
+    monkeypatch.setattr(
+        saved_images, "deleted",
+        lambda uuids, standings: [each for each in uuids if each in standings and not standings[each].host],
+    )  # fmt: skip
+
+
+def image_for_ever(monkeypatch):
+    """Let nobody drop an image."""
+    monkeypatch.setattr(saved_images, "deleted", lambda _uuids, _standings: [])
+
+
 def without_orders(step):
     """Give a step that says nothing to agents."""
     return replace(step, work=tuple(put for put in step.work if not isinstance(put.row, OrderRow)))
@@ -127,9 +141,9 @@ PLANTS: Mapping[str, Plant] = {
     for plant in (
         skipped_release, skipped_release_of_refused, doubled_build, lost_undo, answer_to_a_withdrawn_order,
         destroyed_too_late, unclean_return, lost_return, two_at_once, answer_counted_twice, stale_run_accepted,
-        unfinished_cancel,
+        unfinished_cancel, image_of_the_living, image_for_ever,
     )
 }  # fmt: skip
 
 # Those that are found sooner where everything is asked for, and not only builds, deletions and the like.
-OF_ALL_KINDS = frozenset({"answer_counted_twice"})
+OF_ALL_KINDS = frozenset({"answer_counted_twice", "image_of_the_living", "image_for_ever"})

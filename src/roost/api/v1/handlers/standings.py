@@ -1,10 +1,13 @@
 """What became of instances, told to agents that find something of them on their hosts, wherever they are."""
 
+from collections.abc import Collection
+
 from roost.api.placement.request import Response
 from roost.api.v1.call import Call, shown
 from roost.model.names import uuid_bytes
 from roost.model.standing import Holders, Standing, Standings
 from roost.model.work import StatusRow
+from roost.ports import WorkReader
 
 
 def tell(call: Call) -> Response:
@@ -13,9 +16,14 @@ def tell(call: Call) -> Response:
     asked = call.body
     assert isinstance(asked, Holders)
     call.check_host(call.parameter("host"))
-    wanted = {body: text for text in asked.instances if (body := uuid_bytes(text)) is not None}
-    rows = call.agents.reader(call.current).statuses_of([*wanted]) if wanted else []
-    return shown(Standings(instances={wanted[row.uuid]: _standing(row) for row in rows}))
+    return shown(Standings(instances=standings_of(asked.instances, call.agents.reader(call.current))))
+
+
+def standings_of(uuids: Collection[str], reader: WorkReader) -> dict[str, Standing]:
+    """Return what is known of instances, by uuid as it was asked; those unknown are left out."""
+    wanted = {body: text for text in uuids if (body := uuid_bytes(text)) is not None}
+    rows = reader.statuses_of([*wanted]) if wanted else []
+    return {wanted[row.uuid]: _standing(row) for row in rows}
 
 
 def _standing(row: StatusRow) -> Standing:
