@@ -6,6 +6,7 @@ import msgspec
 
 from roost.conductor import accepting
 from roost.conductor.moves import asked_again
+from roost.conductor.reverting import revert
 from roost.errors import NotFound
 from roost.model.guest import Found, Prepared
 from roost.model.names import uuid_bytes
@@ -146,16 +147,20 @@ def keepers(server, *names):
     return {name: each for name, each in others.items() if name != "most running"}
 
 
-def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, key=""):
+def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, is_lost=False, key=""):
     """Ask that an instance moves, or stays or goes back."""
     key = key or f"{kind} of {name} at {server.clock.now_s()}"
     now_s, uuid = server.clock.now_s(), uuid_bytes(uuid_named(key))
 
     def task(current):
-        if kind in {"confirm", "revert"}:
+        if kind == "confirm":
             return accepting.act(
                 current, server.reader, uuid_named(name), kind=kind, body=Settling(), operation_uuid=uuid, now_s=now_s
             )
+        if kind == "revert":
+            return revert(
+                current, server.reader, uuid_named(name), operation_uuid=uuid, now_s=now_s, is_lost=is_lost
+            )  # fmt: skip
         status = server.reader.status(uuid_bytes(uuid_named(name)))
         if status is None:
             raise NotFound("instance", name)

@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from tests.clusters import running_agents, up
+from tests.clusters import guests_on, running_agents, up
 from tests.patience import until
 from tests.products import roost
 from tests.servers import serve
@@ -171,3 +171,50 @@ def test_two_agents_cannot_share_a_journal_and_another_machine_cannot_take_the_n
         other = roost(*told, tmp_path / "elsewhere", cwd=tmp_path)
         assert (other.returncode, "the provider of the node host-1 is" in other.stderr) == (5, True)
         assert process.poll() is None
+
+
+def instances(server):
+    """Give the status of each instance."""
+    return [each["status"] for each in server.ask("GET", "/v1/instances", headers=ADMIN)[2]["instances"]]
+
+
+def test_a_host_whose_journal_is_lost_gets_a_new_one_and_keeps_its_guests(server, tmp_path):
+    journals, guests = tmp_path / "state", tmp_path / "guests"
+    words = ("--host", "host-1", "--state-dir", journals, "--option", f"state={guests}")
+    adopting = ("agent", "adopt", "host-1", "--url", server.address, "--state-dir", journals)
+    with running_agents(server, tmp_path, *words) as process:
+        until(lambda: up(server) == {"host-1"})
+        before = provider(server)
+        asked = {"flavor": {"vcpus": 1, "memory_mb": 1}, "name": "web"}
+        assert server.ask("POST", "/v1/instances", asked, headers=ADMIN)[0] == 202
+        until(lambda: instances(server) == ["ACTIVE"])
+        process.kill()
+        process.wait()
+    refused = roost(*adopting, cwd=tmp_path)
+    assert (refused.returncode, "the agent of host-1 is there, and was heard" in refused.stderr) == (5, True)
+    assert server.ask("DELETE", "/v1/agents/host-1", headers=ADMIN)[0] == 204
+    refused = roost(*adopting, cwd=tmp_path)
+    assert (refused.returncode, "knows orders or guests: it is not lost" in refused.stderr) == (5, True)
+    for file in journals.iterdir():
+        file.unlink()
+    begun = roost("agent", "--server", server.address, "--driver", "fake", *words, cwd=tmp_path)
+    assert (begun.returncode, "if that is lost, after `roost agent adopt host-1`" in begun.stderr) == (5, True)
+    adopted = roost(*adopting, cwd=tmp_path)
+    assert (adopted.returncode, before[0] in adopted.stdout) == (0, True), adopted.stderr
+    with running_agents(server, tmp_path, *words):
+        until(lambda: up(server) == {"host-1"})
+        assert provider(server) == before
+        assert list(guests_on(guests).values()) == [[("host-1", "running")]]
+        (one,) = server.ask("GET", "/v1/instances", headers=ADMIN)[2]["instances"]
+        assert one["status"] == "ACTIVE"
+        assert server.ask("POST", f"/v1/instances/{one['uuid']}/stop", {}, headers=ADMIN)[0] == 202
+        until(lambda: instances(server) == ["SHUTOFF"])
+        assert server.ask("DELETE", f"/v1/instances/{one['uuid']}", headers=ADMIN)[0] == 202
+        until(lambda: instances(server) == [])
+        assert guests_on(guests) == {}
+
+
+def test_a_host_that_no_agent_was_on_cannot_be_adopted(server, tmp_path):
+    told = roost("agent", "adopt", "nowhere", "--url", server.address, "--state-dir", tmp_path / "new", cwd=tmp_path)
+    assert (told.returncode, "no such agent: nowhere" in told.stderr) == (4, True), told.stderr
+    assert not (tmp_path / "new").exists()

@@ -9,7 +9,7 @@ from roost.model.standing import ASKED_MAX
 from roost.simulator.identities import uuid_of
 from tests.api.agents import NEXT_RUN, ORDER, RUN, given, polling, put, registration
 from tests.api.bound_tokens import AGENT, OTHER, bound
-from tests.working import operation, order, status
+from tests.working import migration, operation, order, status
 
 
 def test_an_agent_registers_and_is_shown(own):
@@ -42,16 +42,21 @@ def test_an_agent_is_told_what_became_of_instances(own):
         1: {"status": "DELETED"}, 2: {"status": "ACTIVE", "host": "host-1"},
         3: {"status": "ACTIVE", "host": "host-1", "operation_id": 7}, 4: {"status": "BUILD", "task": "build"},
         5: {"status": "VERIFY_RESIZE", "host": "host-1", "migration_uuid": uuid_bytes(uuid_of("move"))},
+        6: {"status": "ACTIVE", "host": "host-1", "migration_uuid": uuid_bytes(uuid_of("old move"))},
     }  # fmt: skip
     rows = {number: status(number, **{"operation_id": 0, "task": "", **told}) for number, told in states.items()}
-    put(own, *rows.values())
+    moves = [
+        migration(number, uuid=rows[of].migration_uuid, instance_uuid=rows[of].uuid, status=told)
+        for number, of, told in ((1, 5, "finished"), (2, 6, "confirmed"))
+    ]
+    put(own, *rows.values(), *moves)
     uuids = {number: uuid_text(row.uuid) for number, row in rows.items()}
     answer = own.post("/agents/host-0/standings", {"instances": [*uuids.values(), uuid_of("stranger")]})
     known = answer.json["instances"]
     assert known.keys() == {*uuids.values()}
     assert [tuple(known[uuids[number]].values()) for number in states] == [
         (True, rows[1].host, False), (False, "host-1", False), (False, "host-1", True), (False, rows[4].host, True),
-        (False, "host-1", True),
+        (False, "host-1", True), (False, "host-1", False),
     ]  # fmt: skip
     assert own.post("/agents/host-0/standings", {}).json == {"instances": {}}
     answer = own.post("/agents/host-0/standings", {"instances": ["one"]})
@@ -101,7 +106,8 @@ def test_a_node_is_of_one_host_and_its_provider_is_what_it_says(own):
     assert registered("other", "host-0", root) == (409, "the node host-0 is of the host host-0, not of other")
     text = (
         f"the provider of the node host-0 is {root}, and not {stranger} as host-0 says; "
-        "start its agent with the folder of its journal, or give another machine another name"
+        "start its agent with the folder of its journal, or, if that is lost, after `roost agent adopt host-0`; give "
+        "another machine another name"
     )
     assert registered("host-0", "host-0", stranger) == (409, text)
     assert registered("host-0", "new", stranger)[0] == 200

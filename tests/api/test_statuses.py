@@ -3,8 +3,10 @@
 import pytest
 
 from roost.api.v1.routes import TABLE
+from roost.model.names import uuid_bytes
 from roost.model.operation import ASKED, STATUSES, TASKS, may_begin
-from tests.api.agents import registration
+from roost.simulator.identities import uuid_of
+from tests.api.agents import put, registration
 from tests.asking import asking_own
 from tests.products import fleet
 from tests.statuses import be
@@ -80,3 +82,22 @@ def test_while_something_is_done_only_a_deletion_may_come_once(own, first, then)
         word = {"live_migrate": "live-migrate"}.get(then, then)
         assert answer.status == 409
         assert answer.json["detail"] == f"the instance {uuid} cannot {word} now: its task is {TASKS[first]}"
+
+
+@pytest.mark.parametrize("told", ["ACTIVE", "DELETED"])
+def test_what_an_instance_holds_that_agents_run_moves_with_it_alone(own, told):
+    uuid = uuid_of("claim", told)
+    decision = own.post("/decisions", {"flavor": {"vcpus": 1, "memory_mb": 16}, "instance_uuids": [uuid]}).json
+    put(own, status(9000 + len(told), uuid=uuid_bytes(uuid), status=told, task=""))
+    before = own.get(f"/instances/{uuid}").json["allocations"]
+    flavor = {"vcpus": 1, "memory_mb": 16}
+    answers = [
+        own.post(f"/decisions/{decision['uuid']}/next", {}),
+        own.post("/decisions", {"flavor": flavor, "move": {"instance_uuid": uuid}}),
+    ]
+    if told == "DELETED":
+        assert [answer.status for answer in answers] == [200, 201]
+        return
+    problem = f"the instance {uuid} is run here: what it holds moves with it, when it is migrated"
+    assert [(answer.status, answer.json["detail"]) for answer in answers] == [(409, problem)] * 2
+    assert own.get(f"/instances/{uuid}").json["allocations"] == before

@@ -23,14 +23,28 @@ def opened(world, hands):
 
 
 def at_work(server, *, hands, kind, key, script, **more):
-    """Let somebody ask for a move, again with the same key, and everybody do what there is to do."""
+    """Let somebody ask for a move, again with the same key, and everybody do what there is to do.
+
+    A host that is lost is gone when that is asked, and is back when it is done.
+    """
+    gone = hands[server.status("one").host] if more.get("is_lost") else None
+    if gone is not None and server.status("one").status == "VERIFY_RESIZE" and not server.status("one").operation_id:
+        gone.leave()
+        for copy in gone.copies.values():
+            copy.state = "stopped"
     ask(server, kind, "one", key=key, **more)
     at_rest(server, hands, script)
+    for hand in hands.values() if gone is not None else ():
+        if server.reader.agent(hand.host).state != "ready":  # Or it did not hear that it was let in.
+            hand.known = []
+            hand.register()
+            at_rest(server, hands, script)
 
 
 STORIES = {
     "confirmed": (("resize", {"vcpus": 2}), ("confirm", {})),
     "reverted": (("resize", {"vcpus": 2}), ("revert", {})),
+    "lost": (("resize", {"vcpus": 2}), ("revert", {"is_lost": True})),
     "migrated": (("migrate", {}),),
     "undone": (("migrate", {}),),
     "onward": (("migrate", {}),),
@@ -44,7 +58,7 @@ def test_a_move_survives_a_death_at_every_commit(story, is_made):
     survives(MemoryWorld(), story, is_made=is_made, stride=1)
 
 
-@pytest.mark.parametrize(("story", "is_made"), [("confirmed", True), ("undone", False)])
+@pytest.mark.parametrize(("story", "is_made"), [("confirmed", True), ("undone", False), ("lost", True)])
 def test_a_move_survives_deaths_of_what_lasts(durable, story, is_made):
     survives(durable, story, is_made=is_made, stride=4)
     where = str(durable.path) if isinstance(durable, SqliteWorld) else durable.url
@@ -75,7 +89,7 @@ def survives(world, story, *, is_made, stride):
             died.append(dying.survived(world, hands.values(), work, at=at, is_made=is_made))
         with opened(world, hands) as server:
             checked(server, hands)
-            assert story not in {"undone", "reverted"} or server.status("one").host == here
+            assert story not in {"undone", "reverted", "lost"} or server.status("one").host == here
             assert story not in {"migrated", "onward"} or server.status("one").host != here
             assert server.used()["VCPU"] == (2 if story == "confirmed" else size)
         deaths += sum(died)
@@ -124,7 +138,8 @@ def checked(server, hands):
     assert server.held("one")[0] == where
     assert server.run(lambda current: len(current.state.holders)) == 1
     assert server.open_operations() == []
-    assert server.status("one").migration_uuid is None
+    migration = server.status("one").migration_uuid
+    assert migration is None or server.reader.migration(migration).status == "confirmed"
 
 
 def test_a_move_is_refused_to_whoever_asks_twice_with_other_keys(world):

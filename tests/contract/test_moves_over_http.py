@@ -88,5 +88,37 @@ def test_an_instance_is_resized_on_its_own_host():
             assert driver.guests() == []
 
 
+def test_an_instance_goes_back_from_a_host_that_is_lost():
+    fleet = joined(host("host-a", VCPU=4, MEMORY_MB=99), host("host-b", VCPU=8, MEMORY_MB=32))
+    with answering() as (own, _, url):
+        own.in_thread(lambda roost: roost.install(fleet))
+        with living(url, host="host-a") as a, conducting(own):
+            with living(url, host="host-b"):
+                until(lambda: is_ready(own, "host-a") and is_ready(own, "host-b"))
+                asked = {"flavor": SMALL, "name": "one", "instance_uuids": [ONE], "force_hosts": ["host-a"]}
+                assert own.post("/instances", asked).status == 202
+                until(lambda: shown(own) == ("ACTIVE", "host-a", ""))
+                assert done(own, "resize", {"flavor": LARGE}) == ("VERIFY_RESIZE", "host-b", "")
+            status, detail = refused(own, "revert", {"lost": True})
+            assert (status, "cannot revert as one whose host is lost: the agent of host-b is there" in detail) == (
+                409,
+                True,
+            )
+            assert own.delete("/agents/host-b").status == 204
+            assert done(own, "revert") == ("VERIFY_RESIZE", "host-b", "the agent of host-b does not answer")
+            asked_by = {"x-roles": "service"}
+            answered = own.post(f"/instances/{ONE}/revert", {"lost": True}, headers=asked_by)
+            assert (answered.status, answered.json["detail"]) == (
+                403, "$.lost: to say that a host is lost, and runs nothing, is for admin",
+            )  # fmt: skip
+            assert done(own, "revert", {"lost": True}, key="back") == ("ACTIVE", "host-a", "")
+            again = own.post(f"/instances/{ONE}/revert", {}, headers={"idempotency-key": "back"})
+            assert again.status == 422
+            assert (states(a), used(own)) == ([["running"]], 5)
+            with living(url, host="host-b", life=2):
+                until(lambda: used(own) == 1)
+                assert is_ready(own, "host-b")
+
+
 def used(own):
     return own.in_thread(lambda roost: roost.utilisation())["VCPU"][0]

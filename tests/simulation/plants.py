@@ -1,6 +1,6 @@
 """Bugs that are planted into the product, each as small as a slip of the pen, to see that the simulation finds them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -13,7 +13,8 @@ from roost.conductor.reconcile import Reconciled
 from roost.conductor.step import body_of, is_open
 from roost.conductor.steps import STEPS, build, clean, delete, spawn
 from roost.model.operation import Cleaning
-from roost.model.work import OrderRow
+from roost.model.work import AgentRow, OrderRow, Put
+from tests.simulation.plants_of_moves import PLANTS_OF_MOVES
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -97,14 +98,21 @@ def answer_counted_twice(monkeypatch):
 
 
 def stale_run_accepted(monkeypatch):
-    """Let a host count as up with the run of its agent that began to clean it, whichever is in charge by then."""
+    """Let whoever began to clean a host go on when another run of its agent is in charge, or has come back since."""
     next_step = clean.next_step
 
     def stepped(view, desk):
         body = body_of(view.operation, Cleaning)
         agent = view.agent(body.host)
-        stale = {} if agent is None else {body.host: msgspec.structs.replace(agent, fence=body.fence)}
-        return next_step(replace(view, agents={**view.agents, **stale}), desk)
+        if agent is None:
+            return next_step(view, desk)
+        same = msgspec.structs.replace(agent, fence=body.fence)
+        step = next_step(replace(view, agents={**view.agents, body.host: same}), desk)
+        return replace(step, work=tuple(fenced(put, agent.fence) for put in step.work))
+
+    def fenced(put, fence):
+        row = put.row
+        return Put(msgspec.structs.replace(row, fence=fence), put.expected) if isinstance(row, AgentRow) else put
 
     monkeypatch.setitem(STEPS, "clean", STEPS["clean"]._replace(next_step=stepped))
 
@@ -136,14 +144,14 @@ def without_orders(step):
     return replace(step, work=tuple(put for put in step.work if not isinstance(put.row, OrderRow)))
 
 
-PLANTS: Mapping[str, Plant] = {
-    plant.__name__: plant
-    for plant in (
-        skipped_release, skipped_release_of_refused, doubled_build, lost_undo, answer_to_a_withdrawn_order,
-        destroyed_too_late, unclean_return, lost_return, two_at_once, answer_counted_twice, stale_run_accepted,
-        unfinished_cancel, image_of_the_living, image_for_ever,
-    )
-}  # fmt: skip
+_FEW = ("build", "delete", "start", "stop")
 
-# Those that are found sooner where everything is asked for, and not only builds, deletions and the like.
-OF_ALL_KINDS = frozenset({"answer_counted_twice", "image_of_the_living", "image_for_ever"})
+# Each with the operations that are asked for, so that it is found soon; none: all of them.
+_PLANTS: Mapping[Plant, Sequence[str]] = {
+    skipped_release: _FEW, skipped_release_of_refused: _FEW, doubled_build: _FEW, lost_undo: _FEW,
+    answer_to_a_withdrawn_order: _FEW, destroyed_too_late: _FEW, unclean_return: _FEW, lost_return: _FEW,
+    two_at_once: _FEW, answer_counted_twice: (), stale_run_accepted: (), unfinished_cancel: _FEW,
+    image_of_the_living: (), image_for_ever: (), **PLANTS_OF_MOVES,
+}  # fmt: skip
+PLANTS: Mapping[str, Plant] = {plant.__name__: plant for plant in _PLANTS}
+KINDS_OF: Mapping[str, Sequence[str]] = {plant.__name__: kinds for plant, kinds in _PLANTS.items()}

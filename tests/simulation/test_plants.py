@@ -3,17 +3,21 @@
 import pytest
 
 from roost.simulator.cluster.many import course_of
-from tests.simulation.plants import OF_ALL_KINDS, PLANTS
+from tests.simulation.plants import KINDS_OF, PLANTS
 
 _SEEDS = range(40)
-_KINDS = ("build", "delete", "start", "stop")
+_FAILED = "nothing fails that nobody meant"  # which tells of no rule that was broken
+# Tried first, since with these it is found as it is now.
+_SOONER = {
+    "lost_undo": [6], "two_at_once": [6], "stale_run_accepted": [8], "unclaimed_alternate": [4],
+    "undone_unseen": [7, 18], "reverted_unseen": [4], "offloaded_unheard": [6, 15],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PLANTS)
 def test_a_planted_bug_is_found(name, monkeypatch):
     PLANTS[name](monkeypatch)
-    kinds = () if name in OF_ALL_KINDS else _KINDS
-    found = next((course for seed in _SEEDS if (course := course_of(seed, kinds=kinds)).invariant), None)
+    courses = (course_of(seed, kinds=KINDS_OF[name]) for seed in (*_SOONER.get(name, ()), *_SEEDS))
+    found = next((course for course in courses if course.invariant not in {"", _FAILED}), None)
     assert found is not None, f"{name} was not found with {len(_SEEDS)} seeds"
     assert found.last
-    assert found.invariant != "nothing fails that nobody meant", found.problem

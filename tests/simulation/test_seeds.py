@@ -3,19 +3,32 @@
 import os
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
+from roost.conductor.steps import STEPS
 from roost.model.journal import CLASS_MASK
 from roost.simulator.cluster import __main__ as command
-from roost.simulator.cluster.asks import asks_there_are
 from roost.simulator.cluster.auditing import findings_of
 from roost.simulator.cluster.many import course_of, courses_of, total_of
 from roost.simulator.cluster.text import story_of
+from roost.simulator.cluster.trouble import Shares
 from roost.simulator.cluster.world import World
 from tests.simulation.plants import PLANTS
 
 KINDS = ("build", "delete", "start", "stop")
+# Together they have every end of every kind, as it is now: chosen among the first two hundred.
+SEEDS = (12, 44, 47, 58, 67, 82, 85, 91, 94, 118, 122, 127, 145, 169, 195)
+# So often each kind ends well with them; more seeds are lived through where what they have has changed.
+DONE_LEAST, FURTHER = 3, range(600, 900)
+# Nobody cancels these, and nothing that they do is refused for good.
+NEVER_CANCELLED = frozenset({"build", "delete", "clean"})
+
+
+@cache
+def lived(seed):
+    return course_of(seed)
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -24,9 +37,9 @@ def test_with_a_seed_every_invariant_holds_and_all_comes_to_rest(seed):
     assert not course.invariant, "\n".join(story_of(course, kinds=",".join(KINDS)))
 
 
-@pytest.mark.parametrize("seed", [*range(8), 16, 25, 40, 44, 47, 63, 115, 147, 196, 320, 344, 593])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_with_a_seed_and_all_kinds_of_operations_every_invariant_holds(seed):
-    course = course_of(seed)
+    course = lived(seed)
     assert not course.invariant, "\n".join(story_of(course))
 
 
@@ -36,26 +49,30 @@ def test_with_a_thousand_seeds_every_invariant_holds_and_all_comes_to_rest():
     assert not total.broken, "\n".join(story_of(total.broken[0]))
 
 
-def test_a_few_seeds_together_have_what_can_go_wrong_and_what_can_be_asked_for():
-    kinds = {ask.kind for ask in asks_there_are()}
-    ends = {"spawn done", "spawn failed", "delete done", "clean done", "stop done"}
-    troubles = {"lost", "late", "doubled", "refused", "unheard", "overtaken", "slow", "driver"}
+def test_some_seeds_together_have_what_can_go_wrong_and_every_end_of_every_kind():
+    troubles = set(Shares.__struct_fields__)
+    ends = {f"{kind} failed" for kind in STEPS if kind != "clean"}
+    ends |= {f"{kind} cancelled" for kind in STEPS if kind not in NEVER_CANCELLED}
     courses = []
-    for seed in (0, 5, 9, 14, 28, *range(30, 60)):  # The first ones have all of it, as it is now.
-        courses.append(course_of(seed))
+    for seed in (*SEEDS, *FURTHER):
+        courses.append(lived(seed))
         total = total_of(courses)
-        missing = (kinds - total.asked.keys(), ends - total.ended.keys(), troubles - total.troubles.keys())
+        rare = {kind for kind in STEPS if total.ended.get(f"{kind} done", 0) < DONE_LEAST}
+        missing = (rare, ends - total.ended.keys(), troubles - total.troubles.keys())
         if not any(missing):
             break
     assert not any(missing), missing
 
 
+def held(world):
+    return [key for key, stock in world.store.shelves.stocks.rows.items() if stock.used and key & CLASS_MASK]
+
+
 def test_an_audit_of_what_is_left_finds_damage():
-    world = World(3)
-    assert not world.run().invariant
-    shelves = world.store.shelves
+    worlds = map(World, SEEDS)
+    world = next(world for world in worlds if not world.run().invariant and held(world))
+    shelves, key = world.store.shelves, held(world)[0]
     assert findings_of(shelves) == []
-    key = next(key for key, stock in shelves.stocks.rows.items() if stock.used and key & CLASS_MASK)
     shelves.stocks.rows[key] = shelves.stocks.rows[key].with_used(shelves.stocks.rows[key].used - 1)
     assert [finding.check for finding in findings_of(shelves)] == ["used"]
 

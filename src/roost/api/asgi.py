@@ -14,7 +14,7 @@ from roost.api.placement.request import Identity, Receive, Request, Response, Se
 from roost.api.problems import Problem
 from roost.model.placement_settings import Placement as Settings
 from roost.observe import log, metrics
-from roost.placement.serving import Serving, Task
+from roost.placement.serving import Serving, Task, contained
 
 Scope = MutableMapping[str, Any]
 # The extension of a scope that ends its connection at once ("abort"), whatever waits to be sent on it, and that lets
@@ -66,7 +66,7 @@ class Mailbox:
         # First of all: what comes from now on wakes the loop again.
         self._is_woken = False
         while self._waiting:
-            self._waiting.popleft()()
+            contained("mailbox", self._waiting.popleft())
 
 
 class AsgiOutcome:
@@ -159,6 +159,9 @@ class AsgiApplication:
                 connection = scope["extensions"][ABORT]
                 connection["narrow"]()
                 await response.stream.run(receive, send, abort=connection["abort"])
+            except Exception as error:
+                log.fault(request.request_id, error)
+                raise  # The connection is closed, so that nobody waits for the rest.
             finally:
                 response.stream.close()
             return

@@ -139,7 +139,7 @@ def run(
 
     Args:
         servers: on one loop.
-        each_second: what else is done, beginning at once.
+        each_second: what else is done, beginning at once; what it raises ends the servers, too.
         parent: end of a pipe that becomes readable when the parent process says stop, or is gone.
         on_stop: called on the loop when the servers are told to stop.
     """
@@ -155,13 +155,16 @@ async def _run(
     loop = asyncio.get_running_loop()
     asked: list[int] = []
 
+    def end() -> None:
+        for server in servers:
+            server.stop()
+        on_stop()
+
     def stop(number: int) -> None:
         if asked:
             os._exit(EXIT_CODE_BASE + number)
         asked.append(number)
-        for server in servers:
-            server.stop()
-        on_stop()
+        end()
 
     def orphaned() -> None:
         assert parent is not None
@@ -174,7 +177,13 @@ async def _run(
     if parent is not None:
         loop.add_reader(parent, orphaned)
     watching = loop.create_task(_repeat(each_second))
-    await asyncio.gather(*(server.answer() for server in servers))
+    answering = asyncio.gather(*(server.answer() for server in servers))
+    await asyncio.wait((watching, answering), return_when=asyncio.FIRST_COMPLETED)
+    if watching.done() and not asked:
+        end()
+    await answering
+    if watching.done():
+        watching.result()
     watching.cancel()
 
 

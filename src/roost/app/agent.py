@@ -138,7 +138,7 @@ def _pace(settings: AgentSettings) -> Pace:
 def _resident(
     options: AgentOptions, host: str, *, server: HttpServer, placement: SharedHttp, stack: ExitStack
 ) -> Resident:  # fmt: skip
-    path = None if options.state is None else Path(options.state) / f"{quote(host, safe='')}.db"
+    path = None if options.state is None else journal_path(options.state, host)
     journal = Journal(path)
     stack.callback(journal.close)
     settings = options.settings
@@ -171,6 +171,11 @@ def _resident(
     acting = Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
     images = SavedImages(host, driver=driver, instances=instances)
     return Resident(agent, driver, acting, tracker, images)
+
+
+def journal_path(folder: str, host: str) -> Path:
+    """Return the path of the journal of the agent of a host."""
+    return Path(folder) / f"{quote(host, safe='')}.db"
 
 
 def _fresh_uuid() -> str:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from socket import socket
 from typing import TYPE_CHECKING, Any
 
+from roost.errors import RoostError
 from roost.machine import SystemClock
 from roost.model.placement_settings import Placement as PlacementSettings
 from roost.model.settings import Settings
 from roost.placement.current import Current
-from roost.placement.serving import Decide, Heed, Serving
+from roost.placement.serving import Decide, Heed, Serving, contained
 from roost.placement.tidying import Tidier
 from roost.ports import Store
 from roost.store.memory import MemoryStore
@@ -77,12 +78,17 @@ def answer(
 ) -> None:  # fmt: skip
     """Answer until a signal says stop, and end the thread.
 
+    Where the thread has ended by itself, so does this, and whoever started the process may start it again.
+
     Args:
         sites: makes what answers.
         parent: of this process, if it is one of several.
         on_ready: called when the next connection will be answered.
-        look: called each second.
+        look: called each second; what goes wrong there is logged.
         on_stop: called when no request is taken any more.
+
+    Raises:
+        RoostError: the thread has ended by itself.
     """
     from roost.api.observing import health_of
     from roost.api.server import Server, run
@@ -94,8 +100,10 @@ def answer(
         servers = [Server(site.application, site.listener, settings, tls=site.tls) for site in sites(serving, health)]
 
         async def each_second() -> None:
-            serving.measure()
-            look()
+            if serving.problem:
+                raise RoostError(serving.problem)
+            contained("measure", serving.measure)
+            contained("look", look)
             if parent is not None:
                 parent.say(await health())
 

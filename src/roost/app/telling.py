@@ -1,5 +1,6 @@
 """What happens to instances, operations and agents is told to whoever follows the events of this process."""
 
+from collections import deque
 from threading import Event, Thread
 
 import msgspec
@@ -34,6 +35,7 @@ class Telling:
         self._is_stopped = Event()
         self._thread: Thread | None = None
         self._operations: dict[int, str | None] = {0: None}  # uuids by their ids
+        self._untold: deque[EventRow] = deque()
 
     def start(self, serving: Serving) -> None:
         """Begin with what happens next.
@@ -57,14 +59,25 @@ class Telling:
         try:
             while not self._is_stopped.wait(self._look_s):
                 try:
-                    for row in tail.news():
-                        self._tell(row, reader)
+                    self._untold.extend(tail.news())
+                    self._tell_all(reader)
                 except Unavailable:  # The next look may do; the log hears of it from the thread that commits.
                     continue
                 except Exception as error:  # noqa: BLE001  # the thread must live on
                     log.fault("telling", error)
         finally:
             reader.close()
+
+    def _tell_all(self, reader: WorkReader) -> None:
+        """Tell what is to be told; one that cannot be is left out, and what the database does not tell now waits."""
+        while self._untold:
+            try:
+                self._tell(self._untold[0], reader)
+            except Unavailable:
+                raise
+            except Exception as error:  # noqa: BLE001  # the others are told
+                log.fault("telling", error)
+            self._untold.popleft()
 
     def _tell(self, row: EventRow, reader: WorkReader) -> None:
         instance = None if row.instance_uuid is None else uuid_text(row.instance_uuid)

@@ -5,6 +5,7 @@ import ssl
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from functools import partial
 from socket import gethostname, socket
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ from roost.observe.notifying import Notifying
 from roost.observe.webhook import Webhook
 from roost.placement.current import Current
 from roost.placement.plans import Deed, Result
-from roost.placement.serving import Heed, Serving
+from roost.placement.serving import Heed, Serving, contained
 from roost.product import Roost
 from roost.store.opening import open_reader
 
@@ -127,9 +128,11 @@ def _serve(
 
 
 def _each(*acts: Callable[[], None]) -> Callable[[], None]:
+    """Return what does several things, of which none keeps another from being done."""
+
     def act() -> None:
         for each in acts:
-            each()
+            contained("look", each)
 
     return act
 
@@ -137,7 +140,7 @@ def _each(*acts: Callable[[], None]) -> Callable[[], None]:
 def _all_of(*heeds: Heed) -> Heed:
     def heed(work: Sequence[Put]) -> None:
         for each in heeds:
-            each(work)
+            contained("heed", partial(each, work))
 
     return heed
 

@@ -11,6 +11,7 @@ from roost.cli.asking import Where, as_json, asking, fields, told, where
 from roost.cli.options import FOLDER, PATH, config
 from roost.cli.plain import moment
 from roost.cli.tables import Table, aligned
+from roost.errors import Conflict
 
 
 @click.group("agent", invoke_without_command=True, short_help="Run the agent of a host, or look at agents.")
@@ -97,6 +98,35 @@ def show(*, name: str, is_json: bool, place: Where) -> None:
     with asking(place, is_read=True) as api:
         found = api.ask("GET", "agents", name)
     told(found, is_json=is_json, lines=lambda: fields(_readable(found)))
+
+
+@agent.command("adopt")
+@click.argument("name", metavar="HOST")
+@click.option("--state-dir", type=PATH, metavar="DIR", help="Folder of the journal.  [agents in the data]")
+@as_json
+@where
+def adopt(*, name: str, state_dir: Path | None, is_json: bool, place: Where) -> None:
+    """Make a journal for the agent of a host whose own is lost, on that host and before the agent is started.
+
+    HOST is the name of the service. The server has to show its agent as gone: another one that lives keeps the host.
+    """
+    from roost.app.adopting import adopt as written
+    from roost.app.agent import journal_path
+
+    with asking(place, is_read=True) as api:
+        found = api.ask("GET", "agents", name)
+        if found["state"] != "gone":
+            raise Conflict(
+                f"the agent of {found['host']} is there, and was heard {moment(found['heard_at_s'])}: stop it, and "
+                "wait until `roost agent list` shows it as gone"
+            )
+        if not found["nodes"]:
+            raise Conflict(f"the agent of {found['host']} reported no node: start it without a journal")
+        nodes = {node: api.ask("GET", "hosts", node)["uuid"] for node in found["nodes"]}
+    path = journal_path(str(_state(state_dir, is_fleet=False)), name)
+    written(path, nodes)
+    made = {"journal": str(path), "nodes": nodes}
+    told(made, is_json=is_json, lines=lambda: fields({"journal": str(path), **nodes}))
 
 
 def _readable(found: dict[str, Any]) -> dict[str, Any]:

@@ -47,12 +47,16 @@ def confirm(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
 
 @click.command("revert")
 @click.argument("name", metavar="INSTANCE")
+@click.option("--lost", "is_lost", is_flag=True, help="The host that it is on is lost, and runs nothing.")
 @wait
 @as_json
 @where
-def revert(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
-    """Let an instance go back to where it was before a move, with the size that it had."""
-    ask("revert", name, is_waited=is_waited, is_json=is_json, place=place)
+def revert(*, name: str, is_lost: bool, is_waited: bool, is_json: bool, place: Where) -> None:
+    """Let an instance go back to where it was before a move, with the size that it had.
+
+    With --lost also where the host that it is on is gone for good. What that has of it is destroyed if it is back.
+    """
+    ask("revert", name, is_waited=is_waited, is_json=is_json, place=place, body={"lost": is_lost})
 
 
 COMMANDS: tuple[click.Command, ...] = (resize, migrate, confirm, revert)

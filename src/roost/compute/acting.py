@@ -9,6 +9,7 @@ import msgspec
 from roost.compute.driver import RAISED, Driver
 from roost.compute.host_use import HostUse
 from roost.compute.journal import Holding, Journal
+from roost.compute.lanes import coming_of
 from roost.compute.tasks import Clean, Undo, Work
 from roost.errors import BadRequest, BuildAborted, BuildFailed, DriverNotReady, JournalLost, first_line, quoted
 from roost.model.guest import Found, GuestSpec, Prepared
@@ -163,7 +164,7 @@ class Acting:
             raise
         except RAISED as other:
             log.fault(f"undoing order {order.id} on host {self._host}", other)
-            found = _left_of(order)
+            found = coming_of(order)
         problem = str(error) if told else f"{type(error).__name__}: {first_line(error)}"
         answer = self._says("failed" if isinstance(error, (BuildFailed, DriverNotReady)) else "aborted", problem)
         return msgspec.structs.replace(answer, found=found)
@@ -340,17 +341,6 @@ def checked_nodes(told: object) -> list[str]:
                 f"nodes of the driver returned {quoted(each)}, which is no name, has a slash, or is there twice"
             )
     return [*told]
-
-
-def _left_of(order: Order) -> Found | None:
-    """Return what may be left of an order that failed and could not be undone."""
-    if not isinstance(order.act, (Spawn, Prepare, Finish)):
-        return None
-    guest = order.act.guest
-    return Found(
-        uuid=guest.uuid, node=guest.node, operation=order.operation,
-        state="building" if isinstance(order.act, Spawn) else "prepared",
-    )  # fmt: skip
 
 
 def _checked(told: object) -> Found | None:

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from roost.compute.journal import Entry, Key
-from roost.compute.lanes import Lane, OpenOrder, is_building, is_cleaning, key_of, lane_of, told
+from roost.compute.lanes import Lane, OpenOrder, is_building, is_cleaning, key_of, lane_of, told, with_coming
 from roost.compute.memory import Memory
 from roost.compute.tasks import Clean, Look, Register, Task, Tell, Undo, Work
 from roost.errors import BadRequest, BadSettings, Conflict, JournalLost, NotFound, RoostError
@@ -20,6 +20,7 @@ from roost.model.orders import (
     PROBLEM_MAX,
     AbortMigration,
     Destroy,
+    Discard,
     LiveMigrate,
     Order,
     OrderAnswer,
@@ -71,7 +72,7 @@ class Agent:
         self._again_at_s, self._pause_s = 0.0, _AGAIN_S
         self._seen: Registration | None = None
         self._is_looking, self._look_at_s = False, float("inf")  # while it is ready
-        self._busy: set[str] = set()  # lanes that were there at some time since it began to look
+        self._busy: dict[str, Found | None] = {}  # lanes there were since it began to look, with what may have come
         self._registered: Registered | None = None
         self._has_failed_to_clean = self._was_polled = self._is_tracked = self._is_stopping = False
         self._orders: dict[Key, OpenOrder] = {}
@@ -131,7 +132,7 @@ class Agent:
         if now_s >= look_at_s and not (self._is_looking or self._is_stopping):
             self._phase = "looking" if self._phase == "away" else "ready"
             self._is_looking, self._look_at_s = True, self._next_look_s(now_s)
-            self._busy = {*self._lanes}
+            self._busy = {name: lane.coming for name, lane in self._lanes.items()}
             tasks.append(Look())
         if self._phase == "seen" and self._seen is not None:
             self._phase = "registering"
@@ -164,7 +165,7 @@ class Agent:
             return  # It has to come again, and to look again then.
         self._seen = Registration(
             run=self._identity.run, driver=self._identity.driver, software=self._identity.software,
-            cell=self._identity.cell, nodes=tuple(nodes), guests=tuple(guests),
+            cell=self._identity.cell, nodes=tuple(nodes), guests=with_coming(guests, self._busy.values()),
             paused=tuple(sorted(self._memory.paused())),
         )  # fmt: skip
         self._phase = "seen"
@@ -178,7 +179,7 @@ class Agent:
         cleans += [Clean(uuid, "pause") for uuid in registered.hold if uuid in running]
         cleans += [Clean(uuid, "resume") for uuid in registered.keep if uuid in self._memory.paused()]
         # An earlier life may have ended between a guest and what the guest had.
-        gone = self._memory.held() - {found.uuid for found in self._seen.guests} - self._busy
+        gone = self._memory.held() - {found.uuid for found in self._seen.guests} - self._busy.keys()
         cleans += [Clean(uuid, "destroy") for uuid in sorted(gone)]
         for lane in self._lanes.values():
             lane.cleans.clear()  # What was said before no longer counts.
@@ -431,6 +432,8 @@ class Agent:
             elif may_work and (each := self._first(name, lane)) is not None:
                 lane.current = Work(each.order, each.is_again)
                 begun.append(each)
+                if self._is_looking:
+                    self._busy[name] = lane.coming
             self._tidy(name)
         fresh = [each.order for each in begun if not each.is_again]
         if fresh:
@@ -448,8 +451,8 @@ class Agent:
             each = lane.waiting.pop(0)
             if each.is_again:
                 return each
-            # What is to be destroyed goes before what comes after it, since that may fail and count as nothing then.
-            is_overtaken = each.order.turn < newest and not isinstance(each.order.act, Destroy)
+            # What is to go does so before what comes after it, since that may fail and count as nothing then.
+            is_overtaken = each.order.turn < newest and not isinstance(each.order.act, (Destroy, Discard))
             if is_overtaken or each.mark < self._memory.mark(name):
                 self._answer(each, self._says("stale", f"a later order of instance {name} was here before it"))
             elif self._overdue and isinstance(each.order.act, (Spawn, Prepare)):
@@ -470,7 +473,7 @@ class Agent:
 
     def _lane(self, name: str) -> Lane:
         if self._is_looking or self._phase in ("seen", "registering"):
-            self._busy.add(name)
+            self._busy.setdefault(name, None)
         return self._lanes.setdefault(name, Lane())
 
     def _leave(self, name: str, task: Work | Undo | Clean) -> None:

@@ -1,9 +1,11 @@
 """Orders that are open between an agent and its server, and the lane of each instance, in which they wait."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from roost.compute.journal import Key, Mark
-from roost.compute.tasks import Clean, Task, Undo
+from roost.compute.tasks import Clean, Task, Undo, Work
+from roost.model.guest import Found
 from roost.model.orders import Finish, Order, OrderAnswer, Prepare, Spawn
 
 
@@ -37,6 +39,11 @@ class Lane:
     current: Task | None = None
 
     @property
+    def coming(self) -> Found | None:
+        """What may be made of its guest right now."""
+        return coming_of(self.current.order) if isinstance(self.current, Work) else None
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing waits in it or is done."""
         return not (self.cleans or self.undos or self.waiting or self.current)
@@ -50,6 +57,23 @@ def is_cleaning(lane: Lane) -> bool:
 def is_building(order: Order) -> bool:
     """Say whether an order makes something of a guest that was not there before."""
     return isinstance(order.act, (Spawn, Prepare, Finish))
+
+
+def coming_of(order: Order) -> Found | None:
+    """Return what there may be of a guest that an order makes something of; None: it makes nothing of any."""
+    if not isinstance(order.act, (Spawn, Prepare, Finish)):
+        return None
+    guest = order.act.guest
+    return Found(
+        uuid=guest.uuid, node=guest.node, operation=order.operation,
+        state="building" if isinstance(order.act, Spawn) else "prepared",
+    )  # fmt: skip
+
+
+def with_coming(guests: Sequence[Found], coming: Iterable[Found | None]) -> tuple[Found, ...]:
+    """Return the guests that were seen, and those that may have come beside them: none is to be left out."""
+    seen = {found.uuid for found in guests}
+    return (*guests, *(found for found in coming if found is not None and found.uuid not in seen))
 
 
 def key_of(order: Order) -> Key:

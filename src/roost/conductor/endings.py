@@ -2,13 +2,11 @@
 
 from roost.conductor.moves import joined, migration_of, moved_on, returned, settled
 from roost.conductor.presence import witnessed
+from roost.conductor.reconcile import OPEN_MOVES
 from roost.conductor.step import Commit, Desk, View, ended, let_go, told, withdrawn
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes
 from roost.model.operation import Moving, Settling
-
-# Of migrations that hold something still, or may.
-_OPEN = frozenset({"moving", "finished", "left", "reverting"})
 
 
 def gone_elsewhere(view: View, desk: Desk, body: Moving, *, status: str, is_clean: bool) -> Commit:
@@ -21,13 +19,15 @@ def gone_elsewhere(view: View, desk: Desk, body: Moving, *, status: str, is_clea
     """
     pick, source, move = body.picks[0], view.status.host, migration_of(view)
     kind = view.operation.kind
+    # A host that comes back holds what is evacuated until that is decided, so nothing can run there by then.
+    is_open = not is_clean and move.kind != "evacuate"
     return Commit(
         operation=ended(view, body=body),
         writes=settled(desk.current, move) if is_clean else joined(desk.current, move),
         work=(
             *withdrawn(view.orders),
             moved_on(view, "confirmed" if is_clean else "finished", target_host=pick.host, target_node=pick.node),
-            *(() if is_clean else witnessed(view.agent(source))),
+            *(witnessed(view.agent(source)) if is_open else ()),
             *let_go(
                 view, status=status, fault="", cell=pick.cell, host=pick.host, node=pick.node,
                 decision_uuid=uuid_bytes(body.decision_uuid),
@@ -81,5 +81,5 @@ def cancelled(view: View, desk: Desk, body: Moving | Settling) -> Commit:
 def other_migration(view: View) -> bytes | None:
     """Return another migration of the instance that holds something still."""
     own = migration_of(view).uuid
-    found = [each for each in view.migrations if each.uuid != own and each.status in _OPEN]
+    found = [each for each in view.migrations if each.uuid != own and each.status in OPEN_MOVES]
     return max(found, key=lambda each: each.id).uuid if found else None

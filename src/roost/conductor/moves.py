@@ -8,7 +8,7 @@ from roost.conductor.step import View
 from roost.engine.state import Group, Holder, State
 from roost.errors import Conflict
 from roost.model.decision import Pick
-from roost.model.journal import Claim, InstanceRow, Place, Write
+from roost.model.journal import Claim, ConsumerRow, InstanceRow, Place, Write
 from roost.model.names import uuid_text
 from roost.model.request import Move, Request
 from roost.model.work import MigrationRow, Put, StatusRow
@@ -110,6 +110,31 @@ def returned(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
     Raises:
         Conflict: instance or migration hold nothing, or the host of the migration is not there any more.
     """
+    return (release_of(current.state, list(_both(current.state, migration))), _had_before(current, migration))
+
+
+def exchanged(current: Commits, migration: MigrationRow, *, heir: bytes) -> tuple[Write, ...]:
+    """Return what lets an instance have again what its migration holds, and another migration what it has now.
+
+    Args:
+        heir: uuid of that migration.
+
+    Raises:
+        Conflict: as for ``returned``.
+    """
+    holder, kept = _both(current.state, migration)
+    number = current.new_id("consumer")
+    held = [(number, inventory_id, amount) for inventory_id, amount in holder.takes]
+    left = Claim([ConsumerRow(number, heir, kept.project_id, kept.user_id, kept.type_id)], held)
+    return (release_of(current.state, [holder, kept]), left, _had_before(current, migration))
+
+
+def _had_before(current: Commits, migration: MigrationRow) -> Claim:
+    """Return the claim of what an instance had before a move.
+
+    Raises:
+        Conflict: as for ``returned``.
+    """
     state = current.state
     holder, kept = _both(state, migration)
     assert holder.instance is not None, "it was looked for"
@@ -126,8 +151,7 @@ def returned(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
         instance, consumer_id=number, host_id=host_id, flavor_id=migration.old_flavor_id, scope=scope, holder=held_by
     )  # fmt: skip
     taken = [(number, inventory_id, amount) for inventory_id, amount in kept.takes]
-    claim = Claim([succeeding(holder, number)], taken, [row], places_of(state, row))
-    return (release_of(state, [holder, kept]), claim)
+    return Claim([succeeding(holder, number)], taken, [row], places_of(state, row))
 
 
 def cell_of(state: State, migration: MigrationRow) -> str:

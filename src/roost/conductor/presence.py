@@ -22,17 +22,24 @@ def is_gone(agent: AgentRow | None) -> bool:
     return agent is None or agent.state == "gone"
 
 
-def check_gone(reader: WorkReader, status: StatusRow) -> tuple[Put, ...]:
+def check_gone(
+    reader: WorkReader, status: StatusRow, *, act: str = "evacuate", instead_of_it: str = "migrate it"
+) -> tuple[Put, ...]:  # fmt: skip
     """Return what makes the commit that rests on it fail where the agent of an instance's host is there by then.
 
+    Args:
+        act: what is asked for, and what may be asked for as things are.
+
     Raises:
-        Conflict: it is there.
+        Conflict: it is there, or was not given up yet.
     """
     agent = reader.agent(status.host.lower())
-    if not is_gone(agent):
+    if agent is not None and not is_gone(agent):
+        silent_s = max(0.0, reader.now_s() - agent.heard_at_s)
         raise Conflict(
-            f"the instance {uuid_text(status.uuid)} cannot evacuate: the agent of {status.host} is there; migrate it, "
-            "or wait until the agent was not heard for service_down_time"
+            f"the instance {uuid_text(status.uuid)} cannot {act}: the agent of {status.host} is there, and was heard "
+            f"{silent_s:,.0f} s ago; {instead_of_it}, or wait until `roost agent list` shows it as gone, which it does "
+            "within 5 s after it was not heard for service_down_time"
         )
     return witnessed(agent)
 

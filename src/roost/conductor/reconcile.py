@@ -10,8 +10,8 @@ from roost.model.work import MigrationRow, Put, StatusRow
 from roost.placement.claims import given_back
 from roost.ports import WorkReader
 
-# Of migrations whose end is not known yet.
-_OPEN = frozenset({"moving", "finished", "left", "reverting"})
+# Of migrations that hold something still, or may.
+OPEN_MOVES = frozenset({"moving", "finished", "left", "reverting"})
 # Moves that nobody undoes when they are finished.
 _LEFT = frozenset({"live", "evacuate"})
 # So many of the moves of a host are read at once.
@@ -47,7 +47,7 @@ def reconcile(
     """
     found: dict[str, list[bytes]] = {"keep": [], "hold": [], "destroy": []}
     for uuid in guests:
-        moves = [each for each in migrations if each.instance_uuid == uuid and each.status in _OPEN]
+        moves = [each for each in migrations if each.instance_uuid == uuid and each.status in OPEN_MOVES]
         found[_fate(host, statuses.get(uuid), moves)].append(uuid)
     return Reconciled(tuple(found["keep"]), tuple(found["hold"]), tuple(found["destroy"]))
 

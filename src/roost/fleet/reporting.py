@@ -32,7 +32,8 @@ def check_node(state: State, *, host: str, node: str, uuid: str | None = None) -
     if uuid is not None and providers.uuids[row] != uuid_form(uuid):
         raise Conflict(
             f"the provider of the node {node} is {providers.uuids[row]}, and not {uuid} as {host} says; start its "
-            "agent with the folder of its journal, or give another machine another name"
+            f"agent with the folder of its journal, or, if that is lost, after `roost agent adopt {host}`; give "
+            "another machine another name"
         )
     if providers.parent.each[row] >= 0:
         raise Conflict(f"the provider {node} has a parent, so it is no node of {host}")

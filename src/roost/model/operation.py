@@ -142,6 +142,9 @@ class Settling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     is_on: bool = False  # whether the instance runs, as its host says
     of: str = ""  # the mark of the guest there: uuid of the operation that moved it
+    is_lost: bool = False  # whether its host does not come back, as whoever asked says
+    was_on: bool = True  # whether it ran when it was moved, where its host cannot say whether it runs
+    is_apart: bool = False  # whether it is on its old host already, and what its lost host has is another migration's
     limit_at_s: float = 0.0  # until then a host may take its time
     problem: str = ""
 

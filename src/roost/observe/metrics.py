@@ -32,6 +32,7 @@ REVISION = Gauge("roost_revision", "Position of the newest change that is known.
 PROVIDERS = Gauge("roost_providers", "Providers there are.", multiprocess_mode="livemax")
 CONSUMERS = Gauge("roost_consumers", "Consumers that hold something.", multiprocess_mode="livemax")
 FAULTS = Counter("roost_faults", "Groups of requests that the database failed, or a fault of this program.")
+LISTENERS_FAILED = Counter("roost_listeners_failed", "Times that somebody who is told of a commit failed.")
 
 AGENTS_WAITING = Gauge("roost_agents_waiting", "Agents that wait for orders.", multiprocess_mode="livesum")
 EVENT_READERS = Gauge("roost_event_readers", "Readers that follow the events.", multiprocess_mode="livesum")

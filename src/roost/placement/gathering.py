@@ -11,10 +11,12 @@ _NEXT_S, _GATHERED_S = 0.0004, 0.002
 
 
 class Waiting(Protocol[Task_co]):
-    """The part of ``queue.SimpleQueue`` that is needed."""
+    """The part of ``Arrivals`` that is needed."""
 
-    def get(self, block: bool = True, timeout: float | None = None) -> Task_co: ...  # noqa: D102, FBT001, FBT002
-    def qsize(self) -> int: ...  # noqa: D102
+    def get(self, at_most_s: float | None = None) -> Task_co:
+        """Take the first task."""
+
+    def __len__(self) -> int: ...
 
 
 class Gathering(Generic[Task]):
@@ -38,13 +40,13 @@ class Gathering(Generic[Task]):
         Args:
             has_written: whether the last group was answered with a commit.
         """
-        expected = self._last_size + self._waiting.qsize() if has_written else 0
+        expected = self._last_size + len(self._waiting) if has_written else 0
         group = [self._waiting.get()]
         until_s = monotonic() + _GATHERED_S
         try:
             while len(group) < self._most and group[-1] is not None:
                 patience_s = min(_NEXT_S, until_s - monotonic()) if len(group) < expected else 0.0
-                group.append(self._waiting.get(patience_s > 0.0, max(patience_s, 0.0)))
+                group.append(self._waiting.get(patience_s))
         except queue.Empty:
             pass
         self._last_size = len(group)

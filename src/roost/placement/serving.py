@@ -1,17 +1,19 @@
 """The thread that works on the columns: it answers what waits, and commits what was planned in groups."""
 
-import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
+from queue import Empty
 from typing import Any, Generic, Protocol, TypeVar
 
 from roost.errors import Conflict, RoostError, Unavailable
 from roost.model.journal import Claim, Item, Refusal, Release
 from roost.model.work import Put
 from roost.observe import log, metrics
+from roost.placement.arrivals import Arrivals
 from roost.placement.current import Current
 from roost.placement.gathering import Gathering
 from roost.placement.plans import Act, Again, Deed, Plan, Result
@@ -42,7 +44,7 @@ class Outcome(Protocol[Taken_contra]):
 class _Job(Generic[Answer]):
     """One task on its way."""
 
-    __slots__ = ("act", "attempts", "outcome", "plan", "task")
+    __slots__ = ("act", "attempts", "is_answered", "outcome", "plan", "task")
 
     def __init__(self, task: Task[Answer], outcome: Outcome[Answer]) -> None:
         self.task = task
@@ -50,12 +52,14 @@ class _Job(Generic[Answer]):
         self.plan: Plan[Answer] | None = None
         self.act: Act[Answer] | None = None
         self.attempts = 0
+        self.is_answered = False
 
 
 class Serving:
     """A queue of tasks and the thread that works on it.
 
-    Whatever a task, the store or whoever waits for an answer does, the thread goes on, and everybody gets an answer.
+    Whatever a task, the store or whoever is told of something does, the thread goes on, and everybody gets an answer.
+    Where it cannot go on all the same, all who wait are told so, ``problem`` says it, and nothing is taken any more.
 
     Args:
         current: the columns and the store behind them; nobody else touches them from now on.
@@ -64,7 +68,7 @@ class Serving:
         retries: how often a plan that lost a race is made anew.
         tidy: told in the thread, after each group, how many commits were accepted since the last time.
         decide: does acts on the same columns, in their order; None: there are none.
-        heed: told in the thread of work that plans wrote, when it is durable.
+        heed: told in the thread of work that plans wrote, when it is durable; what goes wrong there is only logged.
         has_thread: whether there is a thread; else each task is worked on by whoever submits it, one at a time.
     """
 
@@ -82,10 +86,11 @@ class Serving:
         self._accepted = 0
         self._has_written = False  # whether the last group did
         self._trouble = ""  # what is wrong with the database, as the log was told
+        self.problem = ""  # why the thread ended by itself; empty: it did not
         self._is_stopped = False
         self._entry = threading.Lock()  # Behind the end of the queue nobody would be answered.
         self._turn = threading.Lock()  # Who holds it may touch the columns.
-        self._waiting: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
+        self._waiting: Arrivals[_Job[Any] | None] = Arrivals()
         self._gathering = Gathering(self._waiting, group_max)
         self._thread = threading.Thread(target=self._work, name="placement", daemon=True) if has_thread else None
         if self._thread is not None:
@@ -94,7 +99,7 @@ class Serving:
     @property
     def waiting_count(self) -> int:
         """How many tasks wait, about."""
-        return self._waiting.qsize()
+        return len(self._waiting)
 
     @property
     def is_shared(self) -> bool:
@@ -117,13 +122,13 @@ class Serving:
         with all others of its group.
 
         Raises:
-            Unavailable: too much waits already, or the thread is to end.
+            Unavailable: too much waits already, or the thread is to end, or has.
         """
         job = _Job(task, outcome)
         with self._entry:
             if self._is_stopped:
-                raise _stopping()
-            if self._waiting.qsize() >= self._queue_max:
+                raise Unavailable(self.problem or "the server is stopping; try again")
+            if len(self._waiting) >= self._queue_max:
                 text = f"{self._queue_max:,} requests wait already (limit placement.queue_max); try again"
                 raise Unavailable(text)
             if self._thread is not None:
@@ -153,11 +158,12 @@ class Serving:
             self._turn.release()
 
     def run(self, task: Task[Answer]) -> Answer:
-        """Work on a task, and wait for its answer.
+        """Work on a task, and wait for its answer; not in the thread itself, which would wait for ever.
 
         Raises:
             RoostError: as the task raises it.
         """
+        assert threading.current_thread() is not self._thread, "this is the thread that would answer"
         outcome: Future[Answer] = Future()
         self.submit(task, outcome)
         return outcome.result()
@@ -173,11 +179,25 @@ class Serving:
             self._current.store.close()
 
     def _work(self) -> None:
-        is_running = True
-        while is_running:
-            group = self._gathering.next(has_written=self._has_written)
-            is_running = None not in group
-            self._work_on(group)
+        group: Sequence[_Job[Any] | None] = []
+        try:
+            while None not in group:
+                group = self._gathering.next(has_written=self._has_written)
+                self._work_on(group)
+        except BaseException as error:  # noqa: BLE001  # it is told by ``problem``, and ends the process
+            self._give_up(group, error)
+
+    def _give_up(self, group: Sequence[_Job[Any] | None], error: BaseException) -> None:
+        """Let nobody wait for a thread that ends."""
+        log.fault("serving", error)
+        with self._entry:
+            self._is_stopped = True
+            self.problem = f"the thread that answers has ended: {error!r}"
+        left = [*group]
+        with suppress(Empty):
+            while True:
+                left.append(self._waiting.get(0.0))
+        _fail([job for job in left if job is not None], Unavailable(self.problem))
 
     def _work_on(self, group: Sequence[_Job[Any] | None]) -> None:
         with self._turn:
@@ -223,8 +243,13 @@ class Serving:
         planned = [job for job, result in found if isinstance(result, Plan)]
         beaten = [job for phase in _phases(planned) for job in self._commit(phase)]
         # After the plans, which were made on the columns as they were.
-        self._do([job for job, result in found if isinstance(result, Act)])
-        return beaten + [job for job, result in found if isinstance(result, Again)]
+        acting = [job for job, result in found if isinstance(result, Act)]
+        self._do(acting)
+        behind = [job for job, result in found if isinstance(result, Again)]
+        if acting:
+            return beaten + behind
+        _fail(behind, Unavailable("what this waits for was not done; try again"))
+        return beaten
 
     def _plan(self, job: _Job[Answer]) -> Plan[Answer] | Act[Answer] | Again | None:
         """Run a task on the columns; return what it asks for if that is no answer yet."""
@@ -285,10 +310,7 @@ class Serving:
             job.attempts += 1
             if refusal is None:
                 self._accepted += 1
-                if job.plan.told is not None:
-                    job.plan.told()
-                if job.plan.work and self._heed is not None:
-                    self._heed(job.plan.work)
+                self._tell_listeners(job.plan)
                 _answer(job, job.plan.answer)
             elif refusal.is_final and not job.plan.reads_work:
                 _fail([job], Conflict(f"{refusal.work} was changed meanwhile: nothing was written"))
@@ -299,6 +321,13 @@ class Serving:
                 text = f"others were faster {job.attempts} times ({refusal.kind} {refusal.table}); try again"
                 _fail([job], Conflict(text))
         return beaten
+
+    def _tell_listeners(self, plan: Plan[Any]) -> None:
+        """Tell whoever listens of a plan that is durable; it stays so, whatever they do."""
+        if plan.told is not None:
+            contained("told", plan.told)
+        if plan.work and self._heed is not None:
+            contained("heed", partial(self._heed, plan.work))
 
     def _tell(self, error: Exception | None) -> None:
         """Let the log know when the database begins to fail, and how, and when it takes a write again."""
@@ -317,11 +346,17 @@ class Serving:
             return self._current.commit([Item(writes=create(first + at)) for at, create in enumerate(creating)])
 
 
-def _stopping() -> Unavailable:
-    return Unavailable("the server is stopping; try again")
+def contained(name: str, listen: Callable[[], None]) -> None:
+    """Let somebody hear of something; that it fails is logged and counted, and nobody else's concern."""
+    try:
+        listen()
+    except Exception as error:  # noqa: BLE001  # whoever told it goes on
+        metrics.LISTENERS_FAILED.inc()
+        log.fault(name, error)
 
 
 def _answer(job: _Job[Answer], result: Answer) -> None:
+    job.is_answered = True
     try:
         job.outcome.set_result(result)
     except Exception as error:  # noqa: BLE001  # whoever waited is gone, with the loop it waited on
@@ -329,9 +364,13 @@ def _answer(job: _Job[Answer], result: Answer) -> None:
 
 
 def _fail(jobs: Sequence[_Job[Any]], error: Exception) -> None:
+    """Tell whoever was not answered that it went wrong."""
     if not isinstance(error, RoostError) or isinstance(error, Unavailable):
         metrics.FAULTS.inc()
     for job in jobs:
+        if job.is_answered:
+            continue
+        job.is_answered = True
         try:
             job.outcome.set_exception(error)
         except Exception as other:  # noqa: BLE001  # as above

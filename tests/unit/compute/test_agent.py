@@ -11,6 +11,7 @@ from roost.model.guest_use import GuestUse
 from roost.model.orders import (
     AbortMigration,
     Destroy,
+    Discard,
     LiveMigrate,
     PollingAgent,
     Power,
@@ -182,9 +183,10 @@ def test_an_order_from_before_one_that_was_begun_is_out_of_date(late, number):
     assert outcomes(hear(one, order(Spawn(spec()), number, turn=late, order_id=7))) == [(7, "stale")]
 
 
-def test_what_is_to_be_destroyed_goes_before_a_later_turn_that_waits_too():
+@pytest.mark.parametrize("act", [Destroy(), Discard()])
+def test_what_is_to_go_does_so_before_a_later_turn_that_waits_too(act):
     one = ready()
-    old, new = order(Destroy(), turn=1), order(Spawn(spec()), turn=2)
+    old, new = order(act, turn=1), order(Spawn(spec()), turn=2)
     (work,) = hear(one, old, new)
     assert work == Work(old)
     one.worked(work, OK, 0.0)

@@ -3,10 +3,10 @@
 import pytest
 
 from roost.compute.journal import Holding, Journal
-from roost.compute.tasks import Look, Tell
+from roost.compute.tasks import Look, Register, Tell
 from roost.errors import BadSettings, DriverNotReady, JournalLost
 from roost.model.guest_use import GuestUse
-from roost.model.orders import OwnNode, Power, Reboot, Registered, Spawn
+from roost.model.orders import OwnNode, Power, Prepare, Reboot, Registered, Spawn
 from tests.agent_machines import FAILED, GUEST, OK, agent, arrived, found, hear, ready
 from tests.agents import HOST, order, spec
 from tests.worlds import uuid_named
@@ -101,6 +101,19 @@ def test_a_guest_that_was_built_since_it_looked_keeps_what_it_has():
     journal.hold(GUEST, [Holding(node=HOST, holder=GUEST, instance=GUEST, operation="one", use=GuestUse())])
     one.worked(work, OK, 100.0)
     (register,) = one.due(100.0)
-    assert register.registration.guests == ()
+    assert [each.state for each in register.registration.guests] == ["building"]
     one.registered(Registered(fence=1, is_ready=True, down_after_s=60.0), 100.0)
     assert [type(each) for each in one.due(100.0)] == [Tell]
+
+
+@pytest.mark.parametrize("is_seen", [False, True])
+def test_a_guest_that_may_have_come_while_it_looked_is_told(is_seen):
+    one = ready(sync_s=100.0)
+    (work,) = hear(one, order(Spawn(spec())), now_s=99.0)
+    assert one.due(100.0) == [Look()]
+    (later,) = hear(one, order(Prepare(spec("later")), of="later", order_id=900), now_s=100.0)
+    one.worked(work, OK, 100.0)
+    one.looked([OwnNode(node=HOST, uuid=uuid_named(HOST))], [found()] if is_seen else [])
+    (register,) = [each for each in one.due(100.0) if isinstance(each, Register)]
+    told = [(each.uuid, each.state) for each in register.registration.guests]
+    assert told == [(GUEST, "running" if is_seen else "building"), (later.order.instance, "prepared")]

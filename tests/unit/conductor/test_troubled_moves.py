@@ -77,9 +77,10 @@ class Worker(Keeper):
     def look(self, order):
         """See that nothing runs twice, but for what a host was given up with while it was built elsewhere."""
         ghosts = self.world.ghosts
-        if action(order) == "spawn":
+        if action(order) in {"spawn", "power_on"}:
             for each in self.world.hands:
-                if each is not self and order.instance in each.copies:
+                is_lost = self.server.reader.agent(each.host).state != "ready"
+                if each is not self and order.instance in each.copies and (is_lost or action(order) == "spawn"):
                     ghosts.append(each.copies[order.instance])
         for uuid in self.copies:
             copies = [each.copies[uuid] for each in self.world.hands if uuid in each.copies]
@@ -144,6 +145,40 @@ class Moves(World):
             super().agent_goes()
 
 
+class Lost(Moves):
+    """A world in which instances go back from hosts that are lost."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        for number in range(3):
+            self.names.append(f"i{number}")
+            self.server().build(f"i{number}", key=f"i{number}", **({"in_group": "g"} if number < 2 else {}))
+        self.calm_down()
+        for name in self.names:
+            ask(self.server(), "migrate", name, key=f"first {name}", is_verified=True)
+        self.calm_down()
+        for hand in self.hands:
+            hand.is_calm = False
+
+    def acts(self):
+        """Give what may happen, as often as it is likely to."""
+        return [self.delete, *[self.revert] * 3, *[self.turn] * 4, self.pass_time, self.agent_comes,
+                self.agent_goes, *[self.agent_works] * 6]  # fmt: skip
+
+    def revert(self):
+        """Let a host be gone, and ask that an instance goes back from there."""
+        rows = [row for row in self.servers[0].reader.statuses(most=9999) if row.status == "VERIFY_RESIZE"]
+        row = self.chance.choice(rows or [None])
+        hand = next((each for each in self.hands if row is not None and each.host == row.host), None)
+        if hand is not None and hand.is_there:
+            hand.is_there = False
+            hand.leave()
+        if row is not None:
+            self.asked += 1
+            is_lost = self.chance.random() < 0.8
+            ask(self.server(), "revert", row.name, key=f"lost {self.asked}", is_lost=is_lost)
+
+
 def checked(world):
     """See that what is held is what there is, and that it is where it runs."""
     server = world.servers[0]
@@ -185,3 +220,15 @@ def test_whatever_happens_to_moves_everything_comes_to_rest(seed, capfd):
 def test_whatever_happens_to_moves_with_many_seeds_everything_comes_to_rest():
     for seed in range(20, 1000):
         comes_to_rest(Moves(seed), checked, events=EVENTS, shares=(0.0, 0.05, 0.2))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_happens_while_they_go_back_from_lost_hosts_everything_comes_to_rest(seed, capfd):
+    comes_to_rest(Lost(seed), checked, events=80, shares=(0.0, 0.05, 0.2))
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.soak
+def test_whatever_happens_while_they_go_back_from_lost_hosts_with_many_seeds_everything_comes_to_rest():
+    for seed in range(20, 1000):
+        comes_to_rest(Lost(seed), checked, events=80, shares=(0.0, 0.05, 0.2))

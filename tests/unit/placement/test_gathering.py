@@ -11,7 +11,7 @@ class Arrivals:
         self.tasks = deque(tasks)
         self.waits = []  # seconds, of those that were made
 
-    def qsize(self):
+    def __len__(self):
         """Tell how many are there now."""
         found = 0
         for task in self.tasks:
@@ -20,12 +20,13 @@ class Arrivals:
             found += 1
         return found
 
-    def get(self, block=True, timeout=None):  # noqa: FBT002  # as in the standard library
+    def get(self, at_most_s=None):
         """Give the next one."""
         is_late = not self.tasks or self.tasks[0] == "pause"
-        if block and timeout is not None and is_late:
-            self.waits.append(timeout)
-        if not self.tasks or (is_late and not block):
+        is_patient = at_most_s is None or at_most_s > 0
+        if is_patient and at_most_s is not None and is_late:
+            self.waits.append(at_most_s)
+        if not self.tasks or (is_late and not is_patient):
             raise queue.Empty
         if is_late:
             self.tasks.popleft()

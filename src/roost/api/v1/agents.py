@@ -91,8 +91,9 @@ class Agents:
             self._reader = None
 
     def _beat(self, current: Current) -> None:
-        heard, self._heard = self._heard, set()
+        heard = frozenset(self._heard)
         answering.beat(current, heard, now_s=self.reader(current).now_s())
+        self._heard -= heard  # Not before: what the database did not take is told it again.
 
     def _look_on(self, loop: asyncio.AbstractEventLoop) -> None:
         """Look for what others commit, as long as somebody waits."""

@@ -75,6 +75,15 @@ class MigrateBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     verify: Annotated[bool, Meta(description="Whether it waits there to be confirmed or reverted.")] = False
 
 
+class RevertBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How an instance goes back to where a move took it from."""
+
+    lost: Annotated[
+        bool,
+        Meta(description="Whether the host that it is on is lost, and runs nothing; for admin."),
+    ] = False
+
+
 class ShownInstance(msgspec.Struct, frozen=True, kw_only=True):
     """An instance and what it holds."""
 

@@ -69,6 +69,7 @@ from roost.api.v1.instance_schemas import (
     MigrateBody,
     RebuildBody,
     ResizeBody,
+    RevertBody,
 )
 from roost.api.v1.migration_schemas import MigrationsPage, MigrationsQuery, ShownMigration, TargetBody
 from roost.api.v1.named_schemas import FlavorsList, ImagesList, ShownImage
@@ -202,7 +203,7 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}/revert": {
         "POST": Route(
             handler=instance_moves.revert, about="Let an instance go back to where a move took it from.",
-            answer=Accepted, status=202, is_read=False, is_keyed=True,
+            body=RevertBody, answer=Accepted, status=202, is_read=False, is_keyed=True,
         ),
     },
     "/operations/{id}": {

@@ -60,7 +60,8 @@ def next_step(view: View, desk: Desk) -> Commit:
     going = tuple(uuid for uuid in body.going if any(not part.outcome for part in _parts_of(view, uuid)))
     back = [uuid for uuid in body.going if uuid not in going and _is_there(view, body, uuid)]
     again: list[tuple[str, How | None]] = [(uuid, "migrate") for uuid in back if _is_again(view, uuid)]
-    stayed = [(uuid, _why(view, uuid)) for uuid in back if (uuid, "migrate") not in again]
+    again += [(uuid, None) for uuid in back if not _parts_of(view, uuid)]
+    stayed = [(uuid, _why(view, uuid)) for uuid in back if uuid not in dict(again)]
     if view.operation.is_cancelled:
         stayed, again = [*stayed, *((uuid, "it was cancelled") for uuid, _ in again)], []
     room = 0 if view.operation.is_cancelled else body.at_once - len(going) - len(again)
@@ -137,6 +138,8 @@ def _begun(view: View, desk: Desk, body: Drain, *, uuid: str, how: How | None) -
     status = view.statuses[_bytes(uuid)]
     if status.task == "deleting":
         return _Begun()  # It leaves, too.
+    if status.task == "syncing":
+        return _Begun(is_going=True)  # Its host is asked how it is: it begins when that is known.
     way = way_of(status)
     if way.how is None:
         return _Begun(problem=way.problem)

@@ -19,7 +19,7 @@
             ─▶ undo      that failed, took too long, or the host was given up
     undo    ─▶ undo      the target could not undo what it has; or it is away, and may run it: it is waited for
             ─▶ restart   the target has nothing of it: the source is to start it again, if that had to stop it
-            ─▶ end       the source need not, or cannot: it stays
+            ─▶ end       the source need not, or cannot: it stays; where both are one host, that undoes it on its return
     restart ─▶ end       it stays on the source
     part    ─▶ end       the source got rid of what it had, or was given up
 """
@@ -48,6 +48,8 @@ from roost.conductor.step import (
     going_on,
     is_open,
     let_go,
+    ordered,
+    plain,
     told,
     waiting,
     withdrawn,
@@ -58,7 +60,7 @@ from roost.errors import Conflict
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Moving
 from roost.model.orders import OrderBody
-from roost.model.work import OrderRow
+from roost.model.work import OrderRow, Put
 
 
 def next_step(view: View, desk: Desk) -> Step:
@@ -202,10 +204,10 @@ def _undone(view: View, desk: Desk, body: Moving) -> Commit:
 def _restart(view: View, desk: Desk, body: Moving) -> Commit:
     source = view.status.host
     if not body.is_on or not any(order.action == "power_off" and _was_told(order) for order in view.orders):
-        return _seen(view, body, stayed(view, desk, body, problem=body.lost))
+        return _left(view, desk, body, step=stayed(view, desk, body, problem=body.lost))
     if view.is_away(source):
         problem = f"{body.lost}; and {silent(source)}"
-        return _seen(view, body, stayed(view, desk, body, problem=problem, status="SHUTOFF"))
+        return _left(view, desk, body, step=stayed(view, desk, body, problem=problem, status="SHUTOFF"))
     step = asked(view, desk, body, host=source, action="power_on", step="restart")
     if view.is_away(target_of(body)):  # What it has goes when it is back.
         step = replace(step, work=(*step.work, moved_on(view, "moving", target_host="", target_node="")))
@@ -238,6 +240,18 @@ def _seen(view: View, body: Moving, step: Commit) -> Commit:
     """Return a step that is not taken where a target that it takes for gone is there by then, with what it has."""
     target = target_of(body)
     return replace(step, work=(*step.work, *witnessed(view.agent(target)))) if view.is_away(target) else step
+
+
+def _left(view: View, desk: Desk, body: Moving, *, step: Commit) -> Commit:
+    """Return the end of a move whose target may be away, with room for it: where that is its own host, it undoes that.
+
+    Any other host has nothing of an instance that is elsewhere when it counts as up again.
+    """
+    target, seen = target_of(body), _seen(view, body, step)
+    if not view.is_away(target) or target.lower() != view.status.host.lower():
+        return seen
+    order = ordered(view, desk, target, action="discard", body=plain(view))
+    return replace(seen, work=(*seen.work, Put(order)))
 
 
 def _may_run(view: View) -> bool:

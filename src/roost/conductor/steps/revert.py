@@ -10,15 +10,25 @@
             ─▶ restart   it is undone: the old host is to start it, if it ran
             ─▶ end       it need not, or cannot: the instance is where it was, with what it had
     restart ─▶ end       the same
+
+Where whoever asked says that the host of the instance is lost, and its agent is gone, nothing is undone there:
+
+.. code-block:: text
+
+    send, look, discard ─▶ apart     the instance is on its old host from this commit on; what the lost host has is kept
+                                     by a migration like that of an evacuation, so that goes before that host is up
+    apart               ─▶ restart   the old host is to start it, if it ran
+                        ─▶ end       it need not, or cannot
 """
 
 import msgspec
 
 from roost.conductor.asking import asked
 from roost.conductor.endings import cancelled, other_migration
-from roost.conductor.moves import cell_of, migration_of, moved_on, returned
+from roost.conductor.moves import cell_of, exchanged, migration_of, moved_on, returned
 from roost.conductor.patience import PAUSE_S, failure, paused, silent
-from roost.conductor.rows import instead, later
+from roost.conductor.presence import witnessed
+from roost.conductor.rows import instead, later, uuid_made_of
 from roost.conductor.step import (
     Commit,
     Desk,
@@ -26,6 +36,7 @@ from roost.conductor.step import (
     answer_of,
     body_of,
     ended,
+    going_on,
     is_open,
     let_go,
     ordered,
@@ -38,25 +49,35 @@ from roost.errors import Conflict
 from roost.model.names import uuid_text
 from roost.model.operation import Settling
 from roost.model.orders import Action, OrderBody
-from roost.model.work import Put
+from roost.model.work import MigrationRow, Put
 
 
 def next_step(view: View, desk: Desk) -> Commit:
     """Return the next step."""
-    body = body_of(view.operation, Settling)
+    body, step = body_of(view.operation, Settling), view.operation.step
     if view.operation.is_cancelled:
         return cancelled(view, desk, body)
-    if view.operation.step == "send":
-        source = migration_of(view).source_host
-        if view.is_away(source):
-            return refused(view, desk, body, problem=f"it cannot go back: {silent(source)}")
-        return look(view, desk, body)
-    if view.operation.step == "look":
+    if step == "send":
+        return _send(view, desk, body)
+    if step == "look":
         return _look(view, desk, body)
-    return _discarded(view, desk, body) if view.operation.step == "discard" else _restarted(view, desk, body)
+    if step == "apart":
+        return _restart(view, desk, body)
+    return _discarded(view, desk, body) if step == "discard" else _restarted(view, desk, body)
+
+
+def _send(view: View, desk: Desk, body: Settling) -> Commit:
+    source = migration_of(view).source_host
+    if view.is_away(source):
+        return refused(view, desk, body, problem=f"it cannot go back: {silent(source)}")
+    if _is_lost(view, body):
+        return _apart(view, desk, body, is_on=body.was_on)
+    return look(view, desk, body)
 
 
 def _look(view: View, desk: Desk, body: Settling) -> Commit:
+    if _is_lost(view, body):
+        return _apart(view, desk, body, is_on=body.was_on)
     seen, source = looked(view, body), migration_of(view).source_host
     if isinstance(seen, Commit):
         return seen
@@ -90,6 +111,8 @@ def _discarded(view: View, desk: Desk, body: Settling) -> Commit:
     if is_open(order):
         if not view.is_away(host):
             return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+        if _is_lost(view, body):
+            return _apart(view, desk, body, is_on=body.is_on)
         fault = f"it may run on {host} still, which is waited for: {silent(host)}"
         held = () if view.status.fault == fault else (instead(later(view.status, fault=fault)),)
         return Commit(operation=waiting(view, view.now_s + PAUSE_S), work=held)
@@ -98,13 +121,52 @@ def _discarded(view: View, desk: Desk, body: Settling) -> Commit:
     return paused(view, limit_at_s=body.limit_at_s) or _discard(view, desk, body)
 
 
+def _is_lost(view: View, body: Settling) -> bool:
+    """Say whether an instance goes back though its host cannot undo the move, to another host that is there."""
+    return body.is_lost and view.is_away(view.status.host) and not view.is_away(migration_of(view).source_host)
+
+
+def _apart(view: View, desk: Desk, body: Settling, *, is_on: bool) -> Commit:
+    """Return the step that brings an instance back to its old host, and keeps what its lost host has for that."""
+    move, status = migration_of(view), view.status
+    left = MigrationRow(
+        uuid=uuid_made_of("lost", view.operation.uuid),
+        id=desk.current.new_id("migration"), instance_uuid=status.uuid, kind="evacuate", status="finished",
+        source_host=status.host, source_node=status.node, target_host=move.source_host, target_node=move.source_node,
+        old_flavor_id=move.new_flavor_id, new_flavor_id=move.old_flavor_id, operation_id=view.operation.id,
+        created_at_s=view.now_s, changed_at_s=view.now_s,
+    )  # fmt: skip
+    try:
+        writes = exchanged(desk.current, move, heir=left.uuid)
+    except Conflict as error:
+        return _stuck(view, desk, body, problem=str(error))
+    # It is stopped there, and runs on no host that counts.
+    home = later(
+        status, status="SHUTOFF", fault="", cell=cell_of(desk.current.state, move), host=move.source_host,
+        node=move.source_node, flavor_id=move.old_flavor_id, migration_uuid=left.uuid, changed_at_s=view.now_s,
+    )  # fmt: skip
+    return Commit(
+        operation=going_on(view, "apart", body=msgspec.structs.replace(body, is_on=is_on, is_apart=True)),
+        writes=writes,
+        work=(
+            *withdrawn(view.orders), moved_on(view, "reverted"), Put(left), *witnessed(view.agent(status.host)),
+            instead(home), told(view, desk, "revert.apart", host=move.source_host, source=status.host),
+        ),
+    )  # fmt: skip
+
+
 def _restart(view: View, desk: Desk, body: Settling) -> Commit:
-    source = migration_of(view).source_host
+    home = _home(view, body)
     if not body.is_on:
         return _back(view, desk, body)
-    if view.is_away(source):
-        return _back(view, desk, body, problem=silent(source))
-    return asked(view, desk, body, host=source, action="power_on", step="restart")
+    if view.is_away(home):
+        return _back(view, desk, body, problem=silent(home))
+    return asked(view, desk, body, host=home, action="power_on", step="restart")
+
+
+def _home(view: View, body: Settling) -> str:
+    """Return the host that an instance goes back to."""
+    return view.status.host if body.is_apart else migration_of(view).source_host
 
 
 def _restarted(view: View, desk: Desk, body: Settling) -> Commit:
@@ -120,26 +182,34 @@ def _back(view: View, desk: Desk, body: Settling, *, problem: str = "") -> Commi
     Args:
         problem: why it does not run there, though it ran.
     """
-    move, state = migration_of(view), desk.current.state
-    fault = f"it went back to {move.source_host}, and was not started there: {problem}" if problem else ""
+    home = _home(view, body)
+    fault = f"it went back to {home}, and was not started there: {problem}" if problem else ""
     status = "ACTIVE" if body.is_on and not problem else "SHUTOFF"
+    event = told(view, desk, "revert.done", host=home, problem=fault)
+    if body.is_apart:
+        work = (*withdrawn(view.orders), *let_go(view, status=status, fault=fault), event)
+        return Commit(operation=ended(view, body=body, problem=fault), work=work)
+    move = migration_of(view)
     try:
         writes = returned(desk.current, move)
     except Conflict as error:
-        # Whoever deletes it gives back what its migration holds, so that stays open.
-        fault = str(error)
-        event = told(view, desk, "revert.failed", problem=fault)
-        work = (*withdrawn(view.orders), *let_go(view, status="ERROR", fault=fault), event)
-        return Commit(operation=ended(view, body=body, problem=fault), work=work)
+        return _stuck(view, desk, body, problem=str(error))
     return Commit(
         operation=ended(view, body=body, problem=fault),
         writes=writes,
         work=(
             *withdrawn(view.orders), moved_on(view, "reverted"),
             *let_go(
-                view, status=status, fault=fault, cell=cell_of(state, move), host=move.source_host,
+                view, status=status, fault=fault, cell=cell_of(desk.current.state, move), host=move.source_host,
                 node=move.source_node, flavor_id=move.old_flavor_id, migration_uuid=other_migration(view),
             ),
-            told(view, desk, "revert.done", host=move.source_host, problem=fault),
+            event,
         ),
     )  # fmt: skip
+
+
+def _stuck(view: View, desk: Desk, body: Settling, *, problem: str) -> Commit:
+    """Return the end of what cannot go back: whoever deletes it gives back what its migration holds."""
+    event = told(view, desk, "revert.failed", problem=problem)
+    work = (*withdrawn(view.orders), *let_go(view, status="ERROR", fault=problem), event)
+    return Commit(operation=ended(view, body=body, problem=problem), work=work)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from roost.conductor import accepting, changing, draining
+from roost.conductor import accepting, changing, draining, reverting
 from roost.conductor.accepting import MoveKind
 from roost.conductor.moves import asked_again
 from roost.conductor.presence import check_gone
@@ -16,9 +17,9 @@ from roost.conductor.steps import STEPS
 from roost.conductor.targets import away_from
 from roost.model.flavor import Flavor
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Asked, Powering, Settling, Status
+from roost.model.operation import Asked, Powering, Settling, may_begin
 from roost.model.request import Request
-from roost.model.work import OperationRow, StatusRow
+from roost.model.work import AgentRow, OperationRow, StatusRow
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.simulator.cluster.processes import Process
@@ -35,7 +36,9 @@ _HOPELESS = 0.05  # of requests: for more than any host has
 _IN_GROUP, _WITHOUT_REGARD = 0.5, 0.2
 _DOMAINS = ("a", "a", "b")  # of members of a server group whose policy asks for them
 _AT_ONCE, _DISABLING, _LEFT_S = (1, 2, 3), 0.3, (20.0, 60.0)
+_CANCELLED, _CANCELLED_S = 0.3, (0.5, 15.0)  # of drains
 _FORCED, _OF_BUSY = 0.15, 0.5  # of deletions
+_LOST = 0.5  # of those that are reverted
 
 
 class Names(NamedTuple):
@@ -92,7 +95,7 @@ def _build(world: "World", _kind: str) -> Deed:
 def _delete(world: "World", _kind: str) -> Deed | None:
     chance = world.chance
     busy = [row for row in world.statuses() if row.operation_id and row.task != "deleting"]
-    status = chance.choice(busy) if busy and chance.random() < _OF_BUSY else _any(world, ())
+    status = chance.choice(busy) if busy and chance.random() < _OF_BUSY else _any(world)
     if status is None:
         return None
     key, uuid, is_forced = world.new_uuid(), uuid_text(status.uuid), chance.random() < _FORCED
@@ -109,20 +112,19 @@ def _delete(world: "World", _kind: str) -> Deed | None:
     return deed
 
 
-def _act(*statuses: Status, body: Callable[[], Body]) -> Callable[["World", str], Deed | None]:
+def _act(body: Callable[[], Body]) -> Callable[["World", str], Deed | None]:
     """Return what asks for an act that needs no decision when it is accepted.
 
     Args:
-        statuses: of instances that it is asked of, but for those of which it is asked without regard to that.
         body: what it is to remember.
     """
 
     def make(world: "World", kind: str) -> Deed | None:
-        status = _any(world, statuses)
+        asked: Asked = kind  # type: ignore[assignment]  # a line of the table names one
+        status = _any(world, asked)
         if status is None:
             return None
         key, uuid = world.new_uuid(), uuid_text(status.uuid)
-        asked: Asked = kind  # type: ignore[assignment]  # a line of the table names one
 
         def deed(process: Process) -> object:
             def task(current: Current) -> Accepted:
@@ -138,11 +140,36 @@ def _act(*statuses: Status, body: Callable[[], Body]) -> Callable[["World", str]
     return make
 
 
-def _change(ask: Change, *statuses: Status) -> Callable[["World", str], Deed | None]:
+def _revert(world: "World", _kind: str) -> Deed | None:
+    """Return what asks that an instance goes back, at times though its host is lost, or is said to be."""
+    is_lost, status = world.chance.random() < _LOST, _any(world, "revert")
+    agents = world.store.shelves.work[AgentRow]
+    moved = [row for row in world.statuses() if row.status == "VERIFY_RESIZE"]
+    left = [row for row in moved if (agent := agents.get(row.host.lower())) is not None and agent.state == "gone"]
+    if is_lost and left:
+        status = world.chance.choice(left)
+    if status is None:
+        return None
+    key, uuid = world.new_uuid(), uuid_text(status.uuid)
+
+    def deed(process: Process) -> object:
+        def task(current: Current) -> Accepted:
+            return reverting.revert(
+                current, process.reader, uuid, operation_uuid=_bytes(key), now_s=process.reader.now_s(),
+                is_lost=is_lost,
+            )  # fmt: skip
+
+        return process.run(task)
+
+    return deed
+
+
+def _change(ask: Change) -> Callable[["World", str], Deed | None]:
     """Return what asks that an instance is changed where it is, or leaves its host for a while."""
 
-    def make(world: "World", _kind: str) -> Deed | None:
-        status = _any(world, statuses)
+    def make(world: "World", kind: str) -> Deed | None:
+        asked: Asked = kind  # type: ignore[assignment]  # as above
+        status = _any(world, asked)
         if status is None:
             return None
         names = Names(uuid_text(status.uuid), _bytes(world.new_uuid()), world.new_uuid())
@@ -177,42 +204,43 @@ def _unshelve(current: Current, process: Process, names: Names) -> Accepted:
     )  # fmt: skip
 
 
-def _move(*statuses: Status) -> Callable[["World", str], Deed | None]:
+def _move(world: "World", kind: str) -> Deed | None:
     """Return what asks for a move."""
+    move_kind: MoveKind = kind  # type: ignore[assignment]  # as above
+    status = _any(world, move_kind)
+    if status is None or not status.host:
+        return None
+    names = Names(uuid_text(status.uuid), _bytes(world.new_uuid()), world.new_uuid())
+    asked = _asked(world, kind, status)
+    is_verified = kind == "resize" or (kind == "migrate" and world.chance.random() < _WITHOUT_REGARD)
 
-    def make(world: "World", kind: str) -> Deed | None:
-        status = _any(world, statuses)
-        if status is None or not status.host:
-            return None
-        names = Names(uuid_text(status.uuid), _bytes(world.new_uuid()), world.new_uuid())
-        asked = _asked(world, kind, status)
-        move_kind: MoveKind = kind  # type: ignore[assignment]  # as above
-        is_verified = kind == "resize" or (kind == "migrate" and world.chance.random() < _WITHOUT_REGARD)
+    def deed(process: Process) -> object:
+        def task(current: Current) -> Accepted:
+            now = process.reader.status(status.uuid)
+            assert now is not None, "statuses stay"
+            away = msgspec.structs.replace(asked, ignore_hosts=(now.host,)) if asked.ignore_hosts else asked
+            plan = accepting.move(
+                current, process.reader, names.instance, kind=move_kind, asked=away, is_verified=is_verified,
+                operation_uuid=names.operation, decision_uuid=names.decision, now_s=process.reader.now_s(),
+            )  # fmt: skip
+            if kind != "evacuate" or not isinstance(plan, Plan):
+                return plan
+            return replace(plan, work=(*plan.work, *check_gone(process.reader, now)))
 
-        def deed(process: Process) -> object:
-            def task(current: Current) -> Accepted:
-                plan = accepting.move(
-                    current, process.reader, names.instance, kind=move_kind, asked=asked, is_verified=is_verified,
-                    operation_uuid=names.operation, decision_uuid=names.decision, now_s=process.reader.now_s(),
-                )  # fmt: skip
-                if kind != "evacuate" or not isinstance(plan, Plan):
-                    return plan
-                return replace(plan, work=(*plan.work, *check_gone(process.reader, status)))
+        return process.run(task)
 
-            return process.run(task)
-
-        return deed
-
-    return make
+    return deed
 
 
 def _drain(world: "World", _kind: str) -> Deed:
-    """Return what asks that a host is left; where nothing new is placed on it, somebody enables it again later."""
+    """Return what asks that a host is left; somebody may think better of it later, or enable it again."""
     chance, key = world.chance, world.new_uuid()
     host, at_once = chance.choice(world.machines).host, chance.choice(_AT_ONCE)
     is_disabling = chance.random() < _DISABLING
     if is_disabling:
         world.enable_later(host, after_s=chance.uniform(*_LEFT_S))
+    if chance.random() < _CANCELLED:
+        world.ask_later(chance.uniform(*_CANCELLED_S), "cancel drain", partial(_cancel_drain, key))
 
     def deed(process: Process) -> object:
         def task(current: Current) -> Accepted:
@@ -224,6 +252,10 @@ def _drain(world: "World", _kind: str) -> Deed:
         return process.run(task)
 
     return deed
+
+
+def _cancel_drain(key: str, process: Process) -> object:
+    return process.run(lambda _current: draining.cancel(process.reader, key, now_s=process.reader.now_s()))
 
 
 def _asked(world: "World", kind: str, status: StatusRow) -> Request:
@@ -238,13 +270,16 @@ def _asked(world: "World", kind: str, status: StatusRow) -> Request:
     return msgspec.structs.replace(asked, move=move)
 
 
-def _any(world: "World", statuses: Collection[str]) -> StatusRow | None:
-    """Return an instance in one of some statuses, or in any that is not over; at times without regard to it."""
+def _any(world: "World", kind: Asked | None = None) -> StatusRow | None:
+    """Return an instance that is not over: one of which something may be asked, but at times without regard to it.
+
+    Args:
+        kind: of what is asked; None: of whatever may be asked at any time.
+    """
     known = [row for row in world.statuses() if row.status != "DELETED"]
-    fitting = [row for row in known if row.status in statuses]
-    is_any = not statuses or world.chance.random() < _WITHOUT_REGARD
-    found = known if is_any else fitting
-    return world.chance.choice(found) if found else None
+    if kind is not None and world.chance.random() >= _WITHOUT_REGARD:
+        known = [row for row in known if not may_begin(kind, row) and (kind != "evacuate" or world.is_down(row.host))]
+    return world.chance.choice(known) if known else None
 
 
 def _bytes(uuid: str) -> bytes:
@@ -257,19 +292,19 @@ def _bytes(uuid: str) -> bytes:
 ASKS: Sequence[Ask] = (
     Ask(kind="build", weight=10, make=_build),
     Ask(kind="delete", weight=6, make=_delete),
-    Ask(kind="start", weight=3, make=_act("SHUTOFF", body=Powering)),
-    Ask(kind="stop", weight=3, make=_act("ACTIVE", body=Powering)),
-    Ask(kind="reboot", weight=1, make=_act("ACTIVE", body=Powering)),
-    Ask(kind="reset", weight=2, make=_act("ERROR", body=Powering)),
-    Ask(kind="resize", weight=4, make=_move("ACTIVE", "SHUTOFF")),
-    Ask(kind="confirm", weight=3, make=_act("VERIFY_RESIZE", body=Settling)),
-    Ask(kind="revert", weight=3, make=_act("VERIFY_RESIZE", body=Settling)),
-    Ask(kind="migrate", weight=4, make=_move("ACTIVE", "SHUTOFF")),
-    Ask(kind="live_migrate", weight=4, make=_move("ACTIVE")),
-    Ask(kind="evacuate", weight=6, make=_move("ACTIVE", "SHUTOFF", "ERROR")),
-    Ask(kind="rebuild", weight=2, make=_change(_rebuild, "ACTIVE", "SHUTOFF", "ERROR")),
-    Ask(kind="shelve", weight=3, make=_change(_shelve, "ACTIVE", "SHUTOFF")),
-    Ask(kind="offload", weight=2, make=_change(_offload, "SHELVED")),
-    Ask(kind="unshelve", weight=4, make=_change(_unshelve, "SHELVED", "SHELVED_OFFLOADED")),
+    Ask(kind="start", weight=3, make=_act(Powering)),
+    Ask(kind="stop", weight=3, make=_act(Powering)),
+    Ask(kind="reboot", weight=1, make=_act(Powering)),
+    Ask(kind="reset", weight=5, make=_act(Powering)),
+    Ask(kind="resize", weight=4, make=_move),
+    Ask(kind="confirm", weight=4, make=_act(Settling)),
+    Ask(kind="revert", weight=7, make=_revert),
+    Ask(kind="migrate", weight=4, make=_move),
+    Ask(kind="live_migrate", weight=4, make=_move),
+    Ask(kind="evacuate", weight=4, make=_move),
+    Ask(kind="rebuild", weight=2, make=_change(_rebuild)),
+    Ask(kind="shelve", weight=3, make=_change(_shelve)),
+    Ask(kind="offload", weight=2, make=_change(_offload)),
+    Ask(kind="unshelve", weight=4, make=_change(_unshelve)),
     Ask(kind="drain", weight=1, make=_drain),
 )

@@ -2,16 +2,18 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from roost.compute.drivers.fake_guests import FakeGuest
+from roost.model.changes import Drain
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Delete
+from roost.model.operation import Cleaning, Delete
 from roost.model.orders import Answer
-from roost.model.work import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
+from roost.model.work import AgentRow, EventRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.simulator.cluster.happenings import Broken
 from roost.store.shelves import Shelves
 
@@ -28,7 +30,11 @@ HELD = "what an instance holds is not given back while it runs"
 POLICY = "policies of server groups hold"
 GROWING = "generations only grow"
 SAVED = "what is shelved has its image"
+KEPT = "a move keeps what its instance may have to come back to"
+AT_ONCE = "a drain lets no more leave at once than it may"
 SEATED = "places of server groups are those of their members"
+CLEAN = "a host counts as up only when it has nothing of what is elsewhere"
+IN_CHARGE = "a host is clean by what its agent in charge has said of it"
 
 OPEN = frozenset({"moving", "finished", "left", "reverting"})
 _SHELVED = frozenset({"SHELVED", "SHELVED_OFFLOADED"})
@@ -45,6 +51,8 @@ class Invariants:
         self._world = world
         self._seen = (-1, -1)
         self._generations: dict[object, int] = {}
+        self._events = 0  # that were looked at
+        self._up: dict[str, int] = {}  # fences of the agents whose hosts counted as up, by host
 
     @property
     def _shelves(self) -> Shelves:
@@ -68,7 +76,11 @@ class Invariants:
             check_owners(self._shelves)
             check_groups(self._shelves)
             check_locks(self._shelves)
+            check_moves(self._shelves)
+            check_drains(self._shelves)
             self._check_generations()
+            self._check_arrivals()
+            self._check_story()
         self._check_guests()
         self._check_images()
         self._seen = seen
@@ -93,7 +105,39 @@ class Invariants:
             if status.status in _SHELVED and saved_as(uuid) not in images:
                 raise Broken(SAVED, f"there is no image of {uuid}: {status}")
 
+    def _check_story(self) -> None:
+        """Look at what was told since the last time."""
+        events = self._shelves.work[EventRow].rows
+        for event in islice(events.values(), self._events, None):
+            if event.kind == "agent.ready":
+                self._check_in_charge(self._shelves.work[OperationRow].rows[event.operation_id])
+        self._events = len(events)
+
+    def _check_in_charge(self, operation: OperationRow) -> None:
+        body = msgspec.msgpack.decode(operation.body, type=Cleaning)
+        agent = self._shelves.work[AgentRow].rows[body.host]
+        if agent.fence != body.fence:
+            raise Broken(IN_CHARGE, f"registration {body.fence} of {body.host} is over, and {agent.fence} counts as up")
+
     # --- guests ---
+
+    def _check_arrivals(self) -> None:
+        """Look at what hosts have that have not counted as up before."""
+        agents = self._shelves.work[AgentRow].rows
+        up = {host: agent.fence for host, agent in agents.items() if agent.state == "ready"}
+        for machine in self._world.machines:
+            if up.get(machine.host) != self._up.get(machine.host) and machine.host in up:
+                self._check_clean(machine)
+        self._up = up
+
+    def _check_clean(self, machine: "Machine") -> None:
+        for uuid in self._world.books.guests(machine.host):
+            body = uuid_bytes(uuid)
+            assert body is not None, "guests are instances"
+            status = self._shelves.work[StatusRow].get(body)
+            is_elsewhere = status is not None and not is_own(machine.host, status, self._moves(body))
+            if is_elsewhere and not self._is_to_go(uuid, machine):
+                raise Broken(CLEAN, f"{machine.host} is up, and has {uuid}: {status}")
 
     def _check_guests(self) -> None:
         running: dict[str, list[Machine]] = {}
@@ -159,6 +203,26 @@ def is_counted(shelves: Shelves, host: str) -> bool:
     """Say whether what runs on a host counts: one that was given up may run what is elsewhere by now."""
     agent = shelves.work[AgentRow].get(host)
     return agent is not None and agent.state == "ready"
+
+
+def is_own(host: str, status: StatusRow, moves: Collection[MigrationRow]) -> bool:
+    """Say whether an instance may be on a host that counts as up.
+
+    Args:
+        moves: of the instance, those that are not settled.
+    """
+    if any((move.kind, move.status, move.source_host) == ("evacuate", "moving", host) for move in moves):
+        return False  # It may run elsewhere by now.
+    if status.status == "DELETED" or status.host == host:
+        return status.status != "DELETED"
+    is_moving = any(
+        host in {move.source_host, move.target_host}
+        and (
+            move.status in {"moving", "reverting"} or (move.kind in {"resize", "migrate"} and move.status == "finished")
+        )
+        for move in moves
+    )
+    return is_moving or (status.status == "BUILD" and not status.host)
 
 
 def is_unwanted(order: OrderRow) -> bool:
@@ -227,6 +291,27 @@ def check_locks(shelves: Shelves) -> None:
         # A deletion by force goes on when the instance is gone.
         if row is None or (row.operation_id != operation.id and row.status != "DELETED"):
             raise Broken(LOCKED, f"operation {operation.id} is at {operation.step}, and does not have its instance")
+
+
+def check_moves(shelves: Shelves) -> None:
+    """See that moves that are not settled hold what was left, from the moment on at which their instances are there."""
+    for move in shelves.work[MigrationRow].rows.values():
+        is_there = move.status in {"left", "reverting"} or (move.status == "finished" and move.kind != "live")
+        if is_there and shelves.consumers.find(0, move.uuid) is None:
+            uuid = uuid_text(move.instance_uuid)
+            raise Broken(KEPT, f"{uuid} left {move.source_host}, its move is {move.status}, and nothing is held there")
+
+
+def check_drains(shelves: Shelves) -> None:
+    """See that of the parts of a drain no more are open than may be on the way together."""
+    operations = shelves.work[OperationRow].rows
+    going = Counter(row.parent_id for row in operations.values() if row.parent_id and not row.outcome)
+    for number, count in going.items():
+        if operations[number].kind != "drain":
+            continue
+        at_once = msgspec.msgpack.decode(operations[number].body, type=Drain).at_once
+        if count > at_once:
+            raise Broken(AT_ONCE, f"{count} instances are on their way by operation {number}, of at most {at_once}")
 
 
 def check_groups(shelves: Shelves) -> None:

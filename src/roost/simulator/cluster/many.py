@@ -23,6 +23,7 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
     troubles: dict[str, int]
     asked: dict[str, int]
     ended: dict[str, int]
+    excused: dict[str, int]
     broken: tuple[Course, ...]  # in the order of their seeds
 
 
@@ -56,7 +57,7 @@ def total_of(courses: Iterable[Course], *, told: Callable[[Course], None] = lamb
     Args:
         told: is told each as it comes.
     """
-    sums: dict[str, Counter[str]] = {name: Counter() for name in ("kinds", "troubles", "asked", "ended")}
+    sums: dict[str, Counter[str]] = {name: Counter() for name in ("kinds", "troubles", "asked", "ended", "excused")}
     count = events = 0
     virtual_s = 0.0
     broken = []

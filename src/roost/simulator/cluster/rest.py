@@ -1,11 +1,13 @@
 """What is true when nothing goes wrong any more, and all has come to rest."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from roost.compute.drivers.fake_guests import FakeGuest
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_text
 from roost.model.work import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
+from roost.simulator.cluster import excuses
 from roost.simulator.cluster.auditing import findings_of
 from roost.simulator.cluster.happenings import Broken
 from roost.simulator.cluster.invariants import OPEN, saved_as, uuid_of_provider
@@ -18,24 +20,30 @@ if TYPE_CHECKING:
 SETTLED = "every instance settles as one that is or is not there"
 SEEN = "hosts run what statuses say"
 NOTED = "agents note what their guests have, and of nobody else"
+OVER = "a move is over when its instance cannot come back and its old host has nothing of it"
 EQUAL = "all servers have the same columns as the database"
 AUDITED = "an audit finds nothing"
 
 _STILL = frozenset({"ACTIVE", "SHUTOFF", "VERIFY_RESIZE", "SHELVED", "SHELVED_OFFLOADED", "ERROR", "DELETED"})
-_RUNNING = {"ACTIVE": "running", "SHUTOFF": "stopped", "SHELVED": "stopped"}
+_WHOLE = frozenset({"running", "stopped"})
+# By status: in which states the host of an instance has it. In ERROR it may have anything, or nothing.
+_STATES: Mapping[str, Collection[str]] = {
+    "ACTIVE": {"running"}, "SHUTOFF": {"stopped"}, "SHELVED": {"stopped"}, "VERIFY_RESIZE": _WHOLE,
+}  # fmt: skip
 
 
 def unrest(world: "World") -> str:
     """Say what is not at rest yet; empty: nothing."""
     work = world.store.shelves.work
     for operation in work[OperationRow].rows.values():
-        if not operation.outcome and not _is_waiting(world, operation):
+        if not operation.outcome and not excuses.is_waiting(world, operation):
             return f"operation {operation.id}, a {operation.kind}, is at the step {operation.step}: {operation}"
     for process in world.processes:
         if not process.is_up:
             return f"{process.name} is away"
     for machine in world.machines:
-        if not machine.is_lost and (problem := _unrest_on(world, machine)):
+        problem = _unrest_away(world, machine) if machine.is_lost else _unrest_on(world, machine)
+        if problem:
             return problem
     return _useless_image(world)
 
@@ -52,22 +60,9 @@ def _useless_image(world: "World") -> str:
     return ""
 
 
-def _is_waiting(world: "World", operation: OperationRow) -> bool:
-    """Say whether an operation waits for a host that is away for good, or for its parts, of which one does."""
-    rows = world.store.shelves.work[OperationRow].rows.values()
-    subjects = [row.instance_uuid for row in rows if row.parent_id == operation.id and not row.outcome]
-    return any(_is_waiting_for_lost(world, uuid) for uuid in (operation.instance_uuid, *subjects))
-
-
-def _is_waiting_for_lost(world: "World", uuid: bytes | None) -> bool:
-    """Say whether an instance moves between hosts of which one is away for good: that is waited for."""
-    lost = {machine.host for machine in world.machines if machine.is_lost}
-    moves = world.store.shelves.work[MigrationRow].rows.values()
-    return any(
-        not lost.isdisjoint({move.source_host, move.target_host})
-        for move in moves
-        if move.instance_uuid == uuid and move.status in OPEN
-    )
+def _unrest_away(world: "World", machine: "Machine") -> str:
+    agent = world.store.shelves.work[AgentRow].get(machine.host)
+    return "" if agent is None or agent.state == "gone" else f"{machine.host} is away for good, and not given up"
 
 
 def _unrest_on(world: "World", machine: "Machine") -> str:
@@ -76,12 +71,10 @@ def _unrest_on(world: "World", machine: "Machine") -> str:
         return f"the agent of {machine.host} is away"
     if agent.state != "ready" or not machine.life.agent.is_ready:
         return f"the agent of {machine.host} is {agent.state}"
-    if not machine.life.agent.is_idle or machine.life.agent.is_undoing:
+    if not machine.life.agent.is_idle or machine.life.agent.is_undoing or machine.life.agent.is_in_a_hurry:
         return f"the agent of {machine.host} is at work"
-    orders = world.store.shelves.work[OrderRow].rows.values()
-    for order in orders:
-        is_open = order.host == machine.host and order.state in {"waiting", "taken"}
-        if is_open and not _is_waiting_for_lost(world, order.instance_uuid):
+    for order in world.store.shelves.work[OrderRow].rows.values():
+        if order.host == machine.host and order.state in {"waiting", "taken"}:
             return f"the order {order.id} to {order.action} on {machine.host} is {order.state}"
     return next(_differing(world, machine), "")
 
@@ -90,10 +83,10 @@ def _differing(world: "World", machine: "Machine") -> Iterator[str]:
     """Yield what runs on a host and should not, or the other way: its agent says so when it looks again."""
     guests = world.books.guests(machine.host)
     for status in world.statuses():
-        guest = guests.get(uuid_text(status.uuid))
-        if status.host != machine.host or guest is None or _is_waiting_for_lost(world, status.uuid):
+        guest, states = guests.get(uuid_text(status.uuid)), _STATES.get(status.status, _WHOLE)
+        if status.host != machine.host or guest is None or excuses.is_worked_on(world, status):
             continue
-        if guest.state != _RUNNING.get(status.status, guest.state):
+        if guest.state in _WHOLE and guest.state not in states:
             yield f"{uuid_text(status.uuid)} is {guest.state} on {machine.host}: {status}"
 
 
@@ -105,29 +98,30 @@ def at_rest(world: "World") -> None:
     """
     shelves = world.store.shelves
     for status in world.statuses():
-        if _is_waiting_for_lost(world, status.uuid):
-            continue
-        for problem in _problems(shelves, status):
+        for problem in _problems(world, status):
             raise Broken(SETTLED, f"{problem}: {status}")
     for machine in world.machines:
-        if not machine.is_lost:
+        if not excuses.is_away(world, machine):
             _check_guests(world, machine)
+    _check_moves(world)
     _check_columns(world)
     for finding in findings_of(shelves):
         raise Broken(AUDITED, f"{finding.check}: {finding.subject} {finding.problem}")
 
 
-def _problems(shelves: Shelves, status: StatusRow) -> Iterator[str]:
-    """Yield what is wrong with an instance that nobody works on."""
+def _problems(world: "World", status: StatusRow) -> Iterator[str]:
+    """Yield what is wrong with an instance."""
+    shelves = world.store.shelves
     consumer = shelves.consumers.find(0, status.uuid)
     held = None if consumer is None else shelves.holdings.get(consumer.id)
-    if status.status not in _STILL or status.task or status.operation_id:
+    is_worked_on = bool(status.task or status.operation_id) and not excuses.is_worked_on(world, status)
+    if status.status not in _STILL or is_worked_on:
         yield "it is not at rest"
     if status.status == "ERROR" and not status.fault:
         yield "nobody says why"
     if (held is not None) is not bool(status.host):
         yield "it holds something and is nowhere" if held is not None else "it is somewhere and holds nothing"
-    if held is not None:
+    if held is not None and not excuses.is_worked_on(world, status):  # It may hold what its target has.
         host = next((row for row in shelves.hosts.rows.values() if row.node == status.node), None)
         found = {inventory_id for inventory_id, _ in held.takes}
         if host is None or {uuid_of_provider(shelves, each) for each in found} != {_uuid(shelves, host.provider_id)}:
@@ -142,25 +136,43 @@ def _check_guests(world: "World", machine: "Machine") -> None:
     """See that a host has what is there by the statuses, as these say, and nothing else."""
     guests = world.books.guests(machine.host)
     known = {uuid_text(status.uuid): status for status in world.statuses()}
-    for uuid in {*guests, *world.books.awaited(machine.host)}:
+    for uuid in sorted(guests):
         status = known.get(uuid)
-        if status is None or status.host != machine.host:
-            is_kept = status is not None and status.migration_uuid is not None
-            if not is_kept:
-                raise Broken(SEEN, f"{machine.host} has {uuid}, which is {status}")
-    noted = {*machine.journal.instances(machine.host)}
-    if {uuid for uuid in noted ^ {*guests} if not _is_waiting_for_lost(world, known[uuid].uuid)}:
-        raise Broken(NOTED, f"{machine.host} has {sorted(guests)}, and notes {sorted(noted)}")
-    for uuid, status in known.items():
-        if status.host != machine.host or status.status not in _RUNNING or _is_waiting_for_lost(world, status.uuid):
+        if status is not None and status.host == machine.host:
             continue
-        guest = guests.get(uuid)
-        if guest is None and status.status == "SHELVED" and status.fault:
-            continue  # Its host got rid of it after it had said that it could not.
-        if guest is None or guest.state == "building":
-            raise Broken(SEEN, f"{machine.host} does not have {uuid}, which is {status}")
-        if guest.state != _RUNNING[status.status]:
-            raise Broken(SEEN, f"{uuid} is {guest.state} on {machine.host}: {status}")
+        is_running = guests[uuid].state == "running"
+        if status is None or is_running or not excuses.is_way_back(world, status, machine):
+            raise Broken(SEEN, f"{machine.host} has {uuid}, which is {status}")
+    for uuid in sorted(world.books.awaited(machine.host)):
+        if not excuses.is_worked_on(world, known[uuid]):
+            raise Broken(SEEN, f"{machine.host} keeps room for {uuid}, which is {known[uuid]}")
+    noted = {*machine.journal.instances(machine.host)}
+    if noted != {*guests}:
+        raise Broken(NOTED, f"{machine.host} has {sorted(guests)}, and notes {sorted(noted)}")
+    for uuid in machine.journal.migrations(machine.host):
+        if not excuses.is_resized(world, uuid):
+            raise Broken(NOTED, f"{machine.host} notes what the operation {uuid} kept")
+    for uuid, status in known.items():
+        if status.host == machine.host and status.status in _STATES:
+            _check_guest(world, status, guests.get(uuid))
+
+
+def _check_guest(world: "World", status: StatusRow, guest: FakeGuest | None) -> None:
+    """See that the host of an instance has it as its status says."""
+    uuid = uuid_text(status.uuid)
+    if guest is None:
+        if not excuses.is_gone(world, status):
+            raise Broken(SEEN, f"{status.host} does not have {uuid}, which is {status}")
+        return
+    if guest.state not in _STATES[status.status] and not excuses.is_worked_on(world, status):
+        raise Broken(SEEN, f"{uuid} is {guest.state} on {status.host}: {status}")
+
+
+def _check_moves(world: "World") -> None:
+    """See that no move holds anything any more but for a way back, or for a host that is away."""
+    for move in world.store.shelves.work[MigrationRow].rows.values():
+        if move.status in OPEN and not excuses.is_kept(world, move):
+            raise Broken(OVER, f"the move from {move.source_host} is {move.status}: {move}")
 
 
 def _check_columns(world: "World") -> None:

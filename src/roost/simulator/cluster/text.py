@@ -6,7 +6,10 @@ from roost.simulator.cluster.many import Total
 from roost.simulator.cluster.world import Course
 
 _COLUMNS = 4
-_TITLES = {"asked": "asked for", "ended": "operations that ended", "troubles": "went wrong", "kinds": "events"}
+_TITLES = {
+    "asked": "asked for", "ended": "operations that ended", "troubles": "went wrong", "kinds": "events",
+    "excused": "not as it should be at rest, and excused",
+}  # fmt: skip
 
 
 def lines_of(total: Total, *, elapsed_s: float) -> Iterator[str]:

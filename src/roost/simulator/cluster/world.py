@@ -2,7 +2,8 @@
 
 import random
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import Literal
 
 import msgspec
 
@@ -13,7 +14,7 @@ from roost.model.group import GROUP_POLICIES, ServerGroup
 from roost.model.host import HostFacts, HostSpec
 from roost.model.names import uuid_text
 from roost.model.provider import Inventory, ProviderSpec
-from roost.model.work import StatusRow
+from roost.model.work import AgentRow, OperationRow, StatusRow
 from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.plans import Plan
@@ -49,7 +50,8 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     kinds: dict[str, int]  # events by kind
     troubles: dict[str, int]
     asked: dict[str, int]  # operations that were accepted, by kind
-    ended: dict[str, int]  # operations that ended, by kind and outcome
+    ended: dict[str, int]  # operations that ended, by kind and end: done, failed, cancelled
+    excused: dict[str, int]  # what was not as it should be when all had come to rest, and may be so
     invariant: str = ""  # that was broken; empty: none
     problem: str = ""
     last: tuple[str, ...] = ()  # the last events before that
@@ -74,6 +76,7 @@ class World:
         self.books = Books()
         self.store = TroubledStore()
         self.asked: Counter[str] = Counter()
+        self.excused: Counter[str] = Counter()
         self.commits = 0  # and tries of some
         self._overtaking = 0
         self._fault: dict[str, object] | None = None
@@ -117,6 +120,26 @@ class World:
     def enable_later(self, host: str, *, after_s: float) -> None:
         """Let an operator enable a host after a while."""
         self.happenings.after(after_s, "enable later", lambda: self._disable(host, is_disabled=False), told=host)
+
+    def ask_later(self, after_s: float, what: str, deed: Callable[[Process], object]) -> None:
+        """Let somebody ask for something after a while."""
+
+        def ask() -> None:
+            Call(
+                self, "", what, deed=deed, told=lambda _answer: None, failed=self._refused, is_wanted=lambda: True
+            )  # fmt: skip
+
+        self.happenings.after(after_s, "ask later", ask, told=what)
+
+    def is_down(self, host: str) -> bool:
+        """Say whether the agent of a host was given up, or has left."""
+        agent = self.store.shelves.work[AgentRow].get(host)
+        return agent is not None and agent.state == "gone"
+
+    def excuse(self, what: str) -> Literal[True]:
+        """Count an excuse that was needed; it is one."""
+        self.excused[what] += 1
+        return True
 
     def statuses(self) -> list[StatusRow]:
         """Return what instances there are, in the order in which they were asked for."""
@@ -273,10 +296,14 @@ class World:
         )
 
     def _course(self, invariant: str = "", problem: str = "") -> Course:
-        ended = Counter(f"{row.kind} {row.outcome}" for row in self.invariants.operations() if row.outcome)
+        ended = Counter(f"{row.kind} {_end(row)}" for row in self.invariants.operations() if row.outcome)
         return Course(
             seed=self.seed, events=self.happenings.number, virtual_s=self.happenings.elapsed_s,
             digest=self.happenings.digest, kinds=dict(self.happenings.counts), troubles=dict(self.trouble.counts),
-            asked=dict(self.asked), ended=dict(ended), invariant=invariant, problem=problem,
+            asked=dict(self.asked), ended=dict(ended), excused=dict(self.excused), invariant=invariant, problem=problem,
             last=self.happenings.last if invariant else (),
         )  # fmt: skip
+
+
+def _end(operation: OperationRow) -> str:
+    return "cancelled" if operation.is_cancelled and operation.outcome == "failed" else operation.outcome

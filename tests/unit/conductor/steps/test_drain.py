@@ -223,6 +223,22 @@ def test_one_that_somebody_works_on_or_that_is_in_error_stays(here):
     assert "its task is powering-off" in dict(here.story("two"))["drain.stayed"]["problem"]
 
 
+def test_one_whose_host_is_asked_how_it_is_goes_when_that_is_known(here):
+    running(here, "one", "two")
+    h0 = here.hands["h0"]
+    h0.guests[uuid_named("one")] = "stopped"
+    h0.register()
+    assert here.status("one").task == "syncing"
+    asked = drain(here)
+    here.turn()
+    assert [part.kind for part in here.reader.parts_of(asked.id)] == ["live_migrate"]
+    found = over(here, asked)
+    assert (found.outcome, body_of(found, Drain).problem) == ("done", "")
+    assert [part.kind for part in here.reader.parts_of(asked.id)] == ["live_migrate", "migrate"]
+    assert [here.status(name).status for name in ("one", "two")] == ["SHUTOFF", "ACTIVE"]
+    assert "h0" not in places(here, "one", "two")
+
+
 def test_an_instance_that_ends_meanwhile_is_not_missed(here):
     running(here, "one", "two", "three")
     asked = drain(here, at_once=1)

@@ -8,10 +8,11 @@ from roost.model.fleet import Departure
 from roost.model.journal import Item
 from roost.model.names import uuid_text
 from roost.model.orders import Answer
-from tests.building import failed_builds
-from tests.conducting import action, failed
+from tests.building import failed_builds, ladder
+from tests.conducting import Server, action, failed, server
 from tests.identities import uuid_named
-from tests.migrating import ask, at_rest, holders, migrations, one_of_four, pass_time
+from tests.migrating import Mover, ask, at_rest, holders, migrations, movers, one_of_four, pass_time
+from tests.racing import Overtaken
 
 ONE = uuid_named("one")
 
@@ -92,8 +93,14 @@ def test_one_that_was_stopped_is_stopped_there(here):
 
 
 def test_only_what_is_on_a_host_that_is_gone_is_evacuated(here):
-    with pytest.raises(Conflict, match=f"the instance {ONE} cannot evacuate: the agent of h0 is there; migrate it, or"):
+    here.clock.time_s += 3
+    with pytest.raises(Conflict) as refused:
         ask(here, "evacuate", "one")
+    assert str(refused.value) == (
+        f"the instance {ONE} cannot evacuate: the agent of h0 is there, and was heard 3 s ago; migrate it, or wait "
+        "until `roost agent list` shows it as gone, which it does "
+        "within 5 s after it was not heard for service_down_time"
+    )
     assert migrations(here, "one") == []
 
 
@@ -295,3 +302,43 @@ def test_in_error_on_its_new_host_it_is_reset_although_its_old_one_is_not_back(h
     here.hands["h0"].register()
     at_rest(here, here.hands)
     clean(here)
+
+
+def test_many_of_one_host_do_not_wait_for_each_other():
+    names = [f"i{number}" for number in range(12)]
+    with server(None, ladder(2, vcpus=12)) as here:
+        here.hands = movers(here, ["h0", "h1"])
+        here.build(*names, force_hosts=("h0",))
+        at_rest(here, here.hands)
+        here.hands["h0"].leave()
+        for name in names:
+            ask(here, "evacuate", name)
+        at_rest(here, here.hands)
+        assert here.open_operations() == []
+        assert {here.status(name).host for name in names} == {"h1"}
+
+
+def test_a_host_that_registers_while_it_is_decided_gets_rid_of_it():
+    with server(Overtaken(), ladder(2)) as here:
+        here.hands = movers(here, ["h0", "h1"])
+        here.build("one")
+        at_rest(here, here.hands)
+        gone(here)
+        here.turn()
+        here.hands["h1"].work()
+        peer = Server(here.store.peer(), clock=here.clock)
+        back = Mover(peer, "h0", {})
+        back.guests = {ONE: "running"}
+
+        def registered():
+            if not back.fence and any(row.kind == "evacuate" and row.owner for row in peer.open_operations()):
+                assert back.register().hold == (ONE,)
+
+        here.store.meanwhile = registered
+        here.turn()
+        peer.stop()
+        assert (here.status("one").host, migrations(here, "one")[-1][1]) == ("h1", "finished")
+        here.hands["h0"].fence = back.fence
+        pass_time(here, here.hands, 11)
+        at_rest(here, here.hands)
+        clean(here)

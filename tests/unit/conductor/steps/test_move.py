@@ -95,6 +95,23 @@ def test_an_instance_is_resized_on_its_own_host(end):
         assert told(here, "one")[2].startswith("No valid host")
 
 
+def test_a_host_that_goes_while_it_resizes_its_own_instance_undoes_what_it_prepared_when_it_is_back():
+    with server(None, fleet(8)) as here:
+        hands = built(here, "h0")
+        ask(here, "resize", "one", vcpus=3)
+        at_rest(here, hands, {("h0", "send_disk"): [None]})
+        assert ONE in hands["h0"].coming
+        hands["h0"].leave()
+        at_rest(here, hands)
+        assert told(here, "one")[:2] == ("SHUTOFF", "h0")
+        assert here.used()["VCPU"] == 1
+        hands["h0"].known = []
+        hands["h0"].register()
+        at_rest(here, hands)
+        assert hands["h0"].coming == {}
+        assert states(hands) == {"h0": "stopped"}
+
+
 def test_a_migration_settles_itself_unless_it_is_to_be_verified():
     with server(None, fleet(4, 4)) as here:
         hands = built(here, "h0", "h1")

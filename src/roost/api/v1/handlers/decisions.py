@@ -23,11 +23,12 @@ from roost.api.v1.handlers.named import image_named
 from roost.api.v1.names import StateNames, flavor_named
 from roost.conductor.alternates import next_alternate, pick_of, where
 from roost.conductor.remote_alternates import go_on
-from roost.errors import BadSettings, NotFound
+from roost.errors import BadSettings, Conflict, NotFound
 from roost.model.decision import Decision
 from roost.model.evidence import DecisionQuery
 from roost.model.flavor import Flavor
 from roost.model.fleet import NamedRequest
+from roost.model.names import uuid_bytes
 from roost.model.request import Request
 from roost.model.request_document import FlavorEntry, RequestDocument
 from roost.model.settings import Settings
@@ -47,6 +48,8 @@ def create(call: Call) -> Response | Act[Response]:
         (decision,) = call.product.work([asked], dry_run=True)
         assert decision is not None
         return shown(decision_shown(decision, dry_run=True))
+    if asked.move is not None:
+        _check_claim(call, asked.move.instance_uuid)
     if call.key is None:
         return Act(deed=asked, answer=lambda result: _created(call, result))
     return _keyed(call, asked, call.key)
@@ -105,6 +108,7 @@ def advance(call: Call) -> Response | Plan[Response]:
     assert isinstance(body, NextBody)
     decision = call.product.decision(call.name)
     call.check_host(_left(call, decision, body))
+    _check_claim(call, pick_of(decision, body.instance_uuid).instance_uuid)
     remote = call.product.remote
     if remote is not None:
         pick, left = go_on(call.current, remote, decision, instance_uuid=body.instance_uuid, from_host=body.from_host)
@@ -112,6 +116,18 @@ def advance(call: Call) -> Response | Plan[Response]:
     step = next_alternate(call.current, decision, body.instance_uuid, from_host=body.from_host)
     answer = shown(NextStep(pick=pick_shown(step.pick), left=step.left))
     return Plan(answer=answer, writes=(step.release, step.claim))
+
+
+def _check_claim(call: Call, instance_uuid: str) -> None:
+    """Refuse to move what an instance holds that somebody was asked to run: it would run where nothing is held.
+
+    Raises:
+        Conflict: it is no mere claim.
+    """
+    uuid = uuid_bytes(instance_uuid)
+    status = None if uuid is None else call.agents.reader(call.current).status(uuid)
+    if status is not None and status.status != "DELETED":
+        raise Conflict(f"the instance {instance_uuid} is run here: what it holds moves with it, when it is migrated")
 
 
 def _left(call: Call, decision: Decision, body: NextBody) -> str:

@@ -149,7 +149,8 @@ def begin(
     status_of(call, kind)
     reader, uuid = call.agents.reader(call.current), operation_uuid(call)
     taken = accept(call.current, reader, call.name, operation_uuid=uuid, now_s=reader.now_s())
-    return accepted(call, taken, uuid_text(uuid))
+    row = taken.answer if isinstance(taken, Plan) else taken
+    return accepted(call, taken, uuid_text(row.uuid))
 
 
 def repeated(

@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from roost.api.placement.request import Response
 from roost.api.v1.call import Call, shown
+from roost.conductor.reconcile import OPEN_MOVES
 from roost.model.names import uuid_bytes
 from roost.model.standing import Holders, Standing, Standings
 from roost.model.work import StatusRow
@@ -23,9 +24,13 @@ def standings_of(uuids: Collection[str], reader: WorkReader) -> dict[str, Standi
     """Return what is known of instances, by uuid as it was asked; those unknown are left out."""
     wanted = {body: text for text in uuids if (body := uuid_bytes(text)) is not None}
     rows = reader.statuses_of([*wanted]) if wanted else []
-    return {wanted[row.uuid]: _standing(row) for row in rows}
+    # A status names its last move also when what was left of that is gone.
+    moved = [row.uuid for row in rows if row.migration_uuid is not None]
+    moves = reader.migrations_of_all(moved) if moved else []
+    unsettled = {move.instance_uuid for move in moves if move.status in OPEN_MOVES}
+    return {wanted[row.uuid]: _standing(row, is_moving=row.uuid in unsettled) for row in rows}
 
 
-def _standing(row: StatusRow) -> Standing:
-    is_busy = bool(row.operation_id or row.task) or row.migration_uuid is not None
+def _standing(row: StatusRow, *, is_moving: bool) -> Standing:
+    is_busy = bool(row.operation_id or row.task) or is_moving
     return Standing(is_deleted=row.status == "DELETED", host=row.host, is_busy=is_busy)

@@ -1,0 +1,64 @@
+"""What is committed when somebody asks that an instance goes back to where a move took it from."""
+
+from dataclasses import replace
+
+import msgspec
+
+from roost.conductor.accepting import act, status_named
+from roost.conductor.presence import check_gone
+from roost.conductor.rows import due_now, instead
+from roost.conductor.step import body_of
+from roost.model.operation import Moving, Settling
+from roost.model.work import OperationRow, StatusRow
+from roost.placement.plans import Plan
+from roost.ports import Commits, WorkReader
+
+_MOVES = frozenset({"resize", "migrate"})
+
+
+def revert(
+    current: Commits, reader: WorkReader, instance_uuid: str, *, operation_uuid: bytes, now_s: float,
+    is_lost: bool = False,
+) -> Plan[OperationRow] | OperationRow:  # fmt: skip
+    """Accept that an instance goes back; one that is on its way, and waits for a host that is lost, waits no more.
+
+    Args:
+        is_lost: whether the host that it is on does not come back, and runs nothing.
+
+    Returns:
+        The operation, which is another one than was named where one is on its way.
+
+    Raises:
+        NotFound: there is no such instance.
+        Conflict: it cannot as it is now, or its host is to be lost, and its agent is there.
+    """
+    known = reader.operation_of(operation_uuid)
+    if known is not None:
+        return known
+    status = status_named(reader, instance_uuid)
+    on_its_way = _on_its_way(reader, status) if is_lost else None
+    if on_its_way is None:
+        body = Settling(is_lost=is_lost, was_on=not is_lost or _was_on(reader, status))
+        plan = act(current, reader, instance_uuid, kind="revert", body=body, operation_uuid=operation_uuid, now_s=now_s)
+    else:
+        body = msgspec.structs.replace(body_of(on_its_way, Settling), is_lost=True)
+        row = msgspec.structs.replace(due_now(on_its_way, now_s=now_s), body=msgspec.msgpack.encode(body))
+        plan = Plan(answer=row, work=(instead(row),), reads_work=True)
+    if not is_lost or not isinstance(plan, Plan):
+        return plan
+    way = {"act": "revert as one whose host is lost", "instead_of_it": "revert it without that"}
+    return replace(plan, work=(*plan.work, *check_gone(reader, status, **way)))
+
+
+def _on_its_way(reader: WorkReader, status: StatusRow) -> OperationRow | None:
+    """Return the operation by which an instance goes back already."""
+    found = reader.operation(status.operation_id) if status.operation_id else None
+    is_one = found is not None and found.kind == "revert" and not found.outcome and not found.is_cancelled
+    return found if is_one and found is not None and not body_of(found, Settling).is_apart else None
+
+
+def _was_on(reader: WorkReader, status: StatusRow) -> bool:
+    """Say whether an instance ran before its move; of one whose move is forgotten, that it did."""
+    move = None if status.migration_uuid is None else reader.migration(status.migration_uuid)
+    moved = None if move is None else reader.operation(move.operation_id)
+    return moved is None or moved.kind not in _MOVES or body_of(moved, Moving).is_on

@@ -1,0 +1,47 @@
+"""A server whose thread that answers has ended: it says so, and ends, so that whoever watches it starts it again."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.products import environ
+from tests.servers import Served
+
+_PLANTED = """
+import sys
+from roost.placement import serving
+
+phases = serving._phases
+
+def fail(jobs):
+    if any(job.plan.writes or job.plan.create for job in jobs):
+        raise MemoryError("planted")
+    return phases(jobs)
+
+serving._phases = fail
+from roost.cli import main
+sys.argv = ["roost", {noun!r}, "--listen", "127.0.0.1:0", "--data", {folder!r}]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("noun", "path", "body"),
+    [("placement", "/resource_providers", {"name": "one"}), ("up", "/v1/aggregates", {"name": "one"})],
+)
+def test_a_server_that_can_answer_nobody_says_so_and_ends(tmp_path, noun, path, body):
+    with subprocess.Popen(
+        [sys.executable, "-c", _PLANTED.format(noun=noun, folder=str(tmp_path))], stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, env=environ(), cwd=tmp_path,
+    ) as process:  # fmt: skip
+        try:
+            found = re.match(r"listening on http://[\w.]+:(\d+)", process.stdout.readline())
+            status, _, answer = Served(process, int(found[1]), None, []).ask("POST", path, body)
+            assert (status, "the thread that answers has ended: MemoryError" in str(answer)) == (503, True)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 1
+    assert said.endswith("the thread that answers has ended: MemoryError('planted')\n")

@@ -1,0 +1,135 @@
+"""Bugs that are planted into moves and drains, each as small as a slip of the pen."""
+
+from dataclasses import replace
+
+import msgspec
+
+from roost.conductor import answering, moves, reconcile, targets
+from roost.conductor.endings import cancelled
+from roost.conductor.moves import migration_of, settled
+from roost.conductor.step import body_of
+from roost.conductor.steps import STEPS, clean, confirm, drain, live_migrate, move, revert, shelve, spawn
+from roost.model.changes import Drain
+
+
+def settled_on_arrival(monkeypatch):
+    """Let a move give back what was left as soon as its instance has arrived, whoever may want it back."""
+    arrived = move._arrived
+
+    def gone(view, desk, body):
+        step = arrived(view, desk, body)
+        return replace(step, writes=(*step.writes, *settled(desk.current, migration_of(view))))
+
+    monkeypatch.setattr(move, "_arrived", gone)
+
+
+def unclaimed_alternate(monkeypatch):
+    """Let a move go on to another host without taking anything there."""
+    onward = targets.onward
+    monkeypatch.setattr(targets, "onward", lambda *words, **more: onward(*words, **more)._replace(writes=()))
+
+
+def claimed_beside(monkeypatch):
+    """Let a build go on to another host without giving back the one that could not."""
+    step_to = spawn.step_to
+
+    def beside(current, name, pick):
+        found = step_to(current, name, pick)
+        return (
+            found
+            if isinstance(found, str)
+            else found._replace(release=msgspec.structs.replace(found.release, frees=[]))
+        )
+
+    monkeypatch.setattr(spawn, "step_to", beside)
+
+
+def forgotten_place(monkeypatch):
+    """Let an instance that goes back have no place in its server group."""
+    monkeypatch.setattr(moves, "places_of", lambda _state, _row: [])
+
+
+def unfenced_return(monkeypatch):
+    """Let a host go on to run what is being evacuated from it."""
+    monkeypatch.setattr(reconcile, "is_held_by", lambda _move, _host: False)
+    monkeypatch.setattr(answering, "is_held_by", lambda _move, _host: False)
+
+
+def forgotten_move(monkeypatch):
+    """Let what was left on a host stay held when that host is back, and has nothing of it."""
+    monkeypatch.setattr(answering, "forgotten", lambda *_words, **_more: ((), ()))
+    monkeypatch.setattr(clean, "forgotten", lambda *_words, **_more: ((), ()))
+
+
+def drained_too_fast(monkeypatch):
+    """Let a drain begin as many moves as it is allowed, whoever is on the way still."""
+    steps = STEPS["drain"]
+
+    def wide(view, desk):
+        body = body_of(view.operation, Drain)
+        more = msgspec.structs.replace(body, at_once=body.at_once + len(body.going))
+        step = drain.next_step(replace(view, operation=_with(view.operation, more)), desk)
+        after = msgspec.structs.replace(body_of(step.operation, Drain), at_once=body.at_once)
+        return replace(step, operation=_with(step.operation, after))
+
+    def subjects(operation):
+        body = body_of(operation, Drain)
+        more = msgspec.structs.replace(body, at_once=body.at_once + len(body.going))
+        return steps.subjects(_with(operation, more))
+
+    monkeypatch.setitem(STEPS, "drain", steps._replace(next_step=wide, subjects=subjects))
+
+
+def _with(operation, body):
+    return msgspec.structs.replace(operation, body=msgspec.msgpack.encode(body))
+
+
+def confirmed_unseen(monkeypatch):
+    """Let what was left be given back before its host got rid of it."""
+    monkeypatch.setattr(
+        confirm, "part", lambda view, desk, body, *, is_on: confirm._end(view, desk, body, is_on=is_on, is_clean=True)
+    )
+
+
+def undone_unseen(monkeypatch):
+    """Let the target of a move that was not answered undo what it has, whoever runs the instance by then."""
+    look = live_migrate._look
+
+    def undo(view, desk, body, *, host, lost=""):
+        if view.operation.step != "migrate":
+            return look(view, desk, body, host=host, lost=lost)
+        return live_migrate._undo(view, desk, msgspec.structs.replace(body, lost=lost))
+
+    monkeypatch.setattr(live_migrate, "_look", undo)
+
+
+def reverted_unseen(monkeypatch):
+    """Let an instance start on its old host before the other one has undone the move."""
+    monkeypatch.setattr(revert, "_discarded", revert._restart)
+
+
+def offloaded_unheard(monkeypatch):
+    """Let an instance count as off its host when that could not get rid of it."""
+    monkeypatch.setattr(shelve, "_left", lambda _order: "")
+
+
+def kept_by_a_cancelled_move(monkeypatch):
+    """Let a deletion that ends a move forget what that has kept."""
+
+    def over(view, desk, body):
+        step = cancelled(view, desk, body)
+        return replace(step, work=(*step.work, moves.moved_on(view, "failed")))
+
+    monkeypatch.setattr(targets, "cancelled", over)
+
+
+_RESIZED = ("build", "resize", "confirm", "revert")
+
+# Each with the operations that are asked for, so that it is found soon; none: all of them.
+PLANTS_OF_MOVES = {
+    settled_on_arrival: _RESIZED, unclaimed_alternate: (), claimed_beside: (), forgotten_place: (),
+    unfenced_return: ("build", "evacuate"), forgotten_move: ("build", "evacuate"), drained_too_fast: ("build", "drain"),
+    confirmed_unseen: _RESIZED, undone_unseen: ("build", "live_migrate"),
+    reverted_unseen: _RESIZED, offloaded_unheard: ("build", "shelve", "offload", "unshelve"),
+    kept_by_a_cancelled_move: (),
+}  # fmt: skip

@@ -1,0 +1,53 @@
+"""Whoever follows the events of a process is told each line of the story, also where the database fails in between."""
+
+from roost.app.telling import Telling
+from roost.errors import Unavailable
+from roost.model.journal import Item
+from roost.model.work import Put
+from tests.conducting import server
+from tests.patience import until
+from tests.working import event, operation
+from tests.worlds import hosts
+
+
+class Faint:
+    """A reader that has no answer about an operation at first."""
+
+    def __init__(self, reader):
+        self._reader, self.failures = reader, 2
+
+    def __getattr__(self, name):
+        return getattr(self._reader, name)
+
+    def operation(self, number):
+        """See ``WorkReader.operation``."""
+        self.failures -= 1
+        if self.failures >= 0:
+            raise Unavailable("the database is away")
+        return self._reader.operation(number)
+
+
+class Heard:
+    """Keeps the numbers of lines that are told."""
+
+    def __init__(self):
+        self.numbers = []
+
+    def publish(self, _type, payload, **_told):
+        """See ``Events.publish``."""
+        self.numbers.append(payload.number)
+
+
+def test_a_line_is_told_once_also_where_the_database_fails_in_between():
+    heard = Heard()
+    with server(None, hosts(1)) as here:
+        reader = Faint(here.reader)
+        here.store.work_reader = lambda _clock: reader
+        telling = Telling(heard, look_s=0.01)
+        telling.start(here.serving)
+        now_s = here.clock.now_s()
+        rows = [operation(1), *(event(number, operation_id=1, at_s=now_s) for number in (1, 2, 3))]
+        assert here.run(lambda current: current.commit([Item(writes=(), work=tuple(map(Put, rows)))])) == [None]
+        until(lambda: len(heard.numbers) >= 3)
+        telling.join()
+    assert (heard.numbers, reader.failures) == ([1, 2, 3], -1)
