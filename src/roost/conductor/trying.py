@@ -10,7 +10,7 @@ from roost.conductor.asking import asked
 from roost.conductor.endings import stayed
 from roost.conductor.guests import guest_of_pick
 from roost.conductor.moves import moved_on
-from roost.conductor.patience import silent
+from roost.conductor.patience import problem_of, silent
 from roost.conductor.step import Commit, Desk, View, answer_of, is_open, told, waiting
 from roost.model.journal import Write
 from roost.model.names import uuid_text
@@ -82,8 +82,7 @@ def answered(
     answer = answer_of(order)
     if answer.outcome == "ok":
         return answer
-    problem = answer.problem or f"{target} said no more than {answer.outcome}"
-    return onward(view, desk, body, problem=problem, is_final=answer.outcome != "failed")
+    return onward(view, desk, body, problem=problem_of(answer, host=target), is_final=answer.outcome != "failed")
 
 
 def prepared(

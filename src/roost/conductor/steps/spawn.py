@@ -15,7 +15,7 @@ import msgspec
 from roost.conductor.alternates import step_to, where
 from roost.conductor.faults import told as words_of
 from roost.conductor.guests import guest_of_pick
-from roost.conductor.patience import awaited, silent
+from roost.conductor.patience import awaited, problem_of, silent
 from roost.conductor.retries import attempt_on, check_attempt, exhausted
 from roost.conductor.rows import instead, later, uuid_made_of
 from roost.conductor.step import (
@@ -85,7 +85,7 @@ def next_step(view: View, desk: Desk) -> Commit:
 def _answered(view: View, desk: Desk, body: Spawning, *, order: OrderRow) -> Commit:
     answer = answer_of(order)
     if answer.outcome != "ok":
-        problem = answer.problem or f"the host said no more than {answer.outcome}"
+        problem = problem_of(answer, host=body.picks[0].host)
         return _lost(view, desk, body, problem=problem, is_final=answer.outcome != "failed")
     pick, name = body.picks[0], uuid_text(view.status.uuid)
     try:
