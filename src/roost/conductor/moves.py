@@ -30,6 +30,11 @@ def asked_again(stored: Request, status: StatusRow, *, may_stay: bool = False) -
     )  # fmt: skip
 
 
+def away_from(stored: Request, status: StatusRow) -> Request:
+    """Return what the scheduler is asked for an instance that is to leave its host, from what was asked for it."""
+    return msgspec.structs.replace(asked_again(stored, status), ignore_hosts=(status.host,))
+
+
 def migration_of(view: View) -> MigrationRow:
     """Return the migration of the instance in view.
 

@@ -9,12 +9,11 @@ import msgspec
 
 from roost.conductor import accepting, changing, draining, reverting
 from roost.conductor.accepting import MoveKind
-from roost.conductor.moves import asked_again
+from roost.conductor.moves import asked_again, away_from
 from roost.conductor.presence import check_gone
 from roost.conductor.remembered import request_of
 from roost.conductor.step import Body
 from roost.conductor.steps import STEPS
-from roost.conductor.targets import away_from
 from roost.model.flavor import Flavor
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Asked, Powering, Settling, may_begin
