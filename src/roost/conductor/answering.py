@@ -163,11 +163,11 @@ def poll(
 def answer(reader: WorkReader, order_id: int, *, run: bytes, given: Answer, now_s: float) -> Plan[bool] | bool:
     """Keep what came of an order, and let its operation go on; an answer that comes twice counts once.
 
-    Returns:
-        Whether it is wanted; else the order was withdrawn, and what was done for it has to be undone.
-
     Args:
         run: of the agent that gives it; a new run answers what an old one did.
+
+    Returns:
+        Whether it is wanted; else the order was withdrawn, and what was done for it has to be undone.
 
     Raises:
         NotFound: there is no such order.

@@ -11,7 +11,8 @@ from roost.model.orders import Answer
 # What operations remember that know until when a host may take its time.
 Awaiting = Moving | Settling | Powering | Rebuilding | Shelve | Unshelve
 
-# A host that could not do what it must is asked again after so many seconds; so is one looked for that is away.
+# A host that could not do what it must is asked again after so many seconds; so is one looked for that is away, or
+# that holds what is not decided yet.
 PAUSE_S = 10.0
 
 
