@@ -89,7 +89,9 @@ def test_a_host_that_cannot_be_looked_at_is_told_and_comes_when_it_can(method, e
 
 
 @pytest.mark.parametrize(
-    "told", [None, "host-a", iter(["host-a"]), [1], [""], ["a/b"], ["host-a", "host-a"], ["a" * 256]], ids=str
+    "told",
+    [None, "host-a", iter(["host-a"]), [1], [""], ["a/b"], ["host-a", "host-a"], ["a" * 256]],
+    ids=["nothing", "text", "iterator", "number", "empty", "slash", "twice", "long"],
 )
 def test_nodes_that_cannot_be_meant_are_told_and_asked_for_again(told, capsys):
     server, driver = MemoryServer(), Broken(fake(), "nodes", RuntimeError)
