@@ -211,14 +211,14 @@ def living(server, *residents, pace=PATIENT):
         assert not thread.is_alive()
 
 
-def resident(host="host-a", *, driver=None, journal=None, tracker=None, pace=PATIENT, run="run"):
+def resident(host="host-a", *, driver=None, journal=None, tracker=None, images=None, pace=PATIENT, run="run"):
     """Give an agent of a host, with what it acts through."""
     driver, journal = driver or fake(host=host), journal or Journal(None)
     tracker = tracker or PlainTracker(driver, journal)
     run = uuid_named(f"{host} {run}")
     agent = Agent(Identity(host=host, run=run, driver="fake"), journal, driver_timeout_s=pace.driver_timeout_s)
     acting = Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
-    return Resident(agent, driver, acting, tracker)
+    return Resident(agent, driver, acting, tracker, images)
 
 
 def spawn(name="guest", host="host-a", **more):

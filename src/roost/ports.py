@@ -258,7 +258,7 @@ class WorkReader(Protocol):
         """Return a migration."""
 
     def migrations_of(self, instance_uuid: bytes) -> list[MigrationRow]:
-        """Return the migrations of an instance."""
+        """Return the migrations of an instance, oldest first."""
 
     def migrations_of_all(self, instance_uuids: Sequence[bytes]) -> list[MigrationRow]:
         """Return the migrations of some instances."""

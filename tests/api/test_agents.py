@@ -5,9 +5,10 @@ import pytest
 
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.orders import Power
+from roost.model.standing import ASKED_MAX
 from roost.simulator.identities import uuid_of
 from tests.api.agents import NEXT_RUN, ORDER, RUN, given, polling, put, registration
-from tests.api.bound_tokens import bound
+from tests.api.bound_tokens import AGENT, OTHER, bound
 from tests.working import migration, operation, order, status
 
 
@@ -60,6 +61,25 @@ def test_an_agent_is_told_what_became_of_instances(own):
     assert own.post("/agents/host-0/standings", {}).json == {"instances": {}}
     answer = own.post("/agents/host-0/standings", {"instances": ["one"]})
     assert (answer.status, answer.json["field"]) == (400, "$.instances[0]")
+
+
+def test_the_token_of_a_host_lets_its_agent_know_what_became_of_instances_anywhere():
+    states = [("DELETED", ""), ("ACTIVE", "host-1"), ("SHELVED_OFFLOADED", "")]
+    rows = [
+        status(number, status=name, host=host, operation_id=0, task="")
+        for number, (name, host) in enumerate(states, start=1)
+    ]  # fmt: skip
+    asked = {"instances": [uuid_text(row.uuid) for row in rows]}
+    with bound() as apis:
+        put(apis.own, *rows)
+        known = apis.ask_own(AGENT, "POST", "/agents/host-0/standings", asked).json["instances"]
+        assert [(known[uuid]["is_deleted"], known[uuid]["host"]) for uuid in asked["instances"]] == [
+            (True, ""), (False, "host-1"), (False, ""),
+        ]  # fmt: skip
+        refused = apis.ask_own(OTHER, "POST", "/agents/host-0/standings", asked)
+        assert (refused.status, refused.json["detail"]) == (403, "this token may only touch host host-1, not host-0")
+        many = {"instances": [uuid_of("many", str(number)) for number in range(ASKED_MAX + 1)]}
+        assert apis.ask_own(AGENT, "POST", "/agents/host-0/standings", many).status == 400
 
 
 def test_a_run_that_is_not_in_charge_any_more_cannot_report(own):

@@ -1,5 +1,7 @@
 """Promises that every driver keeps. A driver is held to them by a rig: hosts with it that can reach each other."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from roost.compute.driver import load, read_resources
@@ -202,6 +204,51 @@ def test_a_saved_guest_is_built_of_its_image_on_another_host(rig):
     driver.destroy(GUEST, "op-2")
     other.spawn(rig.spec(host="host-b", image=image), "op-3")
     assert states(other) == [(GUEST, "op-3", "running")]
+
+
+def test_saved_images_are_told_to_all_hosts_that_share_them_until_they_are_dropped(rig):
+    driver, other = rig.driver(), rig.driver("host-b")
+    assert driver.saved_images() == []
+    images = {}
+    for name in "cab":
+        driver.spawn(rig.spec(name, is_on=False), "op-1")
+        images[name] = driver.save(uuid_named(name))
+        driver.destroy(uuid_named(name), "op-2")
+    assert driver.saved_images() == other.saved_images() == sorted(map(uuid_named, "abc"))
+    for each in (driver, other, driver, rig.restarted()):
+        each.drop_saved_image(uuid_named("a"))
+        assert driver.saved_images() == other.saved_images() == sorted(map(uuid_named, "bc"))
+    with pytest.raises(BuildAborted, match=images["a"]):
+        other.spawn(rig.spec("a", host="host-b", image=images["a"]), "op-3")
+    other.spawn(rig.spec("b", host="host-b", image=images["b"]), "op-3")
+    assert states(other) == [(uuid_named("b"), "op-3", "running")]
+
+
+def test_what_drops_a_saved_image_leaves_the_guest(rig):
+    driver = rig.driver()
+    driver.spawn(rig.spec(is_on=False), "op-1")
+    driver.save(GUEST)
+    driver.drop_saved_image(GUEST)
+    assert (driver.saved_images(), states(driver)) == ([], [(GUEST, "op-1", "stopped")])
+    driver.save(GUEST)
+    assert driver.saved_images() == [GUEST]
+
+
+def test_hosts_that_drop_saved_images_at_once_do_not_disturb_each_other(rig):
+    hosts = ["host-a", "host-b", "host-c", "host-d"]
+    drivers = [rig.driver(host) for host in hosts]
+    names = [f"guest {number}" for number in range(20)]
+    for name in names:
+        drivers[0].spawn(rig.spec(name, is_on=False), "op-1")
+        drivers[0].save(uuid_named(name))
+
+    def drop_all(driver):
+        for uuid in driver.saved_images():
+            driver.drop_saved_image(uuid)
+        return driver.saved_images()
+
+    with ThreadPoolExecutor(len(drivers)) as pool:
+        assert [*pool.map(drop_all, drivers)] == [[]] * len(drivers)
 
 
 def test_a_console_has_what_a_guest_wrote(rig):

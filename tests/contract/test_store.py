@@ -143,6 +143,21 @@ def test_what_is_handed_on_keeps_its_amount_whatever_the_bounds_of_the_unit_are_
     assert commit(store, item(claim(3, (inventory(1), 6)))) == ["units"]
 
 
+def test_what_is_handed_on_goes_to_one(store: Store) -> None:
+    rows = [InventoryRow(class_id, 64, 0, 1, 64, 1, 1.0) for class_id in (CPU, CPU + 1)]
+    assert commit(store, item(provider(1), PutInventories(1, 0, rows))) == [""]
+    one, two, three = (claim(number, (inventory(1), 6)) for number in (1, 2, 3))
+    assert commit(store, item(one)) == [""]
+    shrunk = [InventoryRow(CPU, 64, 0, 1, 4, 4, 1.0), rows[1]]
+    assert commit(store, item(PutInventories(1, generations(store)[1], shrunk))) == [""]
+    assert commit(store, item(release(one), two, three)) == ["units"]
+    both = Claim([*two.consumers, *three.consumers], [*two.takes, *three.takes])
+    assert commit(store, item(release(one), both)) == ["units"]
+    more = Claim([], [(1, inventory(1) + 1, 1)])
+    assert commit(store, item(more, two)) == ["units"]
+    assert commit(store, item(release(one), two), item(release(two), three)) == ["", ""]
+
+
 def test_reserved_and_ratio_make_the_capacity(store: Store) -> None:
     rows = [InventoryRow(CPU, 10, 2, 1, 100, 1, 1.5)]
     assert commit(store, item(provider(1), PutInventories(1, 0, rows))) == [""]

@@ -250,6 +250,15 @@ def test_work_is_found_by_whom_it_is_about(store, reader):
     assert (reader.lease("other"), reader.lease("watch")) == (rows[-1], None)
 
 
+def test_what_an_instance_went_through_is_told_in_time_whichever_process_numbered_it(store, reader):
+    one = uuid_of("instance", 1)
+    rows = [operation(2, instance_uuid=one), operation(1, instance_uuid=one, created_at_s=1001.0),
+            operation(3, instance_uuid=one), migration(2), migration(1, created_at_s=1001.0), migration(3)]  # fmt: skip
+    assert commit(store, item(work=map(Put, rows))) == [""]
+    assert [row.id for row in reader.operations_on(one, newest=2)] == [1, 3]
+    assert [row.id for row in reader.migrations_of(one)] == [2, 3, 1]
+
+
 def test_agents_are_read_again_only_where_one_was_written(store, reader):
     first = agent("h1")
     assert commit(store, item(work=[Put(first)])) == [""]

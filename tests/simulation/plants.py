@@ -6,6 +6,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from roost.compute import saved_images
 from roost.compute.acting import Acting
 from roost.conductor import accepting, answering
 from roost.conductor.reconcile import Reconciled
@@ -125,6 +126,19 @@ def unfinished_cancel(monkeypatch):
     )  # fmt: skip
 
 
+def image_of_the_living(monkeypatch):
+    """Let an instance that is on no host count as deleted, where agents look at images."""
+    monkeypatch.setattr(
+        saved_images, "deleted",
+        lambda uuids, standings: [each for each in uuids if each in standings and not standings[each].host],
+    )  # fmt: skip
+
+
+def image_for_ever(monkeypatch):
+    """Let nobody drop an image."""
+    monkeypatch.setattr(saved_images, "deleted", lambda _uuids, _standings: [])
+
+
 def without_orders(step):
     """Give a step that says nothing to agents."""
     return replace(step, work=tuple(put for put in step.work if not isinstance(put.row, OrderRow)))
@@ -136,7 +150,8 @@ _FEW = ("build", "delete", "start", "stop")
 _PLANTS: Mapping[Plant, Sequence[str]] = {
     skipped_release: _FEW, skipped_release_of_refused: _FEW, doubled_build: _FEW, lost_undo: _FEW,
     answer_to_a_withdrawn_order: _FEW, destroyed_too_late: _FEW, unclean_return: _FEW, lost_return: _FEW,
-    two_at_once: _FEW, answer_counted_twice: (), stale_run_accepted: (), unfinished_cancel: _FEW, **PLANTS_OF_MOVES,
+    two_at_once: _FEW, answer_counted_twice: (), stale_run_accepted: (), unfinished_cancel: _FEW,
+    image_of_the_living: (), image_for_ever: (), **PLANTS_OF_MOVES,
 }  # fmt: skip
 PLANTS: Mapping[str, Plant] = {plant.__name__: plant for plant in _PLANTS}
 KINDS_OF: Mapping[str, Sequence[str]] = {plant.__name__: kinds for plant, kinds in _PLANTS.items()}

@@ -26,6 +26,7 @@ from roost.compute.provider_config import ProviderConfigs, read
 from roost.compute.report.client import ReportClient
 from roost.compute.reshaping import Bringing
 from roost.compute.running import Pace, Resident, Running
+from roost.compute.saved_images import SavedImages
 from roost.compute.tracker import Tracker
 from roost.errors import BadSettings, PlacementGone, quoted
 from roost.machine import SystemClock, SystemRandom
@@ -130,7 +131,7 @@ class SharedHttp:
 def _pace(settings: AgentSettings) -> Pace:
     return Pace(
         work_threads=settings.work_threads, driver_timeout_s=settings.driver_timeout_s, update_s=settings.update_s,
-        retry_s=settings.update_retry_s, stop_s=settings.stop_s,
+        retry_s=settings.update_retry_s, images_s=settings.sync_power_state_interval, stop_s=settings.stop_s,
     )  # fmt: skip
 
 
@@ -153,11 +154,11 @@ def _resident(
     # Without a journal only a uuid that follows from the name is the same after a restart.
     numbers = count()
     new_uuid = (lambda: str(uuid.uuid5(_FLEET, f"{host}/{next(numbers)}"))) if path is None else _fresh_uuid
+    instances = KnownInstances(server, host)
     tracker = Tracker(
         host, driver=driver, report=report, bringing=bringing, book=journal,
         monitors=Monitors(settings.compute_monitors), periodic_reshape=settings.reshape.periodic_reshape,
-        instances=KnownInstances(server, host), is_packing=options.is_packing, host_ip=settings.my_ip,
-        new_uuid=new_uuid,
+        instances=instances, is_packing=options.is_packing, host_ip=settings.my_ip, new_uuid=new_uuid,
     )  # fmt: skip
     run = _fresh_uuid()
     identity = Identity(
@@ -167,7 +168,9 @@ def _resident(
         identity, journal, driver_timeout_s=settings.driver_timeout_s, sync_s=settings.sync_power_state_interval,
         spread=random.uniform(*_SPREAD),
     )  # fmt: skip
-    return Resident(agent, driver, Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use), tracker)
+    acting = Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
+    images = SavedImages(host, driver=driver, instances=instances)
+    return Resident(agent, driver, acting, tracker, images)
 
 
 def journal_path(folder: str, host: str) -> Path:

@@ -88,7 +88,7 @@ class HttpServer:
         self._ask("DELETE", f"/v1/agents/{quote(host, safe='')}{self._as_run(host)}", told=_nothing)
 
     def standings(self, host: str, uuids: Collection[str]) -> dict[str, Standing]:
-        """Return what is known of instances that hold something on a host; those unknown are left out.
+        """Return what is known of instances of which a host found something; those unknown are left out.
 
         Raises:
             BadSettings, NotFound, BadRequest, Unavailable: as for ``Server``.

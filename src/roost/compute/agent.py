@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from roost.compute.journal import Entry, Key
-from roost.compute.lanes import Lane, OpenOrder, is_building, is_cleaning, key_of, lane_of, told
+from roost.compute.lanes import Lane, OpenOrder, is_building, is_cleaning, key_of, lane_of, refusal, told
 from roost.compute.looking import Looking
 from roost.compute.memory import Memory
 from roost.compute.tasks import Clean, Look, Register, Task, Tell, Undo, Work
@@ -28,11 +28,9 @@ from roost.model.orders import (
     OwnNode,
     PollingAgent,
     Power,
-    Prepare,
     Reboot,
     Registered,
     Registration,
-    Spawn,
 )
 
 # Before the server is asked again: doubling, from the first to the last.
@@ -441,18 +439,15 @@ class Agent:
     def _first(self, name: str, lane: Lane) -> OpenOrder | None:
         """Take the next order of an instance; those that are out of date are answered."""
         lane.waiting.sort(key=lambda each: (not each.is_again, each.mark))
-        newest = max((each.order.turn for each in lane.waiting), default=0)
+        newest, hung = max((each.order.turn for each in lane.waiting), default=0), self._overdue.values()
         while lane.waiting:
             each = lane.waiting.pop(0)
-            if each.is_again:
-                return each
             # What is to go does so before what comes after it, since that may fail and count as nothing then.
             is_overtaken = each.order.turn < newest and not isinstance(each.order.act, (Destroy, Discard))
-            if is_overtaken or each.mark < self._memory.mark(name):
+            if not each.is_again and (is_overtaken or each.mark < self._memory.mark(name)):
                 self._answer(each, self._says("stale", f"a later order of instance {name} was here before it"))
-            elif self._overdue and isinstance(each.order.act, (Spawn, Prepare)):
-                hung = next(iter(self._overdue.values()))
-                self._answer(each, self._says("failed", f"the driver on host {self.host} hangs in {told(hung)}"))
+            elif problem := refusal(each.order, lane, hung=() if each.is_again else hung, host=self.host):
+                self._answer(each, self._says("failed", problem))
             else:
                 return each
         return None

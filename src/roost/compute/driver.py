@@ -116,6 +116,15 @@ class Driver(Protocol):
     def save(self, uuid: str) -> str:
         """Save the disk of a stopped guest as an image, and return the id of that."""
 
+    def saved_images(self) -> list[str]:
+        """Return the uuids of the guests that it keeps images of which ``save`` made, or parts of such images.
+
+        Hosts that share them are told all. A driver that keeps none returns nothing.
+        """
+
+    def drop_saved_image(self, uuid: str) -> None:
+        """Let nothing be left of what a guest was saved as, also of a ``save`` that is under way; none is fine."""
+
     def inspect(self, uuid: str) -> Found | None:
         """Return what there is of a guest; None: nothing."""
 

@@ -1,11 +1,12 @@
 """Orders that are open between an agent and its server, and the lane of each instance, in which they wait."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from roost.compute.journal import Key, Mark
 from roost.compute.tasks import Clean, Task, Undo, Work
 from roost.model.guest import Found
-from roost.model.orders import Finish, Order, OrderAnswer, Prepare, Spawn
+from roost.model.orders import Finish, Inspect, Order, OrderAnswer, Prepare, Spawn
 
 
 @dataclass(slots=True)
@@ -77,6 +78,21 @@ def key_of(order: Order) -> Key:
 def lane_of(order: Order) -> str:
     """Return the name of the lane of an order: its instance, or its own."""
     return order.instance or f"{order.operation} {order.number}"
+
+
+def refusal(order: Order, lane: Lane, *, hung: Collection[Order], host: str) -> str:
+    """Say why an order is not begun, though its turn has come; empty: nothing is against it.
+
+    Args:
+        hung: orders in which the driver hangs.
+        host: name of the service.
+    """
+    if hung and isinstance(order.act, (Spawn, Prepare)):
+        return f"the driver on host {host} hangs in {told(next(iter(hung)))}"
+    if lane.undos and isinstance(order.act, Inspect):
+        # Whoever asks would count on a guest that is destroyed a moment later.
+        return f"host {host} could not undo {told(lane.undos[0].order)} yet, which nobody wants"
+    return ""
 
 
 def told(order: Order) -> str:

@@ -77,6 +77,13 @@ class Tracker(Protocol):
         """
 
 
+class Images(Protocol):
+    """Images that instances of a host, or of those that it shares them with, were saved as."""
+
+    def drop_deleted(self) -> object:
+        """Drop those of instances that are deleted; raises nothing, whatever the driver does."""
+
+
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
     """How agents go about their work."""
 
@@ -84,6 +91,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     driver_timeout_s: float = 600.0
     update_s: float = 60.0  # between updates of a tracker; <= 0: only at the start
     retry_s: float = 5.0  # before an update that failed is tried again
+    images_s: float = 600.0  # between looks at saved images; <= 0: only at the start
     stop_s: float = 30.0  # for which the end waits for what is begun
 
 
@@ -95,11 +103,14 @@ class Resident:
     driver: Driver
     acting: Acting
     tracker: Tracker
+    images: Images | None = None  # None: nobody here knows what became of instances
     has_started: bool = False  # whether the driver has
     nodes: Sequence[str] = ()
     started_nodes: set[str] = field(default_factory=set)  # of which an update has succeeded
     is_tracking: bool = False
     track_at_s: float = 0.0
+    is_looking_at_images: bool = False
+    images_at_s: float = 0.0
     was_disabled: bool | None = None
     is_end_told: bool = False
 
@@ -126,6 +137,9 @@ class Running:
         self._workers = crew("work", count=self._pace.work_threads, patience_s=patience_s)
         self._tellers = crew("tell", count=_TELLERS, patience_s=patience_s)
         self._trackers = crew("track", count=_TRACKERS, patience_s=patience_s)
+        # A folder of images that hangs keeps nobody from anything else.
+        self._keepers = crew("images", count=1, patience_s=patience_s)
+        self._crews = (self._workers, self._tellers, self._trackers, self._keepers)
 
     def run(self, stop: threading.Event) -> None:
         """Let the agents live until it is said to stop, or the last of them must end.
@@ -145,7 +159,7 @@ class Running:
             self._wind_up()
         finally:
             stop.set()
-            for crew in (self._workers, self._tellers, self._trackers):
+            for crew in self._crews:
                 crew.close()
             with self._changed:
                 self._changed.notify_all()
@@ -159,7 +173,7 @@ class Running:
 
     def _tick(self) -> bool:
         """Let all do what is due; return whether any agent lives."""
-        for crew in (self._workers, self._tellers, self._trackers):
+        for crew in self._crews:
             crew.look()
         for each in self._residents.values():
             self._go_on(each)
@@ -297,6 +311,7 @@ class Running:
             resident.is_tracking = False
         if not has_failed:
             self._tell(resident, agent.tracked)
+            self._look_at_images_if_due(resident)
 
     def _update(self, resident: Resident, node: str) -> bool:
         """Update one node, and return whether the server and Placement know it now."""
@@ -322,6 +337,25 @@ class Running:
                 self._tell(resident, partial(agent.unknown, self._clock.elapsed_s()))
             return False
         return True
+
+    # --- saved images ---
+
+    def _look_at_images_if_due(self, resident: Resident) -> None:
+        images = resident.images
+        with self._changed:
+            is_due = self._clock.elapsed_s() >= resident.images_at_s and not resident.is_looking_at_images
+            if images is None or not is_due:
+                return
+            resident.is_looking_at_images = True
+        about = f"look at the saved images of host {resident.agent.host}"
+        self._keepers.put(partial(self._look_at_images, resident, images), about)
+
+    def _look_at_images(self, resident: Resident, images: Images) -> None:
+        images.drop_deleted()
+        with self._changed:
+            pause_s = self._pace.images_s
+            resident.images_at_s = self._clock.elapsed_s() + pause_s if pause_s > 0 else float("inf")
+            resident.is_looking_at_images = False
 
     # --- the poller ---
 

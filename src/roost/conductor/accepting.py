@@ -5,7 +5,7 @@ operation is the caller's, from an idempotency key where there is one: asked aga
 answer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -43,12 +43,8 @@ class Known(Protocol):
     def status(self, uuid: bytes) -> StatusRow | None:
         """Return the status of an instance."""
 
-    def operations_on(self, instance_uuid: bytes, /, *, newest: int) -> list[OperationRow]:
-        """Return the last operations of an instance, newest first."""
-
-
-# Of the operations on an instance so many are looked at: an open one is among them.
-_LOOKED_AT = 8
+    def open_operations_on(self, instance_uuids: Sequence[bytes], /) -> list[OperationRow]:
+        """Return the open operations of some instances."""
 
 
 def build(
@@ -241,10 +237,9 @@ def _status_for(reader: Known, kind: Asked, instance_uuid: str) -> StatusRow:
     """
     status = status_named(reader, instance_uuid)
     problem = may_begin(kind, status)
-    if not problem and status.operation_id:
-        open_now = (each for each in reader.operations_on(status.uuid, newest=_LOOKED_AT) if not each.outcome)
-        if any(each.kind == "delete" for each in open_now):
-            problem = f"the instance {uuid_text(status.uuid)} is to be deleted already"
+    open_now = reader.open_operations_on([status.uuid]) if status.operation_id and not problem else []
+    if any(each.kind == "delete" for each in open_now):
+        problem = f"the instance {uuid_text(status.uuid)} is to be deleted already"
     if problem:
         raise Conflict(problem)
     return status

@@ -82,4 +82,4 @@ def other_migration(view: View) -> bytes | None:
     """Return another migration of the instance that holds something still."""
     own = migration_of(view).uuid
     found = [each for each in view.migrations if each.uuid != own and each.status in OPEN_MOVES]
-    return max(found, key=lambda each: each.id).uuid if found else None
+    return max(found, key=lambda each: (each.created_at_s, each.id)).uuid if found else None

@@ -191,7 +191,13 @@ class Conductor:
         return lambda current: _plan(refused(view, self._desk(current), error))
 
     def _set_aside(self, operation: OperationRow, error: BaseException, *, now_s: float, terms: Terms) -> None:
-        """Let an operation wait that no step was found for, and let the log know why."""
+        """Let an operation wait that no step was found for, and let the log know why.
+
+        Where somebody else went on with it, what was read of it is of several moments, and may well make no sense.
+        """
+        known = self._reader.operation(operation.id)
+        if known is None or known.version != operation.version:
+            return
         log.fault(f"operation {operation.id}", error)
         self._let_wait(operation, until_s=now_s + terms.owner_s)
 

@@ -59,7 +59,10 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = 600.0
     sync_power_state_interval: Annotated[
         Annotated[float, Meta(ge=-1)],
-        Meta(description="Seconds after which an agent says again which guests run; 0 or -1: only when it is back."),
+        Meta(
+            description="Seconds after which an agent says again which guests run, and looks at saved images again; "
+            "0 or -1: only when it is back."
+        ),
     ] = 600.0
     work_threads: Annotated[
         Annotated[int, Meta(ge=1, le=200)],

@@ -72,6 +72,15 @@ def uuid_form(text: str) -> str:
     return text if body is None else uuid_text(body)
 
 
+def is_uuid_form(text: str) -> bool:
+    """Say whether a text is a uuid in the one spelling that is kept.
+
+    >>> is_uuid_form("c0ffee00-c0ff-ee00-c0ff-ee00c0ffee00"), is_uuid_form("C0FFEE00C0FFEE00C0FFEE00C0FFEE00")
+    (True, False)
+    """
+    return uuid_bytes(text) is not None and uuid_form(text) == text
+
+
 def uuid_text(body: bytes) -> str:
     """Return 16 bytes as a uuid is written."""
     digits = body.hex()

@@ -1,4 +1,4 @@
-"""What became of instances: what the agent of a host may ask of those that hold something there and that it lacks."""
+"""What became of instances: what the agent of a host may ask of those that it finds something of and that it lacks."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Holders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Consumers that hold something on a host."""
+    """Instances and other consumers of which there is something on a host: allocations, or saved images."""
 
     instances: Annotated[
         tuple[_Uuid, ...], Meta(max_length=ASKED_MAX, description="Their uuids, whatever they are.")

@@ -107,9 +107,13 @@ class Shelf(Generic[K, R]):
         changes = (old for shelf, changed, old in self._log if shelf is self and changed == key)
         return next(changes, self.rows.get(key))
 
-    def replaced(self) -> Iterator[R]:
-        """Yield the rows that the item that is being judged has changed, or removed, as they were."""
-        return (old for shelf, _, old in self._log if shelf is self and old is not None)
+    def replaced(self) -> dict[K, R | None]:
+        """Return the rows that the item that is being judged has changed, by key, as they were before it."""
+        found: dict[K, R | None] = {}
+        for shelf, key, old in self._log:
+            if shelf is self:
+                found.setdefault(key, old)
+        return found
 
     def among(self, group: Hashable) -> Iterator[R]:
         """Yield the rows of one group, as it was when the call began."""

@@ -1,6 +1,6 @@
 """The verdict on one item, in plain Python: what every store does, whatever its statements look like."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from roost.model.journal import (
     CLASS_BITS,
@@ -136,7 +136,7 @@ def _takes(shelves: Shelves, takes: list[tuple[int, int, int]]) -> Refusal | Non
         if inventory_id in holding:
             return Refusal("duplicate", "allocation", consumer_id)
         stock = shelves.stocks.get(inventory_id)
-        refusal = _refusal_of(shelves, stock, (inventory_id, amount))
+        refusal = _refusal_of(shelves, stock, (inventory_id, amount), held=held)
         if refusal is not None or stock is None:
             return refusal
         fuller = stock.with_used(stock.used + amount)
@@ -151,16 +151,33 @@ def _takes(shelves: Shelves, takes: list[tuple[int, int, int]]) -> Refusal | Non
     return None
 
 
-def _refusal_of(shelves: Shelves, stock: Stock | None, take: tuple[int, int]) -> Refusal | None:
+def _refusal_of(
+    shelves: Shelves, stock: Stock | None, take: tuple[int, int], *, held: Mapping[int, Mapping[int, int]]
+) -> Refusal | None:  # fmt: skip
     """Say why an amount may not be taken of an inventory, whatever of that is in use; None: it may."""
     inventory_id, amount = take
     if stock is None or inventory_id & CLASS_MASK == GENERATION_SLOT:
         return Refusal("missing", "inventory", inventory_id)
     is_bad = amount < 1 or not stock.min_unit <= amount <= stock.max_unit or amount % stock.step_size != 0
-    # What an instance gives back and its migration takes is the same all along, whatever the bounds are by now.
-    if is_bad and not any(take in holding.takes for holding in shelves.holdings.replaced()):
+    if is_bad and not _is_handed_on(shelves, take, held):
         return Refusal("units", "inventory", inventory_id)
     return None
+
+
+def _is_handed_on(shelves: Shelves, take: tuple[int, int], held: Mapping[int, Mapping[int, int]]) -> bool:
+    """Say whether the item gives back just this, and nobody took it since, so that it is the same all along.
+
+    Args:
+        held: what consumers hold by the claim that is being judged, which is not in the rows yet.
+    """
+    inventory_id, amount = take
+    before = {number: shelves.holdings.get(number) for number in held} | shelves.holdings.replaced()
+    given = sum(row is not None and take in row.takes for row in before.values())
+    taken = 0
+    for number in before:
+        row = shelves.holdings.get(number)
+        taken += held[number].get(inventory_id) == amount if number in held else row is not None and take in row.takes
+    return taken < given
 
 
 def _is_overfull(shelves: Shelves, stock: Stock) -> bool:

@@ -54,6 +54,8 @@ class Rows(Protocol):
         """See ``WorkReader.close``."""
 
 
+# Each process gives out numbers of its own, so they do not rise with time where there are several.
+_IN_TIME = ("created_at_s", "id")
 _OPEN = Part("outcome = ''", lambda row: row.outcome == "")
 _UNANSWERED = Part("state IN ('waiting', 'taken')", lambda row: row.state in {"waiting", "taken"})
 _ENDED = Part("outcome <> ''", lambda row: row.outcome != "")
@@ -101,7 +103,8 @@ class WorkReading:
 
     def operations_on(self, instance_uuid: bytes, *, newest: int) -> list[OperationRow]:
         """See ``WorkReader.operations_on``."""
-        return self._find(OperationRow, [Has("instance_uuid", "=", instance_uuid)], is_newest=True, most=newest)
+        has = [Has("instance_uuid", "=", instance_uuid)]
+        return self._find(OperationRow, has, order=_IN_TIME, is_newest=True, most=newest)
 
     def operations_by(self, numbers: Sequence[int]) -> list[OperationRow]:
         """See ``WorkReader.operations_by``."""
@@ -162,7 +165,7 @@ class WorkReading:
 
     def migrations_of(self, instance_uuid: bytes) -> list[MigrationRow]:
         """See ``WorkReader.migrations_of``."""
-        return self._find(MigrationRow, [Has("instance_uuid", "=", instance_uuid)])
+        return self._find(MigrationRow, [Has("instance_uuid", "=", instance_uuid)], order=_IN_TIME)
 
     def migrations_of_all(self, instance_uuids: Sequence[bytes]) -> list[MigrationRow]:
         """See ``WorkReader.migrations_of_all``."""

@@ -12,6 +12,7 @@ from roost.model.orders import (
     AbortMigration,
     Destroy,
     Discard,
+    Inspect,
     LiveMigrate,
     PollingAgent,
     Power,
@@ -358,6 +359,29 @@ def test_what_could_not_be_undone_is_undone_later_and_orders_do_not_wait_for_it(
     assert [task for task in one.due(6.0) if isinstance(task, Undo)] == [Undo(built)]
     one.worked(Undo(built), OK, 6.0)
     assert built.id not in one.polling().held
+
+
+@pytest.mark.parametrize("is_earlier", [False, True], ids=["in this life", "in an earlier one"])
+def test_nobody_is_told_of_a_guest_that_is_to_be_undone(is_earlier):
+    journal = Journal(None)
+    one, built, look = ready(journal), order(Spawn(spec()), 1), order(Inspect(), 2)
+    hear(one, built)
+    if is_earlier:
+        one = ready(journal)
+        hear(one, withdrawn=[built.id])
+    else:
+        hear(one, withdrawn=[built.id])
+        one.worked(Work(built), OK, 0.0)
+        assert one.due(0.0) == [Undo(built)]
+    one.worked(Undo(built), FAILED, 1.0)
+    (tell,) = hear(one, look, now_s=1.0)
+    assert (tell.order, tell.answer.outcome) == (look, "failed")
+    assert "could not undo spawn of instance" in tell.answer.problem
+    one.told(look)
+    assert one.due(6.0) == [Undo(built)]
+    one.worked(Undo(built), OK, 6.0)
+    again = order(Inspect(), 3)
+    assert hear(one, again, now_s=6.0) == [Work(again)]
 
 
 def test_what_is_left_of_a_build_that_failed_is_undone_and_the_answer_is_told_all_the_same():

@@ -84,6 +84,23 @@ def test_one_that_somebody_else_has_taken_by_then_is_left_to_him(here):
     assert (spawning(here).step, spawning(here).owner) == ("spawn", "another")
 
 
+def test_what_was_read_of_it_before_and_after_somebody_else_went_on_with_it_is_no_fault(here, monkeypatch, capfd):
+    read, host = here.reader.orders_of_all, hand(here.peer, "h0")
+    ended = []
+
+    def overtaken(numbers):
+        if not ended:
+            host.leave()
+            here.peer.turn("another")
+            ended.extend(row.step for row in here.peer.reader.operations_by(numbers))
+        return read(numbers)
+
+    monkeypatch.setattr(here.reader, "orders_of_all", overtaken)
+    here.conductor().turn()
+    assert (ended, here.status("one").status, here.open_operations()) == (["end"], "ERROR", [])
+    assert "fault" not in capfd.readouterr().err
+
+
 def test_operations_of_a_cell_that_has_no_host_any_more_are_worked_on_by_who_works_for_all_cells():
     with server(None, joined(host("h0", VCPU=4, MEMORY_MB=64))) as here:
         body = msgspec.msgpack.encode(Delete())

@@ -133,8 +133,8 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
     },
     "/agents/{host}/standings": {
         "POST": Route(
-            handler=standings.tell, about="Say what became of instances that hold something on a host.", body=Holders,
-            answer=Standings,
+            handler=standings.tell, about="Say what became of instances of which there is something on a host.",
+            body=Holders, answer=Standings,
         ),
     },
     "/orders/poll": {

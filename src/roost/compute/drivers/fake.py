@@ -20,6 +20,7 @@ from roost.compute.tree import ProviderTree
 from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, NotFound, understood
 from roost.model.agent import Capabilities, HostTerms, NodeResources
 from roost.model.guest import Found, GuestSpec, GuestState, Prepared
+from roost.model.names import is_uuid_form
 
 _TRAITS = frozenset({"COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW", "COMPUTE_SAME_HOST_COLD_MIGRATE"})
 _SAVED = "saved-"  # begins the ids of images that guests were saved as
@@ -177,6 +178,17 @@ class Fake:
         image = f"{_SAVED}{uuid}"
         self._shelf.save_image(image, msgspec.json.encode(guest.disk))
         return image
+
+    def saved_images(self) -> list[str]:
+        """Return the uuids of guests that were saved as images, by whichever host of the shelf."""
+        self._faults.strike("saved_images")
+        saved = (each.removeprefix(_SAVED) for each in self._shelf.images() if each.startswith(_SAVED))
+        return sorted(filter(is_uuid_form, saved))
+
+    def drop_saved_image(self, uuid: str) -> None:
+        """Drop the image that a guest was saved as."""
+        self._faults.strike("drop_saved_image")
+        self._shelf.drop_image(f"{_SAVED}{uuid}")
 
     # --- guests that move ---
 

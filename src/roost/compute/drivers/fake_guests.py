@@ -2,9 +2,10 @@
 
 import os
 import threading
+from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -78,6 +79,12 @@ class Shelf(Protocol):
     def image(self, image: str) -> bytes | None:
         """Return the disk of an image that was saved; None: there is none."""
 
+    def images(self) -> Collection[str]:
+        """Return the names of images that were saved, or are about to be."""
+
+    def drop_image(self, image: str) -> None:
+        """Drop an image, if there is one."""
+
 
 class MemoryShelf:
     """Of the hosts of one process, for as long as that lives."""
@@ -123,6 +130,14 @@ class MemoryShelf:
         """Return the disk of an image that was saved."""
         return self._images.get(image)
 
+    def images(self) -> Collection[str]:
+        """Return the names of images that were saved."""
+        return [*self._images]
+
+    def drop_image(self, image: str) -> None:
+        """Drop an image."""
+        self._images.pop(image, None)
+
 
 class FolderShelf:
     """Of all hosts whose agents name the same folder, whichever processes they are."""
@@ -167,6 +182,23 @@ class FolderShelf:
     def image(self, image: str) -> bytes | None:
         """Return the disk of an image that was saved."""
         return self._read(self._path("images", image))
+
+    def images(self) -> Collection[str]:
+        """Return the names of images that were saved, or are about to be."""
+        return {unquote(path.name.partition(".")[0]) for path in self._files("*")}
+
+    def drop_image(self, image: str) -> None:
+        """Drop an image, and what was begun of one."""
+        path = self._path("images", image)
+        try:
+            for each in self._files(f"{path.stem}.*"):
+                each.unlink(missing_ok=True)  # Another host may have been faster.
+        except OSError as error:
+            raise Unavailable(f"the fake driver cannot drop {path}: {error.strerror}") from error
+
+    def _files(self, pattern: str) -> list[Path]:
+        """Return the files of images whose names fit."""
+        return [*(self._folder / "images").glob(pattern)]
 
     def _path(self, kind: str, name: str) -> Path:
         return self._folder / kind / f"{quote(name, safe='')}.json"

@@ -18,7 +18,7 @@ from roost.model.provider import Inventory
 Layout = Literal["flat", "gpus", "numa", "renamed"]
 Action = Literal[
     "start", "resources", "update_provider_tree", "metrics", "spawn", "destroy", "power", "rebuild", "prepare",
-    "send_disk", "finish", "discard", "settle", "live_migrate", "save",
+    "send_disk", "finish", "discard", "settle", "live_migrate", "save", "saved_images", "drop_saved_image",
 ]  # fmt: skip
 Kind = Literal["failed", "aborted", "hang", "crash", "slow", "unready"]
 

@@ -183,6 +183,16 @@ class Libvirt:
         with self._asking_of(uuid):
             return self._disks.save(uuid, Path(self._stopped(uuid).mark.disk))
 
+    def saved_images(self) -> list[str]:
+        """Return the uuids of guests that were saved as images, by whichever host that shares the folder."""
+        with self._link.asking(f"the saved images in {self._options.images} cannot be told"):
+            return self._disks.saved()
+
+    def drop_saved_image(self, uuid: str) -> None:
+        """Drop the image that a guest was saved as."""
+        with self._asking_of(uuid):
+            self._disks.drop_saved(uuid)
+
     # --- guests that move ---
 
     def prepare(self, spec: GuestSpec, operation: str) -> Prepared:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ _CHUNK = 2**20  # bytes copied at a time
 _CONSOLE_MAX = 2**16  # bytes of a console that are told
 _COMING = "coming.json"
 _REPLACED = "replaced.xml"
+# The names of images that guests were saved as, and of files that become such ones.
+_SAVED = re.compile(r"saved-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:\.[0-9]+\.new)?")
 
 
 class Coming(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +74,16 @@ class Disks:
         with _whole(self._images / image) as fresh:
             copy_sparse(disk, fresh)
         return image
+
+    def saved(self) -> list[str]:
+        """Return the uuids of guests that were saved as images, or of which one was begun, in order."""
+        return sorted({uuid for uuid, _ in self._saved_files()})
+
+    def drop_saved(self, uuid: str) -> None:
+        """Delete the image that a guest was saved as, and what was begun of one; all other images stay."""
+        for of, path in self._saved_files():
+            if of == uuid:
+                path.unlink(missing_ok=True)  # Another host may have been faster.
 
     def console_path(self, uuid: str) -> Path:
         """Return where the console of a guest is written to."""
@@ -170,6 +183,14 @@ class Disks:
 
     def _guest(self, uuid: str) -> Path:
         return self.folder / quote(uuid, safe="")
+
+    def _saved_files(self) -> list[tuple[str, Path]]:
+        """Return the files of saved images, each with the uuid of its guest."""
+        with os.scandir(self._images) as entries:
+            # A link is not ours: operators may name what they like.
+            names = [each.name for each in entries if each.is_file(follow_symlinks=False)]
+        found = ((_SAVED.fullmatch(name), self._images / name) for name in names)
+        return [(match[1], path) for match, path in found if match]
 
     def _image(self, spec: GuestSpec) -> Path:
         name = spec.image.id or ""

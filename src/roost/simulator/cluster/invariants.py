@@ -29,6 +29,7 @@ ALONE = "no instance runs on two hosts"
 HELD = "what an instance holds is not given back while it runs"
 POLICY = "policies of server groups hold"
 GROWING = "generations only grow"
+SAVED = "what is shelved has its image"
 KEPT = "a move keeps what its instance may have to come back to"
 AT_ONCE = "a drain lets no more leave at once than it may"
 SEATED = "places of server groups are those of their members"
@@ -36,6 +37,7 @@ CLEAN = "a host counts as up only when it has nothing of what is elsewhere"
 IN_CHARGE = "a host is clean by what its agent in charge has said of it"
 
 OPEN = frozenset({"moving", "finished", "left", "reverting"})
+_SHELVED = frozenset({"SHELVED", "SHELVED_OFFLOADED"})
 
 
 class Invariants:
@@ -80,6 +82,7 @@ class Invariants:
             self._check_arrivals()
             self._check_story()
         self._check_guests()
+        self._check_images()
         self._seen = seen
 
     def _check_generations(self) -> None:
@@ -94,6 +97,13 @@ class Invariants:
             if number < self._generations.get(key, 0):
                 raise Broken(GROWING, f"{key} went from {self._generations[key]} to {number}")
         self._generations = found
+
+    def _check_images(self) -> None:
+        images = {*self._world.books.images()}
+        for status in self._shelves.work[StatusRow].rows.values():
+            uuid = uuid_text(status.uuid)
+            if status.status in _SHELVED and saved_as(uuid) not in images:
+                raise Broken(SAVED, f"there is no image of {uuid}: {status}")
 
     def _check_story(self) -> None:
         """Look at what was told since the last time."""
@@ -182,6 +192,11 @@ class Invariants:
             and msgspec.msgpack.decode(row.body, type=Delete).is_forced
             for row in self.operations()
         )
+
+
+def saved_as(uuid: str) -> str:
+    """Return the name of the image that the driver saves an instance as."""
+    return f"saved-{uuid}"
 
 
 def is_counted(shelves: Shelves, host: str) -> bool:

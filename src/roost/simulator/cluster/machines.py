@@ -15,6 +15,7 @@ from roost.compute.drivers.fake_guests import Arrival, FakeGuest, Kept, MemorySh
 from roost.compute.drivers.fake_script import Action, Fault, Kind, Script
 from roost.compute.host_use import HostUse
 from roost.compute.journal import Journal
+from roost.compute.saved_images import SavedImages
 from roost.compute.tasks import Clean, Look, Register, Task, Tell, Undo, Work
 from roost.errors import BadSettings, DriverNotReady, NotFound, RoostError
 from roost.model.agent import HostTerms
@@ -22,6 +23,7 @@ from roost.model.guest import Found
 from roost.model.host import HostFacts
 from roost.model.names import uuid_text
 from roost.model.orders import Order, OrderAnswer, OwnNode, Polled, PollingAgent, Registered, Registration
+from roost.model.standing import Standing
 from roost.simulator.cluster import serving_agents
 from roost.simulator.cluster.network import Call
 from roost.simulator.cluster.processes import Process
@@ -38,10 +40,11 @@ _WRONG: tuple[tuple[Action, Kind, float], ...] = (
     ("destroy", "failed", 0.5), ("destroy", "crash", 0.3), ("power", "failed", 0.5), ("rebuild", "failed", 0.5),
     ("prepare", "failed", 0.5), ("prepare", "crash", 0.3), ("send_disk", "failed", 0.5), ("finish", "failed", 0.5),
     ("finish", "crash", 0.3), ("discard", "failed", 0.3), ("live_migrate", "failed", 0.5), ("save", "failed", 0.5),
+    ("drop_saved_image", "crash", 0.5),
 )  # fmt: skip
 _SCRIPT = Script(fault=tuple(Fault(action=action, kind=kind, share=share) for action, kind, share in _WRONG))
 DRIVER_TIMEOUT_S = 12.0
-_TICK_S, _REPORT_S, _SYNC_S = 0.7, 20.0, 40.0
+_TICK_S, _REPORT_S, _SYNC_S, _IMAGES_S = 0.7, 20.0, 40.0, 30.0
 _QUICK_S, _SLOW_S, _HUNG_S = (0.0, 0.05), (0.5, 10.0), (DRIVER_TIMEOUT_S, 4 * DRIVER_TIMEOUT_S)
 # So long a poll waits where there is nothing to do.
 _WAIT_S = (0.3, 1.0)
@@ -91,6 +94,11 @@ class Books(MemoryShelf):
         super().send(address, uuid, arrival)
         self.changes += 1
 
+    def drop_image(self, image: str) -> None:
+        """Drop an image."""
+        super().drop_image(image)
+        self.changes += 1
+
     def guests(self, host: str) -> Mapping[str, FakeGuest]:
         """Return the guests of a host, whoever lives on it; among them those that have come while they ran."""
         kept = self._on(host)
@@ -111,6 +119,16 @@ class Books(MemoryShelf):
         if known is None or known[0] != body:
             known = self._read[host] = (body or b"", read_kept(body, host))
         return known[1]
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """What a server has answered of instances; of others nothing is known."""
+
+    known: Mapping[str, Standing]
+
+    def standings(self, uuids: Collection[str]) -> Mapping[str, Standing]:
+        """Return what is known of instances."""
+        return {uuid: self.known[uuid] for uuid in uuids if uuid in self.known}
 
 
 class Machine:
@@ -189,7 +207,7 @@ class Life:
         )  # fmt: skip
         self._world = world
         self._has_started = self._is_polling = self._is_reporting = False
-        self._report_at_s = 0.0
+        self._report_at_s = self._images_at_s = 0.0
 
     # --- time ---
 
@@ -331,6 +349,7 @@ class Life:
         def told(_answer: None) -> None:
             self._is_reporting, self._report_at_s = False, self._now_s + _REPORT_S
             self.agent.tracked()
+            self._look_at_images()
             self._go_on()
 
         def failed(error: RoostError) -> None:
@@ -340,6 +359,18 @@ class Life:
 
         host, facts = self.host, self.use.facts
         self._ask("report", lambda process: serving_agents.report(process, host, facts), told, failed=failed)
+
+    def _look_at_images(self) -> None:
+        """Ask what became of whose images there are, if it is time."""
+        if self._now_s < self._images_at_s:
+            return
+        self._images_at_s, host = self._now_s + _IMAGES_S, self.host
+
+        def told(known: Mapping[str, Standing]) -> None:
+            SavedImages(host, driver=self.driver, instances=Answered(known)).drop_deleted()
+
+        if kept := self.driver.saved_images():
+            self._ask("standings", lambda process: serving_agents.standings(process, kept), told)
 
     def _ask(
         self, what: str, deed: Callable[[Process], A], told: Callable[[A], None], *,

@@ -10,7 +10,7 @@ from roost.model.work import AgentRow, MigrationRow, OperationRow, OrderRow, Sta
 from roost.simulator.cluster import excuses
 from roost.simulator.cluster.auditing import findings_of
 from roost.simulator.cluster.happenings import Broken
-from roost.simulator.cluster.invariants import OPEN, uuid_of_provider
+from roost.simulator.cluster.invariants import OPEN, saved_as, uuid_of_provider
 from roost.store.shelves import Shelves
 
 if TYPE_CHECKING:
@@ -45,6 +45,18 @@ def unrest(world: "World") -> str:
         problem = _unrest_away(world, machine) if machine.is_lost else _unrest_on(world, machine)
         if problem:
             return problem
+    return _useless_image(world)
+
+
+def _useless_image(world: "World") -> str:
+    """Say whose image waits for an agent to drop it."""
+    if all(machine.is_lost for machine in world.machines):
+        return ""
+    images = world.books.images()
+    for status in world.statuses():
+        uuid = uuid_text(status.uuid)
+        if status.status == "DELETED" and saved_as(uuid) in images:
+            return f"the image of {uuid} is still there"
     return ""
 
 

@@ -1,11 +1,15 @@
 """What a server of the simulation does for agents: as the routes of the API do, with errors as agents hear them."""
 
+from collections.abc import Collection, Mapping
+
+from roost.api.v1.handlers.standings import standings_of
 from roost.conductor import answering
 from roost.errors import BadSettings, Conflict
 from roost.fleet.reporting import check_node, facts_of_node
 from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes
 from roost.model.orders import Answer, OrderAnswer, Polled, PollingAgent, Registered, Registration
+from roost.model.standing import Standing
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.simulator.cluster.processes import DOWN_TIME_S, Process
@@ -61,6 +65,11 @@ def report(process: Process, host: str, facts: HostFacts) -> None:
         return Plan(answer=None, writes=writes) if writes else None
 
     process.run(task)
+
+
+def standings(process: Process, uuids: Collection[str]) -> Mapping[str, Standing]:
+    """Say what became of instances."""
+    return process.run(lambda _current: standings_of(uuids, process.reader))
 
 
 def leave(process: Process, host: str, run: str) -> None:

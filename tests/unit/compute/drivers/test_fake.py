@@ -102,6 +102,25 @@ def test_a_folder_that_cannot_be_written_or_understood_is_named(tmp_path):
         driver.spawn(spec_of(image="saved-x"), "op-2")
 
 
+def test_saved_images_in_a_folder_go_with_what_was_begun_of_them(tmp_path):
+    assert started(tmp_path / "none", "host-a").saved_images() == []
+    one, other = started(tmp_path, "host-a"), started(tmp_path, "host-b")
+    for name in ("guest", "other"):
+        one.spawn(spec_of(name, is_on=False), "op-1")
+        one.save(uuid_named(name))
+    images, begun = tmp_path / "images", uuid_named("begun")
+    (images / f"saved-{GUEST}.77.new").write_text("[")
+    (images / f"saved-{begun}.77.new").write_text("[")
+    (images / "saved-debian.json").write_text("[]")
+    (images / "debian.json").write_text("[]")
+    assert other.saved_images() == sorted([GUEST, begun, uuid_named("other")])
+    for uuid in (GUEST, begun, GUEST):
+        other.drop_saved_image(uuid)
+    assert one.saved_images() == [uuid_named("other")]
+    stay = ["debian.json", "saved-debian.json", f"saved-{uuid_named('other')}.json"]
+    assert sorted(path.name for path in images.iterdir()) == sorted(stay)
+
+
 def test_an_image_that_nobody_saved_is_nowhere():
     with pytest.raises(BuildAborted, match="there is no image saved-nothing"):
         fake().spawn(spec_of(image="saved-nothing"), "op-1")

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from roost.compute.drivers.libvirt_disks import Disks
+from roost.compute.drivers import libvirt_disks
+from roost.compute.drivers.libvirt_disks import Disks, copy_sparse
 from roost.model.guest import Prepared
 from tests.drivers import spec_of
 from tests.worlds import uuid_named
@@ -65,3 +66,44 @@ def test_what_guests_were_is_told_of_those_that_are_there(disks):
     (disks.folder / "a file of somebody else").touch()
     assert (disks.all_replaced(), disks.replaced(GUEST)) == (["<domain/>"], "<domain/>")
     assert disks.replaced(uuid_named("other")) is None
+
+
+def test_of_saved_images_those_of_operators_and_what_is_no_file_stay(disks, tmp_path):
+    images, other = tmp_path / "images", uuid_named("other")
+    strange = [
+        f"saved-{GUEST}.qcow2", f"saved-{GUEST}-copy", f"my-saved-{GUEST}", f"saved-{GUEST}.mine.new", "saved-debian",
+        f"saved-{GUEST.upper()}", f"{GUEST}", f"saved-{GUEST}.1.new.old",
+    ]  # fmt: skip
+    for name in strange:
+        (images / name).write_bytes(b"of an operator")
+    (images / f"saved-{uuid_named('link')}").symlink_to(images / "large")
+    (images / f"saved-{uuid_named('folder')}").mkdir()
+    before = sorted(images.iterdir())
+    assert disks.saved() == []
+    disks.save(GUEST, images / "large")
+    (images / f"saved-{GUEST}.77.new").write_bytes(b"part")
+    disks.save(other, images / "large")
+    assert disks.saved() == sorted([GUEST, other])
+    for uuid in (GUEST, other, uuid_named("link"), uuid_named("folder"), "debian", "*", "../images/large", ""):
+        disks.drop_saved(uuid)
+    assert (disks.saved(), sorted(images.iterdir())) == ([], before)
+
+
+def test_an_image_that_is_dropped_while_it_is_written_is_not_saved(disks, tmp_path, monkeypatch):
+    images = tmp_path / "images"
+
+    def copied(disk, fresh):
+        copy_sparse(disk, fresh)
+        assert disks.saved() == [GUEST]
+        disks.drop_saved(GUEST)
+
+    monkeypatch.setattr(libvirt_disks, "copy_sparse", copied)
+    with pytest.raises(FileNotFoundError):
+        disks.save(GUEST, images / "large")
+    assert files(images) == ["large"]
+
+
+def test_a_folder_of_images_that_is_gone_is_no_folder_without_images(disks, tmp_path):
+    (tmp_path / "images").rename(tmp_path / "elsewhere")
+    with pytest.raises(FileNotFoundError):
+        disks.saved()

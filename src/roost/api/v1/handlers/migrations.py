@@ -1,6 +1,7 @@
 """Migrations: listed and shown."""
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 import msgspec
 
@@ -55,7 +56,7 @@ def _of_instance(call: Call, query: MigrationsQuery) -> Iterator[tuple[int, Show
     uuid = uuid_bytes(query.instance)
     if uuid is None:
         raise wrong("?instance", f"{query.instance[:70]!r} is no uuid")
-    for row in call.agents.reader(call.current).migrations_of(uuid):
+    for row in sorted(call.agents.reader(call.current).migrations_of(uuid), key=attrgetter("id")):
         if row.id > query.cursor and _is_asked(row, query):
             yield row.id, _shown(call, row)
 

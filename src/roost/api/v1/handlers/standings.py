@@ -1,4 +1,6 @@
-"""What became of instances, told to agents that find something held on their hosts."""
+"""What became of instances, told to agents that find something of them on their hosts, wherever they are."""
+
+from collections.abc import Collection
 
 from roost.api.placement.request import Response
 from roost.api.v1.call import Call, shown
@@ -6,6 +8,7 @@ from roost.conductor.reconcile import OPEN_MOVES
 from roost.model.names import uuid_bytes
 from roost.model.standing import Holders, Standing, Standings
 from roost.model.work import StatusRow
+from roost.ports import WorkReader
 
 
 def tell(call: Call) -> Response:
@@ -14,18 +17,18 @@ def tell(call: Call) -> Response:
     asked = call.body
     assert isinstance(asked, Holders)
     call.check_host(call.parameter("host"))
-    wanted = {body: text for text in asked.instances if (body := uuid_bytes(text)) is not None}
-    reader = call.agents.reader(call.current)
+    return shown(Standings(instances=standings_of(asked.instances, call.agents.reader(call.current))))
+
+
+def standings_of(uuids: Collection[str], reader: WorkReader) -> dict[str, Standing]:
+    """Return what is known of instances, by uuid as it was asked; those unknown are left out."""
+    wanted = {body: text for text in uuids if (body := uuid_bytes(text)) is not None}
     rows = reader.statuses_of([*wanted]) if wanted else []
     # A status names its last move also when what was left of that is gone.
     moved = [row.uuid for row in rows if row.migration_uuid is not None]
     moves = reader.migrations_of_all(moved) if moved else []
     unsettled = {move.instance_uuid for move in moves if move.status in OPEN_MOVES}
-    return shown(
-        Standings(
-            instances={wanted[row.uuid]: _standing(row, is_moving=row.uuid in unsettled) for row in rows}
-        )
-    )  # fmt: skip
+    return {wanted[row.uuid]: _standing(row, is_moving=row.uuid in unsettled) for row in rows}
 
 
 def _standing(row: StatusRow, *, is_moving: bool) -> Standing:
