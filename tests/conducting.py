@@ -290,3 +290,9 @@ def served(server: Server, *hands: Hand, script: Mapping[str, Sequence[Answer]] 
         if not done:
             return
     raise AssertionError("they never come to rest")
+
+
+def looks(server: Server, name: str = "one") -> tuple[str, str, str, str]:
+    """Return status, task and fault of an instance that holds something, and the host where it does."""
+    status = server.status(name)
+    return status.status, status.task, status.fault, server.held(name)[0]

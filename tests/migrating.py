@@ -5,8 +5,8 @@ from contextlib import contextmanager
 import msgspec
 
 from roost.conductor import accepting
+from roost.conductor.moves import away_from
 from roost.conductor.presence import check_gone
-from roost.conductor.targets import away_from
 from roost.model.guest import Found, Prepared
 from roost.model.journal import CLASS_BITS
 from roost.model.names import uuid_bytes, uuid_text

@@ -119,9 +119,9 @@ def stale_run_accepted(monkeypatch):
 
 def unfinished_cancel(monkeypatch):
     """Let a build that a deletion has ended go on at its host."""
-    cancelled = spawn._cancelled
+    cancelled = spawn.cancelled
     monkeypatch.setattr(
-        spawn, "_cancelled",
+        spawn, "cancelled",
         lambda view, desk, body: without_orders(cancelled(view, desk, body)),
     )  # fmt: skip
 

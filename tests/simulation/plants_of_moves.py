@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import msgspec
 
-from roost.conductor import answering, moves, reconcile, targets
+from roost.conductor import answering, moves, reconcile, targets, trying
 from roost.conductor.endings import cancelled
 from roost.conductor.moves import migration_of, settled
 from roost.conductor.step import body_of
@@ -25,8 +25,8 @@ def settled_on_arrival(monkeypatch):
 
 def unclaimed_alternate(monkeypatch):
     """Let a move go on to another host without taking anything there."""
-    onward = targets.onward
-    monkeypatch.setattr(targets, "onward", lambda *words, **more: onward(*words, **more)._replace(writes=()))
+    failed = trying._after_failure
+    monkeypatch.setattr(trying, "_after_failure", lambda *words, **more: failed(*words, **more)._replace(writes=()))
 
 
 def claimed_beside(monkeypatch):

@@ -92,7 +92,7 @@ def _serve(
     remote = following(served.settings, os.environ) if settings.remote_url else None
     waking, ends = Waking(settings.agents_max), Waking(ENDS_MAX, awaited=ENDS)
     operating, telling = Operating(), Telling(events)
-    heed = _all_of(waking.heed, ends.heed, operating.heed)
+    heed = all_of(waking.heed, ends.heed, operating.heed)
     roost, serving = open_product(served.url, served.settings, events=events, remote=remote, heed=heed)
     agents = Agents(serving, waking, ends=ends, clock=SystemClock())
     own = v1.Application(roost, agents=agents, identify=identify, events=events)
@@ -109,8 +109,8 @@ def _serve(
 
     reload = reloading(roost, serving, served=served, tls=tls)
 
-    look = _each(reload, agents.note_heard)
-    on_stop = _each(operating.stop, events.close, waking.close, ends.close)
+    look = each_of(reload, agents.note_heard)
+    on_stop = each_of(operating.stop, events.close, waking.close, ends.close)
     if remote is not None:
         remote.start(serving)
     try:
@@ -127,7 +127,7 @@ def _serve(
             remote.stop()
 
 
-def _each(*acts: Callable[[], None]) -> Callable[[], None]:
+def each_of(*acts: Callable[[], None]) -> Callable[[], None]:
     """Return what does several things, of which none keeps another from being done."""
 
     def act() -> None:
@@ -137,7 +137,9 @@ def _each(*acts: Callable[[], None]) -> Callable[[], None]:
     return act
 
 
-def _all_of(*heeds: Heed) -> Heed:
+def all_of(*heeds: Heed) -> Heed:
+    """Return what lets several hear of work that was written; none keeps another from it."""
+
     def heed(work: Sequence[Put]) -> None:
         for each in heeds:
             contained("heed", partial(each, work))

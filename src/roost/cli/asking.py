@@ -204,14 +204,9 @@ def _path(steps: tuple[str, ...]) -> str:
 def _over_http(url: str, token: str) -> _Way:
     import http.client
 
-    from roost.client.wire import address_of, can_be_sent
+    from roost.client.wire import given_address
 
-    try:
-        address = address_of(url)
-    except ValueError:
-        raise BadRequest(f"--url must be http://HOST:PORT or https://HOST:PORT, got {url!r}") from None
-    if not can_be_sent(token):
-        raise BadRequest("--token holds a letter that no header can hold, as a line break")
+    address = given_address(url, token=token)
     kind = http.client.HTTPSConnection if address.is_tls else http.client.HTTPConnection
 
     def way(method: str, path: str, body: bytes) -> tuple[int, bytes]:

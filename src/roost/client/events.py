@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from roost.client.wire import address_of, can_be_sent, problem_of
-from roost.errors import BadRequest, RoostError, Unavailable
+from roost.client.wire import check_can_be_sent, given_address, problem_of
+from roost.errors import RoostError, Unavailable
 
 _PATH = "/v1/events"
 # A server says something at least as often as its setting ``heartbeat_s`` says.
@@ -42,13 +42,8 @@ class Following:
     def __init__(
         self, url: str, *, token: str, last_id: str = "", pause: Callable[[], None], warn: Callable[[str], None]
     ) -> None:  # fmt: skip
-        try:
-            self._host, self._port, self._prefix, is_tls = address_of(url)
-        except ValueError:
-            raise BadRequest(f"--url must be http://HOST:PORT or https://HOST:PORT, got {url!r}") from None
-        for option, text in (("--token", token), ("--after", last_id)):
-            if not can_be_sent(text):
-                raise BadRequest(f"{option} holds a letter that no header can hold, as a line break")
+        self._host, self._port, self._prefix, is_tls = given_address(url, token=token)
+        check_can_be_sent("--after", last_id)
         self._url = url
         self._tls = ssl.create_default_context() if is_tls else None
         self._headers = {"x-auth-token": token, "accept": _STREAM}

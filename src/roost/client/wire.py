@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from roost.errors import BadSettings
+from roost.errors import BadRequest, BadSettings
 
 # What a request may fail with where it is not answered.
 LOST = (OSError, http.client.HTTPException)
@@ -46,6 +46,30 @@ def address_of(url: str) -> Address:
 def can_be_sent(text: str) -> bool:
     """Say whether a header can hold a text, as a token."""
     return text.isprintable() and all(letter <= "\xff" for letter in text)
+
+
+def given_address(url: str, *, token: str) -> Address:
+    """Return the address of a server that a command is given, with the token for it.
+
+    Raises:
+        BadRequest: the address is none, or the token cannot be sent.
+    """
+    try:
+        address = address_of(url)
+    except ValueError:
+        raise BadRequest(f"--url must be http://HOST:PORT or https://HOST:PORT, got {url!r}") from None
+    check_can_be_sent("--token", token)
+    return address
+
+
+def check_can_be_sent(option: str, text: str) -> None:
+    """Refuse the value of an option that no header can hold; it may be a token, so it is not shown.
+
+    Raises:
+        BadRequest: it is one.
+    """
+    if not can_be_sent(text):
+        raise BadRequest(f"{option} holds a letter that no header can hold, as a line break")
 
 
 class Wire:

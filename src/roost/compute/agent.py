@@ -10,7 +10,8 @@ from typing import Literal
 import msgspec
 
 from roost.compute.journal import Entry, Key
-from roost.compute.lanes import Lane, OpenOrder, is_building, is_cleaning, key_of, lane_of, refusal, told, with_coming
+from roost.compute.lanes import Lane, OpenOrder, is_building, is_cleaning, key_of, lane_of, refusal, told
+from roost.compute.looking import Looking
 from roost.compute.memory import Memory
 from roost.compute.tasks import Clean, Look, Register, Task, Tell, Undo, Work
 from roost.errors import BadRequest, BadSettings, Conflict, JournalLost, NotFound, RoostError
@@ -34,8 +35,6 @@ from roost.model.orders import (
 
 # Before the server is asked again: doubling, from the first to the last.
 _AGAIN_S, _AGAIN_MAX_S = 0.5, 15.0
-# Before it looks at its guests where an act was not wanted any more, or failed; until then that is known to the server.
-_LOOK_AGAIN_S = 5.0
 # Before what could not be undone is tried to be undone again.
 _UNDO_AGAIN_S = 5.0
 
@@ -65,12 +64,11 @@ class Agent:
         self, identity: Identity, memory: Memory, *, driver_timeout_s: float, sync_s: float = 0.0, spread: float = 1.0
     ) -> None:  # fmt: skip
         self._identity, self._memory = identity, memory
-        self._timeout_s, self._sync_s, self._spread = driver_timeout_s, sync_s * spread, spread
+        self._timeout_s, self._spread = driver_timeout_s, spread
         self._phase: Literal["away", "looking", "seen", "registering", "cleaning", "ready"] = "away"
         self._again_at_s, self._pause_s = 0.0, _AGAIN_S
         self._seen: Registration | None = None
-        self._is_looking, self._look_at_s = False, float("inf")  # while it is ready
-        self._busy: dict[str, Found | None] = {}  # lanes there were since it began to look, with what may have come
+        self._looking = Looking(every_s=sync_s, spread=spread)
         self._registered: Registered | None = None
         self._has_failed_to_clean = self._was_polled = self._is_tracked = self._is_stopping = False
         self._orders: dict[Key, OpenOrder] = {}
@@ -126,11 +124,10 @@ class Agent:
             return []
         tasks: list[Task] = []
         self._fail_overdue(now_s)
-        look_at_s = {"away": self._again_at_s, "ready": self._look_at_s}.get(self._phase, float("inf"))
-        if now_s >= look_at_s and not (self._is_looking or self._is_stopping):
+        look_at_s = {"away": self._again_at_s, "ready": self._looking.due_at_s}.get(self._phase, float("inf"))
+        if now_s >= look_at_s and not (self._looking.is_going_on or self._is_stopping):
             self._phase = "looking" if self._phase == "away" else "ready"
-            self._is_looking, self._look_at_s = True, self._next_look_s(now_s)
-            self._busy = {name: lane.coming for name, lane in self._lanes.items()}
+            self._looking.begin(self._lanes, now_s=now_s)
             tasks.append(Look())
         if self._phase == "seen" and self._seen is not None:
             self._phase = "registering"
@@ -158,12 +155,12 @@ class Agent:
 
     def looked(self, nodes: Sequence[OwnNode], guests: Sequence[Found]) -> None:
         """Hear what the driver has."""
-        self._is_looking = False
+        self._looking.end()
         if self._phase not in ("looking", "ready"):
             return  # It has to come again, and to look again then.
         self._seen = Registration(
             run=self._identity.run, driver=self._identity.driver, software=self._identity.software,
-            cell=self._identity.cell, nodes=tuple(nodes), guests=with_coming(guests, self._busy.values()),
+            cell=self._identity.cell, nodes=tuple(nodes), guests=self._looking.with_coming(guests),
             paused=tuple(sorted(self._memory.paused())),
         )  # fmt: skip
         self._phase = "seen"
@@ -177,7 +174,7 @@ class Agent:
         cleans += [Clean(uuid, "pause") for uuid in registered.hold if uuid in running]
         cleans += [Clean(uuid, "resume") for uuid in registered.keep if uuid in self._memory.paused()]
         # An earlier life may have ended between a guest and what the guest had.
-        gone = self._memory.held() - {found.uuid for found in self._seen.guests} - self._busy.keys()
+        gone = self._memory.held() - {found.uuid for found in self._seen.guests} - self._looking.names
         cleans += [Clean(uuid, "destroy") for uuid in sorted(gone)]
         for lane in self._lanes.values():
             lane.cleans.clear()  # What was said before no longer counts.
@@ -185,7 +182,7 @@ class Agent:
             self._lane(clean.instance).cleans.append(clean)
         self._has_failed_to_clean = False
         self._phase = "ready" if registered.is_ready else "cleaning"
-        self._look_at_s = min(self._look_at_s, self._next_look_s(now_s))
+        self._looking.look_later(now_s)
         if registered.is_ready and not cleans:
             self._pause_s = _AGAIN_S
         elif not cleans:
@@ -193,7 +190,7 @@ class Agent:
 
     def refused(self, error: RoostError, now_s: float) -> None:
         """Hear that it could not look, or was not registered."""
-        self._is_looking = False
+        self._looking.end()
         is_later = self._phase == "ready"  # So it was a look, and the next one may find what this one did not.
         if isinstance(error, JournalLost) or (isinstance(error, (BadSettings, Conflict)) and not is_later):
             self.end = error
@@ -245,8 +242,7 @@ class Agent:
         """Hear what came of a task that the driver took part in; its answer says whether it is done."""
         is_done_in_vain = isinstance(task, Undo) or answer.outcome != "ok"
         if not isinstance(task, Clean) and isinstance(task.order.act, (Power, Reboot)) and is_done_in_vain:
-            # Nobody knows whether the guest runs.
-            self._look_at_s = min(self._look_at_s, now_s + _LOOK_AGAIN_S * self._spread)
+            self._looking.look_soon(now_s)
         match task:
             case Clean():
                 self._leave(task.instance, task)
@@ -430,8 +426,7 @@ class Agent:
             elif may_work and (each := self._first(name, lane)) is not None:
                 lane.current = Work(each.order, each.is_again)
                 begun.append(each)
-                if self._is_looking:
-                    self._busy[name] = lane.coming
+                self._looking.note_work(name, lane)
             self._tidy(name)
         fresh = [each.order for each in begun if not each.is_again]
         if fresh:
@@ -467,8 +462,8 @@ class Agent:
         return found
 
     def _lane(self, name: str) -> Lane:
-        if self._is_looking or self._phase in ("seen", "registering"):
-            self._busy.setdefault(name, None)
+        if self._looking.is_going_on or self._phase in ("seen", "registering"):
+            self._looking.note(name)
         return self._lanes.setdefault(name, Lane())
 
     def _leave(self, name: str, task: Work | Undo | Clean) -> None:
@@ -487,9 +482,6 @@ class Agent:
         self._again_at_s = now_s if is_at_once else now_s + self._pause_s * self._spread
         if not is_at_once:
             self._pause_s = min(self._pause_s * 2, _AGAIN_MAX_S)
-
-    def _next_look_s(self, now_s: float) -> float:
-        return now_s + self._sync_s if self._sync_s > 0 else float("inf")
 
     def _says(self, outcome: Literal["failed", "stale"], problem: str) -> OrderAnswer:
         return OrderAnswer(run=self._identity.run, outcome=outcome, problem=problem)

@@ -1,6 +1,6 @@
 """Orders that are open between an agent and its server, and the lane of each instance, in which they wait."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from roost.compute.journal import Key, Mark
@@ -68,12 +68,6 @@ def coming_of(order: Order) -> Found | None:
         uuid=guest.uuid, node=guest.node, operation=order.operation,
         state="building" if isinstance(order.act, Spawn) else "prepared",
     )  # fmt: skip
-
-
-def with_coming(guests: Sequence[Found], coming: Iterable[Found | None]) -> tuple[Found, ...]:
-    """Return the guests that were seen, and those that may have come beside them: none is to be left out."""
-    seen = {found.uuid for found in guests}
-    return (*guests, *(found for found in coming if found is not None and found.uuid not in seen))
 
 
 def key_of(order: Order) -> Key:

@@ -10,15 +10,16 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from roost.conductor.rows import cancelled, instead, later
+from roost.conductor.beginning import asked_line, operation_on, taken_by
+from roost.conductor.remembered import stored, stored_image
+from roost.conductor.rows import cancelled, instead
 from roost.conductor.step import CHOOSE, Body
 from roost.conductor.story import line
 from roost.engine.state import State
 from roost.errors import BadRequest, Conflict, NotFound
-from roost.fleet.named import document_of
 from roost.model.journal import PutDocument
 from roost.model.names import is_text, uuid_bytes, uuid_form, uuid_text
-from roost.model.operation import TASKS, Asked, Build, Delete, Moving, may_begin
+from roost.model.operation import Asked, Build, Delete, Moving, may_begin
 from roost.model.request import Request
 from roost.model.work import MigrationRow, OperationRow, Put, StatusRow
 from roost.placement.plans import Plan
@@ -71,7 +72,7 @@ def build(
     request = msgspec.structs.replace(asked, instance_uuids=tuple(map(uuid_form, asked.instance_uuids)))
     documents, (flavor_id, image_id, request_id) = _documents(current.state, asked)
     operation = OperationRow(
-        id=current.new_id("operation"), uuid=operation_uuid, kind="build", step="choose", due_at_s=now_s,
+        id=current.new_id("operation"), uuid=operation_uuid, kind="build", step=CHOOSE, due_at_s=now_s,
         body=msgspec.msgpack.encode(Build(request=request, decision_uuid=decision_uuid)), created_at_s=now_s,
         changed_at_s=now_s,
     )  # fmt: skip
@@ -104,17 +105,16 @@ def delete(
     status = reader.operation_of(operation_uuid) or _status_for(reader, "delete", instance_uuid)
     if isinstance(status, OperationRow):
         return status
-    operation = _operation(
+    operation = operation_on(
         current, status, kind="delete", body=Delete(is_forced=is_forced), operation_uuid=operation_uuid, now_s=now_s
     )
     if not status.operation_id:
-        return Plan(answer=operation, work=_taken(current, status, operation, kind="delete"), reads_work=True)
+        return Plan(answer=operation, work=taken_by(current, operation, status), reads_work=True)
     waiting = msgspec.structs.replace(operation, step="waiting", turn=0)
     holder = reader.operation(status.operation_id)
     is_its_own = holder is not None and holder.instance_uuid == status.uuid and not holder.outcome
     asked = (instead(cancelled(holder, now_s=now_s)),) if holder is not None and is_its_own else ()
-    event = _story(current, operation, kind="delete")
-    return Plan(answer=waiting, work=(Put(waiting), *asked, event), reads_work=True)
+    return Plan(answer=waiting, work=(Put(waiting), *asked, asked_line(current, operation)), reads_work=True)
 
 
 def act(
@@ -135,11 +135,11 @@ def act(
     status = reader.operation_of(operation_uuid) or _status_for(reader, kind, instance_uuid)
     if isinstance(status, OperationRow):
         return status
-    operation = _operation(
+    operation = operation_on(
         current, status, kind=kind, body=body, operation_uuid=operation_uuid, now_s=now_s, step=step,
         parent_id=parent_id,
     )  # fmt: skip
-    return Plan(answer=operation, work=_taken(current, status, operation, kind=kind), reads_work=True)
+    return Plan(answer=operation, work=taken_by(current, operation, status), reads_work=True)
 
 
 def move(
@@ -162,17 +162,16 @@ def move(
     if isinstance(status, OperationRow):
         return status
     assert asked.move is not None, "whoever moves has a migration"
-    assert asked.move.migration_uuid is not None, "whoever moves has a migration"
-    migration_uuid = uuid_bytes(asked.move.migration_uuid)
-    assert migration_uuid is not None, "it was made as one"
     uuid = asked.move.migration_uuid
+    migration_uuid = None if uuid is None else uuid_bytes(uuid)
+    assert migration_uuid is not None, "whoever moves has a migration"
     asked = msgspec.structs.replace(asked, move=msgspec.structs.replace(asked.move, may_return=True))
     body = Moving(
-        request=asked, decision_uuid=decision_uuid, migration_uuid=uuid, name=status.name,
+        request=asked, decision_uuid=decision_uuid, migration_uuid=uuid_text(migration_uuid), name=status.name,
         is_on=status.status == "ACTIVE", is_verified=is_verified,
     )  # fmt: skip
     documents, (flavor_id, _, _) = _documents(current.state, asked)
-    operation = _operation(
+    operation = operation_on(
         current, status, kind=kind, body=body, operation_uuid=operation_uuid, now_s=now_s, step=CHOOSE,
         parent_id=parent_id,
     )  # fmt: skip
@@ -182,7 +181,7 @@ def move(
         new_flavor_id=flavor_id, operation_id=operation.id, created_at_s=now_s, changed_at_s=now_s,
     )  # fmt: skip
     moving = msgspec.structs.replace(status, migration_uuid=migration_uuid)
-    work = (*_taken(current, moving, operation, kind=kind), Put(migration))
+    work = (*taken_by(current, operation, moving), Put(migration))
     return Plan(answer=operation, writes=documents, work=work, reads_work=True)
 
 
@@ -210,13 +209,10 @@ def _new_uuids(current: Commits, reader: WorkReader, asked: Request, *, name: st
 
 def _documents(state: State, asked: Request) -> tuple[tuple[PutDocument, ...], tuple[int, int, int]]:
     """Return the documents of a request that are not stored yet, and the numbers of all: flavor, image, request."""
-    bodies = {"flavor": msgspec.json.encode(asked.flavor), "request": asked.body()}
-    if asked.image is not None:
-        bodies["image"] = msgspec.json.encode(asked.image)
-    found = {kind: document_of(kind, body, body) for kind, body in bodies.items()}
-    new = tuple(each for kind, each in found.items() if (kind, each.fingerprint) not in state.documents)
-    image = found.get("image")
-    return new, (found["flavor"].id, 0 if image is None else image.id, found["request"].id)
+    flavor_id, flavors = stored(state, "flavor", msgspec.json.encode(asked.flavor))
+    request_id, requests = stored(state, "request", asked.body())
+    image_id, images = stored_image(state, asked.image)
+    return (*flavors, *requests, *images), (flavor_id, image_id, request_id)
 
 
 def status_named(reader: Known, instance_uuid: str) -> StatusRow:
@@ -247,28 +243,3 @@ def _status_for(reader: Known, kind: Asked, instance_uuid: str) -> StatusRow:
     if problem:
         raise Conflict(problem)
     return status
-
-
-def _taken(current: Commits, status: StatusRow, operation: OperationRow, *, kind: Asked) -> tuple[Put, ...]:
-    """Return what lets an operation have an instance from now on."""
-    held = later(status, task=TASKS[kind], operation_id=operation.id, changed_at_s=operation.created_at_s)
-    return Put(operation), instead(held), _story(current, operation, kind=kind)
-
-
-def _story(current: Commits, operation: OperationRow, *, kind: Asked) -> Put:
-    return line(
-        current, f"{kind}.asked", now_s=operation.created_at_s, instance_uuid=operation.instance_uuid,
-        operation_id=operation.id,
-    )  # fmt: skip
-
-
-def _operation(
-    current: Commits, status: StatusRow, *, kind: Asked, body: Body, operation_uuid: bytes, now_s: float,
-    step: str = "send", parent_id: int = 0,
-) -> OperationRow:  # fmt: skip
-    """Return an operation that has the lock of an instance from now on."""
-    return OperationRow(
-        id=current.new_id("operation"), uuid=operation_uuid, kind=kind, instance_uuid=status.uuid,
-        turn=status.version + 1, parent_id=parent_id, cell=status.cell, step=step, due_at_s=now_s,
-        body=msgspec.msgpack.encode(body), created_at_s=now_s, changed_at_s=now_s,
-    )  # fmt: skip

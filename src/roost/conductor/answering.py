@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from roost.conductor.delivering import delivered
 from roost.conductor.presence import given_up, is_silent, reporting
 from roost.conductor.reconcile import Reconciled, forgotten, is_held_by, is_left_by, moves_away, reconcile
 from roost.conductor.rows import due_now, instead, later
@@ -30,44 +31,11 @@ from roost.engine.state import State
 from roost.errors import BadRequest, Conflict, NotFound, quoted
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
 from roost.model.operation import Cleaning
-from roost.model.orders import (
-    AbortMigration,
-    Act,
-    Answer,
-    Destroy,
-    Discard,
-    Finish,
-    Inspect,
-    LiveMigrate,
-    Order,
-    OrderBody,
-    Polled,
-    PollingAgent,
-    Power,
-    Prepare,
-    Reboot,
-    Rebuild,
-    Registered,
-    Registration,
-    Save,
-    SendDisk,
-    Settle,
-    Spawn,
-)
+from roost.model.orders import Answer, Polled, PollingAgent, Registered, Registration
 from roost.model.work import AgentRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.ports import WorkReader
-
-_MADE_OF_GUESTS: Mapping[str, type[Spawn | Rebuild | Prepare | Finish]] = {
-    "spawn": Spawn, "rebuild": Rebuild, "prepare": Prepare, "finish": Finish,
-}  # fmt: skip
-_SENT: Mapping[str, type[SendDisk | LiveMigrate]] = {"send_disk": SendDisk, "live_migrate": LiveMigrate}
-_ABOUT: Mapping[str, type[Discard | Settle]] = {"discard": Discard, "settle": Settle}
-_ALONE: Mapping[str, Act] = {
-    "destroy": Destroy(), "inspect": Inspect(), "save": Save(), "reboot": Reboot(),
-    "abort_migration": AbortMigration(), "power_on": Power(is_on=True), "power_off": Power(is_on=False),
-}  # fmt: skip
 
 
 def register(
@@ -102,19 +70,12 @@ def register(
         current.state, [each for each in moves if is_left_by(each, name) and each.instance_uuid not in guests],
         now_s=now_s,
     )  # fmt: skip
-    is_same = before is not None and before.run == run
-    fence = 1 if before is None else before.fence + (not is_same or before.state == "gone")
-    row = AgentRow(
-        host=name, name=host, run=run, cell=asked.cell, driver=asked.driver, software=asked.software,
-        state="ready" if found.is_clean else "arriving",
-        registered_at_s=before.registered_at_s if is_same and before is not None else now_s, heard_at_s=now_s,
-        fence=fence, version=1 if before is None else before.version + 1,
-    )  # fmt: skip
+    row = _row_of(asked, before, run=run, host=host, now_s=now_s, is_clean=found.is_clean)
     kept = [statuses[uuid] for uuid in found.keep if uuid in statuses] if found.is_clean else []
     odd = differing(name, asked.guests, statuses=kept, paused=asked.paused)
     keep, hold, destroy = (tuple(map(uuid_text, each)) for each in found)
     answer = Registered(
-        fence=fence, is_ready=found.is_clean, keep=keep, hold=hold, destroy=destroy,
+        fence=row.fence, is_ready=found.is_clean, keep=keep, hold=hold, destroy=destroy,
         is_disabled=is_disabled(current.state, name), down_after_s=down_time_s,
     )  # fmt: skip
     if before is not None and _is_as_before(row, before) and not (given_back or over or odd):
@@ -148,7 +109,7 @@ def poll(
     waiting = waiting[:most]
     withdrawn, settled = _over(reader, sorted(known - {order.id for order in found}))
     answer = Polled(
-        orders=tuple(map(_ordered, waiting)), withdrawn=withdrawn, settled=settled, unknown=unknown,
+        orders=tuple(map(delivered, waiting)), withdrawn=withdrawn, settled=settled, unknown=unknown,
         superseded=superseded,
         disabled=tuple(each.host for each in polls if is_disabled(current.state, each.host)),
     )  # fmt: skip
@@ -163,11 +124,11 @@ def poll(
 def answer(reader: WorkReader, order_id: int, *, run: bytes, given: Answer, now_s: float) -> Plan[bool] | bool:
     """Keep what came of an order, and let its operation go on; an answer that comes twice counts once.
 
-    Returns:
-        Whether it is wanted; else the order was withdrawn, and what was done for it has to be undone.
-
     Args:
         run: of the agent that gives it; a new run answers what an old one did.
+
+    Returns:
+        Whether it is wanted; else the order was withdrawn, and what was done for it has to be undone.
 
     Raises:
         NotFound: there is no such order.
@@ -211,6 +172,25 @@ def leave(
         return None
     last_s = min(agent.heard_at_s, now_s - down_time_s - 1)
     return given_up(current, reader, agent, reported_at_s=last_s, now_s=now_s)
+
+
+def _row_of(
+    asked: Registration, before: AgentRow | None, *, run: bytes, host: str, now_s: float, is_clean: bool
+) -> AgentRow:  # fmt: skip
+    """Return what is known of an agent that registers.
+
+    Args:
+        before: what was known of it; None: nothing.
+        is_clean: whether nothing is on its host that is not that one's own.
+    """
+    is_same = before is not None and before.run == run
+    return AgentRow(
+        host=host.lower(), name=host, run=run, cell=asked.cell, driver=asked.driver, software=asked.software,
+        state="ready" if is_clean else "arriving", heard_at_s=now_s,
+        registered_at_s=before.registered_at_s if is_same and before is not None else now_s,
+        fence=1 if before is None else before.fence + (not is_same or before.state == "gone"),
+        version=1 if before is None else before.version + 1,
+    )  # fmt: skip
 
 
 def _moves_of(reader: WorkReader, host: str, statuses: Iterable[StatusRow]) -> list[MigrationRow]:
@@ -321,24 +301,3 @@ def _over(reader: WorkReader, numbers: Sequence[int]) -> tuple[tuple[int, ...], 
     withdrawn = tuple(number for number in numbers if number in rows and rows[number].state == "withdrawn")
     settled = tuple(number for number in numbers if number not in rows or rows[number].state == "answered")
     return withdrawn, settled
-
-
-def _ordered(order: OrderRow) -> Order:
-    body = msgspec.json.decode(order.body, type=OrderBody)
-    return Order(
-        id=order.id, host=order.host, operation=body.operation, number=order.number, turn=order.turn,
-        instance=None if order.instance_uuid is None else uuid_text(order.instance_uuid),
-        act=_act(order.action, body), limit_s=body.limit_s,
-    )  # fmt: skip
-
-
-def _act(action: str, body: OrderBody) -> Act:
-    if action in _MADE_OF_GUESTS:
-        assert body.guest is not None, f"an order to {action} tells the guest"
-        return _MADE_OF_GUESTS[action](body.guest)
-    if action in _SENT:
-        assert body.to is not None, f"an order to {action} tells where to"
-        return _SENT[action](body.to)
-    if action in _ABOUT:
-        return _ABOUT[action](body.of)
-    return _ALONE[action]

@@ -4,15 +4,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from roost.conductor.patience import PAUSE_S
+from roost.conductor.patience import PAUSE_S, Awaiting
 from roost.conductor.step import Commit, Desk, View, ordered, plain, waiting, withdrawn
-from roost.model.changes import Rebuilding, Shelve, Unshelve
-from roost.model.operation import Moving, Powering, Settling
 from roost.model.orders import Action, OrderBody
 from roost.model.work import Put
-
-# What operations remember that know until when a host may take its time.
-Awaiting = Moving | Settling | Powering | Rebuilding | Shelve | Unshelve
 
 
 def asked(

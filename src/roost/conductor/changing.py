@@ -9,7 +9,7 @@ from dataclasses import replace
 import msgspec
 
 from roost.conductor.accepting import Known, act, status_named
-from roost.conductor.remembered import image_of, request_of, stored, stored_image
+from roost.conductor.remembered import asked_anew, image_of, request_of, stored, stored_image
 from roost.conductor.step import CHOOSE
 from roost.errors import BadRequest, Conflict
 from roost.model.changes import Rebuilding, Shelve, Unshelve
@@ -114,7 +114,7 @@ def unshelve(
     request = request_of(current.store.document, status)
     image_id, images = stored_image(current.state, request.image)
     body = Unshelve(
-        request=_asked_anew(request, status), image=image_of(current.store.document, status), image_id=image_id,
+        request=_asked_in_its_cell(request, status), image=image_of(current.store.document, status), image_id=image_id,
         decision_uuid=decision_uuid,
     )  # fmt: skip
     plan = act(
@@ -124,15 +124,9 @@ def unshelve(
     return replace(plan, writes=images) if isinstance(plan, Plan) else plan
 
 
-def _asked_anew(request: Request, status: StatusRow) -> Request:
-    """Return what the scheduler is asked for an instance that is on no host any more.
-
-    It stays in its cell, and in its server group. Where it was forced to go once, and what was tried, is past.
-    """
+def _asked_in_its_cell(request: Request, status: StatusRow) -> Request:
+    """Return what the scheduler is asked for an instance that is on no host any more: its cell and group stay."""
     destination = request.destination
     if status.cell:
         destination = msgspec.structs.replace(destination or Destination(), cell=status.cell)
-    return msgspec.structs.replace(
-        request, count=1, instance_uuids=(uuid_text(status.uuid),), user_id=status.user_id, force_hosts=(),
-        force_nodes=(), ignore_hosts=(), retry=None, destination=destination,
-    )  # fmt: skip
+    return msgspec.structs.replace(asked_anew(request, status), destination=destination)

@@ -5,11 +5,11 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from roost.conductor.moves import away_from
 from roost.conductor.presence import is_gone
 from roost.conductor.remembered import Documents, request_of
 from roost.conductor.rows import cancelled, instead
 from roost.conductor.story import line
-from roost.conductor.targets import away_from
 from roost.errors import Conflict, NotFound
 from roost.fleet.hosts import ServiceChange, changed_facts, rows_of_service, writes_of_facts
 from roost.model.changes import Drain

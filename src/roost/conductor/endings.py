@@ -1,4 +1,4 @@
-"""How moves end: the instance is elsewhere, it stays where it was, or its deletion takes it."""
+"""How moves end: the instance is elsewhere, it stays where it was, or, as with builds, its deletion takes it."""
 
 from roost.conductor.moves import joined, migration_of, moved_on, returned, settled
 from roost.conductor.presence import witnessed
@@ -6,7 +6,7 @@ from roost.conductor.reconcile import OPEN_MOVES
 from roost.conductor.step import Commit, Desk, View, ended, let_go, told, withdrawn
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes
-from roost.model.operation import Moving, Settling
+from roost.model.operation import Moving, Settling, Spawning
 
 
 def gone_elsewhere(view: View, desk: Desk, body: Moving, *, status: str, is_clean: bool) -> Commit:
@@ -70,7 +70,7 @@ def stayed(view: View, desk: Desk, body: Moving, *, problem: str, status: str = 
     )  # fmt: skip
 
 
-def cancelled(view: View, desk: Desk, body: Moving | Settling) -> Commit:
+def cancelled(view: View, desk: Desk, body: Moving | Settling | Spawning) -> Commit:
     """Return the end that makes room for a deletion, which gives back what instance and migration hold."""
     return Commit(
         operation=ended(view, body=body, problem="it was cancelled"),

@@ -3,6 +3,7 @@
 import msgspec
 
 from roost.conductor.alternates import succeeding, takes_of
+from roost.conductor.remembered import asked_anew
 from roost.conductor.rows import instead, later
 from roost.conductor.step import View
 from roost.engine.state import Group, Holder, State
@@ -20,14 +21,19 @@ from roost.scheduler.places import is_closed, kept_of, moved, place_of
 def asked_again(stored: Request, status: StatusRow, *, may_stay: bool = False) -> Request:
     """Return what the scheduler is asked for an instance that is to move, from what was asked when it was built.
 
-    Where it was forced to go then, and what was tried, is of that time alone.
+    Args:
+        may_stay: whether the host that it is on may be chosen again.
     """
-    uuid, aim = uuid_text(status.uuid), stored.destination
+    aim = stored.destination
     return msgspec.structs.replace(
-        stored, count=1, instance_uuids=(uuid,), user_id=status.user_id, force_hosts=(), force_nodes=(),
-        ignore_hosts=(), retry=None, move=Move(instance_uuid=uuid, may_stay=may_stay),
+        asked_anew(stored, status), move=Move(instance_uuid=uuid_text(status.uuid), may_stay=may_stay),
         destination=None if aim is None else msgspec.structs.replace(aim, host=None, node=None),
     )  # fmt: skip
+
+
+def away_from(stored: Request, status: StatusRow) -> Request:
+    """Return what the scheduler is asked for an instance that is to leave its host, from what was asked for it."""
+    return msgspec.structs.replace(asked_again(stored, status), ignore_hosts=(status.host,))
 
 
 def migration_of(view: View) -> MigrationRow:

@@ -3,10 +3,16 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from roost.conductor.step import Commit, View, answer_of, is_open, waiting
+from roost.conductor.step import Commit, View, answer_of, is_open, limit_of, waiting
+from roost.model.changes import Rebuilding, Shelve, Unshelve
+from roost.model.operation import Moving, Powering, Settling
 from roost.model.orders import Answer
 
-# A host that could not do what it must is asked again after so many seconds; so is one looked for that is away.
+# What operations remember that know until when a host may take its time.
+Awaiting = Moving | Settling | Powering | Rebuilding | Shelve | Unshelve
+
+# A host that could not do what it must is asked again after so many seconds; so is one looked for that is away, or
+# that holds what is not decided yet.
 PAUSE_S = 10.0
 
 
@@ -22,35 +28,32 @@ def silent(host: str) -> str:
     return f"the agent of {host} does not answer"
 
 
-def failure(view: View, *, limit_at_s: float, limit_s: float) -> str | None:
-    """Say what went wrong with the last order; empty: it was done. None: it is waited for.
+def problem_of(answer: Answer, *, host: str) -> str:
+    """Say what went wrong with an order that was answered; empty: it was done.
 
     Args:
-        limit_at_s: until then its host may take its time.
-        limit_s: as the settings say how long that is.
+        host: that answered.
     """
-    order = view.orders[-1]
-    if not is_open(order):
-        answer = answer_of(order)
-        return "" if answer.outcome == "ok" else answer.problem or f"{order.host} said no more than {answer.outcome}"
-    if view.is_away(order.host):
-        return silent(order.host)
-    return None if view.now_s < limit_at_s else f"{order.host} did not answer within {limit_s:,.0f} s"
+    return "" if answer.outcome == "ok" else answer.problem or f"{host} said no more than {answer.outcome}"
 
 
-def came_of(view: View, *, limit_at_s: float) -> Came | None:
-    """Return what came of the last order, where its answer says more than that it was done; None: it is waited for.
+def came_of(view: View, body: Awaiting) -> Came | Commit:
+    """Return what came of the last order, or the step that waits for its answer.
 
     Args:
-        limit_at_s: until then its host may take its time.
+        body: with the moment until which its host may take its time.
     """
     order = view.orders[-1]
+    agent = view.agent(order.host)
+    host = order.host if agent is None else agent.name  # As it is written.
     if not is_open(order):
         answer = answer_of(order)
-        return Came("" if answer.outcome == "ok" else answer.problem or answer.outcome, answer)
+        return Came(problem_of(answer, host=host), answer)
     if view.is_away(order.host):
-        return Came(silent(view.status.host))
-    return None if view.now_s < limit_at_s else Came(f"{view.status.host} did not answer in time")
+        return Came(silent(host))
+    if view.now_s < body.limit_at_s:
+        return Commit(operation=waiting(view, body.limit_at_s))
+    return Came(f"{host} did not answer within {limit_of(order):,.0f} s")
 
 
 def awaited(view: View) -> Commit | None:

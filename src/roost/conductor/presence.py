@@ -28,7 +28,8 @@ def check_gone(
     """Return what makes the commit that rests on it fail where the agent of an instance's host is there by then.
 
     Args:
-        act: what is asked for, and what may be asked for as things are.
+        act: what is asked for.
+        instead_of_it: what may be asked for as things are.
 
     Raises:
         Conflict: it is there, or was not given up yet.

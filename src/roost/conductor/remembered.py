@@ -30,6 +30,17 @@ def request_of(documents: Documents, status: StatusRow) -> Request:
     return msgspec.structs.replace(request, flavor=_read(documents, status.flavor_id, Flavor, status=status))
 
 
+def asked_anew(stored: Request, status: StatusRow) -> Request:
+    """Return what the scheduler is asked for an instance that is there, from what was asked when it was built.
+
+    Where it was forced to go then, and what was tried, is of that time alone.
+    """
+    return msgspec.structs.replace(
+        stored, count=1, instance_uuids=(uuid_text(status.uuid),), user_id=status.user_id, force_hosts=(),
+        force_nodes=(), ignore_hosts=(), retry=None,
+    )  # fmt: skip
+
+
 def image_of(documents: Documents, status: StatusRow) -> Image:
     """Return what the disk of an instance began with; of one that is shelved, what it was saved as.
 

@@ -46,8 +46,8 @@ def revert(
         plan = Plan(answer=row, work=(instead(row),), reads_work=True)
     if not is_lost or not isinstance(plan, Plan):
         return plan
-    way = {"act": "revert as one whose host is lost", "instead_of_it": "revert it without that"}
-    return replace(plan, work=(*plan.work, *check_gone(reader, status, **way)))
+    gone = check_gone(reader, status, act="revert as one whose host is lost", instead_of_it="revert it without that")
+    return replace(plan, work=(*plan.work, *gone))
 
 
 def _on_its_way(reader: WorkReader, status: StatusRow) -> OperationRow | None:

@@ -203,6 +203,12 @@ def answer_of(order: OrderRow) -> Answer:
         return msgspec.json.decode(order.answer, type=Answer)
 
 
+def limit_of(order: OrderRow) -> float:
+    """Return how long a host may take for an order, in seconds."""
+    with understood(f"order {order.id}"):
+        return msgspec.json.decode(order.body, type=OrderBody).limit_s
+
+
 def told(view: View, desk: Desk, kind: str, *, instance_uuid: bytes | None = None, **words: str) -> Put:
     """Return a line of the story of the operation, and of its instance."""
     return line(

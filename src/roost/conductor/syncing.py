@@ -5,14 +5,12 @@ So a host may be late with what it says, or say it twice: what is written is wha
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-import msgspec
-
-from roost.conductor.rows import instead, later, uuid_made_of
-from roost.conductor.story import line
+from roost.conductor.beginning import operation_on, taken_by
+from roost.conductor.rows import uuid_made_of
 from roost.model.guest import Found, GuestState
 from roost.model.names import uuid_bytes
 from roost.model.operation import Powering, Status
-from roost.model.work import OperationRow, Put, StatusRow
+from roost.model.work import Put, StatusRow
 from roost.ports import Commits
 
 # So many are begun at once; the others when the host says again what it has.
@@ -59,11 +57,8 @@ def status_said(status: StatusRow, state: str) -> str:
 
 
 def _begun(current: Commits, status: StatusRow, *, now_s: float) -> tuple[Put, ...]:
-    operation = OperationRow(
-        id=current.new_id("operation"), uuid=uuid_made_of("sync", status.uuid, str(status.version).encode()),
-        kind="sync", instance_uuid=status.uuid, turn=status.version + 1, cell=status.cell, step="send",
-        due_at_s=now_s, body=msgspec.msgpack.encode(Powering()), created_at_s=now_s, changed_at_s=now_s,
+    operation = operation_on(
+        current, status, kind="sync", body=Powering(), now_s=now_s,
+        operation_uuid=uuid_made_of("sync", status.uuid, str(status.version).encode()),
     )  # fmt: skip
-    held = later(status, task="syncing", operation_id=operation.id, changed_at_s=now_s)
-    event = line(current, "sync.asked", now_s=now_s, instance_uuid=status.uuid, operation_id=operation.id)
-    return Put(operation), instead(held), event
+    return taken_by(current, operation, status)

@@ -1,17 +1,20 @@
 """One target after the other: it is asked, and where it cannot take the instance, the next alternate is."""
 
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from roost.conductor import targets
 from roost.conductor.asking import asked
 from roost.conductor.endings import stayed
+from roost.conductor.faults import told as words_of
 from roost.conductor.guests import guest_of_pick
-from roost.conductor.moves import moved_on
-from roost.conductor.patience import silent
+from roost.conductor.moves import gone_on, migration_of, moved_on
+from roost.conductor.patience import problem_of, silent
+from roost.conductor.retries import attempt_on, check_attempt
 from roost.conductor.step import Commit, Desk, View, answer_of, is_open, told, waiting
+from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded
 from roost.model.journal import Write
 from roost.model.names import uuid_text
 from roost.model.operation import Moving
@@ -82,8 +85,7 @@ def answered(
     answer = answer_of(order)
     if answer.outcome == "ok":
         return answer
-    problem = answer.problem or f"{target} said no more than {answer.outcome}"
-    return onward(view, desk, body, problem=problem, is_final=answer.outcome != "failed")
+    return onward(view, desk, body, problem=problem_of(answer, host=target), is_final=answer.outcome != "failed")
 
 
 def prepared(
@@ -108,7 +110,7 @@ def onward(
         is_final: whether no other host would do.
         ask: how that host is asked; None: it is to keep room.
     """
-    found = targets.onward(view, desk, body, problem=problem, is_final=is_final)
+    found = _after_failure(view, desk, body, problem=problem, is_final=is_final)
     if found.fault:
         return stayed(view, desk, found.body, problem=found.fault)
     return (ask or prepare)(view, desk, found.body, writes=found.writes)
@@ -144,3 +146,46 @@ def wanted(view: View, body: Moving, *, limit_s: float, is_on: bool) -> OrderBod
     """
     guest = guest_of_pick(body, view.status.uuid, is_on=is_on)
     return OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, guest=guest)
+
+
+class _Next(NamedTuple):
+    """A move after an attempt that failed."""
+
+    body: Moving  # its first pick is where it goes next; none: it goes nowhere
+    writes: tuple[Write, ...] = ()  # by which the instance leaves the host that could not take it for the next one
+    fault: str = ""  # why it goes nowhere
+
+
+def _after_failure(view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool) -> _Next:
+    """Plan that an instance goes to the next host that can take it, after the first of its picks could not.
+
+    Args:
+        problem: what went wrong there.
+        is_final: whether no other host would do.
+    """
+    attempts = [*body.attempts, attempt_on(body.picks[0], problem=problem)]
+    after = msgspec.structs.replace(
+        body, attempts=tuple(attempts), picks=(), attempt=body.attempt + 1, prepared=None, lost=""
+    )
+    if is_final:
+        return _Next(after, fault=problem)
+    try:
+        _check(view, after, problem=problem)
+        for at, pick in enumerate(body.picks[1:], start=1):
+            is_away = view.is_away(pick.host)
+            found = silent(pick.host) if is_away else gone_on(desk.current, migration_of(view), pick)
+            if not isinstance(found, str):
+                after = msgspec.structs.replace(after, attempts=tuple(attempts), picks=body.picks[at:])
+                return _Next(after, writes=found)
+            attempts.append(attempt_on(pick, problem=found, is_claimed=False))
+    except (BuildFailed, MaxRetriesExceeded, Conflict) as error:
+        return _Next(after, fault=words_of(error))
+    after = msgspec.structs.replace(after, attempts=tuple(attempts))
+    return _Next(after, fault=f"{problem}; and no other host can take it")
+
+
+def _check(view: View, body: Moving, *, problem: str) -> None:
+    check_attempt(
+        body.request, instance_uuid=uuid_text(view.status.uuid), attempt=body.attempt,
+        attempts_max=view.terms.attempts_max, error=BuildFailed(problem),
+    )  # fmt: skip

@@ -49,11 +49,11 @@ _FROM: Mapping[Asked, frozenset[Status]] = {
 # In ERROR an instance may be nowhere.
 _NEED_HOST = frozenset[Asked]({"evacuate", "rebuild", "reset"})
 # What a status says of an instance while somebody works on it.
-TASKS: Mapping[Asked, str] = {
+TASKS: Mapping[str, str] = {
     "delete": "deleting", "start": "powering-on", "stop": "powering-off", "reboot": "rebooting", "resize": "resizing",
     "confirm": "confirming", "revert": "reverting", "migrate": "migrating", "live_migrate": "live-migrating",
     "evacuate": "evacuating", "rebuild": "rebuilding", "shelve": "shelving", "offload": "offloading",
-    "unshelve": "unshelving", "reset": "resetting",
+    "unshelve": "unshelving", "reset": "resetting", "sync": "syncing",
 }  # fmt: skip
 _WORDS: Mapping[Asked, str] = {"live_migrate": "live-migrate"}
 

@@ -136,7 +136,7 @@ def _takes(shelves: Shelves, takes: list[tuple[int, int, int]]) -> Refusal | Non
         if inventory_id in holding:
             return Refusal("duplicate", "allocation", consumer_id)
         stock = shelves.stocks.get(inventory_id)
-        refusal = _is_allowed(shelves, stock, (inventory_id, amount), held=held)
+        refusal = _refusal_of(shelves, stock, (inventory_id, amount), held=held)
         if refusal is not None or stock is None:
             return refusal
         fuller = stock.with_used(stock.used + amount)
@@ -151,9 +151,10 @@ def _takes(shelves: Shelves, takes: list[tuple[int, int, int]]) -> Refusal | Non
     return None
 
 
-def _is_allowed(
+def _refusal_of(
     shelves: Shelves, stock: Stock | None, take: tuple[int, int], *, held: Mapping[int, Mapping[int, int]]
 ) -> Refusal | None:  # fmt: skip
+    """Say why an amount may not be taken of an inventory, whatever of that is in use; None: it may."""
     inventory_id, amount = take
     if stock is None or inventory_id & CLASS_MASK == GENERATION_SLOT:
         return Refusal("missing", "inventory", inventory_id)

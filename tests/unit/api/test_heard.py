@@ -4,7 +4,7 @@ import pytest
 
 from roost.api.v1.agents import Agents
 from roost.api.v1.waking import ENDS, Waking
-from roost.app.up import _all_of, _each
+from roost.app.up import all_of, each_of
 from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.placement.current import Current
@@ -31,7 +31,7 @@ def test_who_was_heard_is_noted_again_where_the_database_did_not_take_it(monkeyp
     assert (taken, agents._heard) == ([["h1", "h2"]], set())
 
 
-@pytest.mark.parametrize("together", [lambda *acts: _each(*acts)(), lambda *acts: _all_of(*map(_heeding, acts))([])])
+@pytest.mark.parametrize("together", [lambda *acts: each_of(*acts)(), lambda *acts: all_of(*map(_heeding, acts))([])])
 def test_of_several_that_are_told_none_keeps_another_from_hearing_it(together, capfd):
     heard = []
 

@@ -7,7 +7,7 @@ import pytest
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes
 from tests.building import ladder
-from tests.conducting import OK, TERMS, Hand, action, failed, hand, served, server
+from tests.conducting import OK, TERMS, Hand, action, failed, hand, looks, served, server
 from tests.identities import uuid_named
 
 ONE, TWO = uuid_named("one"), uuid_named("two")
@@ -39,11 +39,6 @@ def acted(here, kind, *, is_on):
     here.turn()
     assert here.status("one").fault == "the agent of h0 does not answer"
     said(here, "running" if is_on else "stopped")
-
-
-def looks(here):
-    status = here.status("one")
-    return status.status, status.task, status.fault, here.held("one")[0]
 
 
 def test_a_stop_whose_host_was_given_up_after_it_did_it_is_known_when_the_host_is_back(here):

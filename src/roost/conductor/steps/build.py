@@ -14,6 +14,7 @@ from roost.conductor.faults import told as words_of
 from roost.conductor.retries import check_attempt, first_attempt
 from roost.conductor.rows import instead, later
 from roost.conductor.step import (
+    CHOOSE,
     Choose,
     Commit,
     Desk,
@@ -40,16 +41,14 @@ PIECE = 100
 def next_step(view: View, desk: Desk) -> Step:
     """Return the next step."""
     body = body_of(view.operation, Build)
-    if view.operation.step == "choose":
-        return Choose(
-            operation=going_on(view, "send"), request=body.request, decision_uuid=body.decision_uuid
-        )  # fmt: skip
+    if view.operation.step == CHOOSE:
+        return Choose(operation=going_on(view, "send"), request=body.request, decision_uuid=body.decision_uuid)
     return _send(view, desk, body)
 
 
 def subjects(operation: OperationRow) -> tuple[bytes, ...]:
     """Return the instances that are sent next."""
-    if operation.step == "choose":
+    if operation.step == CHOOSE:
         return ()
     body = body_of(operation, Build)
     piece = body.request.instance_uuids[body.sent : body.sent + PIECE]

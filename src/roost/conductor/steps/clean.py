@@ -10,6 +10,7 @@
 
 import msgspec
 
+from roost.conductor.patience import PAUSE_S
 from roost.conductor.presence import reporting
 from roost.conductor.reconcile import forgotten, is_left_by, reconcile
 from roost.conductor.rows import instead, later
@@ -30,9 +31,6 @@ from roost.conductor.step import (
 from roost.model.names import uuid_bytes
 from roost.model.operation import Cleaning
 from roost.model.work import OperationRow, OrderRow, Put
-
-# So long it takes until an instance is looked at again that is held, or that the host could not get rid of.
-_PAUSE_S = 10.0
 
 
 def subjects(operation: OperationRow) -> tuple[bytes, ...]:
@@ -60,7 +58,7 @@ def next_step(view: View, desk: Desk) -> Commit:
         )
     failed = [uuid for uuid in left if uuid in last and not is_open(last[uuid])]
     is_again = bool(failed) and 0 < body.again_at_s <= view.now_s
-    again_at_s = body.again_at_s or view.now_s + _PAUSE_S if failed and not is_again else 0.0
+    again_at_s = body.again_at_s or view.now_s + PAUSE_S if failed and not is_again else 0.0
     asked = [uuid for uuid in left if uuid not in last or (is_again and uuid in failed)]
     orders = [
         Put(
@@ -73,7 +71,7 @@ def next_step(view: View, desk: Desk) -> Commit:
     ]  # fmt: skip
     after = msgspec.structs.replace(body, again_at_s=again_at_s)
     return Commit(
-        operation=waiting(view, view.now_s + _PAUSE_S, body=after), writes=writes, work=(*over, *orders)
+        operation=waiting(view, view.now_s + PAUSE_S, body=after), writes=writes, work=(*over, *orders)
     )  # fmt: skip
 
 

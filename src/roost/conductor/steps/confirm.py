@@ -18,7 +18,7 @@ import msgspec
 from roost.conductor.asking import asked, insisted
 from roost.conductor.endings import cancelled, other_migration
 from roost.conductor.moves import joined, migration_of, moved_on, settled
-from roost.conductor.patience import PAUSE_S, failure, paused, silent
+from roost.conductor.patience import PAUSE_S, came_of, paused, silent
 from roost.conductor.presence import witnessed
 from roost.conductor.step import (
     Commit,
@@ -70,12 +70,12 @@ def look(view: View, desk: Desk, body: Settling) -> Commit:
 
 def looked(view: View, body: Settling) -> Commit | Found | str | None:
     """Return what a host has of an instance, complete; why that is not known; or the step that waits for its answer."""
-    problem = failure(view, limit_at_s=body.limit_at_s, limit_s=view.terms.act_timeout_s)
-    if problem is None:
-        return Commit(operation=waiting(view, body.limit_at_s))
-    if problem:
-        return problem
-    found = answer_of(view.orders[-1]).found
+    came = came_of(view, body)
+    if isinstance(came, Commit):
+        return came
+    if came.problem or came.answer is None:
+        return came.problem
+    found = came.answer.found
     return found if found is not None and found.state in {"running", "stopped"} else None
 
 

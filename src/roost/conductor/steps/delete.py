@@ -19,6 +19,7 @@ from dataclasses import replace
 
 import msgspec
 
+from roost.conductor.patience import PAUSE_S
 from roost.conductor.rows import cancelled, instead, later
 from roost.conductor.step import (
     Commit,
@@ -45,8 +46,6 @@ _ENDS = {"moving": "failed", "finished": "confirmed", "left": "confirmed", "reve
 _ON_THE_WAY = frozenset({"moving", "reverting"})
 # Whoever has the instance hands it over. If that did not happen, it is looked at again after so many seconds.
 _LOOK_S = 5.0
-# A host that could not get rid of something is asked again after so many seconds.
-_PAUSE_S = 10.0
 
 
 def next_step(view: View, desk: Desk) -> Commit:
@@ -110,12 +109,12 @@ def _sweep(view: View, desk: Desk, body: Delete) -> Commit:
 def _asked_again(view: View, desk: Desk, body: Delete, *, hosts: Sequence[str]) -> Commit:
     """Return the step that asks hosts again to get rid of the instance, once enough time went by."""
     is_again = 0 < body.again_at_s <= view.now_s
-    after = msgspec.structs.replace(body, again_at_s=0.0 if is_again else body.again_at_s or view.now_s + _PAUSE_S)
+    after = msgspec.structs.replace(body, again_at_s=0.0 if is_again else body.again_at_s or view.now_s + PAUSE_S)
     orders = tuple(
         Put(ordered(view, desk, host, action="destroy", body=plain(view), ahead=at))
         for at, host in enumerate(hosts if is_again else ())
     )
-    return Commit(operation=waiting(view, after.again_at_s or view.now_s + _PAUSE_S, body=after), work=orders)
+    return Commit(operation=waiting(view, after.again_at_s or view.now_s + PAUSE_S, body=after), work=orders)
 
 
 def _is_left(answer: Answer) -> bool:

@@ -28,7 +28,7 @@ import msgspec
 from roost.conductor import targets, trying
 from roost.conductor.asking import asked, insisted
 from roost.conductor.endings import gone_elsewhere, stayed
-from roost.conductor.patience import PAUSE_S, awaited, paused, silent, unfinished
+from roost.conductor.patience import PAUSE_S, awaited, paused, problem_of, silent, unfinished
 from roost.conductor.step import Commit, Desk, Step, View, answer_of, is_open, waiting
 from roost.conductor.trying import target_of
 from roost.model.guest import Found
@@ -87,8 +87,7 @@ def _migrated(view: View, desk: Desk, body: Moving) -> Commit:
         answer = answer_of(order)
         if answer.outcome == "ok":
             return gone_elsewhere(view, desk, body, status="ACTIVE", is_clean=True)
-        lost = answer.problem or f"{source} said no more than {answer.outcome}"
-        return _look(view, desk, body, host=source, lost=lost)
+        return _look(view, desk, body, host=source, lost=problem_of(answer, host=source))
     if view.is_away(source):
         return _look(view, desk, body, host=target_of(body), lost=silent(source))
     if view.now_s < body.limit_at_s:

@@ -35,7 +35,7 @@ from roost.conductor.asking import asked, insisted
 from roost.conductor.endings import stayed
 from roost.conductor.faults import told as words_of
 from roost.conductor.moves import migration_of, moved_on
-from roost.conductor.patience import PAUSE_S, awaited, failure, may_be_on, paused, silent
+from roost.conductor.patience import PAUSE_S, awaited, came_of, may_be_on, paused, silent
 from roost.conductor.presence import witnessed
 from roost.conductor.rows import instead, later
 from roost.conductor.step import (
@@ -108,10 +108,10 @@ def _stop(view: View, desk: Desk, body: Moving) -> Commit:
 
 
 def _stopped(view: View, desk: Desk, body: Moving) -> Commit:
-    problem = failure(view, limit_at_s=body.limit_at_s, limit_s=view.terms.act_timeout_s)
-    if problem is None:
-        return Commit(operation=waiting(view, body.limit_at_s))
-    return _undo(view, desk, body, lost=problem) if problem else _copy(view, desk, body)
+    came = came_of(view, body)
+    if isinstance(came, Commit):
+        return came
+    return _undo(view, desk, body, lost=came.problem) if came.problem else _copy(view, desk, body)
 
 
 def _copy(view: View, desk: Desk, body: Moving) -> Commit:
@@ -121,21 +121,20 @@ def _copy(view: View, desk: Desk, body: Moving) -> Commit:
 
 
 def _copied(view: View, desk: Desk, body: Moving) -> Commit:
-    limit_s = view.terms.build_timeout_s
-    problem = failure(view, limit_at_s=body.limit_at_s, limit_s=limit_s)
-    if problem is None:
-        return Commit(operation=waiting(view, body.limit_at_s))
-    if problem or view.is_away(target_of(body)):
-        return _undo(view, desk, body, lost=problem or silent(target_of(body)))
-    said = wanted(view, body, limit_s=limit_s, is_on=body.is_on)
+    came = came_of(view, body)
+    if isinstance(came, Commit):
+        return came
+    if came.problem or view.is_away(target_of(body)):
+        return _undo(view, desk, body, lost=came.problem or silent(target_of(body)))
+    said = wanted(view, body, limit_s=view.terms.build_timeout_s, is_on=body.is_on)
     return asked(view, desk, body, host=target_of(body), action="finish", said=said, step="finish")
 
 
 def _finished(view: View, desk: Desk, body: Moving) -> Commit:
-    problem = failure(view, limit_at_s=body.limit_at_s, limit_s=view.terms.build_timeout_s)
-    if problem is None:
-        return Commit(operation=waiting(view, body.limit_at_s))
-    problem = problem or _strayed(view, desk, body)
+    came = came_of(view, body)
+    if isinstance(came, Commit):
+        return came
+    problem = came.problem or _strayed(view, desk, body)
     return _undo(view, desk, body, lost=problem) if problem else _arrived(view, desk, body)
 
 
@@ -224,12 +223,12 @@ def _is_back(view: View, body: Moving) -> bool:
 def _restarted(view: View, desk: Desk, body: Moving) -> Commit:
     if _is_back(view, body):
         return _undo(view, desk, body, lost=body.lost)
-    problem = failure(view, limit_at_s=body.limit_at_s, limit_s=view.terms.act_timeout_s)
-    if problem is None:
-        return Commit(operation=waiting(view, body.limit_at_s))
-    if not problem:
+    came = came_of(view, body)
+    if isinstance(came, Commit):
+        return came
+    if not came.problem:
         return stayed(view, desk, body, problem=body.lost)
-    fault = f"{body.lost}; and it was not started again: {problem}"
+    fault = f"{body.lost}; and it was not started again: {came.problem}"
     return stayed(view, desk, body, problem=fault, status="SHUTOFF")
 
 

@@ -9,8 +9,8 @@
 from collections.abc import Mapping
 
 from roost.conductor.asking import asked
-from roost.conductor.patience import failure, silent
-from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, waiting, withdrawn
+from roost.conductor.patience import came_of, silent
+from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, withdrawn
 from roost.model.operation import Powering
 from roost.model.orders import Action
 
@@ -24,7 +24,7 @@ _ACTS: Mapping[str, tuple[Action, str]] = {
 
 def next_step(view: View, desk: Desk) -> Commit:
     """Return the next step."""
-    body, host, limit_s = body_of(view.operation, Powering), view.status.host, view.terms.act_timeout_s
+    body, host = body_of(view.operation, Powering), view.status.host
     if view.operation.is_cancelled:
         return _end(view, desk, body, problem="it was cancelled")
     if view.operation.step == "send":
@@ -32,10 +32,8 @@ def next_step(view: View, desk: Desk) -> Commit:
             return _end(view, desk, body, problem=silent(host))
         action, _ = _ACTS[view.operation.kind]
         return asked(view, desk, body, host=host, action=action, step="wait")
-    problem = failure(view, limit_at_s=body.limit_at_s, limit_s=limit_s)
-    if problem is None:
-        return Commit(operation=waiting(view, body.limit_at_s))
-    return _end(view, desk, body, problem=problem)
+    came = came_of(view, body)
+    return came if isinstance(came, Commit) else _end(view, desk, body, problem=came.problem)
 
 
 def _end(view: View, desk: Desk, body: Powering, *, problem: str) -> Commit:

@@ -11,7 +11,7 @@ from roost.conductor.asking import asked
 from roost.conductor.faults import told as words_of
 from roost.conductor.guests import guest_here
 from roost.conductor.patience import came_of, silent
-from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, waiting, withdrawn
+from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, withdrawn
 from roost.errors import BadRequest
 from roost.model.changes import Rebuilding
 from roost.model.names import uuid_text
@@ -25,9 +25,9 @@ def next_step(view: View, desk: Desk) -> Commit:
         return _end(view, desk, body, problem="it was cancelled")
     if view.operation.step == "send":
         return _send(view, desk, body)
-    came = came_of(view, limit_at_s=body.limit_at_s)
-    if came is None:
-        return Commit(operation=waiting(view, body.limit_at_s))
+    came = came_of(view, body)
+    if isinstance(came, Commit):
+        return came
     if came.problem:
         return _end(view, desk, body, problem=came.problem, status="ERROR")
     status = "ACTIVE" if body.is_on else "SHUTOFF"

@@ -13,7 +13,7 @@ from roost.conductor.asking import asked
 from roost.conductor.patience import Came, came_of, silent
 from roost.conductor.reconcile import is_left_by
 from roost.conductor.remembered import request_of, stored_image
-from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, waiting, withdrawn
+from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, withdrawn
 from roost.conductor.syncing import status_said
 from roost.model.journal import PutDocument
 from roost.model.operation import Powering
@@ -31,9 +31,9 @@ def next_step(view: View, desk: Desk) -> Commit:
         if view.is_away(host):
             return _end(view, desk, body, problem=silent(host))
         return asked(view, desk, body, host=host, action="inspect", step="wait")
-    came = came_of(view, limit_at_s=body.limit_at_s)
-    if came is None:
-        return Commit(operation=waiting(view, body.limit_at_s))
+    came = came_of(view, body)
+    if isinstance(came, Commit):
+        return came
     found = _found(came)
     problem = came.problem or _problem(view, desk, found)
     return _end(view, desk, body, problem=problem, status=status_said(view.status, found))

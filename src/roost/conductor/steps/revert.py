@@ -26,7 +26,7 @@ import msgspec
 from roost.conductor.asking import asked
 from roost.conductor.endings import cancelled, other_migration
 from roost.conductor.moves import cell_of, exchanged, migration_of, moved_on, returned
-from roost.conductor.patience import PAUSE_S, failure, paused, silent
+from roost.conductor.patience import PAUSE_S, came_of, paused, silent
 from roost.conductor.presence import witnessed
 from roost.conductor.rows import instead, later, uuid_made_of
 from roost.conductor.step import (
@@ -181,10 +181,8 @@ def _home(view: View, body: Settling) -> str:
 
 
 def _restarted(view: View, desk: Desk, body: Settling) -> Commit:
-    problem = failure(view, limit_at_s=body.limit_at_s, limit_s=view.terms.act_timeout_s)
-    if problem is None:
-        return Commit(operation=waiting(view, body.limit_at_s))
-    return _back(view, desk, body, problem=problem)
+    came = came_of(view, body)
+    return came if isinstance(came, Commit) else _back(view, desk, body, problem=came.problem)
 
 
 def _back(view: View, desk: Desk, body: Settling, *, problem: str = "") -> Commit:

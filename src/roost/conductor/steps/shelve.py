@@ -54,9 +54,9 @@ def next_step(view: View, desk: Desk) -> Commit:
         return _send(view, desk, body)
     if step == "offload":
         return _offloading(view, desk, body)
-    came = came_of(view, limit_at_s=body.limit_at_s)
-    if came is None:
-        return Commit(operation=waiting(view, body.limit_at_s))
+    came = came_of(view, body)
+    if isinstance(came, Commit):
+        return came
     if step == "off":
         return _end(view, desk, body, problem=came.problem) if came.problem else _saving(view, desk, body)
     if step == "back":

@@ -13,9 +13,10 @@
 import msgspec
 
 from roost.conductor.alternates import step_to, where
+from roost.conductor.endings import cancelled
 from roost.conductor.faults import told as words_of
 from roost.conductor.guests import guest_of_pick
-from roost.conductor.patience import awaited, silent
+from roost.conductor.patience import awaited, problem_of, silent
 from roost.conductor.retries import attempt_on, check_attempt, exhausted
 from roost.conductor.rows import instead, later, uuid_made_of
 from roost.conductor.step import (
@@ -63,7 +64,7 @@ def next_step(view: View, desk: Desk) -> Commit:
     """Return the next step."""
     body = body_of(view.operation, Spawning)
     if view.operation.is_cancelled:
-        return _cancelled(view, desk, body)
+        return cancelled(view, desk, body)
     order = view.orders[-1]
     if view.operation.step == "clearing":
         waits = awaited(view)
@@ -85,7 +86,7 @@ def next_step(view: View, desk: Desk) -> Commit:
 def _answered(view: View, desk: Desk, body: Spawning, *, order: OrderRow) -> Commit:
     answer = answer_of(order)
     if answer.outcome != "ok":
-        problem = answer.problem or f"the host said no more than {answer.outcome}"
+        problem = problem_of(answer, host=body.picks[0].host)
         return _lost(view, desk, body, problem=problem, is_final=answer.outcome != "failed")
     pick, name = body.picks[0], uuid_text(view.status.uuid)
     try:
@@ -210,14 +211,6 @@ def _stuck(view: View, desk: Desk, body: Spawning, *, problem: str) -> Commit:
 def _image(body: Spawning) -> dict[str, int]:
     """Return what changes of an instance that was shelved, when it is on a host again: what it was built from."""
     return {"image_id": body.image_id} if body.is_unshelved else {}
-
-
-def _cancelled(view: View, desk: Desk, body: Spawning) -> Commit:
-    """Return the end that makes room for the deletion of the instance, which gives back what it holds."""
-    return Commit(
-        operation=ended(view, body=body, problem="it was cancelled"),
-        work=(*withdrawn(view.orders), *let_go(view), told(view, desk, "spawn.cancelled")),
-    )
 
 
 def _wanted(operation: OperationRow, body: Spawning, uuid: bytes, *, limit_s: float) -> OrderBody:

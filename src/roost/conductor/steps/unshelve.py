@@ -28,7 +28,6 @@ from roost.conductor.step import (
     going_on,
     let_go,
     told,
-    waiting,
     withdrawn,
 )
 from roost.conductor.steps.spawn import begun
@@ -66,9 +65,9 @@ def _started(view: View, desk: Desk, body: Unshelve) -> Commit:
         if view.is_away(host):
             return _end(view, desk, body, problem=silent(host))
         return asked(view, desk, body, host=host, action="power_on", step="wait")
-    came = came_of(view, limit_at_s=body.limit_at_s)
-    if came is None:
-        return Commit(operation=waiting(view, body.limit_at_s))
+    came = came_of(view, body)
+    if isinstance(came, Commit):
+        return came
     if came.problem:
         return _end(view, desk, body, problem=came.problem)
     gone_on = let_go(view, status="ACTIVE", fault="", image_id=body.image_id)

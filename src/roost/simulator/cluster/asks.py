@@ -9,12 +9,11 @@ import msgspec
 
 from roost.conductor import accepting, changing, draining, reverting
 from roost.conductor.accepting import MoveKind
-from roost.conductor.moves import asked_again
+from roost.conductor.moves import asked_again, away_from
 from roost.conductor.presence import check_gone
 from roost.conductor.remembered import request_of
 from roost.conductor.step import Body
 from roost.conductor.steps import STEPS
-from roost.conductor.targets import away_from
 from roost.model.flavor import Flavor
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Asked, Powering, Settling, may_begin
@@ -80,16 +79,13 @@ def _build(world: "World", _kind: str) -> Deed:
     )  # fmt: skip
     decision = world.new_uuid()
 
-    def deed(process: Process) -> object:
-        def task(current: Current) -> Accepted:
-            return accepting.build(
-                current, process.reader, asked, operation_uuid=_bytes(key), decision_uuid=decision, name="one",
-                now_s=process.reader.now_s(),
-            )  # fmt: skip
+    def ask(current: Current, process: Process) -> Accepted:
+        return accepting.build(
+            current, process.reader, asked, operation_uuid=_bytes(key), decision_uuid=decision, name="one",
+            now_s=process.reader.now_s(),
+        )  # fmt: skip
 
-        return process.run(task)
-
-    return deed
+    return _deed(ask)
 
 
 def _delete(world: "World", _kind: str) -> Deed | None:
@@ -100,16 +96,13 @@ def _delete(world: "World", _kind: str) -> Deed | None:
         return None
     key, uuid, is_forced = world.new_uuid(), uuid_text(status.uuid), chance.random() < _FORCED
 
-    def deed(process: Process) -> object:
-        def task(current: Current) -> Accepted:
-            return accepting.delete(
-                current, process.reader, uuid, operation_uuid=_bytes(key), now_s=process.reader.now_s(),
-                is_forced=is_forced,
-            )  # fmt: skip
+    def ask(current: Current, process: Process) -> Accepted:
+        return accepting.delete(
+            current, process.reader, uuid, operation_uuid=_bytes(key), now_s=process.reader.now_s(),
+            is_forced=is_forced,
+        )  # fmt: skip
 
-        return process.run(task)
-
-    return deed
+    return _deed(ask)
 
 
 def _act(body: Callable[[], Body]) -> Callable[["World", str], Deed | None]:
@@ -126,16 +119,13 @@ def _act(body: Callable[[], Body]) -> Callable[["World", str], Deed | None]:
             return None
         key, uuid = world.new_uuid(), uuid_text(status.uuid)
 
-        def deed(process: Process) -> object:
-            def task(current: Current) -> Accepted:
-                return accepting.act(
-                    current, process.reader, uuid, kind=asked, body=body(), operation_uuid=_bytes(key),
-                    now_s=process.reader.now_s(),
-                )  # fmt: skip
+        def ask(current: Current, process: Process) -> Accepted:
+            return accepting.act(
+                current, process.reader, uuid, kind=asked, body=body(), operation_uuid=_bytes(key),
+                now_s=process.reader.now_s(),
+            )  # fmt: skip
 
-            return process.run(task)
-
-        return deed
+        return _deed(ask)
 
     return make
 
@@ -152,16 +142,13 @@ def _revert(world: "World", _kind: str) -> Deed | None:
         return None
     key, uuid = world.new_uuid(), uuid_text(status.uuid)
 
-    def deed(process: Process) -> object:
-        def task(current: Current) -> Accepted:
-            return reverting.revert(
-                current, process.reader, uuid, operation_uuid=_bytes(key), now_s=process.reader.now_s(),
-                is_lost=is_lost,
-            )  # fmt: skip
+    def ask(current: Current, process: Process) -> Accepted:
+        return reverting.revert(
+            current, process.reader, uuid, operation_uuid=_bytes(key), now_s=process.reader.now_s(),
+            is_lost=is_lost,
+        )  # fmt: skip
 
-        return process.run(task)
-
-    return deed
+    return _deed(ask)
 
 
 def _change(ask: Change) -> Callable[["World", str], Deed | None]:
@@ -173,7 +160,7 @@ def _change(ask: Change) -> Callable[["World", str], Deed | None]:
         if status is None:
             return None
         names = Names(uuid_text(status.uuid), _bytes(world.new_uuid()), world.new_uuid())
-        return lambda process: process.run(lambda current: ask(current, process, names))
+        return _deed(lambda current, process: ask(current, process, names))
 
     return make
 
@@ -214,22 +201,19 @@ def _move(world: "World", kind: str) -> Deed | None:
     asked = _asked(world, kind, status)
     is_verified = kind == "resize" or (kind == "migrate" and world.chance.random() < _WITHOUT_REGARD)
 
-    def deed(process: Process) -> object:
-        def task(current: Current) -> Accepted:
-            now = process.reader.status(status.uuid)
-            assert now is not None, "statuses stay"
-            away = msgspec.structs.replace(asked, ignore_hosts=(now.host,)) if asked.ignore_hosts else asked
-            plan = accepting.move(
-                current, process.reader, names.instance, kind=move_kind, asked=away, is_verified=is_verified,
-                operation_uuid=names.operation, decision_uuid=names.decision, now_s=process.reader.now_s(),
-            )  # fmt: skip
-            if kind != "evacuate" or not isinstance(plan, Plan):
-                return plan
-            return replace(plan, work=(*plan.work, *check_gone(process.reader, now)))
+    def ask(current: Current, process: Process) -> Accepted:
+        now = process.reader.status(status.uuid)
+        assert now is not None, "statuses stay"
+        away = msgspec.structs.replace(asked, ignore_hosts=(now.host,)) if asked.ignore_hosts else asked
+        plan = accepting.move(
+            current, process.reader, names.instance, kind=move_kind, asked=away, is_verified=is_verified,
+            operation_uuid=names.operation, decision_uuid=names.decision, now_s=process.reader.now_s(),
+        )  # fmt: skip
+        if kind != "evacuate" or not isinstance(plan, Plan):
+            return plan
+        return replace(plan, work=(*plan.work, *check_gone(process.reader, now)))
 
-        return process.run(task)
-
-    return deed
+    return _deed(ask)
 
 
 def _drain(world: "World", _kind: str) -> Deed:
@@ -242,20 +226,22 @@ def _drain(world: "World", _kind: str) -> Deed:
     if chance.random() < _CANCELLED:
         world.ask_later(chance.uniform(*_CANCELLED_S), "cancel drain", partial(_cancel_drain, key))
 
-    def deed(process: Process) -> object:
-        def task(current: Current) -> Accepted:
-            return draining.drain(
-                current, process.reader, host, at_once=at_once, is_disabling=is_disabling,
-                operation_uuid=_bytes(key), now_s=process.reader.now_s(),
-            )  # fmt: skip
+    def ask(current: Current, process: Process) -> Accepted:
+        return draining.drain(
+            current, process.reader, host, at_once=at_once, is_disabling=is_disabling,
+            operation_uuid=_bytes(key), now_s=process.reader.now_s(),
+        )  # fmt: skip
 
-        return process.run(task)
-
-    return deed
+    return _deed(ask)
 
 
 def _cancel_drain(key: str, process: Process) -> object:
     return process.run(lambda _current: draining.cancel(process.reader, key, now_s=process.reader.now_s()))
+
+
+def _deed(ask: Callable[[Current, Process], Accepted]) -> Deed:
+    """Return what a process does that is asked for an operation."""
+    return lambda process: process.run(lambda current: ask(current, process))
 
 
 def _asked(world: "World", kind: str, status: StatusRow) -> Request:

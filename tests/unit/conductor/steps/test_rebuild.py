@@ -9,7 +9,7 @@ from roost.model.host import HostFacts
 from roost.model.image import Image
 from roost.placement.plans import Plan
 from tests.building import ladder
-from tests.conducting import action, failed, hand, served, server
+from tests.conducting import action, failed, hand, looks, served, server
 from tests.identities import uuid_named
 from tests.worlds import host, joined, settings_of
 
@@ -30,11 +30,6 @@ def running(here, **request):
     here.build("one", image=OLD, **request)
     served(here, *here.hands)
     assert here.status("one").status == "ACTIVE"
-
-
-def looks(here):
-    status = here.status("one")
-    return status.status, status.task, status.fault, here.held("one")[0]
 
 
 def images(here):
@@ -114,11 +109,23 @@ def test_a_host_that_does_not_answer(here, way):
         looks(here)
         == {
             "is away": ("ACTIVE", "", gone, "h0"),
-            "is silent": ("ERROR", "", "h0 did not answer in time", "h0"),
+            "is silent": ("ERROR", "", "h0 did not answer within 600 s", "h0"),
             "goes": ("ERROR", "", gone, "h0"),
         }[way]
     )
     assert here.open_operations() == []
+
+
+def test_a_host_that_does_not_answer_is_named_as_it_is_written():
+    with server(None, joined(host("Rack-1"))) as here:
+        here.hands = [hand(here, "Rack-1")]
+        running(here)
+        here.change("one", "rebuild", image=NEW)
+        here.turn()
+        here.clock.time_s += 600
+        here.hands[0].beat()
+        here.turn()
+        assert here.status("one").fault == "Rack-1 did not answer within 600 s"
 
 
 def test_another_image_must_be_one_that_its_host_may_run():

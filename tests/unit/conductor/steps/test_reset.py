@@ -6,7 +6,7 @@ from roost.errors import Conflict
 from roost.model.guest import Found
 from roost.model.orders import Answer
 from tests.building import ladder
-from tests.conducting import OK, action, failed, hand, served, server
+from tests.conducting import OK, action, failed, hand, looks, served, server
 from tests.identities import uuid_named
 
 ONE = uuid_named("one")
@@ -39,11 +39,6 @@ def asked(here):
     (order,) = here.hands[0].poll().orders
     assert action(order) == "inspect"
     return order
-
-
-def looks(here):
-    status = here.status("one")
-    return status.status, status.task, status.fault, here.held("one")[0]
 
 
 @pytest.mark.parametrize(("state", "status"), [("running", "ACTIVE"), ("stopped", "SHUTOFF")])

@@ -80,7 +80,7 @@ def test_one_that_is_stopped_is_saved_at_once(here):
     here.clock.time_s += 600
     here.hands[0].beat()
     here.turn()
-    assert looks(here) == ("SHUTOFF", "", "h0", "h0 did not answer in time", "h0")
+    assert looks(here) == ("SHUTOFF", "", "h0", "h0 did not answer within 600 s", "h0")
 
 
 def test_one_that_may_have_been_started_too_late_is_stopped_first(here):

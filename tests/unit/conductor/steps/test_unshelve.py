@@ -75,7 +75,8 @@ def test_where_it_cannot_be_started_it_stays_shelved(here, way):
     elif way == "goes":
         h0.leave()
     here.turn()
-    why = {"fails": "no memory", "is silent": "h0 did not answer in time"}.get(way, "the agent of h0 does not answer")
+    said = {"fails": "no memory", "is silent": "h0 did not answer within 120 s"}
+    why = said.get(way, "the agent of h0 does not answer")
     assert looks(here) == ("SHELVED", "", "h0", why, "h0")
     assert image(here).id == f"saved {ONE}"
 

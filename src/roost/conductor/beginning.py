@@ -1,0 +1,43 @@
+"""An operation begins on an instance: it has the lock of that, and the story says so."""
+
+import msgspec
+
+from roost.conductor.rows import instead, later
+from roost.conductor.step import Body
+from roost.conductor.story import line
+from roost.model.operation import TASKS, Kind
+from roost.model.work import OperationRow, Put, StatusRow
+from roost.ports import Commits
+
+
+def operation_on(
+    current: Commits, status: StatusRow, *, kind: Kind, body: Body, operation_uuid: bytes, now_s: float,
+    step: str = "send", parent_id: int = 0,
+) -> OperationRow:  # fmt: skip
+    """Return an operation that has the lock of an instance from now on.
+
+    Args:
+        body: what the kind remembers.
+        step: with which it begins.
+        parent_id: the operation that it is a part of; 0: none.
+    """
+    return OperationRow(
+        id=current.new_id("operation"), uuid=operation_uuid, kind=kind, instance_uuid=status.uuid,
+        turn=status.version + 1, parent_id=parent_id, cell=status.cell, step=step, due_at_s=now_s,
+        body=msgspec.msgpack.encode(body), created_at_s=now_s, changed_at_s=now_s,
+    )  # fmt: skip
+
+
+def taken_by(current: Commits, operation: OperationRow, status: StatusRow) -> tuple[Put, ...]:
+    """Return what lets an operation have an instance from now on."""
+    task = TASKS[operation.kind]
+    held = later(status, task=task, operation_id=operation.id, changed_at_s=operation.created_at_s)
+    return Put(operation), instead(held), asked_line(current, operation)
+
+
+def asked_line(current: Commits, operation: OperationRow) -> Put:
+    """Return the line of the story that says that an operation was asked for."""
+    return line(
+        current, f"{operation.kind}.asked", now_s=operation.created_at_s, instance_uuid=operation.instance_uuid,
+        operation_id=operation.id,
+    )  # fmt: skip

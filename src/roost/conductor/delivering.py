@@ -1,0 +1,59 @@
+"""Orders as agents are told them."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from roost.model.names import uuid_text
+from roost.model.orders import (
+    AbortMigration,
+    Act,
+    Destroy,
+    Discard,
+    Finish,
+    Inspect,
+    LiveMigrate,
+    Order,
+    OrderBody,
+    Power,
+    Prepare,
+    Reboot,
+    Rebuild,
+    Save,
+    SendDisk,
+    Settle,
+    Spawn,
+)
+from roost.model.work import OrderRow
+
+_MADE_OF_GUESTS: Mapping[str, type[Spawn | Rebuild | Prepare | Finish]] = {
+    "spawn": Spawn, "rebuild": Rebuild, "prepare": Prepare, "finish": Finish,
+}  # fmt: skip
+_SENT: Mapping[str, type[SendDisk | LiveMigrate]] = {"send_disk": SendDisk, "live_migrate": LiveMigrate}
+_ABOUT: Mapping[str, type[Discard | Settle]] = {"discard": Discard, "settle": Settle}
+_ALONE: Mapping[str, Act] = {
+    "destroy": Destroy(), "inspect": Inspect(), "save": Save(), "reboot": Reboot(),
+    "abort_migration": AbortMigration(), "power_on": Power(is_on=True), "power_off": Power(is_on=False),
+}  # fmt: skip
+
+
+def delivered(order: OrderRow) -> Order:
+    """Return an order as it is delivered."""
+    body = msgspec.json.decode(order.body, type=OrderBody)
+    return Order(
+        id=order.id, host=order.host, operation=body.operation, number=order.number, turn=order.turn,
+        instance=None if order.instance_uuid is None else uuid_text(order.instance_uuid),
+        act=_act(order.action, body), limit_s=body.limit_s,
+    )  # fmt: skip
+
+
+def _act(action: str, body: OrderBody) -> Act:
+    if action in _MADE_OF_GUESTS:
+        assert body.guest is not None, f"an order to {action} tells the guest"
+        return _MADE_OF_GUESTS[action](body.guest)
+    if action in _SENT:
+        assert body.to is not None, f"an order to {action} tells where to"
+        return _SENT[action](body.to)
+    if action in _ABOUT:
+        return _ABOUT[action](body.of)
+    return _ALONE[action]
