@@ -87,6 +87,7 @@ def test_instances_are_changed_where_they_are_and_leave_a_host_that_is_drained(s
     assert [(each["how"], each["host"]) for each in plan["moves"]] == [("", "")]
     refused = roost("host", "drain", "fake-1", "--url", server.address, cwd=ROOT)
     assert (refused.returncode, refused.stderr.splitlines()[-1]) == (1, "roost: 1 of 1 instances stayed on fake-1")
-    assert "0 gone, 1 stayed" in refused.stdout
+    how = "fake-1 gets no new instances until `roost host set fake-1 --enable`"
+    assert refused.stdout.splitlines()[-2:] == ["0 gone, 1 stayed", how]
     assert "No valid host was found" in refused.stdout
     assert instance(server, "wide")["status"] == "ACTIVE"

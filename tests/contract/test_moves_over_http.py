@@ -6,6 +6,7 @@ from tests.patience import until
 from tests.worlds import host, joined
 
 ONE = uuid_named("one")
+HOW = "; if that is off for good, `roost instance revert --lost` does without it"
 SMALL, LARGE = {"vcpus": 1, "memory_mb": 1}, {"vcpus": 4, "memory_mb": 2, "name": "large"}
 
 
@@ -105,7 +106,8 @@ def test_an_instance_goes_back_from_a_host_that_is_lost():
                 True,
             )
             assert own.delete("/agents/host-b").status == 204
-            assert done(own, "revert") == ("VERIFY_RESIZE", "host-b", "the agent of host-b does not answer")
+            away = f"the agent of host-b does not answer{HOW}"
+            assert done(own, "revert") == ("VERIFY_RESIZE", "host-b", away)
             asked_by = {"x-roles": "service"}
             answered = own.post(f"/instances/{ONE}/revert", {"lost": True}, headers=asked_by)
             assert (answered.status, answered.json["detail"]) == (

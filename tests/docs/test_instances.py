@@ -97,7 +97,7 @@ def test_instances_run_as_a_document_tells_and_leave_nothing_held(path, shell):
             pattern = pattern.replace(re.escape(_SHOWN), re.escape(address))
         elif line.endswith(" &"):
             said = shell.begin(line)
-        elif line.endswith(" list"):
+        elif " list" in line:
             said = shell.run_until(line, pattern)
         else:
             said = shell.run(line)

@@ -101,4 +101,6 @@ def event_type_of(row: EventRow) -> str:
     """Return the type of an event: what it is about, then what happened."""
     if row.instance_uuid is not None:
         return f"instance.{row.kind}"
-    return f"operation.{row.kind}" if row.operation_id else row.kind
+    # An operation makes a host clean, and yet it is the agent that is ready.
+    is_of_agent = row.kind.startswith("agent.") or not row.operation_id
+    return row.kind if is_of_agent else f"operation.{row.kind}"

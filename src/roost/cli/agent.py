@@ -100,7 +100,7 @@ def show(*, name: str, is_json: bool, place: Where) -> None:
     told(found, is_json=is_json, lines=lambda: fields(_readable(found)))
 
 
-@agent.command("adopt")
+@agent.command("adopt", short_help="Make a journal for an agent whose own is lost.")
 @click.argument("name", metavar="HOST")
 @click.option("--state-dir", type=PATH, metavar="DIR", help="Folder of the journal.  [agents in the data]")
 @as_json

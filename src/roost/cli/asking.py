@@ -164,10 +164,10 @@ def fields(found: Mapping[str, object]) -> list[str]:
 
 def value_text(value: object) -> str:
     """Return a value as people read it."""
+    if value is None or value in ("", []):
+        return "-"
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return ", ".join(value)
-    if value is None:
-        return "-"
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

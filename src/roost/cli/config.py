@@ -33,7 +33,7 @@ def config() -> None:
     """Look at the settings."""
 
 
-@config.command("show")
+@config.command("show", short_help="Print every setting, and where its value comes from.")
 @options.config
 @click.option("--section", help="Only the settings of this section.")
 @click.option("--set", "is_set", is_flag=True, help="Only the settings that a file sets.")
@@ -54,7 +54,7 @@ def show(*, config: Path | None, section: str | None, is_set: bool, is_json: boo
     click.echo(paragraph(aligned([("setting", "value", "source"), *rows], indent=0, right=())), nl=False)
 
 
-@config.command("check")
+@config.command("check", short_help="Print all that is wrong with the settings.")
 @options.config
 @click.option("--json", "is_json", is_flag=True, help="Print the problems as JSON.")
 def check(*, config: Path | None, is_json: bool) -> None:

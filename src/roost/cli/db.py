@@ -40,7 +40,7 @@ def _name_of(url: str) -> str:
     return "the PostgreSQL database" if is_postgresql(url) else url
 
 
-@db.command("upgrade")
+@db.command("upgrade", short_help="Bring the database to this program's schema.")
 @_database
 def upgrade(*, database: str | None, config: Path | None, data: Path | None) -> None:
     """Bring the database to this program's schema; nothing is lost, and it may be repeated."""
@@ -51,7 +51,7 @@ def upgrade(*, database: str | None, config: Path | None, data: Path | None) -> 
     click.echo(f"{_name_of(url)} has the schema of this program")
 
 
-@db.command("sync")
+@db.command("sync", short_help="Make the database, or bring it to this program's schema.")
 @_database
 def sync(*, database: str | None, config: Path | None, data: Path | None) -> None:
     """Make the database if it is absent, else bring it to this program's schema."""
@@ -71,7 +71,7 @@ def version(*, database: str | None, config: Path | None, data: Path | None) -> 
     click.echo(version_of(_url(database, config, data)) or "none")
 
 
-@db.command("check")
+@db.command("check", short_help="Check the schema, and that the tables keep every rule.")
 @_database
 @click.option("--json", "is_json", is_flag=True, help="Print the findings as JSON.")
 def check(*, database: str | None, config: Path | None, data: Path | None, is_json: bool) -> None:
@@ -85,7 +85,7 @@ def check(*, database: str | None, config: Path | None, data: Path | None, is_js
     tell(audit(_url(database, config, data)), is_json=is_json, who="check", when_well=well)
 
 
-@db.command("backup")
+@db.command("backup", short_help="Write all that the database holds into FILE.")
 @click.argument("file", type=click.Path(path_type=Path))
 @_database
 def backup(*, file: Path, database: str | None, config: Path | None, data: Path | None) -> None:
@@ -98,7 +98,7 @@ def backup(*, file: Path, database: str | None, config: Path | None, data: Path 
     click.echo(f"{file}: {header.rows:,} rows, {size:,} bytes, schema {header.schema}, made {header.made_at}")
 
 
-@db.command("restore")
+@db.command("restore", short_help="Let the database hold what the backup FILE holds.")
 @click.argument("file", type=click.Path(path_type=Path))
 @_database
 @click.option("--replace", "may_replace", is_flag=True, help="Replace what the database holds.")

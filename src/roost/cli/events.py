@@ -7,6 +7,8 @@ from typing import Any
 import click
 import msgspec
 
+from roost.cli.asking import Where, asking
+from roost.cli.awaiting import uuid_of
 from roost.cli.plain import moment, shown
 from roost.client.events import Following, Told
 
@@ -17,7 +19,7 @@ _LOST = "events_lost"
 
 @click.command("events", short_help="Follow what happens, line by line.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only types that begin so; may be repeated.")
-@click.option("--instance", metavar="UUID", help="Only what is about this instance.")
+@click.option("--instance", metavar="INSTANCE", help="Only what is about this instance, by its uuid or name.")
 @click.option("--after", default="", metavar="ID", help="Go on after this event.  [the next one]")
 @click.option("--count", type=click.IntRange(1), metavar="N", help="End after so many.  [never]")
 @click.option("--json", "is_json", is_flag=True, help="For programs: a line of JSON each.")
@@ -30,13 +32,19 @@ def events(
 
     Where the connection ends it goes on with another one, and says so on standard error.
     """
+    uuid = None if instance is None else _uuid(instance, url=url, token=token)
     following = Following(
         url, token=token, last_id=after, pause=lambda: time.sleep(_PAUSE_S),
         warn=lambda problem: click.echo(f"roost: {shown(problem)}; it is asked again", err=True),
     )  # fmt: skip
-    wanted = (told for told in following.events() if _is_wanted(told, types=types, instance=instance))
+    wanted = (told for told in following.events() if _is_wanted(told, types=types, instance=uuid))
     for told in islice(wanted, count):
         click.echo(msgspec.json.encode(told.body).decode() if is_json else _line(told))
+
+
+def _uuid(instance: str, *, url: str, token: str) -> str:
+    with asking(Where(url=url, token=token, config=None, data=None), is_read=True) as api:
+        return uuid_of(api, instance)
 
 
 def _is_wanted(told: Told, *, types: tuple[str, ...], instance: str | None) -> bool:

@@ -14,7 +14,7 @@ def fleet() -> None:
     """Look at the fleet."""
 
 
-@fleet.command("export")
+@fleet.command("export", short_help="Write the document of the fleet for `roost decide`.")
 @options.config
 @options.data
 @click.option("-o", "--output", metavar="FILE", help="Where to write it; without it, or with -, standard output.")

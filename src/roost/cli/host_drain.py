@@ -11,7 +11,7 @@ from roost.cli.tables import Table, aligned
 from roost.errors import RoostError
 
 
-@click.command("drain")
+@click.command("drain", short_help="Let all instances of a host go elsewhere.")
 @click.argument("name", metavar="HOST")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Say which instance would go where, and move none.")
 @click.option("--at-once", type=click.IntRange(1, 100), default=2, metavar="N", help="How many move together.  [2]")
@@ -36,7 +36,7 @@ def drain(*, name: str, is_dry: bool, at_once: int, is_disabling: bool, is_json:
     if is_dry:
         told(found, is_json=is_json, lines=lambda: _plan_lines(found))
         return
-    told(found, is_json=is_json, lines=lambda: _lines(found))
+    told(found, is_json=is_json, lines=lambda: [*_lines(found), *(_back_lines(name) if is_disabling else ())])
     if found["outcome"] == "failed":
         raise RoostError(found["problem"])
 
@@ -65,6 +65,11 @@ def _lines(found: dict[str, Any]) -> list[str]:
         table.append((each["name"], each["status"], each["host"] or "-", each["uuid"], problem))
     gone = len(found["instances"]) - len(there)
     return [*aligned(table, indent=0, right=()), "", f"{gone:,} gone, {len(there):,} stayed"]
+
+
+def _back_lines(name: str) -> list[str]:
+    """Return the line that tells how a host is used again that was disabled to be left."""
+    return [f"{name} gets no new instances until `roost host set {name} --enable`"]
 
 
 def _plan_lines(found: dict[str, Any]) -> list[str]:

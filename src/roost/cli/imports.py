@@ -23,7 +23,7 @@ def import_() -> None:
     """Copy what another program holds."""
 
 
-@import_.command("placement")
+@import_.command("placement", short_help="Copy all that a running OpenStack Placement holds.")
 @click.option(
     "--from", "source", required=True, metavar="URL",
     help="URL of its database or of its API, or the path of its placement.conf.",

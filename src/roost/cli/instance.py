@@ -19,7 +19,7 @@ def instance() -> None:
     """
 
 
-@instance.command("create")
+@instance.command("create", short_help="Let instances run on hosts that are chosen for them.")
 @click.argument("name")
 @click.option("--flavor", metavar="FLAVOR", help="A stored flavor, or one like vcpus=2,memory_mb=2048.")
 @click.option("--image", metavar="NAME", help="A stored image.")
@@ -47,7 +47,7 @@ def create(*, name: str, request: str | None, is_waited: bool, is_json: bool, pl
         end(api, found, is_waited=is_waited, is_json=is_json)
 
 
-@instance.command("list")
+@instance.command("list", short_help="List instances: where they are, and what is done to them.")
 @click.option("--host", metavar="NAME", help="Only those on this service.")
 @click.option("--project", metavar="ID", help="Only those of this project.")
 @click.option("--name", metavar="NAME", help="Only those of this name.")
@@ -65,7 +65,7 @@ def list_(*, is_json: bool, place: Where, **wanted: str | None) -> None:
     told(found, is_json=is_json, lines=lambda: instances_text(found))
 
 
-@instance.command("show")
+@instance.command("show", short_help="Show an instance: what it is and holds, and its story.")
 @click.argument("name", metavar="INSTANCE")
 @as_json
 @where
@@ -79,7 +79,7 @@ def show(*, name: str, is_json: bool, place: Where) -> None:
     told(found, is_json=is_json, lines=lambda: instance_text(found, decision))
 
 
-@instance.command("delete")
+@instance.command("delete", short_help="End an instance, and give back what it holds.")
 @click.argument("name", metavar="INSTANCE")
 @click.option("--force", "is_forced", is_flag=True, help="Give back what it holds before its host got rid of it.")
 @wait
@@ -108,7 +108,7 @@ def start(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
     ask("start", name, is_waited=is_waited, is_json=is_json, place=place)
 
 
-@instance.command("stop")
+@instance.command("stop", short_help="Stop an instance, which stays on its host.")
 @click.argument("name", metavar="INSTANCE")
 @wait
 @as_json

@@ -6,7 +6,7 @@ from roost.cli.asking import Where, as_json, where
 from roost.cli.awaiting import ask, wait
 
 
-@click.command("rebuild")
+@click.command("rebuild", short_help="Give an instance the disk of an image anew.")
 @click.argument("name", metavar="INSTANCE")
 @click.option("--image", metavar="NAME", help="A stored image; else the one that it has.")
 @wait
@@ -20,7 +20,7 @@ def rebuild(*, name: str, image: str | None, is_waited: bool, is_json: bool, pla
     ask("rebuild", name, body={"image": image}, is_waited=is_waited, is_json=is_json, place=place)
 
 
-@click.command("shelve")
+@click.command("shelve", short_help="Stop an instance, and save its disk as an image.")
 @click.argument("name", metavar="INSTANCE")
 @wait
 @as_json
@@ -30,7 +30,7 @@ def shelve(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
     ask("shelve", name, is_waited=is_waited, is_json=is_json, place=place)
 
 
-@click.command("offload")
+@click.command("offload", short_help="Let an instance that is shelved leave its host.")
 @click.argument("name", metavar="INSTANCE")
 @wait
 @as_json
@@ -40,7 +40,7 @@ def offload(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
     ask("offload", name, is_waited=is_waited, is_json=is_json, place=place)
 
 
-@click.command("unshelve")
+@click.command("unshelve", short_help="Let an instance that is shelved run again.")
 @click.argument("name", metavar="INSTANCE")
 @wait
 @as_json
@@ -60,7 +60,7 @@ def reboot(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
     ask("reboot", name, is_waited=is_waited, is_json=is_json, place=place)
 
 
-@click.command("reset")
+@click.command("reset", short_help="Let an instance in ERROR be what its host says.")
 @click.argument("name", metavar="INSTANCE")
 @wait
 @as_json

@@ -14,7 +14,7 @@ from roost.errors import RoostError
 _STATUSES = ("ACTIVE", "SHUTOFF", "ERROR")
 
 
-@click.command("live-migrate")
+@click.command("live-migrate", short_help="Let an instance go to another host while it runs.")
 @click.argument("name", metavar="INSTANCE")
 @click.option("--host", metavar="NAME", help="The service that it goes to, if filters keep that.")
 @wait
@@ -25,7 +25,7 @@ def live_migrate(*, name: str, host: str | None, is_waited: bool, is_json: bool,
     ask("live-migrate", name, body={"host": host}, is_waited=is_waited, is_json=is_json, place=place)
 
 
-@click.command("evacuate")
+@click.command("evacuate", short_help="Build an instance anew elsewhere, since its host is gone.")
 @click.argument("name", metavar="INSTANCE", required=False)
 @click.option("--host", metavar="NAME", help="All instances of this service, each for itself.")
 @click.option("--to", "target", metavar="NAME", help="The service that it goes to, if filters keep that.")
@@ -97,5 +97,7 @@ def _lines(rows: list[dict[str, Any]], host: str | None) -> list[str]:
     ]
     done = sum(row["outcome"] == "done" for row in rows)
     bad = sum(row["outcome"] in {"refused", "failed"} for row in rows)
+    if not rows:
+        return [f"no instance of {host} can be evacuated: `roost instance list --host {host}` shows what it has"]
     total = f"{len(rows)} instances of {host}: {done} done, {len(rows) - done - bad} open, {bad} not evacuated"
     return [*aligned(table, indent=0, right=()), "", total]

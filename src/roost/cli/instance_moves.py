@@ -6,7 +6,7 @@ from roost.cli.asking import Where, as_json, where
 from roost.cli.awaiting import ask, flavor_said, wait
 
 
-@click.command("resize")
+@click.command("resize", short_help="Let an instance have another size.")
 @click.argument("name", metavar="INSTANCE")
 @click.argument("flavor", metavar="FLAVOR")
 @wait
@@ -20,7 +20,7 @@ def resize(*, name: str, flavor: str, is_waited: bool, is_json: bool, place: Whe
     ask("resize", name, is_waited=is_waited, is_json=is_json, place=place, body={"flavor": flavor_said(flavor)})
 
 
-@click.command("migrate")
+@click.command("migrate", short_help="Let an instance go to another host, stopped on the way.")
 @click.argument("name", metavar="INSTANCE")
 @click.option("--host", metavar="NAME", help="The service that it goes to, if filters keep that.")
 @click.option("--verify", "is_verified", is_flag=True, help="Let it wait there to be confirmed or reverted.")
@@ -35,7 +35,7 @@ def migrate(
     ask("migrate", name, is_waited=is_waited, is_json=is_json, place=place, body=body)
 
 
-@click.command("confirm")
+@click.command("confirm", short_help="Let an instance stay as a move made it.")
 @click.argument("name", metavar="INSTANCE")
 @wait
 @as_json
@@ -45,7 +45,7 @@ def confirm(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
     ask("confirm", name, is_waited=is_waited, is_json=is_json, place=place)
 
 
-@click.command("revert")
+@click.command("revert", short_help="Let an instance go back to where a move took it from.")
 @click.argument("name", metavar="INSTANCE")
 @click.option("--lost", "is_lost", is_flag=True, help="The host that it is on is lost, and runs nothing.")
 @wait

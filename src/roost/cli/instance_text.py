@@ -36,7 +36,7 @@ def instance_text(found: dict[str, Any], decision: dict[str, Any] | None) -> lis
     if found["attempts"]:
         attempts: Table = [("host", "node", "claim", "problem")]
         attempts += [(each["host"], each["node"], each["claim"], each["problem"] or "-") for each in found["attempts"]]
-        lines += ["", *aligned(attempts, indent=0, right=())]
+        lines += ["", "attempts to build it:", *aligned(attempts, indent=0, right=())]
     if found["migrations"]:
         moves: Table = [("move", "status", "from", "to", "uuid")]
         moves += [

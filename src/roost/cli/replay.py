@@ -38,7 +38,7 @@ Several --config, --seeds or --results compare policies: each is a run of its ow
 """
 
 
-@click.command("replay", help=_HELP)
+@click.command("replay", help=_HELP, short_help="Run a trace through the real scheduler and store.")
 @click.argument("trace", nargs=-1, type=PATH)
 @click.option("--hosts", multiple=True, help=f"Hosts of a trace that has none (cospot): {HOSTS_SYNTAX}.")
 @click.option("--generate", "is_generated", is_flag=True, help="Generate a workload instead of reading a trace.")

@@ -17,7 +17,7 @@ def token() -> None:
     """Make, list and revoke tokens, which the APIs accept with auth_strategy tokens."""
 
 
-@token.command("create")
+@token.command("create", short_help="Make a token and print it, this once.")
 @click.argument("name")
 @click.option("--role", "roles", multiple=True, help="A role of its holder, such as reader; may be repeated.")
 @click.option(
@@ -46,7 +46,7 @@ def create(
         click.echo(f"added to {path}", err=True)
 
 
-@token.command("list")
+@token.command("list", short_help="List the tokens of a file.")
 @_file
 @options.config
 @click.option("--json", "is_json", is_flag=True, help="Print JSON.")
@@ -75,7 +75,7 @@ def list_tokens(*, path: Path | None, config: Path | None, is_json: bool) -> Non
     click.echo(paragraph(aligned([("id", "name", "project", "roles", "hosts"), *rows], indent=0, right=())), nl=False)
 
 
-@token.command("revoke")
+@token.command("revoke", short_help="Take a token out of a file.")
 @click.argument("which", metavar="NAME|ID")
 @_file
 @options.config

@@ -29,7 +29,7 @@ read, beside the processes that serve it.
 """
 
 
-@click.command("why", help=_HELP, short_help="Explain a decision: who refused, what was nearest, what would fit.")
+@click.command("why", help=_HELP, short_help="Explain a decision: who refused, and what would fit.")
 @click.argument("decision", metavar="[ID]", required=False)
 @click.option("--replay", "is_replayed", is_flag=True, help="Decide again from what the decision saw, and compare.")
 @click.option("--summary", "is_summary", is_flag=True, help="Sum up refusals by reason and request instead.")

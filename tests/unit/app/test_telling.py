@@ -42,6 +42,14 @@ def test_a_line_that_cannot_be_understood_keeps_no_other_from_being_told(capfd):
     assert [json.loads(line)["request_id"] for line in capfd.readouterr().err.splitlines()] == ["telling"]
 
 
+def test_an_agent_that_is_ready_is_told_as_one_whichever_operation_saw_to_that():
+    lines = ("agent.gone", 0), ("agent.ready", 1), ("drain.asked", 1)
+    rows = [event(number, kind=kind, operation_id=of, instance_uuid=None) for number, (kind, of) in enumerate(lines, 1)]
+    found, events = telling(*rows)
+    found._tell_all(Reader())
+    assert kinds(events) == ["agent.gone", "agent.ready", "operation.drain.asked"]
+
+
 def test_lines_wait_while_the_database_cannot_be_asked():
     found, events = telling(*(event(number, kind=f"kind{number}") for number in (1, 2)))
     reader = Reader(failures=1)

@@ -23,6 +23,7 @@ def test_an_instance_is_created_shown_stopped_started_and_deleted(server, instan
         ]  # fmt: skip
         shown = instance("show", "web")[1]
         assert re.search(r"^status +ACTIVE$", shown, re.MULTILINE)
+        assert re.search(r"^task +-$", shown, re.MULTILINE)
         assert re.search(r"^decided 20\d\d-.*: granted, with the alternates host-1, host-2$", shown, re.MULTILINE)
         assert re.search(r"^host-0 +host-0 +claimed +-$", shown, re.MULTILINE)
         assert re.search(r"^20\d\d-\S+ \S+Z +spawn\.built +host host-0$", shown, re.MULTILINE)
@@ -38,6 +39,16 @@ def test_an_instance_is_created_shown_stopped_started_and_deleted(server, instan
         assert instance("list")[1].splitlines()[1:] == []
         assert [each["uuid"] for each in json.loads(instance("list", "--status", "DELETED", "--json")[1])] == [uuid]
         assert set(players.used().values()) == {0}
+
+
+def test_events_of_an_instance_are_followed_by_its_name(server, asked):
+    with at_play(server):
+        (uuid,) = json.loads(
+            asked("instance", "create", "web", "--flavor", "vcpus=2,memory_mb=16", "--json")[1]
+        )["instances"]  # fmt: skip
+        code, said, _ = asked("events", "--instance", "web", "--after", "the-start", "--count", "1", "--json")
+        assert (code, uuid in said) == (0, True)
+        assert asked("events", "--instance", "nobody") == (4, "", "roost: no such instance: nobody\n")
 
 
 def test_what_cannot_be_built_is_told_with_its_attempts(server, instance):

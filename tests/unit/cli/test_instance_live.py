@@ -53,6 +53,12 @@ def test_all_of_a_host_are_evacuated_and_it_is_told_which_were_not(server, asked
         assert found["web"][0] == "done"
         assert said.splitlines()[-1] == "2 instances of host-0: 1 done, 0 open, 1 not evacuated"
         assert asked("instance", "evacuate", "--host", "host-1", "--to", "host-2", "--json")[0] == 1
+        assert players.ask("DELETE", "/agents/host-1")[0] == 204
+        for name in ("host-1", "web"):
+            assert asked("instance", "delete", name, "--wait")[0] == 0
+        assert asked("instance", "evacuate", "--host", "host-1") == (
+            0, "no instance of host-1 can be evacuated: `roost instance list --host host-1` shows what it has\n", "",
+        )  # fmt: skip
         code, said, problem = asked("instance", "evacuate", "--host", "host-9")
         assert (code, said, problem) == (4, "", "roost: no such agent: host-9\n")
 

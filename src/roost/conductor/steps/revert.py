@@ -72,6 +72,8 @@ def _send(view: View, desk: Desk, body: Settling) -> Commit:
         return refused(view, desk, body, problem=f"it cannot go back: {silent(source)}")
     if _is_lost(view, body):
         return _apart(view, desk, body, is_on=body.was_on)
+    if view.is_away(view.status.host):
+        return refused(view, desk, body, problem=_gone(view))
     return look(view, desk, body)
 
 
@@ -83,7 +85,8 @@ def _look(view: View, desk: Desk, body: Settling) -> Commit:
         return seen
     is_same = source.lower() == view.status.host.lower()
     if isinstance(seen, str) or (seen is None and is_same):
-        return refused(view, desk, body, problem=seen or f"{view.status.host} has nothing of it")
+        problem = _gone(view) if seen == silent(view.status.host) else seen
+        return refused(view, desk, body, problem=problem or f"{view.status.host} has nothing of it")
     if view.is_away(source):
         return refused(view, desk, body, problem=f"it cannot go back: {silent(source)}")
     after = msgspec.structs.replace(
@@ -113,12 +116,20 @@ def _discarded(view: View, desk: Desk, body: Settling) -> Commit:
             return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
         if _is_lost(view, body):
             return _apart(view, desk, body, is_on=body.is_on)
-        fault = f"it may run on {host} still, which is waited for: {silent(host)}"
+        fault = f"it may run on {host} still, which is waited for: {_gone(view)}"
         held = () if view.status.fault == fault else (instead(later(view.status, fault=fault)),)
         return Commit(operation=waiting(view, view.now_s + PAUSE_S), work=held)
     if answer_of(order).outcome == "ok":
         return _restart(view, desk, body)
     return paused(view, limit_at_s=body.limit_at_s) or _discard(view, desk, body)
+
+
+def _gone(view: View) -> str:
+    """Say that the host of an instance is away, and where that may be undone without it, how."""
+    host = view.status.host
+    if migration_of(view).source_host.lower() == host.lower():
+        return silent(host)
+    return f"{silent(host)}; if that is off for good, `roost instance revert --lost` does without it"
 
 
 def _is_lost(view: View, body: Settling) -> bool:

@@ -134,7 +134,8 @@ def test_without_being_told_that_the_host_is_lost_it_stays(here):
     here.hands["h1"].leave()
     ask(here, "revert", "one")
     at_rest(here, here.hands)
-    assert told(here, "one") == ("VERIFY_RESIZE", "h1", "the agent of h1 does not answer")
+    fault = "the agent of h1 does not answer; if that is off for good, `roost instance revert --lost` does without it"
+    assert told(here, "one") == ("VERIFY_RESIZE", "h1", fault)
 
 
 def test_a_host_whose_agent_is_there_is_not_lost(here):
