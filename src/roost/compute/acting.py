@@ -185,7 +185,7 @@ class Acting:
                 self._driver.destroy(instance, order.operation)
         elif isinstance(order.act, (Prepare, Finish)) and is_left:
             self._driver.discard(instance, order.operation)
-        elif isinstance(order.act, (Destroy, LiveMigrate, Rebuild, Discard)) and is_left and self._is_gone(instance):
+        elif isinstance(order.act, (Destroy, LiveMigrate, Rebuild, Discard)) and self._is_gone(instance):
             self._give_back(instance)  # Its agent may have died before that was written down.
         if isinstance(order.act, (Spawn, Prepare)) or (isinstance(order.act, Finish) and is_left):
             self._revert(instance, order.operation)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import msgspec
 
 from roost.conductor.accepting import Known, act, status_named
+from roost.conductor.reconcile import check_settled
 from roost.conductor.remembered import asked_anew, image_of, request_of, stored, stored_image
 from roost.conductor.step import CHOOSE
 from roost.errors import BadRequest, Conflict
@@ -58,6 +59,8 @@ def rebuild(
     plan = act(
         current, reader, instance_uuid, kind="rebuild", body=body, operation_uuid=operation_uuid, now_s=now_s
     )  # fmt: skip
+    if isinstance(plan, Plan):
+        check_settled(reader, status, act="be rebuilt")
     return replace(plan, writes=(*images, *requests)) if isinstance(plan, Plan) else plan
 
 

@@ -5,13 +5,16 @@ from typing import NamedTuple
 
 from roost.conductor.rows import instead, later
 from roost.engine.state import State
+from roost.errors import Conflict
 from roost.model.journal import Write
+from roost.model.names import uuid_text
 from roost.model.work import MigrationRow, Put, StatusRow
 from roost.placement.claims import given_back
 from roost.ports import WorkReader
 
 # Of migrations that hold something still, or may.
 OPEN_MOVES = frozenset({"moving", "finished", "left", "reverting"})
+_UNDONE = OPEN_MOVES - {"left"}
 # Moves that nobody undoes when they are finished.
 _LEFT = frozenset({"live", "evacuate"})
 # So many of the moves of a host are read at once.
@@ -92,6 +95,26 @@ def forgotten(state: State, moves: list[MigrationRow], *, now_s: float) -> tuple
     """Return what ends moves whose old host has nothing left of their instances: what they hold is given back."""
     over = tuple(instead(later(move, status="confirmed", changed_at_s=now_s)) for move in moves)
     return given_back(state, [move.uuid for move in moves]), over
+
+
+def is_unsettled(status: StatusRow, move: MigrationRow) -> bool:
+    """Say whether a move of an instance may still be undone: one for good waits for the old host alone."""
+    is_for_good = is_left_by(move, move.source_host) and move.source_host.lower() != status.host.lower()
+    return move.status in _UNDONE and not is_for_good
+
+
+def check_settled(reader: WorkReader, status: StatusRow, *, act: str) -> None:
+    """Refuse what would leave a move of an instance behind that nobody could confirm or undo any more.
+
+    Args:
+        act: what is asked, after "cannot".
+
+    Raises:
+        Conflict: one is not settled, as where the deletion of an instance failed that waited to be confirmed.
+    """
+    if status.status == "ERROR" and any(is_unsettled(status, move) for move in reader.migrations_of(status.uuid)):
+        name = uuid_text(status.uuid)
+        raise Conflict(f"the instance {name} cannot {act}: a move of it is not settled, so it can only be deleted")
 
 
 def is_left_by(move: MigrationRow, host: str) -> bool:

@@ -185,6 +185,19 @@ def test_a_guest_gives_back_all_when_it_is_destroyed():
     assert (answer.outcome, answer.found, host.free, host.journal.holdings(GUEST)) == ("ok", None, 2, [])
 
 
+def test_a_guest_that_is_gone_gives_back_all_though_its_end_failed():
+    host = Host()
+    host.do(Spawn(spec(**CARD)))
+    host.driver.destroy(GUEST, "earlier")  # In a life that ended before anybody heard of it.
+
+    def refuse(*_told):
+        raise BuildFailed("there is no such guest")
+
+    host.driver.destroy = refuse
+    answer = host.do(Destroy(), turn=2)
+    assert (answer.outcome, host.free, host.journal.holdings(GUEST)) == ("failed", 2, [])
+
+
 def test_a_guest_that_reboots_is_stopped_and_runs_again():
     host = Host()
     host.do(Spawn(spec()))

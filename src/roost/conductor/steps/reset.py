@@ -11,15 +11,12 @@ from functools import partial
 
 from roost.conductor.asking import asked
 from roost.conductor.patience import Came, came_of, silent
-from roost.conductor.reconcile import is_left_by
+from roost.conductor.reconcile import is_unsettled
 from roost.conductor.remembered import request_of, stored_image
 from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, withdrawn
 from roost.conductor.syncing import status_said
 from roost.model.journal import PutDocument
 from roost.model.operation import Powering
-from roost.model.work import MigrationRow
-
-_OPEN = frozenset({"moving", "finished", "reverting"})
 
 
 def next_step(view: View, desk: Desk) -> Commit:
@@ -48,17 +45,11 @@ def _problem(view: View, desk: Desk, found: str) -> str:
     """Say why an instance is not well, although its host answers."""
     if view.status.uuid not in desk.current.state.holders:
         return "nothing is held for it"
-    if view.status.status == "ERROR" and any(map(partial(_is_unsettled, view), view.migrations)):
+    if view.status.status == "ERROR" and any(map(partial(is_unsettled, view.status), view.migrations)):
         return "a move of it is not settled"
     if not found:
         return f"{view.status.host} has nothing of it"
     return "" if status_said(view.status, found) else f"{view.status.host} has it as {found}"
-
-
-def _is_unsettled(view: View, move: MigrationRow) -> bool:
-    """Say whether a move may still be undone: one for good waits for the old host alone."""
-    is_for_good = is_left_by(move, move.source_host) and move.source_host.lower() != view.status.host.lower()
-    return move.status in _OPEN and not is_for_good
 
 
 def _end(view: View, desk: Desk, body: Powering, *, problem: str, status: str = "") -> Commit:

@@ -11,6 +11,7 @@ from roost.conductor import accepting, changing, draining, reverting
 from roost.conductor.accepting import MoveKind
 from roost.conductor.moves import asked_again, away_from
 from roost.conductor.presence import check_gone
+from roost.conductor.reconcile import check_settled
 from roost.conductor.remembered import request_of
 from roost.conductor.step import Body
 from roost.conductor.steps import STEPS
@@ -211,6 +212,7 @@ def _move(world: "World", kind: str) -> Deed | None:
         )  # fmt: skip
         if kind != "evacuate" or not isinstance(plan, Plan):
             return plan
+        check_settled(process.reader, now, act="be evacuated")
         return replace(plan, work=(*plan.work, *check_gone(process.reader, now)))
 
     return _deed(ask)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from roost.conductor.reconcile import check_settled
 from roost.conductor.rows import instead, later
 from roost.conductor.step import body_of
 from roost.errors import Conflict, NotFound
@@ -246,6 +247,32 @@ def test_hosts_of_an_open_move_get_rid_of_it_too_and_what_it_kept_is_given_back(
         served(here, *here.hands)
         assert here.status("one").status == "DELETED"
         assert here.reader.migration(uuid_of("migration", 1)).status == "confirmed"
+
+
+def test_one_whose_deletion_failed_while_a_move_waited_to_be_confirmed_can_only_be_deleted():
+    with server(None, hosts(3)) as here:
+        here.hands = [hand(here, f"h{number}") for number in range(3)]
+        running(here, "one")
+        status = here.status("one")
+        source = next(each for each in here.hands if each.host != status.host)
+        row = migration(
+            1, instance_uuid=status.uuid, status="finished", source_host=source.host, target_host=status.host
+        )
+        work = (Put(row), instead(later(status, migration_uuid=row.uuid, status="VERIFY_RESIZE")))
+        here.run(lambda current: current.commit([Item(writes=(), work=work)]))
+        here.delete("one")
+        here.turn()
+        (order,) = source.poll().orders
+        source.answer(order, failed("it is busy"))
+        served(here, *here.hands)
+        assert here.status("one").status == "ERROR"
+        with pytest.raises(Conflict, match="cannot be rebuilt: a move of it is not settled, so it can only be deleted"):
+            here.change("one", "rebuild")
+        with pytest.raises(Conflict, match="cannot be evacuated: a move"):
+            check_settled(here.reader, here.status("one"), act="be evacuated")
+        here.delete("one", key="again")
+        served(here, *here.hands)
+        assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)
 
 
 def test_it_stops_and_starts_and_says_why_where_it_cannot(here):

@@ -10,6 +10,7 @@ from roost.api.v1.handlers.instance_moves import is_sent_to, sent_to
 from roost.api.v1.migration_schemas import TargetBody
 from roost.conductor.moves import away_from
 from roost.conductor.presence import check_gone
+from roost.conductor.reconcile import check_settled
 from roost.conductor.remembered import request_of
 from roost.model.request import Request
 from roost.model.work import OperationRow, StatusRow
@@ -26,7 +27,9 @@ def evacuate(call: Call) -> Response | Plan[Response]:
     plan = move(call, "evacuate", partial(_asked, call), is_same=partial(_is_same, call))
     if not isinstance(plan, Plan):
         return plan
-    gone = check_gone(call.agents.reader(call.current), status_of(call, "evacuate"))
+    reader, status = call.agents.reader(call.current), status_of(call, "evacuate")
+    check_settled(reader, status, act="be evacuated")
+    gone = check_gone(reader, status)
     return replace(plan, work=(*plan.work, *gone))
 
 
