@@ -31,14 +31,15 @@ class Deployment:
     def __init__(self, folder):
         self.folder, self.images = folder, folder / "guests" / "images"
         self.token = self._token("operator", "--role", "admin")
+        # A server that runs knows new tokens after a second only.
+        self.tokens = {host: self._token(f"agent-{host}", "--host", host) for host in HOSTS}
         self.server = ServerProgram(folder=folder, settings=SETTINGS)
         (folder / "agent.toml").write_text(AGENT)
 
     def agents(self):
         """Give an agent a host, each with a token of its own."""
         for host in HOSTS:
-            token = self._token(f"agent-{host}", "--host", host)
-            words = ("--token", token, "--config", self.folder / "agent.toml")
+            words = ("--token", self.tokens[host], "--config", self.folder / "agent.toml")
             yield AgentsProgram(
                 self.server.address, *words, folder=self.folder, guests=self.folder / "guests", host=host, options={}
             )
