@@ -44,7 +44,8 @@ class Looking:
 
     def note_work(self, name: str, lane: Lane) -> None:
         """Note that something begins in a lane; it is over before a look that begins later."""
-        if self.is_going_on:
+        # What came once stays noted, whatever follows it: a guest that is told and not there does no harm.
+        if self.is_going_on and lane.coming is not None:
             self._coming[name] = lane.coming
 
     def look_later(self, now_s: float) -> None:

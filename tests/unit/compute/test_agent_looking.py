@@ -117,3 +117,16 @@ def test_a_guest_that_may_have_come_while_it_looked_is_told(is_seen):
     (register,) = [each for each in one.due(100.0) if isinstance(each, Register)]
     told = [(each.uuid, each.state) for each in register.registration.guests]
     assert told == [(GUEST, "running" if is_seen else "building"), (later.order.instance, "prepared")]
+
+
+def test_a_guest_that_came_while_it_looked_is_told_whatever_was_done_to_it_since():
+    one = ready(sync_s=100.0)
+    assert one.due(100.0) == [Look()]
+    for number, act in enumerate((Spawn(spec()), Power(is_on=False)), start=1):
+        (work,) = hear(one, order(act, turn=number, order_id=number), now_s=100.0)
+        one.worked(work, OK, 100.0)
+        (tell,) = one.due(100.0)
+        one.told(tell.order)
+    one.looked([OwnNode(node=HOST, uuid=uuid_named(HOST))], [])
+    (register,) = one.due(100.0)
+    assert [(each.uuid, each.state) for each in register.registration.guests] == [(GUEST, "building")]
