@@ -1,6 +1,7 @@
 """Worlds in which everything goes wrong, by chance from a seed, until it ends and everything has to come to rest."""
 
 import random
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import replace
 
@@ -55,7 +56,7 @@ class Troubled:
         return committed
 
 
-class World:
+class World(ABC):
     """Two servers on one database, agents that fail, leave and come back, and people who ask for things.
 
     Args:
@@ -78,13 +79,13 @@ class World:
             self.hands.append(self.hand(name))
             self.hands[-1].register()
 
+    @abstractmethod
     def hand(self, name):
         """Give the agent of a host."""
-        raise NotImplementedError
 
+    @abstractmethod
     def acts(self):
         """Give what may happen, as often as it is likely to."""
-        raise NotImplementedError
 
     def server(self):
         """Give one of the servers."""
