@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import msgspec
 
+from roost.compute import lanes
 from roost.conductor import answering, moves, reconcile, targets, trying
 from roost.conductor.endings import cancelled
 from roost.conductor.moves import migration_of, settled
 from roost.conductor.step import body_of
 from roost.conductor.steps import STEPS, clean, confirm, drain, live_migrate, move, revert, shelve, spawn
 from roost.model.changes import Drain
+from roost.model.orders import Discard
 
 
 def settled_on_arrival(monkeypatch):
@@ -123,6 +125,15 @@ def kept_by_a_cancelled_move(monkeypatch):
     monkeypatch.setattr(targets, "cancelled", over)
 
 
+def discarded_once(monkeypatch):
+    """Let a host that could not discard what it prepared keep that."""
+    may_be_left = lanes.may_be_left
+    monkeypatch.setattr(
+        lanes, "may_be_left",
+        lambda order, answer: not isinstance(order.act, Discard) and may_be_left(order, answer),
+    )  # fmt: skip
+
+
 _RESIZED = ("build", "resize", "confirm", "revert")
 
 # Each with the operations that are asked for, so that it is found soon; none: all of them.
@@ -131,5 +142,5 @@ PLANTS_OF_MOVES = {
     unfenced_return: ("build", "evacuate"), forgotten_move: ("build", "evacuate"), drained_too_fast: ("build", "drain"),
     confirmed_unseen: _RESIZED, undone_unseen: ("build", "live_migrate"),
     reverted_unseen: _RESIZED, offloaded_unheard: ("build", "shelve", "offload", "unshelve"),
-    kept_by_a_cancelled_move: (),
+    kept_by_a_cancelled_move: (), discarded_once: ("build", "resize"),
 }  # fmt: skip

@@ -69,6 +69,8 @@ class Acting:
                 case Work(order, is_again):
                     return self._work(order, is_again=is_again)
                 case Undo(order):
+                    if isinstance(order.act, Discard) and order.instance is not None:
+                        self._act(order, order.instance)  # It could not be done, and is what undoes another order.
                     self._undo(order)
                 case Clean(instance, action):
                     self._clean(instance, action)

@@ -9,8 +9,9 @@ from typing import Literal
 
 import msgspec
 
+from roost.compute import lanes
 from roost.compute.journal import Entry, Key
-from roost.compute.lanes import Lane, OpenOrder, is_building, is_cleaning, key_of, lane_of, refusal, told
+from roost.compute.lanes import Lane, OpenOrder, key_of, lane_of
 from roost.compute.looking import Looking
 from roost.compute.memory import Memory
 from roost.compute.tasks import Clean, Look, Register, Task, Tell, Undo, Work
@@ -248,7 +249,7 @@ class Agent:
                 self._leave(task.instance, task)
                 self._has_failed_to_clean |= answer.outcome != "ok"
                 is_open = self._phase == "cleaning" or (self._phase == "ready" and self._has_failed_to_clean)
-                if is_open and not any(map(is_cleaning, self._lanes.values())):
+                if is_open and not any(map(lanes.is_cleaning, self._lanes.values())):
                     # At once, so that the host is up soon, unless something would go wrong again.
                     self._come_again(now_s, is_at_once=not self._has_failed_to_clean)
             case Undo():
@@ -280,7 +281,7 @@ class Agent:
                 self.unknown(now_s)
             case BadRequest():
                 each.refusals += 1
-                if each.answer.outcome == "ok" and is_building(order):
+                if each.answer.outcome == "ok" and lanes.is_building(order):
                     self._lane(lane_of(order)).undos.append(Undo(order))  # Nobody knows that it is there.
                 problem = f"the server does not understand the answer: {error}"[:PROBLEM_MAX]
                 each.answer = OrderAnswer(run=self._identity.run, outcome="aborted", problem=problem)
@@ -299,6 +300,8 @@ class Agent:
             self._lane(lane_of(entry.order)).waiting.append(each)
         else:
             self._untold[key_of(entry.order)] = each
+            if lanes.may_be_left(entry.order, entry.answer):
+                self._lane(lane_of(entry.order)).undos.append(Undo(entry.order))
 
     def _receive(self, order: Order) -> None:
         key = key_of(order)
@@ -343,8 +346,7 @@ class Agent:
     def _finished(self, order: Order, answer: OrderAnswer) -> None:
         key = key_of(order)
         each = self._orders.get(key)
-        is_left = answer.outcome != "ok" and answer.found is not None and is_building(order)
-        if is_left:
+        if lanes.may_be_left(order, answer):
             self._lane(lane_of(order)).undos.append(Undo(order))
         if self._overdue.pop(key, None) is not None and (each is None or each.answer is not None):
             # It was said to have failed, and somebody acts on that already.
@@ -369,6 +371,8 @@ class Agent:
         each = self._orders.get(key_of(undo.order))
         if each is None or each.is_unwanted:
             self._settle(key_of(undo.order))
+        elif each.answer is not None and lanes.may_be_left(each.order, each.answer):
+            self._answer(each, lanes.undone(each.order, each.answer))  # A later life must not undo what comes after it.
         self._tidy(lane_of(undo.order))
 
     def _answer(self, each: OpenOrder, answer: OrderAnswer) -> None:
@@ -379,8 +383,15 @@ class Agent:
     def _settle(self, key: Key) -> None:
         """Nothing more is to be said of an order."""
         self._untold.pop(key, None)
-        each = self._orders.pop(key, None)
-        known = None if each is None else self._memory.entry(key)
+        each = self._orders.get(key)
+        if each is None:
+            return
+        lane = self._lanes.get(lane_of(each.order))
+        if lane is not None and lane.undoes(each.order):
+            each.is_unwanted = True  # A later life is to undo it if this one does not come to that.
+            return
+        del self._orders[key]
+        known = self._memory.entry(key)
         if known is not None and known.answer is not None:
             self._memory.take(key)
         elif known is not None:
@@ -394,7 +405,7 @@ class Agent:
             self._overdue[key] = each.order
             if each.is_unwanted or each.is_settled:
                 continue  # Nobody waits for an answer.
-            problem = f"the driver on host {self.host} did not end {told(each.order)} in {self._timeout_s:g} s"
+            problem = f"the driver on host {self.host} did not end {lanes.told(each.order)} in {self._timeout_s:g} s"
             self._answer(each, self._says("failed", problem))
 
     def _answers(self, now_s: float) -> Iterable[Tell]:
@@ -446,7 +457,7 @@ class Agent:
             is_overtaken = each.order.turn < newest and not isinstance(each.order.act, (Destroy, Discard))
             if not each.is_again and (is_overtaken or each.mark < self._memory.mark(name)):
                 self._answer(each, self._says("stale", f"a later order of instance {name} was here before it"))
-            elif problem := refusal(each.order, lane, hung=() if each.is_again else hung, host=self.host):
+            elif problem := lanes.refusal(each.order, lane, hung=() if each.is_again else hung, host=self.host):
                 self._answer(each, self._says("failed", problem))
             else:
                 return each

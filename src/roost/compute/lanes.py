@@ -3,10 +3,12 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+import msgspec
+
 from roost.compute.journal import Key, Mark
 from roost.compute.tasks import Clean, Task, Undo, Work
 from roost.model.guest import Found
-from roost.model.orders import Finish, Inspect, Order, OrderAnswer, Prepare, Spawn
+from roost.model.orders import Discard, Finish, Inspect, Order, OrderAnswer, Prepare, Spawn
 
 
 @dataclass(slots=True)
@@ -43,6 +45,10 @@ class Lane:
         """What may be made of its guest right now."""
         return coming_of(self.current.order) if isinstance(self.current, Work) else None
 
+    def undoes(self, order: Order) -> bool:
+        """Say whether an order is undone, or is to be."""
+        return Undo(order) in (*self.undos, self.current)
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing waits in it or is done."""
@@ -59,6 +65,19 @@ def is_building(order: Order) -> bool:
     return isinstance(order.act, (Spawn, Prepare, Finish))
 
 
+def may_be_left(order: Order, answer: OrderAnswer) -> bool:
+    """Say whether an order that went wrong may have left what nobody wants: what it built, or was to discard."""
+    is_one = isinstance(order.act, Discard) or (is_building(order) and answer.found is not None)
+    return is_one and answer.outcome in ("failed", "aborted")
+
+
+def undone(order: Order, answer: OrderAnswer) -> OrderAnswer:
+    """Return the answer to an order that went wrong, of which nothing is left by now."""
+    if isinstance(order.act, Discard):
+        return OrderAnswer(run=answer.run, outcome="ok")
+    return msgspec.structs.replace(answer, found=None)
+
+
 def coming_of(order: Order) -> Found | None:
     """Return what there may be of a guest that an order makes something of; None: it makes nothing of any."""
     if not isinstance(order.act, (Spawn, Prepare, Finish)):
@@ -68,6 +87,13 @@ def coming_of(order: Order) -> Found | None:
         uuid=guest.uuid, node=guest.node, operation=order.operation,
         state="building" if isinstance(order.act, Spawn) else "prepared",
     )  # fmt: skip
+
+
+def _is_to_undo(earlier: Order, order: Order) -> bool:
+    """Say whether what undoes an earlier order would undo what another one builds."""
+    mark = (isinstance(earlier.act, Discard) and earlier.act.of) or earlier.operation
+    may_go = isinstance(earlier.act, Discard) or is_building(earlier)
+    return may_go and is_building(order) and mark == order.operation
 
 
 def key_of(order: Order) -> Key:
@@ -89,8 +115,8 @@ def refusal(order: Order, lane: Lane, *, hung: Collection[Order], host: str) -> 
     """
     if hung and isinstance(order.act, (Spawn, Prepare)):
         return f"the driver on host {host} hangs in {told(next(iter(hung)))}"
-    if lane.undos and isinstance(order.act, Inspect):
-        # Whoever asks would count on a guest that is destroyed a moment later.
+    # Whoever asks would count on a guest that is destroyed a moment later, and so would go what is built anew.
+    if lane.undos and (isinstance(order.act, Inspect) or any(_is_to_undo(each.order, order) for each in lane.undos)):
         return f"host {host} could not undo {told(lane.undos[0].order)} yet, which nobody wants"
     return ""
 

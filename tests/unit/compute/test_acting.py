@@ -353,11 +353,23 @@ def test_a_guest_that_is_not_there_any_more_gets_nothing_by_a_rebuild_that_fails
 def test_what_was_discarded_before_its_agent_died_is_given_back_though_nobody_wants_that_order_any_more():
     host, coming = Host(), order(Prepare(spec(**CARD)), turn=2)
     host.acting.carry_out(Work(coming))
-    host.acting.carry_out(Undo(order(Discard(), 2, turn=2)))
-    assert host.free == 1
     host.driver.discard(GUEST, coming.operation)
+    assert host.free == 1
     host.acting.carry_out(Undo(order(Discard(), 2, turn=2)))
     assert (host.free, host.journal.holdings(GUEST)) == (2, [])
+
+
+def test_room_that_could_not_be_discarded_is_discarded_later_and_the_guest_beside_it_stays():
+    fault = Fault(action="discard", kind="failed", times=1)
+    host = Host(fake(Script(fault=(fault,)), HOST))
+    host.do(Spawn(spec()))
+    host.do(Prepare(spec(**CARD)), turn=2)
+    discard = order(Discard(), 2, turn=2)
+    assert host.acting.carry_out(Work(discard)).outcome == "failed"
+    assert (len(host.journal.holdings(GUEST)), host.free) == (2, 1)
+    assert host.acting.carry_out(Undo(discard)).outcome == "ok"
+    assert (len(host.journal.holdings(GUEST)), host.free) == (1, 2)
+    assert host.driver.inspect(GUEST).state == "running"
 
 
 @pytest.mark.parametrize("act", [Power(is_on=False), Destroy(), Save(), Inspect()])

@@ -16,6 +16,7 @@ from roost.model.orders import (
     LiveMigrate,
     PollingAgent,
     Power,
+    Prepare,
     Registered,
     Spawn,
 )
@@ -395,6 +396,58 @@ def test_what_is_left_of_a_build_that_failed_is_undone_and_the_answer_is_told_al
     one.worked(Undo(built), OK, 0.0)
     one.untold(built, Unavailable("away"), 0.0)
     assert outcomes(one.due(9.0)) == [(built.id, "failed")]
+
+
+def test_what_could_not_be_discarded_is_discarded_again_by_a_later_life_too_until_that_is_done():
+    journal = Journal(None)
+    one, discard = ready(journal), order(Discard(), 1)
+    hear(one, discard)
+    one.worked(Work(discard), FAILED, 0.0)
+    undo, tell = one.due(0.0)
+    assert (undo, outcomes([tell])) == (Undo(discard), [(discard.id, "failed")])
+    one.told(discard)
+    one.worked(Undo(discard), FAILED, 0.0)
+    assert (one.is_undoing, one.polling().held) == (True, ())
+    two = ready(journal)
+    tasks = hear(two)
+    assert Undo(discard) in tasks
+    two.told(discard)
+    two.worked(Undo(discard), OK, 0.0)
+    assert (two.due(9.0), two.is_undoing, two.is_idle) == ([], False, True)
+    assert [each.state for each in journal.entries()] == ["taken"]
+    assert Undo(discard) not in hear(ready(journal))
+
+
+def test_what_is_undone_before_the_server_heard_that_it_went_wrong_is_not_undone_by_a_later_life():
+    journal = Journal(None)
+    one, built, discard = ready(journal), order(Spawn(spec()), 1), order(Discard(), 2, of="other")
+    hear(one, built, discard)
+    one.worked(Work(built), msgspec.structs.replace(FAILED, found=found(state="building")), 0.0)
+    one.due(0.0)
+    one.worked(Undo(built), OK, 0.0)
+    one.due(0.0)
+    one.worked(Work(discard), FAILED, 0.0)
+    one.due(0.0)
+    one.worked(Undo(discard), OK, 0.0)
+    two = ready(journal)
+    tasks = hear(two)
+    assert outcomes(tasks) == [(built.id, "failed"), (discard.id, "ok")]
+    assert [task for task in tasks if isinstance(task, Undo)] == []
+
+
+@pytest.mark.parametrize("before", [Prepare(spec()), Discard()], ids=["prepare", "discard"])
+def test_nothing_is_built_by_an_operation_of_which_something_is_to_be_undone(before):
+    one, again = ready(), order(Prepare(spec()), 2)
+    hear(one, first := order(before, 1))
+    one.worked(Work(first), msgspec.structs.replace(FAILED, found=found(state="prepared")), 0.0)
+    one.due(0.0)
+    one.worked(Undo(first), FAILED, 1.0)
+    one.told(first)
+    (tell,) = hear(one, again, now_s=1.0)
+    assert (tell.order, tell.answer.outcome) == (again, "failed")
+    assert "could not undo" in tell.answer.problem
+    other = order(Prepare(spec()), 3, of="other")
+    assert hear(one, other, now_s=1.0) == [Work(other)]
 
 
 # --- another life ---
