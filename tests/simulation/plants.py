@@ -149,7 +149,7 @@ _FEW = ("build", "delete", "start", "stop")
 # Each with the operations that are asked for, so that it is found soon; none: all of them.
 _PLANTS: Mapping[Plant, Sequence[str]] = {
     skipped_release: _FEW, skipped_release_of_refused: _FEW, doubled_build: _FEW, lost_undo: _FEW,
-    answer_to_a_withdrawn_order: _FEW, destroyed_too_late: _FEW, unclean_return: _FEW, lost_return: _FEW,
+    answer_to_a_withdrawn_order: (), destroyed_too_late: _FEW, unclean_return: _FEW, lost_return: _FEW,
     two_at_once: _FEW, answer_counted_twice: (), stale_run_accepted: (), unfinished_cancel: _FEW,
     image_of_the_living: (), image_for_ever: (), **PLANTS_OF_MOVES,
 }  # fmt: skip
