@@ -38,6 +38,7 @@ from roost.model.orders import (
 _AGAIN_S, _AGAIN_MAX_S = 0.5, 15.0
 # Before what could not be undone is tried to be undone again.
 _UNDO_AGAIN_S = 5.0
+_NO_LANE = Lane()
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -352,6 +353,8 @@ class Agent:
             # It was said to have failed, and somebody acts on that already.
             if answer.outcome == "ok":
                 self._lane(lane_of(order)).undos.append(Undo(order))
+            if each is not None and each.is_unwanted:
+                self._settle(key)
             return
         assert each is not None, "it is worked on until now"
         self._answer(each, answer)
@@ -386,8 +389,7 @@ class Agent:
         each = self._orders.get(key)
         if each is None:
             return
-        lane = self._lanes.get(lane_of(each.order))
-        if lane is not None and lane.undoes(each.order):
+        if key in self._overdue or self._lanes.get(lane_of(each.order), _NO_LANE).undoes(each.order):
             each.is_unwanted = True  # A later life is to undo it if this one does not come to that.
             return
         del self._orders[key]
@@ -406,7 +408,7 @@ class Agent:
             if each.is_unwanted or each.is_settled:
                 continue  # Nobody waits for an answer.
             problem = f"the driver on host {self.host} did not end {lanes.told(each.order)} in {self._timeout_s:g} s"
-            self._answer(each, self._says("failed", problem))
+            self._answer(each, self._says("failed", problem, found=lanes.coming_of(each.order)))
 
     def _answers(self, now_s: float) -> Iterable[Tell]:
         if now_s < self._again_at_s and self._phase == "ready":
@@ -494,5 +496,5 @@ class Agent:
         if not is_at_once:
             self._pause_s = min(self._pause_s * 2, _AGAIN_MAX_S)
 
-    def _says(self, outcome: Literal["failed", "stale"], problem: str) -> OrderAnswer:
-        return OrderAnswer(run=self._identity.run, outcome=outcome, problem=problem)
+    def _says(self, outcome: Literal["failed", "stale"], problem: str, found: Found | None = None) -> OrderAnswer:
+        return OrderAnswer(run=self._identity.run, outcome=outcome, problem=problem, found=found)

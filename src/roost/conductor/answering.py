@@ -25,6 +25,7 @@ from roost.conductor.delivering import delivered
 from roost.conductor.presence import given_up, is_silent, reporting
 from roost.conductor.reconcile import Reconciled, forgotten, is_held_by, is_left_by, moves_away, reconcile
 from roost.conductor.rows import due_now, instead, later
+from roost.conductor.step import withdrawn
 from roost.conductor.story import line
 from roost.conductor.syncing import begun, differing
 from roost.engine.state import State
@@ -244,15 +245,15 @@ def _cleaning(
     current: Current, reader: WorkReader, agent: AgentRow, *, found: Reconciled, before: AgentRow | None,
     now_s: float,
 ) -> list[Put]:  # fmt: skip
-    """Return the operation that makes a host clean, which is named after the run, and the end of an earlier one."""
-    work = []
-    if before is not None and before.run != agent.run:
-        old = reader.operation_of(before.run)
-        if old is not None and not old.outcome:
-            work.append(instead(due_now(old, now_s=now_s)))
+    """Return the operation that makes a host clean, which is named after the run, and the end of an earlier one.
+
+    What an earlier one ordered to be destroyed may be wanted there from now on.
+    """
+    known = reader.operation_of(agent.run)
+    old = known if before is None or before.run == agent.run else reader.operation_of(before.run)
+    work = _ended_early(reader, old, now_s=now_s) if found.is_clean or old is not known else []
     if found.is_clean:
         return work
-    known = reader.operation_of(agent.run)
     numbers = [] if known is None else [order.number for order in reader.orders_of(known.id)]
     guests = tuple(map(uuid_text, found.hold + found.destroy))
     body = Cleaning(host=agent.host, fence=agent.fence, guests=guests, after=max(numbers, default=0))
@@ -262,6 +263,13 @@ def _cleaning(
         version=1 if known is None else known.version + 1,
     )  # fmt: skip
     return [*work, Put(row, None if known is None else known.version)]
+
+
+def _ended_early(reader: WorkReader, cleaning: OperationRow | None, *, now_s: float) -> list[Put]:
+    """Return what lets an operation that makes a host clean order nothing more: it ends, and its orders before it."""
+    if cleaning is None or cleaning.outcome:
+        return []
+    return [instead(due_now(cleaning, now_s=now_s)), *withdrawn(reader.orders_of(cleaning.id))]
 
 
 def _agents(reader: WorkReader, polls: Sequence[PollingAgent]) -> list[AgentRow]:

@@ -28,6 +28,16 @@ def silent(host: str) -> str:
     return f"the agent of {host} does not answer"
 
 
+def unfit(view: View, host: str) -> str:
+    """Say why nothing new is sent to a host, as by alternates that were chosen a while ago; empty: it is up."""
+    agent = view.agent(host)
+    if agent is None:
+        return f"no agent runs on {host}"
+    if view.is_away(host):
+        return silent(host)
+    return "" if agent.state == "ready" else f"{host} is back, and not rid yet of what is elsewhere by now"
+
+
 def problem_of(answer: Answer, *, host: str) -> str:
     """Say what went wrong with an order that was answered; empty: it was done.
 

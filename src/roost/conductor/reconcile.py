@@ -15,6 +15,7 @@ from roost.ports import WorkReader
 # Of migrations that hold something still, or may.
 OPEN_MOVES = frozenset({"moving", "finished", "left", "reverting"})
 _UNDONE = OPEN_MOVES - {"left"}
+_ON_ITS_WAY = frozenset({"moving", "reverting"})
 # Moves that nobody undoes when they are finished.
 _LEFT = frozenset({"live", "evacuate"})
 # So many of the moves of a host are read at once.
@@ -60,7 +61,7 @@ def _fate(host: str, status: StatusRow | None, moves: Sequence[MigrationRow]) ->
         return "keep"
     if status.status == "DELETED":
         return "destroy"
-    here = [each for each in moves if host in {each.source_host.lower(), each.target_host.lower()}]
+    here = [each for each in moves if each.source_host.lower() == host or _is_on_its_way(each, host)]
     if any(is_held_by(each, host) for each in here):
         return "hold"  # It may run elsewhere already, and it may have to come back.
     is_home = status.host.lower() == host
@@ -68,6 +69,11 @@ def _fate(host: str, status: StatusRow | None, moves: Sequence[MigrationRow]) ->
         return "destroy"  # A move back here begins when the host is clean, so this is what was left then.
     is_nowhere_yet = status.status == "BUILD" and not status.host
     return "keep" if is_home or here or is_nowhere_yet else "destroy"
+
+
+def _is_on_its_way(move: MigrationRow, host: str) -> bool:
+    """Say whether a host may have what moves there still; once that has arrived, its status says where it is."""
+    return move.status in _ON_ITS_WAY and move.target_host.lower() == host
 
 
 def is_held_by(move: MigrationRow, host: str) -> bool:

@@ -11,7 +11,7 @@ from roost.conductor.endings import stayed
 from roost.conductor.faults import told as words_of
 from roost.conductor.guests import guest_of_pick
 from roost.conductor.moves import gone_on, migration_of, moved_on
-from roost.conductor.patience import problem_of, silent
+from roost.conductor.patience import problem_of, silent, unfit
 from roost.conductor.retries import attempt_on, check_attempt
 from roost.conductor.step import Commit, Desk, View, answer_of, is_open, told, waiting
 from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded
@@ -62,8 +62,8 @@ def sent(
         return stayed(view, desk, body, problem=found)
     if is_source_asked and view.is_away(source):
         return stayed(view, desk, found, problem=silent(source))
-    if view.is_away(target_of(found)):
-        return onward(view, desk, found, problem=silent(target_of(found)))
+    if problem := unfit(view, target_of(found)):
+        return onward(view, desk, found, problem=problem)
     return (ask or prepare)(view, desk, found)
 
 
@@ -85,7 +85,7 @@ def answered(
     answer = answer_of(order)
     if answer.outcome == "ok":
         return answer
-    return onward(view, desk, body, problem=problem_of(answer, host=target), is_final=answer.outcome != "failed")
+    return onward(view, desk, body, problem=problem_of(answer, host=target), is_final=answer.outcome == "aborted")
 
 
 def prepared(
@@ -172,8 +172,7 @@ def _after_failure(view: View, desk: Desk, body: Moving, *, problem: str, is_fin
     try:
         _check(view, after, problem=problem)
         for at, pick in enumerate(body.picks[1:], start=1):
-            is_away = view.is_away(pick.host)
-            found = silent(pick.host) if is_away else gone_on(desk.current, migration_of(view), pick)
+            found = unfit(view, pick.host) or gone_on(desk.current, migration_of(view), pick)
             if not isinstance(found, str):
                 after = msgspec.structs.replace(after, attempts=tuple(attempts), picks=body.picks[at:])
                 return _Next(after, writes=found)

@@ -45,6 +45,8 @@ def test_an_instance_that_nobody_knows_of_stays():
         ("evacuate", "confirmed", "h1", "h2", "destroy"),
         ("live", "finished", "h1", "h2", "destroy"),
         ("live", "moving", "h2", "h1", "keep"),
+        ("evacuate", "finished", "h3", "h1", "destroy"),
+        ("live", "left", "h3", "h1", "destroy"),
     ],
 )
 def test_a_move_keeps_what_it_may_still_need(kind, state, source, target, expected):

@@ -5,7 +5,7 @@
     clean ─▶ clean   orders to destroy are out, or an evacuation that decides about an instance goes on; what was left
                      here by instances that went elsewhere is given back when it is gone
           ─▶ end     nothing is there that is not the host's own: ready
-          ─▶ end     the agent registered again, or went: another operation of this kind does the rest
+          ─▶ end     the agent registered again, or went: another operation of this kind does the rest, if there is any
 """
 
 import msgspec
@@ -42,7 +42,7 @@ def next_step(view: View, desk: Desk) -> Commit:
     """Return the next step."""
     body = body_of(view.operation, Cleaning)
     agent = view.agent(body.host)
-    if agent is None or agent.state == "gone" or agent.fence != body.fence:
+    if agent is None or agent.state != "arriving" or agent.fence != body.fence:
         return Commit(operation=ended(view, body=body), work=withdrawn(view.orders))
     found = reconcile(body.host, subjects(view.operation), statuses=view.statuses, migrations=view.migrations)
     last = {order.instance_uuid: order for order in view.orders if order.number > body.after or is_open(order)}
@@ -54,7 +54,12 @@ def next_step(view: View, desk: Desk) -> Commit:
         return Commit(
             operation=ended(view, body=body),
             writes=(*writes, *reporting(desk.current.state, body.host, reported_at_s=None)),
-            work=(*over, instead(later(agent, state="ready")), told(view, desk, "agent.ready", host=agent.name)),
+            work=(
+                *withdrawn(view.orders),
+                *over,
+                instead(later(agent, state="ready")),
+                told(view, desk, "agent.ready", host=agent.name),
+            ),
         )
     failed = [uuid for uuid in left if uuid in last and not is_open(last[uuid])]
     is_again = bool(failed) and 0 < body.again_at_s <= view.now_s

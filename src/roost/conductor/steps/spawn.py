@@ -16,7 +16,7 @@ from roost.conductor.alternates import step_to, where
 from roost.conductor.endings import cancelled
 from roost.conductor.faults import told as words_of
 from roost.conductor.guests import guest_of_pick
-from roost.conductor.patience import awaited, problem_of, silent
+from roost.conductor.patience import awaited, problem_of, silent, unfit
 from roost.conductor.retries import attempt_on, check_attempt, exhausted
 from roost.conductor.rows import instead, later, uuid_made_of
 from roost.conductor.step import (
@@ -87,7 +87,7 @@ def _answered(view: View, desk: Desk, body: Spawning, *, order: OrderRow) -> Com
     answer = answer_of(order)
     if answer.outcome != "ok":
         problem = problem_of(answer, host=body.picks[0].host)
-        return _lost(view, desk, body, problem=problem, is_final=answer.outcome != "failed")
+        return _lost(view, desk, body, problem=problem, is_final=answer.outcome == "aborted")
     pick, name = body.picks[0], uuid_text(view.status.uuid)
     try:
         here = where(desk.current.state, name)
@@ -139,7 +139,7 @@ def _elsewhere(view: View, desk: Desk, body: Spawning, *, builds: Builds) -> Com
     """
     name, attempts = uuid_text(view.status.uuid), list(body.attempts)
     for at, pick in enumerate(body.picks):
-        step = _away(view, pick.host) or step_to(desk.current, name, pick)
+        step = unfit(view, pick.host) or step_to(desk.current, name, pick)
         if isinstance(step, str):
             attempts.append(attempt_on(pick, problem=step, is_claimed=False))
             continue
@@ -161,13 +161,6 @@ def _elsewhere(view: View, desk: Desk, body: Spawning, *, builds: Builds) -> Com
         )
     after = msgspec.structs.replace(body, attempts=tuple(attempts), picks=())
     return _buried(view, desk, after, fault=words_of(exhausted(name)), builds=builds)
-
-
-def _away(view: View, host: str) -> str:
-    """Say why an instance is not sent to a host; empty: its agent is there."""
-    if view.agent(host) is None:
-        return f"no agent runs on {host}"
-    return silent(host) if view.is_away(host) else ""
 
 
 def _clearing(view: View, desk: Desk, body: Spawning, *, lost: str, is_final: bool = False) -> Commit:

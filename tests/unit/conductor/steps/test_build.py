@@ -16,6 +16,7 @@ from roost.model.work import Put
 from tests.building import failed_builds, ladder
 from tests.conducting import action, failed, hand, served, server
 from tests.identities import uuid_named
+from tests.working import status
 from tests.worlds import host, hosts, joined, settings_of
 
 NO_VALID_HOST = "No valid host was found. "
@@ -245,6 +246,21 @@ def test_an_alternate_whose_agent_is_gone_is_passed_over_and_not_waited_for(here
     assert failed_builds(here.roost.state)["h1"] == 0
 
 
+def test_an_alternate_that_is_not_rid_yet_of_what_it_had_is_passed_over(here):
+    served_by = agents(here)
+    ghost = status(9, uuid=uuid_bytes(uuid_named("ghost")), host="h3", status="ACTIVE", task="")
+    here.run(lambda current: current.commit([Item(writes=(), work=(Put(ghost),))]))
+    here.build("one")
+    here.turn()
+    served_by[1].guests = {uuid_named("ghost"): "running"}
+    assert not served_by[1].register().is_ready
+    served_by[0].answer(served_by[0].poll().orders[0], failed("no"))
+    here.turn()
+    assert attempts(here, "one")[1] == ("h1", "refused", "h1 is back, and not rid yet of what is elsewhere by now")
+    served(here, *served_by)
+    assert (here.status("one").status, here.status("one").host) == ("ACTIVE", "h2")
+
+
 def test_with_one_attempt_allowed_the_answer_of_the_host_is_the_fault(here):
     served_by = agents(here)
     here.build("one", force_hosts=("h0",))
@@ -263,11 +279,17 @@ def test_attempts_of_an_earlier_request_count(here):
     assert here.status("two").fault.endswith("Last exception: None")
 
 
-@pytest.mark.parametrize("outcome", ["aborted", "stale"])
-def test_where_no_other_host_would_do_the_fault_is_what_the_host_said(here, outcome):
+def test_a_host_that_got_rid_of_the_instance_by_a_later_order_is_left_for_the_next(here):
     served_by = agents(here)
     here.build("one")
-    served(here, *served_by, script={"h0": [Answer(outcome=outcome, problem="the image is broken")]})
+    served(here, *served_by, script={"h0": [Answer(outcome="stale", problem="a later order was here before it")]})
+    assert (here.status("one").status, here.status("one").host) == ("ACTIVE", "h1")
+
+
+def test_where_no_other_host_would_do_the_fault_is_what_the_host_said(here):
+    served_by = agents(here)
+    here.build("one")
+    served(here, *served_by, script={"h0": [Answer(outcome="aborted", problem="the image is broken")]})
     assert (here.status("one").status, here.status("one").fault) == ("ERROR", "the image is broken")
     assert (here.held("one"), here.used()["VCPU"]) == (None, 0)
 

@@ -116,6 +116,21 @@ def test_a_run_that_registers_again_with_more_cleans_once_more(here):
     assert (agent.guests, here.reader.agent("h0").state) == ({}, "ready")
 
 
+@pytest.mark.parametrize("life", [1, 2], ids=["the same run", "another run"])
+def test_what_was_to_be_destroyed_may_come_there_once_the_host_is_up(here, life):
+    agent, _ = elsewhere(here)
+    here.turn()
+    (order,) = agent.poll().orders
+    heir = agent if life == 1 else Hand(here, "h0", life=life)
+    heir.guests = {}
+    assert heir.register().is_ready
+    assert here.reader.order(order.id).state == "withdrawn"
+    assert heir.poll().orders == ()
+    here.turn()
+    assert heir.poll().orders == ()
+    assert (here.reader.agent("h0").state, here.open_operations()) == ("ready", [])
+
+
 def test_one_that_goes_before_it_is_clean_is_not_ready(here):
     agent, _ = elsewhere(here)
     here.turn()

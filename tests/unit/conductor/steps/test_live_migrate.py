@@ -94,6 +94,12 @@ def test_where_no_target_can_it_stays_and_the_fault_says_why(here):
     settled(here, host="h0", migration="failed", fault="no bridge 3")
 
 
+def test_a_target_that_got_rid_of_the_instance_by_a_later_order_is_passed_over(here):
+    ask(here, "live_migrate", "one")
+    at_rest(here, here.hands, {("h1", "prepare"): [Answer(outcome="stale", problem="a later order was here")]})
+    settled(here, host="h2")
+
+
 def test_an_answer_that_no_other_host_would_do_ends_it(here):
     ask(here, "live_migrate", "one")
     at_rest(here, here.hands, {("h1", "prepare"): [Answer(outcome="aborted", problem="it is pinned")]})
