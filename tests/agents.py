@@ -167,6 +167,9 @@ class PlainTracker:
         self.updates.append((node, is_startup, is_disabled))
         return use
 
+    def drop_gone_nodes(self):
+        """Drop none: no Placement knows any."""
+
     def use(self, node):
         """Give who has what of a node."""
         return self._uses[node]

@@ -62,6 +62,13 @@ class Tracker(Protocol):
             RoostError: the agent must end.
         """
 
+    def drop_gone_nodes(self) -> object:
+        """Delete nodes that will not come back from Placement, where nothing is held there.
+
+        Raises:
+            JournalLost: one cannot be forgotten; whatever the driver does is no error.
+        """
+
     def use(self, node: str) -> HostUse:
         """Return who has what of a node; a node that was never updated is a KeyError."""
 
@@ -295,6 +302,8 @@ class Running:
         try:
             for node in resident.nodes:
                 has_failed |= not self._update(resident, node)
+            if not has_failed:
+                resident.tracker.drop_gone_nodes()
         except RoostError as error:
             with self._changed:
                 # What is begun is ended first, and told.

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from roost.compute.acting import checked_guests
+from roost.compute.acting import checked_guests, checked_nodes
 from roost.compute.allocations import amounts_of
 from roost.compute.cleaning import Instances, judge
 from roost.compute.driver import Driver, read_resources
@@ -151,23 +151,34 @@ class Tracker:
         return found
 
     def drop_gone_nodes(self) -> list[str]:
-        """Delete the providers of nodes that will not come back, with all that their instances hold; name the nodes.
+        """Delete the providers of nodes that will not come back and on which nothing is held; name the nodes.
+
+        What cannot be deleted now is left for later, and the log says why.
 
         Raises:
-            DriverNotReady, PlacementGone: ask again.
+            JournalLost: a node cannot be forgotten.
         """
-        here, gone = set(self._driver.nodes()), []
-        for node, uuid in self._book.node_uuids().items():
-            if node in here or not self._driver.is_node_gone(node):
-                continue
-            left = self._report.delete_resource_provider(uuid, [*self._book.instances(node)])
-            if left:
-                log.event("node_left", host=self._host, node=node, providers=", ".join(left))
-                continue
-            self._book.forget_node(node)
-            self._uses.pop(node, None)
-            gone.append(node)
-        return gone
+        try:
+            here = checked_nodes(self._driver.nodes())
+            gone = [each for each in self._book.node_uuids() if each not in here and self._driver.is_node_gone(each)]
+            return [each for each in gone if self._is_dropped(each)]
+        except JournalLost:
+            raise
+        except Exception as error:  # noqa: BLE001  # The driver may raise anything.
+            problem = str(error) if isinstance(error, RoostError) else f"{type(error).__name__}: {first_line(error)}"
+            self._log_once("gone nodes", problem, "nodes_not_dropped", problem=problem)
+            return []
+
+    def _is_dropped(self, node: str) -> bool:
+        """Delete the providers of a node as far as nothing is held there, and say whether none is left."""
+        left = self._report.delete_resource_provider(self._book.node_uuids()[node])
+        if left:
+            self._log_once(node, left, "node_left", node=node, providers=", ".join(left))
+            return False
+        self._book.forget_node(node)
+        self._uses.pop(node, None)
+        log.event("node_dropped", host=self._host, node=node, problem="it is not there any more, and holds nothing")
+        return True
 
     def _is_deadly(self, error: Exception, *, is_startup: bool) -> bool:
         match error:

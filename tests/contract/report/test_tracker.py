@@ -1,11 +1,14 @@
 """What an agent's tracker brings to any kind of Placement, and what it tells of its node."""
 
+from unittest.mock import Mock
+
 import msgspec
 import pytest
 
 from roost.compute.cleaning import Standing
 from roost.compute.drivers.fake_script import Fault, Script
 from roost.compute.provider_config import ProviderConfig
+from roost.errors import DriverNotReady
 from roost.model.agent import HostTerms
 from roost.model.guest_use import GuestUse
 from roost.model.host import PciPool
@@ -224,23 +227,30 @@ def test_a_host_that_changes_all_the_time_is_tried_four_times_and_the_next_updat
     assert world.of(HOST, "inventories")["VCPU"]["reserved"] == 2
 
 
-def test_nodes_that_will_not_come_back_are_deleted_with_what_their_instances_hold(machine, world):
+def test_nodes_that_will_not_come_back_are_deleted_when_nothing_is_held_there_any_more(machine, world, capfd):
     machine.start()
     machine.update()
     world.hold("one", **{HOST: HELD})
     machine.book.of_instances = {world.u("one"): GuestUse()}
     assert machine.tracker.drop_gone_nodes() == []
     machine.start(driver=fake(Script(), "another"))
+    assert [machine.tracker.drop_gone_nodes() for _ in range(2)] == [[], []]
+    assert (HOST in world.children(HOST), capfd.readouterr().err.count('"event":"node_left"')) == (True, 1)
+    world.hold("one", 1)
     assert machine.tracker.drop_gone_nodes() == [machine.host]
-    assert (world.children(HOST), world.held("one"), machine.book.nodes) == ([], {}, {})
+    assert (world.children(HOST), machine.book.nodes) == ([], {})
+    assert machine.tracker.drop_gone_nodes() == []
 
 
-def test_a_node_that_is_held_by_somebody_else_stays(machine, world):
+@pytest.mark.parametrize("error", [DriverNotReady("away"), RuntimeError("broken")])
+def test_where_the_driver_cannot_tell_which_nodes_are_gone_all_stay(machine, world, monkeypatch, error, capfd):
     machine.start()
     machine.update()
-    world.hold("somebody", **{HOST: HELD})
-    machine.start(driver=fake(Script(), "another"))
+    another = fake(Script(), "another")
+    monkeypatch.setattr(another, "nodes", Mock(side_effect=error))
+    machine.start(driver=another)
     assert machine.tracker.drop_gone_nodes() == []
+    assert "nodes_not_dropped" in capfd.readouterr().err
     assert world.children(HOST) == [HOST]
 
 
