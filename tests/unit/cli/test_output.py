@@ -108,10 +108,19 @@ def test_a_password_is_never_shown(tmp_path):
         assert "store.url" in done.stderr
 
 
+@pytest.fixture
+def heeded_signals():
+    """Let what is started heed SIGHUP, also below a ``nohup``."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("heeded_signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_in_the_middle_leaves_no_temporary_folder(tmp_path, number):
     with subprocess.Popen(
-        command("demo", "--host-count", "100", "--requests", "40000"), cwd=tmp_path, stderr=subprocess.PIPE,
+        command("demo", "--host-count", "100", "--requests", "8000"), cwd=tmp_path, stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL, env=environ(TMPDIR=str(tmp_path)), text=True,
     ) as process:  # fmt: skip
         assert process.stderr is not None
