@@ -28,18 +28,14 @@ def silent(host: str) -> str:
     return f"the agent of {host} does not answer"
 
 
-def unfit(view: View, host: str, *, is_new: bool = False) -> str:
-    """Say why an instance is not sent to a host that was chosen a while ago; empty: it is.
-
-    Args:
-        is_new: whether no host can have anything left of it, so that one that is back may take it when it is clean.
-    """
+def unfit(view: View, host: str) -> str:
+    """Say why nothing new is sent to a host, as by alternates that were chosen a while ago; empty: it is up."""
     agent = view.agent(host)
     if agent is None:
         return f"no agent runs on {host}"
     if view.is_away(host):
         return silent(host)
-    return "" if is_new or agent.state == "ready" else f"{host} is back, and not rid yet of what is elsewhere by now"
+    return "" if agent.state == "ready" else f"{host} is back, and not rid yet of what is elsewhere by now"
 
 
 def problem_of(answer: Answer, *, host: str) -> str:

@@ -139,7 +139,7 @@ def _elsewhere(view: View, desk: Desk, body: Spawning, *, builds: Builds) -> Com
     """
     name, attempts = uuid_text(view.status.uuid), list(body.attempts)
     for at, pick in enumerate(body.picks):
-        step = unfit(view, pick.host, is_new=not body.is_unshelved) or step_to(desk.current, name, pick)
+        step = unfit(view, pick.host) or step_to(desk.current, name, pick)
         if isinstance(step, str):
             attempts.append(attempt_on(pick, problem=step, is_claimed=False))
             continue
