@@ -91,7 +91,8 @@ def run(plan: Plan, folder: Path, *, show: Callable[[int, int], None]) -> Found:
         with _dying(fleets, plan):
             asked = _built(server, plan, show)
         took_s = time.perf_counter() - start
-        found = _looked_at(server, asked, plan=plan, folder=folder)
+        _until_up(server, plan.agents)  # A process that was away when the last instance ended has to be clean again.
+        found = _settled(lambda: _looked_at(server, asked, plan=plan, folder=folder))
     finally:
         for program in (server, *fleets):
             if program.process is not None:
@@ -183,6 +184,14 @@ def _batch(server: ServerProgram, at: int, count: int) -> list[str]:
     while server.asked("GET", f"/v1/operations/{told['operation']}?wait_s=20")[1]["outcome"] == "open":  # type: ignore[index]
         pass
     return list(told["instances"])
+
+
+def _settled(look: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Look until all is as it should be, since agents that came back undo what nobody wants; a minute at most."""
+    end_s = time.monotonic() + 60
+    while (found := look())["problems"] and time.monotonic() < end_s:
+        time.sleep(1)
+    return found
 
 
 def _looked_at(server: ServerProgram, asked: list[str], *, plan: Plan, folder: Path) -> dict[str, Any]:
