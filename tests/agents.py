@@ -154,6 +154,7 @@ class PlainTracker:
         self._driver, self._journal, self._facts = driver, journal, facts
         self._uses = {}
         self.updates = []  # node, whether it was at the start, whether it is disabled
+        self.drops = []  # how many updates there had been when gone nodes were to be dropped
 
     def update(self, node, *, is_startup, is_disabled=None):
         """Tell what is in use."""
@@ -168,7 +169,8 @@ class PlainTracker:
         return use
 
     def drop_gone_nodes(self):
-        """Drop none: no Placement knows any."""
+        """Drop none, since no Placement knows any, and note that it was asked for."""
+        self.drops.append(len(self.updates))
 
     def use(self, node):
         """Give who has what of a node."""

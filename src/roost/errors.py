@@ -42,6 +42,11 @@ def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or ["no answer"])[0]
 
 
+def said_by(error: BaseException) -> str:
+    """Return what an error says in one line: ours its sentence, any other its name, too."""
+    return str(error) if isinstance(error, RoostError) else f"{type(error).__name__}: {first_line(error)}"
+
+
 def quoted(value: object) -> str:
     """Return a value as a sentence quotes it, the beginning of a long one.
 

@@ -158,6 +158,7 @@ def test_orders_wait_until_placement_knows_the_host_however_often_it_fails(capsy
         server.put(spawn())
         assert server.answer_to(101).outcome == "ok"
     assert ends == []
+    assert tracker.drops[0] == 1  # So no gone node is dropped before the others are updated.
     assert "odd" in capsys.readouterr().err
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from roost.compute.cleaning import Instances
 from roost.compute.driver import RAISED, Driver
-from roost.errors import RoostError, first_line, quoted
+from roost.errors import quoted, said_by
 from roost.model.names import is_uuid_form
 from roost.model.standing import ASKED_MAX, Standing
 from roost.observe import log
@@ -42,7 +42,7 @@ class SavedImages:
                     problem = problem or lost
                     dropped += [] if lost else [uuid]
         except RAISED as error:
-            problem = _said(error)
+            problem = said_by(error)
         if problem and problem != self._told:
             log.event("saved_images_stay", host=self._host, problem=problem)
         self._told = problem
@@ -53,7 +53,7 @@ class SavedImages:
         try:
             self._driver.drop_saved_image(uuid)
         except RAISED as error:
-            return _said(error)
+            return said_by(error)
         log.event("saved_image_dropped", host=self._host, instance=uuid)
         return ""
 
@@ -78,7 +78,3 @@ def _checked(told: object) -> Sequence[str]:
         if not isinstance(each, str) or not is_uuid_form(each):
             raise TypeError(f"saved_images of the driver returned {quoted(each)}, which is no uuid")
     return sorted(set(told))
-
-
-def _said(error: BaseException) -> str:
-    return str(error) if isinstance(error, RoostError) else f"{type(error).__name__}: {first_line(error)}"

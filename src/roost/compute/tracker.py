@@ -24,8 +24,8 @@ from roost.errors import (
     ReshapeFailed,
     ReshapeNeeded,
     RoostError,
-    first_line,
     quoted,
+    said_by,
 )
 from roost.model.agent import NodeResources
 from roost.model.guest_use import GuestUse
@@ -165,7 +165,7 @@ class Tracker:
         except JournalLost:
             raise
         except Exception as error:  # noqa: BLE001  # The driver may raise anything.
-            problem = str(error) if isinstance(error, RoostError) else f"{type(error).__name__}: {first_line(error)}"
+            problem = said_by(error)
             self._log_once("gone nodes", problem, "nodes_not_dropped", problem=problem)
             return []
 
@@ -217,7 +217,7 @@ class Tracker:
         try:
             return self._cleaned(self._instances, node, brought.tree.get_provider_uuids(uuid))
         except Exception as error:  # noqa: BLE001  # The driver, which tells the guests, may raise anything.
-            problem = str(error) if isinstance(error, RoostError) else f"{type(error).__name__}: {first_line(error)}"
+            problem = said_by(error)
             log.event("allocations_not_cleaned", host=self._host, node=node, problem=problem)
             return ()
 

@@ -231,7 +231,6 @@ def test_nodes_that_will_not_come_back_are_deleted_when_nothing_is_held_there_an
     machine.start()
     machine.update()
     world.hold("one", **{HOST: HELD})
-    machine.book.of_instances = {world.u("one"): GuestUse()}
     assert machine.tracker.drop_gone_nodes() == []
     machine.start(driver=fake(Script(), "another"))
     assert [machine.tracker.drop_gone_nodes() for _ in range(2)] == [[], []]

@@ -2,14 +2,16 @@
 
 import pytest
 
-from roost.model.journal import InventoryRow, PutInventories
-from roost.model.names import uuid_text
+from roost.model.journal import InventoryRow, Item, PutInventories
+from roost.model.names import uuid_bytes, uuid_text
 from roost.model.orders import Answer
+from roost.model.work import Put
 from roost.placement.plans import Plan
 from tests.building import ladder
 from tests.conducting import action, failed, server
 from tests.identities import uuid_named
 from tests.migrating import ask, at_rest, holders, migrations, movers, one_of_four, pass_time
+from tests.working import status
 
 ONE = uuid_named("one")
 
@@ -92,6 +94,19 @@ def test_where_no_target_can_it_stays_and_the_fault_says_why(here):
     script = {(f"h{number}", "prepare"): [failed(f"no bridge {number}")] for number in (1, 2, 3)}
     at_rest(here, here.hands, script)
     settled(here, host="h0", migration="failed", fault="no bridge 3")
+
+
+def test_a_target_that_is_not_rid_yet_of_what_it_had_is_passed_over(here):
+    ghost = status(9, uuid=uuid_bytes(uuid_named("ghost")), host="h3", status="ACTIVE", task="")
+    here.run(lambda current: current.commit([Item(writes=(), work=(Put(ghost),))]))
+    ask(here, "live_migrate", "one")
+    here.turn()
+    here.hands["h2"].guests = {uuid_named("ghost"): "running"}
+    assert not here.hands["h2"].register().is_ready
+    here.hands["h1"].answer(here.hands["h1"].poll().orders[0], failed("no bridge"))
+    here.turn()
+    at_rest(here, here.hands)
+    settled(here, host="h3")
 
 
 def test_a_target_that_got_rid_of_the_instance_by_a_later_order_is_passed_over(here):
