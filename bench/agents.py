@@ -42,6 +42,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     failing: float = 0.05
     kill_every_s: float = 4.0  # 0: nobody dies
     database: str = ""  # URL of PostgreSQL; empty: SQLite
+    shuffle: bool = False  # whether hosts of the same weight are shuffled
 
     @property
     def fleets(self) -> list[int]:
@@ -70,7 +71,10 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 def run(plan: Plan, folder: Path, *, show: Callable[[int, int], None]) -> Found:
     """Let it happen, and look at what came of it."""
     words = ["--database", plan.database] if plan.database else []
-    settings = f"[DEFAULT]\nservice_down_time = {_DOWN_S}\n[placement]\nagents_max = {plan.agents + 1000}\n"
+    settings = (
+        f"[DEFAULT]\nservice_down_time = {_DOWN_S}\n[placement]\nagents_max = {plan.agents + 1000}\n"
+        f"[filter_scheduler]\nshuffle_best_same_weighed_hosts = {str(plan.shuffle).lower()}\n"
+    )
     server = ServerProgram(*words, folder=folder, settings=settings)
     server.start()
     (folder / "fake.toml").write_text(_SCRIPT.format(share=plan.failing))
@@ -253,6 +257,7 @@ def main() -> None:
     ):  # fmt: skip
         default = getattr(defaults, name.replace("-", "_"))
         parser.add_argument(f"--{name}", type=type(default), default=default, help=about)
+    parser.add_argument("--shuffle", action="store_true", help="shuffle hosts of the same weight")
     parser.add_argument("--folder", type=Path, help="where all is kept; default: the place for temporary files")
     options = vars(parser.parse_args())
     folder = options.pop("folder")
