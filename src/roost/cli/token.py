@@ -18,7 +18,7 @@ def token() -> None:
 
 
 @token.command("create", short_help="Make a token and print it, this once.")
-@click.argument("name")
+@click.argument("name", required=False)
 @click.option("--role", "roles", multiple=True, help="A role of its holder, such as reader; may be repeated.")
 @click.option(
     "--host", "hosts", multiple=True, help="A host whose agent holds it, all that it may touch; may be repeated."
@@ -26,15 +26,19 @@ def token() -> None:
 @click.option("--project", default="", help="Project of its holder.  [its name]")
 @click.option("--file", "path", type=options.PATH, help="File to add it to, made if it is absent.")
 def create(
-    *, name: str, roles: tuple[str, ...], hosts: tuple[str, ...], project: str, path: Path | None
+    *, name: str | None, roles: tuple[str, ...], hosts: tuple[str, ...], project: str, path: Path | None
 ) -> None:  # fmt: skip
     """Make a token and print it, this once; what a file keeps of it is added to the file, or printed below.
 
-    NAME is the user that requests with this token are of.
+    NAME is the user that requests with this token are of; by default agent-of-HOST, for the agent of one host.
     """
     from roost.api.placement.auth import as_toml, new_token
     from roost.api.placement.token_edits import add_token
 
+    if name is None:
+        if len(hosts) != 1:
+            raise click.UsageError("NAME is missing: only for one --host is there a default")
+        name = f"agent-of-{hosts[0]}"
     text, kept = new_token(name, project=project, roles=roles, hosts=hosts)
     if path is not None:
         add_token(path, kept)  # Before it is shown: a token that is kept nowhere is good for nothing.

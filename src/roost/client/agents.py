@@ -55,6 +55,7 @@ class HttpServer:
         self._idle = [self._wire()]
         self._is_closed = False
         self._runs: dict[str, str] = {}  # by host: as it was registered
+        self._unanswered = 0  # questions that are asked again
 
     def register(self, host: str, registration: Registration) -> Registered:
         """See ``Server``."""
@@ -122,28 +123,54 @@ class HttpServer:
             BadSettings, NotFound, Conflict, BadRequest: as the answer says.
             Unavailable: ``pause`` says that the agent is to stop.
         """
-        pause_s, is_away = _PAUSE_FIRST_S, False
+        pause_s = _PAUSE_FIRST_S
         sent = None if body is None else msgspec.to_builtins(body)
-        while True:
-            try:
-                status, text = self._send(method, path, sent)
-                problem = problem_of(status, text)
-                if status < HTTPStatus.MULTIPLE_CHOICES or self._is_said(status, text):
-                    self._check(status, problem)
-                    found = told(text)
-                    if is_away:
+        with self._noting() as unanswered:
+            while True:
+                try:
+                    status, text = self._send(method, path, sent)
+                    problem = problem_of(status, text)
+                    if status < HTTPStatus.MULTIPLE_CHOICES or self._is_said(status, text):
+                        self._check(status, problem)
+                        return told(text)
+                except LOST as error:
+                    problem = str(error) or type(error).__name__
+                except msgspec.MsgspecError as error:
+                    problem = f"its answer cannot be understood: {error}"
+                unanswered(problem)
+                if not self._pause(pause_s * (0.5 + self._draw())):
+                    raise Unavailable(f"{self._url} did not answer: {problem}")
+                pause_s = min(2 * pause_s, _PAUSE_LAST_S)
+
+    @contextmanager
+    def _noting(self) -> Iterator[Callable[[str], None]]:
+        """Give what is told that a question is not answered, so that of many at once the first is logged, and the end.
+
+        The end is when the last of them is answered, be it with a refusal.
+        """
+        is_counted = False
+
+        def unanswered(problem: str) -> None:
+            nonlocal is_counted
+            if is_counted:
+                return
+            is_counted = True
+            with self._lock:
+                self._unanswered += 1
+                if self._unanswered == 1:
+                    log.event("server_is_away", server=self._url, problem=problem)
+
+        try:
+            yield unanswered
+        except Unavailable:
+            is_counted = False  # The agent stops: nobody is back.
+            raise
+        finally:
+            if is_counted:
+                with self._lock:
+                    self._unanswered -= 1
+                    if not self._unanswered:
                         log.event("server_is_back", server=self._url)
-                    return found
-            except LOST as error:
-                problem = str(error) or type(error).__name__
-            except msgspec.MsgspecError as error:
-                problem = f"its answer cannot be understood: {error}"
-            if not is_away:
-                log.event("server_is_away", server=self._url, problem=problem)
-                is_away = True
-            if not self._pause(pause_s * (0.5 + self._draw())):
-                raise Unavailable(f"{self._url} did not answer: {problem}")
-            pause_s = min(2 * pause_s, _PAUSE_LAST_S)
 
     def _is_said(self, status: int, text: bytes) -> bool:
         """Say whether a server of Roost refuses, and not something that stands before it.

@@ -53,6 +53,17 @@ def test_a_token_for_hosts_is_an_agents_and_nobody_elses(token):
     assert (refused.returncode, refused.stderr) == (2, "roost: a host of a has no name\n")
 
 
+def test_the_token_of_one_hosts_agent_needs_no_name(token):
+    assert token("create", "--host", "host-1", "--file", "tokens.toml").returncode == 0
+    (listed,) = json.loads(token("list", "--file", "tokens.toml", "--json").stdout)
+    assert (listed["name"], listed["hosts"]) == ("agent-of-host-1", ["host-1"])
+    for hosts in ((), ("--host", "host-1", "--host", "host-2")):
+        refused = token("create", *hosts, "--file", "tokens.toml")
+        text = "roost: NAME is missing: only for one --host is there a default; see `roost token create --help`\n"
+        assert (refused.returncode, refused.stderr) == (2, text)
+    assert len(json.loads(token("list", "--file", "tokens.toml", "--json").stdout)) == 1
+
+
 def test_the_file_is_that_of_the_settings(token, tmp_path):
     token("create", "joe", "--file", "kept.toml")
     (tmp_path / "roost.toml").write_text('[placement]\ntokens_file = "kept.toml"\n')

@@ -1,7 +1,9 @@
 """The server as an agent asks it: what each answer means to it, and that it is asked until it answers."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager
+from threading import Barrier, Event
 
 import msgspec
 import pytest
@@ -88,6 +90,28 @@ def test_what_is_not_answered_is_asked_again_after_pauses_that_double_up_to_a_bo
     assert (said.count('"event":"server_is_away"'), said.count('"event":"server_is_back"')) == (1, 1)
 
 
+def test_a_server_that_is_away_for_many_questions_is_told_once_and_is_back_with_the_last_answer(capfd):
+    both, go_on = Barrier(2), Event()
+
+    def pause(_seconds):
+        return both.wait(10) == 0 or go_on.wait(10)  # One goes on at once, the other when it may.
+
+    with (
+        scripted((503, None), (503, None), problem(409, "another run"), told(REGISTERED)) as (address, _),
+        ThreadPoolExecutor() as pool,
+    ):
+        server = HttpServer(address, token=None, draw=lambda: 0.5, pause=pause)
+        asked = [pool.submit(server.register, host, REGISTRATION) for host in ("h0", "h1")]
+        first = next(as_completed(asked, timeout=10))
+        said = capfd.readouterr().err
+        assert isinstance(first.exception(), Conflict)
+        assert (said.count('"event":"server_is_away"'), said.count('"event":"server_is_back"')) == (1, 0)
+        go_on.set()
+        wait(asked, timeout=10)
+        server.close()
+    assert capfd.readouterr().err.count('"event":"server_is_back"') == 1
+
+
 def test_pauses_are_shorter_or_longer_by_half_at_most():
     for drawn, least in ((0.0, 0.25), (0.999, 0.7495)):
         with scripted((503, None), told(REGISTERED)) as (address, _):
@@ -100,13 +124,14 @@ def test_pauses_are_shorter_or_longer_by_half_at_most():
         assert pauses == [least]
 
 
-def test_an_agent_that_is_to_stop_asks_no_more():
+def test_an_agent_that_is_to_stop_asks_no_more(capfd):
     with (
         asked_of((503, None), (503, None), tries=2) as (server, asked, _),
         pytest.raises(Unavailable, match="did not answer: status 503"),
     ):
         server.poll(POLL)
     assert len(asked) == 2
+    assert "server_is_back" not in capfd.readouterr().err
 
 
 def test_a_connection_that_was_closed_meanwhile_is_opened_again_at_once():
