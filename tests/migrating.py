@@ -6,7 +6,7 @@ import msgspec
 
 from roost.conductor import accepting
 from roost.conductor.moves import away_from
-from roost.conductor.presence import check_gone
+from roost.conductor.presence import evacuating
 from roost.model.guest import Found, Prepared
 from roost.model.journal import CLASS_BITS
 from roost.model.names import uuid_bytes, uuid_text
@@ -132,10 +132,9 @@ def ask(server, kind, name, *, host="", key=""):
             operation_uuid=uuid_bytes(uuid_named(key)), decision_uuid=uuid_named(f"decision {key}"),
             now_s=server.clock.now_s(),
         )  # fmt: skip
-        if kind != "evacuate" or not isinstance(plan, Plan):
-            return plan
-        work = (*plan.work, *check_gone(server.reader, status))
-        return Plan(answer=plan.answer, writes=plan.writes, work=work, reads_work=True)
+        if kind == "evacuate" and isinstance(plan, Plan):
+            return evacuating(plan, server.reader, status)
+        return plan
 
     return server.run(task)
 

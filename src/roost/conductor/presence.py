@@ -1,7 +1,10 @@
 """Whether the agent of a host is there: what is written when it goes and when it is back, and what rests on that."""
 
+from dataclasses import replace
+
 import msgspec
 
+from roost.conductor.reconcile import check_settled
 from roost.conductor.rows import due_now, instead, later
 from roost.conductor.story import line
 from roost.engine.state import State
@@ -10,7 +13,7 @@ from roost.fleet.hosts import writes_of_facts
 from roost.model.journal import Write
 from roost.model.names import uuid_text
 from roost.model.work import AgentRow, Put, StatusRow
-from roost.placement.plans import Plan
+from roost.placement.plans import Answer, Plan
 from roost.ports import Commits, WorkReader
 
 # So many operations are told at once that an agent is gone; the others find out when their time is up.
@@ -43,6 +46,16 @@ def check_gone(
             "within 5 s after it was not heard for service_down_time"
         )
     return witnessed(agent)
+
+
+def evacuating(plan: Plan[Answer], reader: WorkReader, status: StatusRow) -> Plan[Answer]:
+    """Return the plan of an evacuation, whose commit fails where the agent of the instance's host is there by then.
+
+    Raises:
+        Conflict: it is there, or was not given up yet; a move of the instance is not settled.
+    """
+    check_settled(reader, status, act="be evacuated")
+    return replace(plan, work=(*plan.work, *check_gone(reader, status)))
 
 
 def witnessed(agent: AgentRow | None) -> tuple[Put, ...]:

@@ -1,7 +1,6 @@
 """What people ask for in a simulation: a table with a line for each kind of operation."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,8 +9,7 @@ import msgspec
 from roost.conductor import accepting, changing, draining, reverting
 from roost.conductor.accepting import MoveKind
 from roost.conductor.moves import asked_again, away_from
-from roost.conductor.presence import check_gone
-from roost.conductor.reconcile import check_settled
+from roost.conductor.presence import evacuating
 from roost.conductor.remembered import request_of
 from roost.conductor.step import Body
 from roost.conductor.steps import STEPS
@@ -210,10 +208,9 @@ def _move(world: "World", kind: str) -> Deed | None:
             current, process.reader, names.instance, kind=move_kind, asked=away, is_verified=is_verified,
             operation_uuid=names.operation, decision_uuid=names.decision, now_s=process.reader.now_s(),
         )  # fmt: skip
-        if kind != "evacuate" or not isinstance(plan, Plan):
-            return plan
-        check_settled(process.reader, now, act="be evacuated")
-        return replace(plan, work=(*plan.work, *check_gone(process.reader, now)))
+        if kind == "evacuate" and isinstance(plan, Plan):
+            return evacuating(plan, process.reader, now)
+        return plan
 
     return _deed(ask)
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from roost.conductor.reconcile import check_settled
 from roost.conductor.rows import instead, later
 from roost.conductor.step import body_of
 from roost.errors import Conflict, NotFound
@@ -15,6 +14,7 @@ from tests.building import ladder
 from tests.conducting import action, failed, hand, served, server
 from tests.contract.stores import uuid_of
 from tests.identities import uuid_named
+from tests.migrating import ask
 from tests.working import migration
 from tests.worlds import hosts
 
@@ -269,7 +269,7 @@ def test_one_whose_deletion_failed_while_a_move_waited_to_be_confirmed_can_only_
         with pytest.raises(Conflict, match="cannot be rebuilt: a move of it is not settled, so it can only be deleted"):
             here.change("one", "rebuild")
         with pytest.raises(Conflict, match="cannot be evacuated: a move"):
-            check_settled(here.reader, here.status("one"), act="be evacuated")
+            ask(here, "evacuate", "one")
         here.delete("one", key="again")
         served(here, *here.hands)
         assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)

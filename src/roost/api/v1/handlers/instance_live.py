@@ -1,6 +1,5 @@
 """Instances that leave their hosts without being stopped first: while they run, or since nobody can stop them there."""
 
-from dataclasses import replace
 from functools import partial
 
 from roost.api.placement.request import Response
@@ -9,8 +8,7 @@ from roost.api.v1.handlers.instance_acts import move, status_of
 from roost.api.v1.handlers.instance_moves import is_sent_to, sent_to
 from roost.api.v1.migration_schemas import TargetBody
 from roost.conductor.moves import away_from
-from roost.conductor.presence import check_gone
-from roost.conductor.reconcile import check_settled
+from roost.conductor.presence import evacuating
 from roost.conductor.remembered import request_of
 from roost.model.request import Request
 from roost.model.work import OperationRow, StatusRow
@@ -27,10 +25,7 @@ def evacuate(call: Call) -> Response | Plan[Response]:
     plan = move(call, "evacuate", partial(_asked, call), is_same=partial(_is_same, call))
     if not isinstance(plan, Plan):
         return plan
-    reader, status = call.agents.reader(call.current), status_of(call, "evacuate")
-    check_settled(reader, status, act="be evacuated")
-    gone = check_gone(reader, status)
-    return replace(plan, work=(*plan.work, *gone))
+    return evacuating(plan, call.agents.reader(call.current), status_of(call, "evacuate"))
 
 
 def _is_same(call: Call, known: OperationRow) -> bool:
