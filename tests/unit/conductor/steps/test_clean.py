@@ -131,6 +131,18 @@ def test_what_was_to_be_destroyed_may_come_there_once_the_host_is_up(here, life)
     assert (here.reader.agent("h0").state, here.open_operations()) == ("ready", [])
 
 
+def test_what_was_to_be_destroyed_and_belongs_there_by_now_stays(here):
+    agent, _ = elsewhere(here)
+    here.turn()
+    (order,) = agent.poll().orders
+    commit(here, instead(later(here.status("one"), host="h0")))
+    here.clock.time_s += 10
+    agent.beat()
+    here.turn()
+    assert (here.reader.order(order.id).state, agent.poll().orders) == ("withdrawn", ())
+    assert (here.reader.agent("h0").state, here.open_operations()) == ("ready", [])
+
+
 def test_one_that_goes_before_it_is_clean_is_not_ready(here):
     agent, _ = elsewhere(here)
     here.turn()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from roost.conductor.rows import instead, later
 from roost.model.journal import InventoryRow, Item, PutInventories
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.orders import Answer
@@ -107,6 +108,16 @@ def test_a_target_that_is_not_rid_yet_of_what_it_had_is_passed_over(here):
     here.turn()
     at_rest(here, here.hands)
     settled(here, host="h3")
+
+
+def test_a_target_that_came_back_since_it_was_chosen_and_is_not_rid_yet_of_what_it_had_is_passed_over(here):
+    ask(here, "live_migrate", "one")
+    back = instead(later(here.reader.agent("h1"), state="arriving"))  # The decision takes it to be up.
+    here.run(lambda current: current.commit([Item(writes=(), work=(back,))]))
+    here.turn()
+    assert here.hands["h1"].poll().orders == ()
+    at_rest(here, {name: each for name, each in here.hands.items() if name != "h1"})
+    settled(here, host="h2")
 
 
 def test_a_target_that_got_rid_of_the_instance_by_a_later_order_is_passed_over(here):
