@@ -19,13 +19,13 @@ def agent(journal=None, *, run=RUN, timeout_s=600.0, sync_s=0.0):
     return Agent(identity, journal or Journal(None), driver_timeout_s=timeout_s, sync_s=sync_s)
 
 
-def arrived(one, *guests, now_s=0.0, is_ready=True, **lists):
-    """Let an agent look and register."""
+def arrived(one, *guests, now_s=0.0, is_ready=True, fence=1, **lists):
+    """Let an agent look and register; its fence rises with each life, and where it was given up."""
     assert one.due(now_s) == [Look()]
     one.looked([OwnNode(node=HOST, uuid=uuid_named(HOST))], guests)
     (register,) = one.due(now_s)
     assert isinstance(register, Register)
-    one.registered(Registered(fence=1, is_ready=is_ready, down_after_s=60.0, **lists), now_s)
+    one.registered(Registered(fence=fence, is_ready=is_ready, down_after_s=60.0, **lists), now_s)
     return register.registration
 
 

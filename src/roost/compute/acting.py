@@ -254,7 +254,7 @@ class Acting:
         for each in self._journal.holdings(guest.uuid):
             if each.holder == guest.uuid and each.node == guest.node and each.operation == operation:
                 return msgspec.structs.replace(guest, cells=each.use.cells)
-        return self._admitted(guest, operation)
+        return self._admitted(guest, operation, is_move=True)  # What undid an earlier try of it took that back.
 
     def _give_back(self, instance: str) -> None:
         """Take from an instance all that it has, and that operations keep for it."""

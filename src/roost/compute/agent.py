@@ -38,7 +38,6 @@ from roost.model.orders import (
 _AGAIN_S, _AGAIN_MAX_S = 0.5, 15.0
 # Before what could not be undone is tried to be undone again.
 _UNDO_AGAIN_S = 5.0
-_NO_LANE = Lane()
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +109,7 @@ class Agent:
 
     @property
     def is_in_a_hurry(self) -> bool:
-        """Whether orders of an earlier life wait until it is known that they are still wanted."""
+        """Whether orders of an earlier life, or of before it was given up, wait until it is known that they count."""
         return bool(self._orders) and not self._was_polled
 
     @property
@@ -170,6 +169,7 @@ class Agent:
     def registered(self, registered: Registered, now_s: float) -> None:
         """Hear what becomes of the guests that were there."""
         assert self._seen is not None, "it registers what it has seen"
+        self._was_polled &= self._registered is not None and registered.fence == self._registered.fence
         self._registered, self.is_disabled = registered, registered.is_disabled
         running = {found.uuid for found in self._seen.guests if found.state == "running"}
         cleans = [Clean(uuid, "destroy") for uuid in registered.destroy]
@@ -389,7 +389,7 @@ class Agent:
         each = self._orders.get(key)
         if each is None:
             return
-        if key in self._overdue or self._lanes.get(lane_of(each.order), _NO_LANE).undoes(each.order):
+        if key in self._overdue or ((lane := self._lanes.get(lane_of(each.order))) and lane.undoes(each.order)):
             each.is_unwanted = True  # A later life is to undo it if this one does not come to that.
             return
         del self._orders[key]

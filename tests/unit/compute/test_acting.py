@@ -304,6 +304,19 @@ def pinned_on(host):
     return host.tracker.use(HOST).facts.numa.cells[0].pinned_cpus
 
 
+def test_a_resize_in_place_that_was_undone_when_its_agent_died_and_is_done_again_leaves_what_the_guest_had():
+    host = failing("finish", "crash")
+    host.do(Spawn(spec(**CARD)))
+    before, larger = host.journal.holdings(GUEST), spec(pci=(ask(count=1),))
+    prepared = host.do(Prepare(larger), turn=2).prepared
+    host.do(Power(is_on=False), 2, turn=2)
+    host.do(SendDisk(prepared), 3, turn=2)
+    assert host.do(Finish(larger), 4, turn=2).outcome == "aborted"
+    assert host.do(Finish(larger), 4, turn=2, is_again=True).outcome == "failed"  # That was not written down.
+    assert host.do(Discard(), 5, turn=2).outcome == "ok"
+    assert (host.free, host.journal.holdings(GUEST)) == (1, before)
+
+
 def test_to_undo_a_move_that_never_fitted_leaves_the_guest_what_it_has():
     host = Host()
     host.do(Spawn(spec(**CARD)))

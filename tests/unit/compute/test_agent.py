@@ -236,6 +236,20 @@ def test_an_order_that_is_withdrawn_before_it_was_begun_is_dropped():
     assert outcomes(one.due(0.0)) == [(first.id, "ok")]
 
 
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_what_it_was_told_before_it_was_given_up_waits_until_it_is_known_to_be_wanted(is_wanted):
+    one = ready()
+    first, second = order(Spawn(spec()), 1), order(Power(is_on=False), 2)
+    hear(one, first, second)
+    one.unknown(0.0)
+    arrived(one, now_s=0.5, fence=2)
+    one.worked(Work(first), FAILED, 0.5)
+    assert (outcomes(one.due(0.5)), one.polling().held) == ([(first.id, "failed")], (first.id, second.id))
+    assert one.is_in_a_hurry
+    one.heard(2, (), now_s=0.5, withdrawn=() if is_wanted else (second.id,))
+    assert one.due(0.5) == ([Work(second)] if is_wanted else [])
+
+
 def test_of_orders_that_are_settled_nothing_more_is_said():
     one = ready()
     waits, done, other = order(Power(is_on=True), 2), order(Spawn(spec())), order(Spawn(spec("other")), of="other")
