@@ -274,7 +274,7 @@ class Acting:
                     if (use := self._known_use(each.node)) is not None:
                         use.hand_over(operation, instance)
                     stays.append(msgspec.structs.replace(each, holder=instance))
-                elif each.holder == instance and each.operation == operation:
+                elif each.operation == operation:  # A later move may keep it, if that found the guest there.
                     if not any(other.holder == operation and other.node == each.node for other in known):
                         self._forget(each)
                 else:

@@ -90,7 +90,9 @@ def coming_of(order: Order) -> Found | None:
 
 
 def _is_to_undo(earlier: Order, order: Order) -> bool:
-    """Say whether what undoes an earlier order would undo what another one builds."""
+    """Say whether what undoes an earlier order would undo what another one builds, or takes for the guest itself."""
+    if isinstance(earlier.act, Spawn) and isinstance(order.act, Prepare):
+        return True
     mark = (isinstance(earlier.act, Discard) and earlier.act.of) or earlier.operation
     may_go = isinstance(earlier.act, Discard) or is_building(earlier)
     return may_go and is_building(order) and mark == order.operation

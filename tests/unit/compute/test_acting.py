@@ -317,6 +317,16 @@ def test_a_resize_in_place_that_was_undone_when_its_agent_died_and_is_done_again
     assert (host.free, host.journal.holdings(GUEST)) == (1, before)
 
 
+def test_a_guest_that_is_undone_after_a_move_found_it_gives_back_all():
+    host = Host()
+    host.do(Spawn(spec(**CARD)))
+    host.do(Prepare(spec(pci=(ask(count=1),))), turn=2)
+    assert host.acting.carry_out(Undo(order(Spawn(spec(**CARD))))).outcome == "ok"
+    assert host.driver.inspect(GUEST) is None
+    assert host.do(Discard(), 2, turn=2).outcome == "ok"
+    assert (host.free, host.journal.holdings(GUEST)) == (2, [])
+
+
 def test_to_undo_a_move_that_never_fitted_leaves_the_guest_what_it_has():
     host = Host()
     host.do(Spawn(spec(**CARD)))

@@ -167,6 +167,17 @@ def test_nothing_is_built_by_an_operation_of_which_something_is_to_be_undone(bef
     assert hear(one, other, now_s=1.0) == [Work(other)]
 
 
+def test_no_move_comes_to_a_guest_that_is_to_be_undone():
+    one, spawn, prepare = ready(), order(Spawn(spec()), 1), order(Prepare(spec()), turn=2)
+    hear(one, spawn)
+    one.worked(Work(spawn), msgspec.structs.replace(FAILED, found=found(state="building")), 0.0)
+    one.due(0.0)
+    one.worked(Undo(spawn), FAILED, 1.0)
+    one.told(spawn)
+    (tell,) = hear(one, prepare, now_s=1.0)
+    assert (tell.order, tell.answer.outcome) == (prepare, "failed")
+
+
 def test_what_was_begun_in_an_earlier_life_and_is_not_wanted_is_undone():
     journal = Journal(None)
     spawn = order(Spawn(spec()))
