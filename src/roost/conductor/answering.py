@@ -24,7 +24,7 @@ import msgspec
 from roost.conductor.delivering import delivered
 from roost.conductor.presence import given_up, is_silent, reporting
 from roost.conductor.reconcile import Reconciled, forgotten, is_held_by, is_left_by, moves_away, reconcile
-from roost.conductor.rows import due_now, instead, later
+from roost.conductor.rows import due_now, instead, later, unchanged
 from roost.conductor.step import withdrawn
 from roost.conductor.story import line
 from roost.conductor.syncing import begun, differing
@@ -81,7 +81,7 @@ def register(
     )  # fmt: skip
     if before is not None and _is_as_before(row, before) and not (given_back or over or odd):
         return answer
-    work = [Put(row, None if before is None else before.version)]
+    work = [*map(unchanged, statuses.values()), Put(row, None if before is None else before.version)]
     work += _cleaning(current, reader, row, found=found, before=before, now_s=now_s)
     work += [*over, *begun(current, odd, now_s=now_s)]
     work += [line(current, "agent.registered", now_s=now_s, host=host, state=row.state)]

@@ -20,6 +20,11 @@ def instead(row: AgentRow | StatusRow | OperationRow | OrderRow | MigrationRow |
     return Put(row, row.version - 1)
 
 
+def unchanged(row: AgentRow | StatusRow) -> Put:
+    """Return what makes a commit fail where a row that it rests on was changed since it was read."""
+    return Put(row, row.version)
+
+
 def due_now(operation: OperationRow, *, now_s: float) -> OperationRow:
     """Return an operation that whoever finds it goes on with at once; who works on it now loses its commit."""
     return later(operation, due_at_s=now_s, owner="", owned_until_s=0.0, changed_at_s=now_s)

@@ -140,13 +140,14 @@ WorkRow = AgentRow | StatusRow | OperationRow | OrderRow | MigrationRow | LeaseR
 
 
 class Put(msgspec.Struct, frozen=True):
-    """A row comes to be, or takes the place of the one that was read.
+    """A row comes to be, takes the place of the one that was read, or is to be as it was read.
 
     Whatever the row is known by, its id, its uuid, its number, stays what it was.
 
     Args:
         row: the new one.
-        expected: the version of the one that it replaces; None: there is none yet.
+        expected: the version of the one that it replaces; its own: it stays, and what rests on it fails if it did not;
+            None: there is none yet.
     """
 
     row: WorkRow
@@ -156,4 +157,9 @@ class Put(msgspec.Struct, frozen=True):
         if self.expected is None:
             return
         assert not isinstance(self.row, EventRow), "an event never changes"
-        assert self.row.version > self.expected, "versions rise"
+        assert self.row.version >= self.expected, "versions never fall"
+
+    @property
+    def is_change(self) -> bool:
+        """Whether it writes anything."""
+        return self.expected is None or isinstance(self.row, EventRow) or self.row.version > self.expected

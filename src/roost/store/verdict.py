@@ -72,7 +72,8 @@ def _judge_work(shelves: Shelves, puts: Sequence[Put]) -> Refusal | None:
                 return _of_work("duplicate", put, table)
         elif old is None or old.version != put.expected or not shelf.is_known_as(row, old):
             return _of_work("generation", put, table)
-        shelf.put(row)
+        if put.is_change:
+            shelf.put(row)
     return None
 
 

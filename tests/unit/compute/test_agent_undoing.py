@@ -152,9 +152,17 @@ def test_what_is_undone_before_the_server_heard_that_it_went_wrong_is_not_undone
     assert [task for task in tasks if isinstance(task, Undo)] == []
 
 
-@pytest.mark.parametrize("before", [Prepare(spec()), Discard()], ids=["prepare", "discard"])
-def test_nothing_is_built_by_an_operation_of_which_something_is_to_be_undone(before):
-    one, again = ready(), order(Prepare(spec()), 2)
+@pytest.mark.parametrize(
+    ("before", "again"),
+    [
+        (Prepare(spec()), order(Prepare(spec()), 2)),
+        (Discard(), order(Prepare(spec()), 2)),
+        (Spawn(spec()), order(Prepare(spec()), turn=2)),
+    ],
+    ids=["prepare", "discard", "spawn, by a later move"],
+)  # fmt: skip
+def test_nothing_is_built_on_what_is_to_be_undone(before, again):
+    one = ready()
     hear(one, first := order(before, 1))
     one.worked(Work(first), msgspec.structs.replace(FAILED, found=found(state="prepared")), 0.0)
     one.due(0.0)
@@ -165,17 +173,6 @@ def test_nothing_is_built_by_an_operation_of_which_something_is_to_be_undone(bef
     assert "could not undo" in tell.answer.problem
     other = order(Prepare(spec()), 3, of="other")
     assert hear(one, other, now_s=1.0) == [Work(other)]
-
-
-def test_no_move_comes_to_a_guest_that_is_to_be_undone():
-    one, spawn, prepare = ready(), order(Spawn(spec()), 1), order(Prepare(spec()), turn=2)
-    hear(one, spawn)
-    one.worked(Work(spawn), msgspec.structs.replace(FAILED, found=found(state="building")), 0.0)
-    one.due(0.0)
-    one.worked(Undo(spawn), FAILED, 1.0)
-    one.told(spawn)
-    (tell,) = hear(one, prepare, now_s=1.0)
-    assert (tell.order, tell.answer.outcome) == (prepare, "failed")
 
 
 def test_what_was_begun_in_an_earlier_life_and_is_not_wanted_is_undone():

@@ -20,7 +20,7 @@ from dataclasses import replace
 import msgspec
 
 from roost.conductor.patience import PAUSE_S
-from roost.conductor.rows import cancelled, instead, later
+from roost.conductor.rows import cancelled, instead, later, unchanged
 from roost.conductor.step import (
     Commit,
     Desk,
@@ -146,9 +146,12 @@ def _end(view: View, desk: Desk, body: Delete, *, orders: Sequence[Put] = ()) ->
         instead(later(move, status=_ENDS[move.status], changed_at_s=view.now_s)) for move in moves
     )  # fmt: skip
     gone = let_go(view, status="DELETED", fault="", cell="", host="", node="", migration_uuid=None)
+    # What an agent finds that comes back from now on is of a deleted instance; one that is back already has its order.
+    away = [unchanged(agent) for host in _hosts(view) if view.is_away(host) and (agent := view.agent(host))]
     return Commit(
-        operation=ended(view, body=body), writes=writes, work=(*orders, *over, *gone, told(view, desk, "delete.done"))
-    )
+        operation=ended(view, body=body), writes=writes,
+        work=(*away, *orders, *over, *gone, told(view, desk, "delete.done")),
+    )  # fmt: skip
 
 
 def _stuck(view: View, desk: Desk, body: Delete, *, order: OrderRow) -> Commit:

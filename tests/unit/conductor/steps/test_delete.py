@@ -9,7 +9,7 @@ from roost.model.journal import Item
 from roost.model.names import uuid_bytes
 from roost.model.operation import Delete
 from roost.model.orders import Answer
-from roost.model.work import Put
+from roost.model.work import AgentRow, Put, StatusRow
 from tests.building import ladder
 from tests.conducting import action, failed, hand, served, server
 from tests.contract.stores import uuid_of
@@ -273,6 +273,40 @@ def test_one_whose_deletion_failed_while_a_move_waited_to_be_confirmed_can_only_
         here.delete("one", key="again")
         served(here, *here.hands)
         assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)
+
+
+def comes_first(here, monkeypatch, row, *, before):
+    """Let a row be changed by another process right before the first commit that changes one of a type."""
+    commit = here.store.commit
+
+    def meanwhile(items):
+        if any(isinstance(put.row, before) and put.is_change for each in items for put in each.work):
+            monkeypatch.setattr(here.store, "commit", commit)
+            assert commit([Item(writes=(), work=(instead(row),))]).refusals == [None]
+        return commit(items)
+
+    monkeypatch.setattr(here.store, "commit", meanwhile)
+
+
+def test_where_its_host_is_back_in_the_moment_in_which_it_ends_the_host_gets_rid_of_it_first(here, monkeypatch):
+    running(here, "one")
+    (hand,) = [each for each in here.hands if each.host == here.status("one").host]
+    hand.leave()
+    here.delete("one")
+    comes_first(here, monkeypatch, later(here.reader.agent(hand.host), state="ready"), before=StatusRow)
+    here.turn()
+    assert here.status("one").status == "ACTIVE"
+    served(here, *here.hands)
+    assert (here.status("one").status, hand.guests) == ("DELETED", {})
+
+
+def test_where_it_ends_in_the_moment_in_which_its_host_is_back_the_host_is_told_so(here, monkeypatch):
+    running(here, "one")
+    (hand,) = [each for each in here.hands if each.host == here.status("one").host]
+    hand.leave()
+    comes_first(here, monkeypatch, later(here.status("one"), status="DELETED", host=""), before=AgentRow)
+    told = hand.register()
+    assert (told.is_ready, told.destroy) == (False, (uuid_named("one"),))
 
 
 def test_it_stops_and_starts_and_says_why_where_it_cannot(here):
