@@ -10,6 +10,7 @@ _HOSTS_COUNTED = re.compile(r"\A[0-9,]+ (?=\D)")
 _ROOM = re.compile(r"; room for [0-9,]+ of [0-9,]+ instances\Z")
 # A part may hold commas of its own: the next one starts with its number of hosts.
 _PART_END = re.compile(r", (?=[0-9,]+ \D)")
+_EMPTY_FLEET = "0 of 0 hosts: no host is known yet"
 
 
 def refusal_text(stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) -> str:
@@ -24,12 +25,13 @@ def refusal_text(stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) ->
     '0 of 10 hosts: 6 lack 2,048 MiB memory or more, 4 are down'
     """
     hosts = stages[0].before if stages else 0
+    if not hosts:
+        return _EMPTY_FLEET
     refusing = sorted(
         (stage for stage in stages if stage.before > stage.after), key=lambda stage: stage.after - stage.before
     )
     counted = ", ".join(f"{stage.before - stage.after:,} {stage.reason}" for stage in refusing)
-    left = stages[-1].after if stages else 0
-    text = f"{left:,} of {hosts:,} hosts" + (f": {counted}" if counted else "")
+    text = f"{stages[-1].after:,} of {hosts:,} hosts" + (f": {counted}" if counted else "")
     return text if wanted == 1 else f"{text}; room for {found:,} of {wanted:,} instances"
 
 

@@ -12,8 +12,8 @@ def stages(*steps):
 @pytest.mark.parametrize(
     ("steps", "text"),
     [
-        ([], "0 of 0 hosts"),
-        ([(0, 0, "lack all")], "0 of 0 hosts"),
+        ([], "0 of 0 hosts: no host is known yet"),
+        ([(0, 0, "lack all")], "0 of 0 hosts: no host is known yet"),
         ([(3, 0, "are down")], "0 of 3 hosts: 3 are down"),
         ([(9, 7, "lack memory"), (7, 0, "are down")], "0 of 9 hosts: 7 are down, 2 lack memory"),
         ([(4, 2, "lack memory"), (2, 2, "are down"), (2, 0, "are full")], "0 of 4 hosts: 2 lack memory, 2 are full"),
@@ -44,6 +44,7 @@ def test_a_request_for_many_says_how_many_had_room():
         ("0 of 10,000 hosts: 10,000 lack one of A, B", "lack one of A, B"),
         ("0 of 1 host: 1 lack 4 VCPU", "lack 4 VCPU"),
         ("0 of 9 hosts: 9 lack trait A; room for 3 of 1,200 instances", "lack trait A"),
+        ("0 of 0 hosts: no host is known yet", "no host is known yet"),
         ("0 of 0 hosts", "no reason given"),
         ("", "no reason given"),
         ("the group has no place left", "the group has no place left"),

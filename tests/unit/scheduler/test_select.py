@@ -138,7 +138,7 @@ def test_a_destination_that_is_not_there_is_a_refusal(node):
 
 def test_an_empty_fleet_refuses():
     decision = roost_with().decide(wish())
-    assert (decision.outcome, decision.reason) == ("refused", "0 of 0 hosts")
+    assert (decision.outcome, decision.reason) == ("refused", "0 of 0 hosts: no host is known yet")
 
 
 def test_a_request_that_nobody_could_ever_hold_says_what_is_missing():
