@@ -10,6 +10,8 @@ from roost.compute.driver import load
 from roost.direct.report import DirectHttp
 from roost.fleet.named import document_of
 from roost.model.flavor import Flavor
+from roost.model.fleet import Fleet
+from roost.model.host import HostSpec
 from roost.model.names import uuid_bytes
 from roost.model.request import Request
 from roost.model.settings import Store as StoreSettings
@@ -17,8 +19,9 @@ from roost.model.work import Put
 from roost.store.opening import open_store
 from tests.contract.stores import commit, item
 from tests.reporting import PROJECT, USER, World
-from tests.tracking import Machine
+from tests.tracking import HOST, Machine
 from tests.working import migration, status
+from tests.worlds import roost_on
 
 SCRIPT = """\
 layout = "{layout}"
@@ -45,6 +48,9 @@ class Stopped:
             machine.start(driver=self.driver("flat"))
             machine.update()
             machine.populate("one", "two")
+        spec = HostSpec(provider_uuid=self.uuid(HOST), host=self.host, node=self.host)
+        with closing(open_store(self.path, settings=StoreSettings())) as store:
+            roost_on(store).install(Fleet(hosts=[spec]))
 
     def options(self, layout):
         """Give the options of the driver with a layout."""

@@ -22,7 +22,7 @@ from roost.app.placement import (
     serve_placement,
 )
 from roost.app.reloading import Reloader
-from roost.app.scheduling import open_reader, open_roost, open_scratch, unstored
+from roost.app.scheduling import open_reader, open_roost, open_scratch, open_stopped, unstored
 from roost.app.up import open_own, open_product, serve_product
 from roost.product import Roost
 from roost.store.audit import audit, orphans
@@ -51,6 +51,7 @@ __all__ = [
     "open_reader",
     "open_roost",
     "open_scratch",
+    "open_stopped",
     "orphans",
     "placement_policy",
     "placement_served",

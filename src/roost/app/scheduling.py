@@ -6,6 +6,7 @@ from pathlib import Path
 from roost.app.databases import FILE, database_of, settings_of
 from roost.compat.aliases import lend_names
 from roost.engine.state import State
+from roost.errors import StoreBroken
 from roost.model.settings import Settings
 from roost.placement.current import Current
 from roost.ports import Clock, Random, Store
@@ -55,6 +56,24 @@ def open_reader(config: Path | None, data: Path | None, *, environ: Mapping[str,
     """
     settings = settings_of(config, environ)
     return _served(opening.open_reader(database_of(config, data, environ)), settings)
+
+
+def open_stopped(url: str, settings: Settings) -> Roost:
+    """Open a database that nobody serves, for commands that run while all services are stopped; it is not created.
+
+    Args:
+        url: of PostgreSQL, or the path of a SQLite file.
+        settings: under which it decides.
+
+    Raises:
+        StoreBusy: a server still runs on this SQLite file.
+        StoreBroken: there is no database.
+        Unavailable: it cannot be used; the message says why.
+    """
+    if not opening.exists(url):
+        raise StoreBroken(f"there is no database {url}")
+    lend_names()
+    return _served(open_store(url, settings=settings.store), settings)
 
 
 def open_scratch(settings: Settings, data: Path | None, *, random: Random) -> Roost:

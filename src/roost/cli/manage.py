@@ -94,6 +94,7 @@ def _database(arguments: argparse.Namespace, environ: Mapping[str, str]) -> str:
 
 
 def _heal(arguments: argparse.Namespace, url: str) -> int:
+    from roost.app import settings_of
     from roost.direct import healing
 
     most = _positive(arguments.max_count)
@@ -108,7 +109,7 @@ def _heal(arguments: argparse.Namespace, url: str) -> int:
         is_dry_run=arguments.dry_run,
     )  # fmt: skip
     tell = _say if arguments.verbose or arguments.dry_run else _nothing
-    found = healing.heal(url, asked, tell=tell)
+    found = healing.heal(url, settings_of(arguments.config, os.environ), asked, tell=tell)
     _complain(found.problem)
     _say(f"{found.healed} instances {'would be ' if arguments.dry_run else ''}healed")
     return _HEALED["nothing"] if arguments.dry_run else _HEALED[found.verdict]

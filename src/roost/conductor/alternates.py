@@ -145,8 +145,11 @@ def _move(current: Commits, holder: Holder, pick: Pick) -> Claim | str:
     return Claim([succeeding(holder, number)], taken, [moved], [] if place is None else [place])
 
 
-def takes_of(state: State, holder: Holder, pick: Pick) -> tuple[int, list[tuple[int, int]]] | str:
+def takes_of(state: State, holder: Holder | None, pick: Pick) -> tuple[int, list[tuple[int, int]]] | str:
     """Return the row of a host and what an instance takes there in place of what it has, or why that does not fit now.
+
+    Args:
+        holder: the instance; None: it holds nothing.
 
     Returns:
         Of each inventory, by its identity, so many.
@@ -157,7 +160,7 @@ def takes_of(state: State, holder: Holder, pick: Pick) -> tuple[int, list[tuple[
     takes = _takes(state, pick)
     if takes is None:
         return f"a provider or resource class of {pick.node} is not there any more"
-    refusal = claimable(state, takes, frees=_held(state, holder))
+    refusal = claimable(state, takes, frees=() if holder is None else _held(state, holder))
     if refusal is not None:
         text = _TOO_LITTLE[refusal.reason].format(name=state.class_ids.name_of(refusal.class_id), amount=refusal.amount)
         return f"provider {state.providers.uuids[refusal.row]} {text}"

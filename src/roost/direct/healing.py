@@ -2,23 +2,23 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from typing import Any, Literal, NamedTuple
-from urllib.parse import urlencode
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from roost.compute.allocations import amounts_of as held_amounts
-from roost.compute.allocations import holdings_of
-from roost.compute.report.client import ReportClient
-from roost.direct.offline import offline
-from roost.errors import Conflict, NotFound, understood
+from roost.app import open_stopped
+from roost.direct.reclaiming import Reclaiming
+from roost.engine.state import Holder
+from roost.errors import BadRequest, NotFound
 from roost.machine import SystemClock
-from roost.model.flavor import Flavor
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Request
+from roost.model.settings import Settings
 from roost.model.work import StatusRow
 from roost.ports import Store, WorkReader
-from roost.scheduler.translate import amounts_of
+from roost.product import Roost
+from roost.scheduler.picks import Allocations
+from roost.scheduler.pipeline import Shape
 from roost.store.opening import open_reader
 
 _BATCH = 50
@@ -54,25 +54,30 @@ class _Ended(NamedTuple):
     problem: str
 
 
-def heal(url: str, asked: Asked, *, tell: Tell) -> Healed:
-    """Let instances hold what their flavor says on the node where they run, the oldest first.
+def heal(url: str, settings: Settings, asked: Asked, *, tell: Tell) -> Healed:
+    """Let instances hold what was asked for them on the node where they run, the oldest first.
 
-    Instances that somebody works on, that are on no node, or that are to hold nothing are passed over. One that holds
-    something keeps it, under its own project and user where it has others.
+    What an instance takes there, and of which providers, is what the scheduler would claim for it; with that it counts
+    among the instances of its host and the members of its server group. Instances that somebody works on, that are on
+    no node, or that are to hold nothing are passed over. One that holds something keeps it, under its own project and
+    user where it has others.
 
     Args:
         url: of the database.
+        settings: under which the scheduler decides.
         tell: is told what is done, a sentence an instance.
 
     Raises:
         NotFound: there is no such instance.
-        StoreBusy, Unavailable: see ``offline``.
+        StoreBroken: there is no database, or what is stored of an instance cannot be understood.
+        StoreBusy: a server still runs on this SQLite file.
+        Unavailable: the database cannot be used; the message says why.
     """
     count = 0
     with closing(open_reader(url)) as store, closing(store.work_reader(SystemClock())) as reader:
         rows = _one(reader, asked.instance) if asked.instance else _all(reader)
-        with offline(url) as report:
-            healing = _Healing(store, report, asked=asked, tell=tell)
+        with open_stopped(url, settings) as roost:
+            healing = _Healing(store, roost, asked=asked, tell=tell)
             for row in rows:
                 if asked.cell is not None and row.cell != asked.cell:
                     continue
@@ -86,84 +91,82 @@ def heal(url: str, asked: Asked, *, tell: Tell) -> Healed:
 
 
 class _Healing:
-    def __init__(self, store: Store, report: ReportClient, *, asked: Asked, tell: Tell) -> None:
-        self._store, self._report, self._asked, self._tell = store, report, asked, tell
+    def __init__(self, store: Store, roost: Roost, *, asked: Asked, tell: Tell) -> None:
+        self._roost, self._asked, self._tell = roost, asked, tell
+        self._reclaiming = Reclaiming(roost, store.document)
 
-    def heal(self, row: StatusRow) -> bool | _Ended:
+    def heal(self, status: StatusRow) -> bool | _Ended:
         """Say whether an instance was healed, or why no other one is."""
-        uuid = uuid_text(row.uuid)
-        reason = _passed_over(row)
+        uuid = uuid_text(status.uuid)
+        reason = _passed_over(status)
         if reason:
             self._tell(f"instance {uuid} is passed over: {reason}")
             return False
-        found = self._report.get_allocs_for_consumer(uuid)
-        held = held_amounts(found["allocations"])
-        is_owned = not held or (found["project_id"], found["user_id"]) == (row.project_id, row.user_id)
-        if held and is_owned and not self._asked.is_forced:
+        row, holder = self._reclaiming.row_of(status), self._reclaiming.state.holders.get(status.uuid)
+        is_whole = (
+            holder is not None and self._is_owned(holder, status) and (holder.instance is not None or row is None)
+        )
+        if is_whole and not self._asked.is_forced:
             self._tell(f"instance {uuid} holds what it needs")
             return False
-        if not held or self._asked.is_forced:
-            wanted = self._wanted(row, uuid)
-            if isinstance(wanted, _Ended):
-                return wanted
-        else:
-            wanted = held
-        if wanted == held and is_owned:
-            return False
-        return self._put(row, wanted, generation=found.get("consumer_generation"))
-
-    def _wanted(self, row: StatusRow, uuid: str) -> Mapping[str, Mapping[str, int]] | _Ended:
-        """Return what an instance is to hold where it is, by provider and class."""
-        request = self._request(row)
-        amounts = amounts_of(request)
-        devices = sorted(_DEVICES & set(amounts)) + [_DEVICE_PROFILE] * (_DEVICE_PROFILE in request.flavor.extra_specs)
-        if devices:
-            return _Ended("device", f"instance {uuid} has {devices[0]}, and only its host knows which device that is")
+        if row is None:
+            return _Ended("no node", f"instance {uuid} is on node {status.node}, of which there is no host")
+        request = self._reclaiming.request(status)
         try:
-            root = self._report.get_provider_by_name(row.node)["uuid"]
-        except NotFound:
-            return _Ended("no node", f"instance {uuid} is on node {row.node}, of which there is no provider")
-        told = ",".join(f"{name}:{amount}" for name, amount in amounts.items())
-        query = urlencode({"resources": told, "in_tree": root, "limit": 1})
-        # Where the node offers it on other providers than its root, or on one that it shares.
-        ways = self._report.get_allocation_candidates(query).allocation_requests
-        return held_amounts(ways[0]["allocations"]) if ways else {root: amounts}
-
-    def _request(self, row: StatusRow) -> Request:
-        with understood(f"the request of instance {uuid_text(row.uuid)}"):
-            flavor = msgspec.json.decode(self._document(row.flavor_id), type=Flavor)
-            request = msgspec.json.decode(self._document(row.request_id), type=Request)
-        return msgspec.structs.replace(request, flavor=flavor, count=1, instance_uuids=(), move=None)
-
-    def _document(self, number: int) -> bytes:
-        body = self._store.document(number)
-        if body is None:
-            raise LookupError(f"there is no document {number}")
-        return body
-
-    def _put(
-        self, row: StatusRow, wanted: Mapping[str, Mapping[str, int]], *, generation: int | None
-    ) -> bool | _Ended:  # fmt: skip
-        uuid = uuid_text(row.uuid)
-        told = "; ".join(
-            f"{', '.join(f'{amount} {name}' for name, amount in amounts.items())} of provider {provider}"
-            for provider, amounts in wanted.items()
-        )
-        if self._asked.is_dry_run:
-            self._tell(f"instance {uuid} would hold {told}")
-            return True
-        body: dict[str, Any] = {
-            "allocations": holdings_of(wanted), "project_id": row.project_id, "user_id": row.user_id,
-            "consumer_generation": generation,
-        }  # fmt: skip
-        try:
-            is_done = self._report.put_allocations(uuid, body)
-        except Conflict as error:
+            return self._reclaim(status, row, request, is_whole=is_whole)
+        except (BadRequest, NotFound) as error:
             return _Ended("refused", f"instance {uuid}: {error}")
-        if not is_done:
-            return _Ended("refused", f"instance {uuid} cannot hold {told}: Placement refuses it")
-        self._tell(f"instance {uuid} holds {told}")
+
+    def _reclaim(self, status: StatusRow, row: int, request: Request, *, is_whole: bool) -> bool | _Ended:
+        uuid, state = uuid_text(status.uuid), self._reclaiming.state
+        shape = self._roost.scheduler.shape(request)
+        holder = state.holders.get(status.uuid)
+        held: Allocations = {} if holder is None else self._reclaiming.held(holder)
+        if held and not self._asked.is_forced:
+            return self._put(shape, status, row, wanted=held)
+        device = _device(request, shape)
+        if device:
+            return _Ended("device", f"instance {uuid} has {device}, and only its host knows which device that is")
+        wanted = self._reclaiming.wanted(shape, status, row)
+        if isinstance(wanted, str):
+            return _Ended("refused", f"instance {uuid} cannot hold what it asks for: {wanted}")
+        if wanted == held and is_whole:
+            return False
+        return self._put(shape, status, row, wanted=wanted)
+
+    def _put(self, shape: Shape, status: StatusRow, row: int, *, wanted: Allocations) -> bool | _Ended:
+        uuid, told = uuid_text(status.uuid), _told(wanted)
+        found = self._reclaiming.reclaim(shape, status, row, allocations=wanted)
+        if isinstance(found, str):
+            return _Ended("refused", f"instance {uuid} cannot hold {told}: {found}")
+        refusal = None if self._asked.is_dry_run else self._roost.placement.commit([found.item])[0]
+        if refusal is not None:
+            reason = refusal.work or refusal.table or refusal.kind
+            return _Ended("refused", f"instance {uuid} cannot hold {told}: {reason} was changed meanwhile")
+        outside = f", outside of its server group: {found.outside}" if found.outside else ""
+        self._tell(f"instance {uuid} {'would hold' if self._asked.is_dry_run else 'holds'} {told}{outside}")
         return True
+
+    def _is_owned(self, holder: Holder, status: StatusRow) -> bool:
+        """Say whether a consumer is shown under the project and the user of an instance."""
+        placement = self._roost.settings.placement
+        nobody = (placement.incomplete_consumer_project_id, placement.incomplete_consumer_user_id)
+        owners = ((each.project_id or nobody[0], each.user_id or nobody[1]) for each in (holder, status))
+        return next(owners) == next(owners)
+
+
+def _device(request: Request, shape: Shape) -> str:
+    """Return what a request has of which only the host knows the device; empty: nothing."""
+    groups = () if shape.query is None else shape.query.groups
+    found = sorted({name for group in groups for name in group.resources} & _DEVICES)
+    return (found or [_DEVICE_PROFILE] * (_DEVICE_PROFILE in request.flavor.extra_specs) or [""])[0]
+
+
+def _told(amounts: Mapping[str, Mapping[str, int]]) -> str:
+    return "; ".join(
+        f"{', '.join(f'{amount} {name}' for name, amount in each.items())} of provider {provider}"
+        for provider, each in amounts.items()
+    )
 
 
 def _passed_over(row: StatusRow) -> str:

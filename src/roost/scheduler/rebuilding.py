@@ -14,6 +14,11 @@ from roost.scheduler.spec import Spec
 _HINT = "_nova_check_type"
 
 
+def staying(request: Request) -> Request:
+    """Return a request that is judged where its instance is: no pre-filter and no rule that chooses hosts has a say."""
+    return msgspec.structs.replace(request, hints={**request.hints, _HINT: ["rebuild"]})
+
+
 def rebuild_refusal(filters: Sequence[Filter], request: Request, *, state: State, node: str, now_s: float) -> str:
     """Say why an instance may not be rebuilt where it is; empty: it may.
 
@@ -35,7 +40,7 @@ def rebuild_refusal(filters: Sequence[Filter], request: Request, *, state: State
     row = next((row for row, name in enumerate(hosts.nodes) if name == node and hosts.alive.each[row]), None)
     if row is None:
         return f"{node} is not there any more"
-    spec = Spec(msgspec.structs.replace(request, hints={**request.hints, _HINT: ["rebuild"]}), now_s=now_s)
+    spec = Spec(staying(request), now_s=now_s)
     view = HostView(state, np.array([row]))
     for judge in map(Judge, filters):
         if not judge.run_on_rebuild or not judge.rule.concerns(spec):

@@ -7,7 +7,6 @@
     targets       aggregates, tree and hosts by name  prefilters   one rule a file, in Nova's order
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 
@@ -97,18 +96,6 @@ def translate(
         refusal=refusal,
         warnings=tuple(draft.warnings),
     )
-
-
-def amounts_of(request: Request) -> dict[str, int]:
-    """Return what one instance of a request takes in sum, by resource class, without PCI devices.
-
-    Raises:
-        BadRequest: two groups have one suffix, or flavor and image contradict each other.
-    """
-    sums: Counter[str] = Counter()
-    for group in _draft(request, (), is_pinned_asked=True).groups.values():
-        sums.update(group.resources)
-    return {name: amount for name, amount in sums.items() if amount}
 
 
 def translate_aggregates(

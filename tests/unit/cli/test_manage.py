@@ -57,7 +57,7 @@ def test_0_instances_that_hold_nothing_hold_what_their_flavor_says_and_others_st
     stopped.instance(5, "nowhere", status="ERROR", host="", node="")
     stopped.instance(6, "busy", task="spawning")
     code, said, _ = run("heal_allocations", "--verbose")
-    assert (code, said.splitlines()[-1]) == (0, "1 instances healed")
+    assert (code, said.splitlines()[-1]) == (0, "2 instances healed")
     assert stopped.held("lost") == healed(stopped)
     assert stopped.held("one") == {stopped.uuid(HOST): HELD}
     assert [stopped.held(name) for name in ("deleted", "offloaded", "nowhere", "busy")] == [{}] * 4
@@ -104,7 +104,7 @@ def test_2_a_node_without_a_provider(stopped, run):
     stopped.instance(1, "lost", node="nowhere")
     code, _, error = run("heal_allocations")
     assert code == 2
-    assert "is on node nowhere, of which there is no provider" in error
+    assert "is on node nowhere, of which there is no host" in error
 
 
 def test_3_what_placement_refuses(stopped, run):

@@ -11,14 +11,18 @@ from roost.direct.report import DirectHttp
 from roost.errors import StoreBroken
 from roost.fleet.named import document_of
 from roost.model.flavor import Flavor
+from roost.model.fleet import Fleet
+from roost.model.host import HostSpec
 from roost.model.names import uuid_bytes
 from roost.model.request import Request
+from roost.model.settings import Settings
 from roost.model.settings import Store as StoreSettings
 from roost.model.work import Put
 from roost.store.opening import open_store
 from tests.contract.stores import commit, item
 from tests.reporting import World
 from tests.working import status
+from tests.worlds import roost_on
 
 FLAVOR = Flavor(
     name="mixed", vcpus=2, memory_mb=512, root_gb=2, swap=1,
@@ -34,6 +38,9 @@ def url(request, tmp_path):
         world = World(DirectHttp(client))
         world.ask("PUT", "/resource_classes/CUSTOM_CARD")
         world.provider("host", PCPU=4, MEMORY_MB=4096, DISK_GB=10, CUSTOM_CARD=4)
+    spec = HostSpec(provider_uuid=world.u("host"), host="host", node=world.n("host"))
+    with closing(open_store(found, settings=StoreSettings())) as store:
+        roost_on(store).install(Fleet(hosts=[spec]))
     return found
 
 
@@ -55,17 +62,17 @@ def populate(url, *, flavor=b"", is_bfv=False):
 @pytest.mark.parametrize("is_bfv", [False, True])
 def test_an_instance_holds_all_that_its_flavor_and_its_request_say(url, is_bfv):
     uuid, said = populate(url, is_bfv=is_bfv), []
-    assert heal(url, Asked(), tell=said.append) == Healed("healed", 1)
+    assert heal(url, Settings(), Asked(), tell=said.append) == Healed("healed", 1)
     with PlacementDirect(url) as client:
         world = World(DirectHttp(client))
         wanted = {"PCPU": 2, "MEMORY_MB": 512, "DISK_GB": 1 if is_bfv else 3, "CUSTOM_CARD": 2}
         assert world.held("lost") == world.amounts(host=wanted)
         found = world.ask("GET", f"/allocations/{uuid}")
     assert (found["project_id"], found["user_id"], len(said)) == ("project", "user", 1)
-    assert heal(url, Asked(), tell=said.append) == Healed("nothing", 0)
+    assert heal(url, Settings(), Asked(), tell=said.append) == Healed("nothing", 0)
 
 
 def test_a_flavor_that_cannot_be_understood_says_so(url):
     uuid = populate(url, flavor=b"{}")
-    with pytest.raises(StoreBroken, match=f"the request of instance {uuid} cannot be understood"):
-        heal(url, Asked(), tell=lambda _: None)
+    with pytest.raises(StoreBroken, match=f"the flavor of instance {uuid} cannot be understood"):
+        heal(url, Settings(), Asked(), tell=lambda _: None)

@@ -1,0 +1,289 @@
+"""An instance that is healed is as it would be if the scheduler had chosen its host just then, on either database."""
+
+import json
+from contextlib import closing, contextmanager
+
+import msgspec
+import pytest
+
+from roost import PlacementDirect
+from roost.conductor.rows import instead, later
+from roost.direct.healing import Asked, Healed, heal
+from roost.direct.reclaiming import Reclaiming
+from roost.model.fleet import Fleet
+from roost.model.host import HostFacts
+from roost.model.journal import Item
+from roost.model.names import uuid_bytes
+from roost.model.provider import Inventory, ProviderSpec
+from roost.model.request import ResourceGroup
+from roost.model.settings import FilterScheduler, Pci, Scheduler, Settings
+from roost.model.settings import Store as StoreSettings
+from roost.store.audit import audit, orphans
+from roost.store.opening import open_store
+from tests.conducting import server
+from tests.group_rules import rule_holds
+from tests.migrating import at_rest
+from tests.resizing import Copy, ask, keepers, told
+from tests.worlds import aggregate, group, host, hosts, joined, uuid_named
+
+SHARES = frozenset({"MISC_SHARES_VIA_AGGREGATE"})
+POLICIES = ("affinity", "anti-affinity", "fault-domain", "soft-affinity")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    """Give an empty database."""
+    return str(tmp_path / "roost.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+
+
+@contextmanager
+def serving(url, *fleets, settings=None):
+    """Give a server on a database, which ends with the block."""
+    with (
+        closing(open_store(url, settings=StoreSettings())) as store,
+        server(store, *fleets, settings=settings) as here,
+    ):
+        yield here
+
+
+def lose(here, *names):
+    """Let instances hold nothing any more, as if somebody had deleted their allocations."""
+
+    def task(_current):
+        placement = here.roost.placement
+        assert placement.release([uuid_named(name) for name in names]) == len(names)
+        assert placement.flush() == [None] * len(names)
+
+    here.run(task)
+
+
+def lost(url, fleet, *, settings=None, **asked):
+    """Let an instance run on h0 that holds nothing; give what it held there."""
+    with serving(url, fleet, settings=settings) as here:
+        hands = keepers(here, "h0")
+        here.build("one", **{"force_hosts": ("h0",), **asked})
+        at_rest(here, hands)
+        assert told(here, "one") == ("ACTIVE", "h0", "")
+        held = here.held("one")
+        lose(here, "one")
+    return held
+
+
+def healed(url, settings=None, **asked):
+    """Heal; give what came of it, and the sentences that were told."""
+    said = []
+    return heal(url, settings or Settings(), Asked(**asked), tell=said.append), said
+
+
+def held(url, name="one"):
+    """Give the node of an instance with all that it holds, or None."""
+    with serving(url) as here:
+        return here.held(name)
+
+
+# --- whose it is ---
+
+
+def test_an_instance_of_nobody_is_whole_and_is_healed_as_placement_shows_it(url):
+    before = lost(url, hosts(1))
+    assert healed(url)[0] == Healed("healed", 1)
+    assert held(url) == before
+    assert healed(url) == (Healed("nothing", 0), [f"instance {uuid_named('one')} holds what it needs"])
+
+
+# --- moves and groups ---
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_it_is_counted_on_its_host_is_in_its_group_and_may_move(url, policy):
+    fleet = [host(f"h{number}", facts=HostFacts(rack=f"r{number}")) for number in range(3)]
+    lost(url, joined(*fleet, group("g", policy)), in_group="g", hints={"fault_domain": "a"})
+    assert healed(url)[0] == Healed("healed", 1)
+    assert (audit(url), orphans(url)) == ([], [])
+    with serving(url) as here:
+        state = here.run(lambda current: current.state)
+        assert state.hosts.columns["num_instances"].view.tolist()[:3] == [1, 0, 0]
+        assert sum(state.groups_by_uuid[uuid_named("g")].members.values()) == 1
+        hands = keepers(here, "h0", "h1", "h2")
+        hands["h0"].copies[uuid_named("one")] = Copy("running")
+        here.build("two", key="two", in_group="g", hints={"fault_domain": "b"})
+        at_rest(here, hands)
+        assert (told(here, "two")[1] == "h0") == (policy in {"affinity", "soft-affinity"})
+        ask(here, "migrate", "one")
+        at_rest(here, hands)
+        assert told(here, "one")[0] == "ACTIVE"
+        if policy != "affinity":
+            assert told(here, "one")[1] != "h0"
+        if policy != "soft-affinity":
+            rule_holds(here, policy, 1)
+    assert audit(url) == []
+
+
+def test_where_its_group_has_no_place_for_it_any_more_it_is_outside_until_it_moves(url):
+    lost(url, joined(hosts(3), group("g", "anti-affinity")), in_group="g")
+    with serving(url) as here:
+        hands = keepers(here, "h0")
+        here.build("two", key="two", in_group="g", force_hosts=("h0",))
+        at_rest(here, hands)
+        assert told(here, "two")[:2] == ("ACTIVE", "h0")
+    done, (one, _) = healed(url)
+    assert done == Healed("healed", 1)
+    reason = "outside of its server group: the policy anti-affinity of its server group has no place for it on h0"
+    assert one.endswith(reason)
+    assert audit(url) == []
+    with serving(url) as here:
+        hands = keepers(here, "h0", "h1")
+        hands["h0"].copies[uuid_named("one")] = Copy("running")
+        ask(here, "migrate", "one")
+        at_rest(here, hands)
+        assert told(here, "one") == ("ACTIVE", "h1", "")
+        rule_holds(here, "anti-affinity", 1)
+
+
+def test_one_that_may_go_back_lets_nobody_join_its_group_and_goes_back(url):
+    with serving(url, hosts(2), group("g", "affinity")) as here:
+        hands = keepers(here, "h0", "h1")
+        here.build("one", in_group="g", force_hosts=("h0",))
+        at_rest(here, hands)
+        ask(here, "migrate", "one", is_verified=True)
+        at_rest(here, hands)
+        assert told(here, "one") == ("VERIFY_RESIZE", "h1", "")
+        before = here.held("one")
+        lose(here, "one")
+    assert healed(url)[0] == Healed("healed", 1)
+    assert held(url) == before
+    with serving(url) as here:
+        for name in ("h0", "h1"):
+            keepers(here, name)
+        here.build("two", key="two", in_group="g")
+        here.turn()
+        assert "before the move of its only one is settled" in told(here, "two")[2]
+    assert (audit(url), orphans(url)) == ([], [])
+
+
+def test_what_somebody_wrote_to_placement_stays_and_is_known_as_an_instance(url):
+    lost(url, hosts(2))
+    with PlacementDirect(url) as client:
+        amounts = {"allocations": {uuid_named("h0"): {"resources": {"VCPU": 3}}}}
+        body = {**amounts, "project_id": "p", "user_id": "u", "consumer_generation": None}
+        answer = client.put(f"/allocations/{uuid_named('one')}", json=body, microversion="1.28")
+        assert answer.status_code == 204
+    assert healed(url)[0] == Healed("healed", 1)
+    assert taken(url) == {"h0": {"VCPU": 3}}
+    with serving(url) as here:
+        (holder,) = here.run(lambda current: current.state).holders.values()
+        assert (holder.instance.flavor_id, holder.project_id) == (here.status("one").flavor_id, "")
+    assert healed(url)[0] == Healed("nothing", 0)
+
+
+# --- what it holds ---
+
+
+def nested(*, wide=2, traits=("", "CUSTOM_FAST")):
+    """Give h0, with a child a trait that offers cards."""
+    providers = [
+        ProviderSpec(
+            uuid=uuid_named(f"card{number}"), name=f"card{number}", parent_uuid=uuid_named("h0"),
+            inventories={"CUSTOM_CARD": Inventory(total=wide)}, traits=frozenset(filter(None, [trait])),
+        )
+        for number, trait in enumerate(traits)
+    ]  # fmt: skip
+    return joined(host("h0"), Fleet(providers=providers))
+
+
+def taken(url, name="one"):
+    """Give what an instance holds, by the name of the provider."""
+    with serving(url) as here:
+        state = here.run(lambda current: current.state)
+        providers, found = state.providers, {}
+        for inventory_id, amount in state.holders[uuid_bytes(uuid_named(name))].takes:
+            row = providers.row_of_id[inventory_id >> 16]
+            found.setdefault(providers.names[row], {})[state.class_ids.name_of(inventory_id & 0xFFFF)] = amount
+        return found
+
+
+FAST = {"resources1:CUSTOM_CARD": "1", "trait1:CUSTOM_FAST": "required"}
+BOTH = {"resources1:CUSTOM_CARD": "1", "resources2:CUSTOM_CARD": "1", "group_policy": "isolate"}
+
+
+@pytest.mark.parametrize(
+    ("extra_specs", "cards"),
+    [
+        (FAST, {"card1": {"CUSTOM_CARD": 1}}),
+        (BOTH, {"card0": {"CUSTOM_CARD": 1}, "card1": {"CUSTOM_CARD": 1}}),
+        ({**BOTH, "group_policy": "none", "trait1:CUSTOM_FAST": "required", "trait2:CUSTOM_FAST": "required"},
+         {"card1": {"CUSTOM_CARD": 2}}),
+    ],
+)  # fmt: skip
+def test_each_group_of_its_flavor_is_served_by_a_provider_that_may(url, extra_specs, cards):
+    before = lost(url, nested(), extra_specs=extra_specs)
+    assert healed(url)[0] == Healed("healed", 1)
+    assert taken(url) == {"h0": {"VCPU": 1, "MEMORY_MB": 1}, **cards}
+    assert held(url) == before
+
+
+def test_groups_that_came_with_the_request_are_held_too(url):
+    port = ResourceGroup(suffix="_port", resources={"CUSTOM_CARD": 1}, required=(frozenset({"CUSTOM_FAST"}),))
+    lost(url, nested(), groups=(port,))
+    assert healed(url)[0] == Healed("healed", 1)
+    assert taken(url) == {"h0": {"VCPU": 1, "MEMORY_MB": 1}, "card1": {"CUSTOM_CARD": 1}}
+
+
+def test_groups_that_its_host_cannot_serve_are_refused_with_the_reason(url):
+    lost(url, nested(wide=1), extra_specs=BOTH)
+    with serving(url) as here:
+        here.build("two", key="two", extra_specs=FAST, force_hosts=("h0",))
+        at_rest(here, keepers(here, "h0"))
+        assert told(here, "two")[0] == "ACTIVE"
+    done, _ = healed(url)
+    assert (done.verdict, done.healed) == ("refused", 0)
+    assert f"instance {uuid_named('one')} cannot hold what it asks for: h0 is among the hosts that" in done.problem
+    assert held(url) is None
+
+
+def test_a_disk_that_hosts_share_gives_its_part(url):
+    pool = host("pool", DISK_GB=100, aggregates=["near"]).providers[0]
+    pool = Fleet(providers=[msgspec.structs.replace(pool, traits=SHARES)])
+    fleet = joined(aggregate("near"), host("h0", VCPU=8, MEMORY_MB=32, aggregates=["near"]), pool)
+    lost(url, fleet, extra_specs={"resources:DISK_GB": "7"}, force_hosts=())
+    assert healed(url)[0] == Healed("healed", 1)
+    assert taken(url) == {"h0": {"VCPU": 1, "MEMORY_MB": 1}, "pool": {"DISK_GB": 7}}
+
+
+def test_pci_devices_that_placement_counts_are_held_again(url):
+    alias = json.dumps({"name": "card", "resource_class": "CUSTOM_CARD", "traits": "CUSTOM_FAST"})
+    settings = Settings(
+        filter_scheduler=FilterScheduler(enabled_filters=(), pci_in_placement=True), pci=Pci(alias=(alias,))
+    )
+    lost(url, nested(), settings=settings, extra_specs={"pci_passthrough:alias": "card:2"})
+    assert healed(url, settings)[0] == Healed("healed", 1)
+    assert taken(url) == {"h0": {"VCPU": 1, "MEMORY_MB": 1}, "card1": {"CUSTOM_CARD": 2}}
+
+
+def test_rules_of_where_new_instances_may_go_keep_none_from_what_it_has(url):
+    lost(url, hosts(1))
+    strict = Scheduler(limit_tenants_to_placement_aggregate=True, placement_aggregate_required_for_tenants=True)
+    assert healed(url, Settings(scheduler=strict))[0] == Healed("healed", 1)
+
+
+def test_a_place_that_others_took_meanwhile_is_refused(url):
+    lost(url, hosts(1), vcpus=5)
+    with serving(url) as here:
+        here.build("two", key="two", vcpus=4, force_hosts=("h0",))
+        at_rest(here, keepers(here, "h0"))
+    done, _ = healed(url)
+    assert (done.verdict, done.healed) == ("refused", 0)
+    assert f"provider {uuid_named('h0')} has less than 5 VCPU left" in done.problem
+
+
+def test_an_instance_that_changes_meanwhile_is_left_alone(url):
+    lost(url, hosts(1))
+    uuid = uuid_bytes(uuid_named("one"))
+    with closing(open_store(url, settings=StoreSettings())) as store, server(store) as here:
+        status, reclaiming = here.status("one"), Reclaiming(here.roost, store.document)
+        shape = here.roost.scheduler.shape(reclaiming.request(status))
+        found = reclaiming.reclaim(shape, status, 0, allocations=reclaiming.wanted(shape, status, 0))
+        assert here.roost.placement.commit([Item((), work=(instead(later(status, name="other")),))]) == [None]
+        (refusal,) = here.roost.placement.commit([found.item])
+        assert refusal.is_final
+        assert uuid not in here.roost.state.holders
