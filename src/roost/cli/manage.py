@@ -111,6 +111,8 @@ def _heal(arguments: argparse.Namespace, url: str) -> int:
     tell = _say if arguments.verbose or arguments.dry_run else _nothing
     found = healing.heal(url, settings_of(arguments.config, os.environ), asked, tell=tell)
     _complain(found.problem)
+    if found.left:
+        _complain(f"{found.left} instances after it were not looked at; --instance <uuid> heals one of them")
     _say(f"{found.healed} instances {'would be ' if arguments.dry_run else ''}healed")
     return _HEALED["nothing"] if arguments.dry_run else _HEALED[found.verdict]
 

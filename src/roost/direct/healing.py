@@ -47,6 +47,7 @@ class Healed(NamedTuple):
     verdict: Verdict
     healed: int  # instances, or that would have been
     problem: str = ""  # of the one where it ended
+    left: int = 0  # instances after that one, which were not looked at
 
 
 class _Ended(NamedTuple):
@@ -75,15 +76,14 @@ def heal(url: str, settings: Settings, asked: Asked, *, tell: Tell) -> Healed:
     """
     count = 0
     with closing(open_reader(url)) as store, closing(store.work_reader(SystemClock())) as reader:
-        rows = _one(reader, asked.instance) if asked.instance else _all(reader)
+        found = _one(reader, asked.instance) if asked.instance else _all(reader)
+        rows = (row for row in found if asked.cell is None or row.cell == asked.cell)
         with open_stopped(url, settings) as roost:
             healing = _Healing(store, roost, asked=asked, tell=tell)
             for row in rows:
-                if asked.cell is not None and row.cell != asked.cell:
-                    continue
                 done = healing.heal(row)
                 if isinstance(done, _Ended):
-                    return Healed(done.verdict, count, done.problem)
+                    return Healed(done.verdict, count, done.problem, sum(1 for _ in rows))
                 count += done
                 if asked.most is not None and count >= asked.most:
                     return Healed("limit", count)

@@ -115,6 +115,19 @@ def test_3_what_placement_refuses(stopped, run):
     assert stopped.held("lost") == {}
 
 
+def test_3_the_first_that_is_refused_ends_it_and_those_after_it_are_counted(stopped, run):
+    stopped.instance(1, "large", flavor=Flavor(name="large", vcpus=1, memory_mb=10**6))
+    stopped.instance(2, "lost")
+    stopped.instance(3, "elsewhere", cell="b")
+    code, said, error = run("heal_allocations")
+    assert (code, said) == (3, "0 instances healed\n")
+    last = error.splitlines()[-1]
+    assert last == "roost-manage: 2 instances after it were not looked at; --instance <uuid> heals one of them"
+    assert "1 instances after it were not" in run("heal_allocations", "--cell", "")[2]
+    assert run("heal_allocations", "--instance", stopped.uuid("lost"))[0] == 0
+    assert stopped.held("lost") == healed(stopped)
+
+
 def test_4_a_dry_run_says_what_would_be_done_and_does_nothing(stopped, run):
     stopped.instance(1, "lost")
     before = stopped.dump()
