@@ -30,7 +30,9 @@ def main() -> None:
 
 
 def _main(environ: Mapping[str, str]) -> int:
-    arguments = _parser().parse_args()
+    arguments = _arguments()
+    if arguments is None:
+        return _EXIT_BAD_INPUT
     if arguments.act is None:
         arguments.help_of.print_help()
         return _EXIT_BAD_INPUT
@@ -41,6 +43,16 @@ def _main(environ: Mapping[str, str]) -> int:
         return _EXIT_BAD_INPUT
     assert isinstance(code, int)
     return code
+
+
+def _arguments() -> argparse.Namespace | None:
+    """Return what is asked; None: it cannot be meant, and that is told. For scripts 2 means something else."""
+    try:
+        return _parser().parse_args()
+    except SystemExit as end:
+        if end.code:
+            return None
+        raise
 
 
 def _parser() -> argparse.ArgumentParser:

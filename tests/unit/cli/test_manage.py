@@ -1,5 +1,6 @@
 """``roost-manage placement …``: what it does, and its exit codes."""
 
+import sqlite3
 from contextlib import closing, nullcontext
 
 import msgspec
@@ -191,10 +192,16 @@ def test_0_an_audit_without_findings(stopped, run):
     assert run("audit", "--verbose")[:2] == (0, "no allocation is of nobody\n")
 
 
-@pytest.mark.usefixtures("leaked")
-def test_1_an_audit_that_cannot_give_back(run, monkeypatch):
-    monkeypatch.setattr("roost.direct.orphans.delete", lambda *_: "consumer x: somebody changed it")
-    assert run("audit", "--delete")[0] == 1
+def test_1_an_audit_that_cannot_give_back(leaked, run):
+    with closing(sqlite3.connect(leaked.path)) as connection:
+        connection.execute(
+            "CREATE TRIGGER kept BEFORE DELETE ON consumer BEGIN SELECT RAISE(ABORT, 'consumers are kept'); END"
+        )
+    code, _, error = run("audit", "--delete")
+    assert code == 1
+    assert f"roost-manage: consumer {leaked.uuid('two')}: " in error
+    assert "consumers are kept" in error
+    assert leaked.held("two")
 
 
 def test_3_an_audit_finds_what_deleted_instances_hold(leaked, run):
@@ -295,6 +302,14 @@ def test_127_a_driver_that_cannot_be_meant(stopped, run, more):
     assert run("migrate_compute_inventory", *words(stopped, "gpus", *more))[0] == 127
 
 
+def test_255_a_driver_that_is_not_ready(stopped, run):
+    asked = words(stopped, "gpus")
+    script = stopped.folder / "gpus.toml"
+    script.write_text(f'{script.read_text()}[[fault]]\naction = "start"\nkind = "unready"\n')
+    code, _, error = run("migrate_compute_inventory", *asked)
+    assert (code, error) == (255, f"roost-manage: start on {stopped.host} was to go wrong (unready)\n")
+
+
 # --- all of them ---
 
 ACTS = ("heal_allocations", "audit", "sync_aggregates", "migrate_compute_inventory")
@@ -315,6 +330,27 @@ def test_127_without_a_command(monkeypatch, capsys):
     with pytest.raises(SystemExit) as end:
         manage.main()
     assert (end.value.code, "usage: roost-manage" in capsys.readouterr().out) == (127, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("audit", "--many"), "unrecognized arguments: --many"),
+        (("heal_allocations", "--cell"), "argument --cell: expected one argument"),
+        (("migrate_compute_inventory",), "the following arguments are required: --driver"),
+        (("heal",), "invalid choice: 'heal'"),
+    ],
+)
+def test_127_an_option_or_a_command_that_there_is_not(run, words, problem):
+    code, _, error = run(*words)
+    assert code == 127
+    assert error.startswith("usage: roost-manage")
+    assert problem in error
+
+
+def test_0_help(run):
+    code, said, _ = run("heal_allocations", "--help")
+    assert (code, "--max-count" in said) == (0, True)
 
 
 def test_the_database_may_be_named_by_a_placement_conf(stopped, monkeypatch, capsys):

@@ -66,6 +66,16 @@ def test_a_server_that_runs_keeps_it_away(stopped, run):
         assert run(*words(stopped, "gpus"))[0] == 7
 
 
+@pytest.mark.parametrize("act", ["start", "update_provider_tree"])
+def test_a_driver_that_is_not_ready_changes_nothing(stopped, run, act):
+    asked, before = words(stopped, "gpus"), stopped.dump()
+    script = stopped.folder / "gpus.toml"
+    script.write_text(f'{script.read_text()}[[fault]]\naction = "{act}"\nkind = "unready"\n')
+    code, _, error = run(*asked)
+    assert (code, f"{act} on {stopped.host} was to go wrong" in error) == (7, True)
+    assert stopped.dump() == before
+
+
 @pytest.mark.parametrize(
     ("more", "code", "problem"),
     [
