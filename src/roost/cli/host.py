@@ -68,10 +68,21 @@ def set_(
 @host.command("migrate-inventory", short_help="Move inventories as the agent would, while all services are stopped.")
 @click.option("--driver", required=True, metavar="NAME", help="The driver of the host's agent.")
 @click.option("--option", "pairs", multiple=True, metavar="KEY=VALUE", help="Of the driver, as its agent has it.")
-@click.option("--term", "terms", multiple=True, metavar="KEY=VALUE", help="On which the host offers what it has.")
+@click.option(
+    "--term",
+    "terms",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="On which the host offers what it has; else by the settings.",
+)
 @click.option("--host", "name", default=socket.gethostname, metavar="NAME", help="The service; else this machine's.")
 @click.option("--node", "nodes", multiple=True, metavar="NAME", help="Only this node; else all of the host.")
-@click.option("--provider-config", type=options.FOLDER, metavar="DIR", help="Folder of provider config files.")
+@click.option(
+    "--provider-config",
+    type=options.FOLDER,
+    metavar="DIR",
+    help="Folder of provider config files; else by the settings.",
+)
 @options.config
 @options.data
 @as_json
@@ -84,15 +95,15 @@ def migrate_inventory(
     It writes to the database, and is refused while a server runs on it. It is what the agent does when it starts,
     without the agent; where nothing needs to move it changes nothing. Exit code 9 if something must move and cannot.
     """
-    from roost.app import database_of
+    from roost.app import database_with, settings_of
     from roost.direct import migrating
 
-    asked = migrating.Migrating(
-        host=name, driver=driver, options=migrating.read_pairs("--option", pairs), nodes=nodes,
-        terms=migrating.read_terms(migrating.read_pairs("--term", terms)),
-        provider_config=str(provider_config or ""),
+    settings = settings_of(config, os.environ)
+    asked = migrating.migrating(
+        settings.agent, host=name, driver=driver, options=pairs, terms=terms,
+        provider_config=str(provider_config or ""), nodes=nodes,
     )  # fmt: skip
-    url = database_of(config, data, os.environ)
+    url = database_with(settings, data, os.environ)
     moved = []
     for each in migrating.migrate_inventory(url, asked, warn=lambda said: click.echo(f"roost: {said}", err=True)):
         moved.append({"node": each.node, "is_reshaped": each.is_reshaped})

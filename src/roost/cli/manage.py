@@ -158,12 +158,13 @@ def _sync(arguments: argparse.Namespace, url: str) -> int:
 
 
 def _migrate(arguments: argparse.Namespace, url: str) -> int:
+    from roost.app import settings_of
     from roost.direct import migrating
 
-    asked = migrating.Migrating(
-        host=arguments.host, driver=arguments.driver, options=migrating.read_pairs("--option", arguments.option),
-        terms=migrating.read_terms(migrating.read_pairs("--term", arguments.term)),
-        provider_config=arguments.provider_config, nodes=tuple(arguments.node),
+    asked = migrating.migrating(
+        settings_of(arguments.config, os.environ).agent, host=arguments.host, driver=arguments.driver,
+        options=arguments.option, terms=arguments.term, provider_config=arguments.provider_config,
+        nodes=arguments.node,
     )  # fmt: skip
     try:
         for each in migrating.migrate_inventory(url, asked, warn=_complain):

@@ -15,6 +15,7 @@ from roost.compute.reshaping import Bringing
 from roost.direct.offline import offline
 from roost.errors import BadSettings, NotFound
 from roost.model.agent import HostTerms, ReshapeTerms
+from roost.model.agent_settings import Agent as AgentSettings
 
 _BARE_METAL = "ironic"  # whose nodes are no hosts, and are told by their own service
 
@@ -26,7 +27,8 @@ class Migrating(msgspec.Struct, frozen=True, kw_only=True):
     driver: str
     options: dict[str, str] = {}  # of the driver
     terms: HostTerms = HostTerms()
-    provider_config: str = ""  # folder; empty: none
+    reshape: ReshapeTerms = ReshapeTerms()
+    provider_config: str = ""  # folder; one that is not there holds none
     nodes: tuple[str, ...] = ()  # empty: all of the host
 
 
@@ -37,6 +39,31 @@ class Migrated(NamedTuple):
     is_reshaped: bool  # False: nothing needed to move
 
 
+def migrating(
+    settings: AgentSettings, *, host: str, driver: str, options: Sequence[str], terms: Sequence[str],
+    provider_config: str, nodes: Sequence[str],
+) -> Migrating:  # fmt: skip
+    """Return how the agent of a host is started, by its settings and by what is said otherwise.
+
+    Args:
+        settings: of the agent.
+        options: of the driver, ``KEY=VALUE`` each.
+        terms: likewise, those that are others than in the settings.
+        provider_config: folder; empty: that of the settings.
+        nodes: empty: all of the host.
+
+    Raises:
+        BadSettings: a pair is none, there is no such term, its value is wrong, or the folder is not there.
+    """
+    if provider_config and not Path(provider_config).is_dir():
+        raise BadSettings("--provider-config", f"there is no folder {provider_config}")
+    return Migrating(
+        host=host, driver=driver, options=_pairs("--option", options),
+        terms=_terms(_pairs("--term", terms), otherwise=settings.terms), reshape=settings.reshape,
+        provider_config=provider_config or settings.provider_config_location, nodes=tuple(nodes),
+    )  # fmt: skip
+
+
 def migrate_inventory(url: str, asked: Migrating, *, warn: Callable[[str], None]) -> Iterator[Migrated]:
     """Reshape the nodes of a host as its agent would at the start, one after the other; others stay untouched.
 
@@ -45,7 +72,7 @@ def migrate_inventory(url: str, asked: Migrating, *, warn: Callable[[str], None]
         warn: is told of providers that operators add something to, and that there are not.
 
     Raises:
-        BadSettings: there is no such driver, or it cannot be made; there is no such folder.
+        BadSettings: there is no such driver, or it cannot be made; a provider config file cannot be meant.
         NotFound: the driver or the database has no such node; nothing was moved.
         ReshapeFailed: a node cannot be reshaped; those before it were.
         DriverNotReady: ask again.
@@ -53,10 +80,8 @@ def migrate_inventory(url: str, asked: Migrating, *, warn: Callable[[str], None]
     """
     if asked.driver == _BARE_METAL:
         return
-    if asked.provider_config and not Path(asked.provider_config).is_dir():
-        raise BadSettings("--provider-config", f"there is no folder {asked.provider_config}")
     driver = load(asked.driver, asked.options, asked.terms)
-    configs = ProviderConfigs(provider_config.read(asked.provider_config) if asked.provider_config else [], warn=warn)
+    configs = ProviderConfigs(provider_config.read(asked.provider_config), warn=warn)
     driver.start(asked.host)
     known = driver.nodes()
     for node in asked.nodes:
@@ -66,13 +91,13 @@ def migrate_inventory(url: str, asked: Migrating, *, warn: Callable[[str], None]
         names = asked.nodes or known
         found = {node: report.get_provider_by_name(node)["uuid"] for node in names}
         bringing = Bringing(
-            driver, report, configs=configs, terms=ReshapeTerms(), sleep=time.sleep, uniform=Random().uniform
+            driver, report, configs=configs, terms=asked.reshape, sleep=time.sleep, uniform=Random().uniform
         )
         for node, uuid in found.items():
             yield Migrated(node, bringing.reshape(node, uuid))
 
 
-def read_pairs(what: str, pairs: Sequence[str]) -> dict[str, str]:
+def _pairs(what: str, pairs: Sequence[str]) -> dict[str, str]:
     """Return pairs ``KEY=VALUE`` by key.
 
     Raises:
@@ -87,8 +112,8 @@ def read_pairs(what: str, pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def read_terms(pairs: Mapping[str, str]) -> HostTerms:
-    """Return the terms of a host from texts.
+def _terms(pairs: Mapping[str, str], *, otherwise: HostTerms) -> HostTerms:
+    """Return the terms of a host, some of them from texts.
 
     Raises:
         BadSettings: there is no such term, or its value is wrong.
@@ -97,7 +122,7 @@ def read_terms(pairs: Mapping[str, str]) -> HostTerms:
         if key not in HostTerms.__struct_fields__:
             raise BadSettings(f"term {key}", f"is none of {', '.join(HostTerms.__struct_fields__)}")
     try:
-        return msgspec.convert(dict(pairs), HostTerms, strict=False)
+        return msgspec.convert(msgspec.to_builtins(otherwise) | dict(pairs), HostTerms, strict=False)
     except msgspec.ValidationError as error:
         problem, _, key = str(error).replace("`", "").partition(" - at $.")
         raise BadSettings(f"term {key}", problem) from None

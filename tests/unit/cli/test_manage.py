@@ -32,8 +32,9 @@ def stopped(tmp_path):
 def run(stopped, monkeypatch, capsys):
     """Run a command of ``roost-manage placement`` on the database; give exit code, output and error."""
 
-    def run(*words, folder=stopped.folder):
-        words = ["roost-manage", "--data", str(folder), "placement", *map(str, words)]
+    def run(*words, folder=stopped.folder, config=None):
+        settings = () if config is None else ("--config", str(config))
+        words = ["roost-manage", "--data", str(folder), *settings, "placement", *map(str, words)]
         monkeypatch.setattr("sys.argv", words)
         with pytest.raises(SystemExit) as end:
             manage.main()
@@ -279,6 +280,14 @@ def test_0_inventories_move_and_then_there_is_nothing_to_move(stopped, run):
     before = stopped.dump()
     assert run("migrate_compute_inventory", *words(stopped, "gpus"))[:2] == (0, "")
     assert stopped.dump() == before
+
+
+def test_0_the_settings_of_the_agent_hold(stopped, run):
+    config = stopped.folder / "roost.toml"
+    config.write_text("[agent]\nreserved_host_cpus = 2\n")
+    assert run("migrate_compute_inventory", *words(stopped, "gpus"), config=config)[0] == 0
+    with stopped.machine() as machine:
+        assert machine.world.of(HOST, "inventories")["VCPU"]["reserved"] == 2
 
 
 def test_1_inventories_that_cannot_move(stopped, run):

@@ -8,6 +8,7 @@ import pytest
 from tests.contract.report.test_reshaping import USED
 from tests.drivers import spec_of
 from tests.offline import Stopped
+from tests.tracking import HOST
 
 
 @pytest.fixture
@@ -46,6 +47,29 @@ def test_where_nothing_needs_to_move_nothing_is_written_even_if_the_host_changed
         f"{stopped.host}: nothing to move\n",
     )
     assert stopped.dump() == before
+
+
+SITE = """\
+meta: {schema_version: '1.0'}
+providers:
+  - identification: {name: ' host'}
+    inventories: {additional: [CUSTOM_SEATS: {total: 7}]}
+"""
+
+
+@pytest.mark.parametrize(("more", "reserved"), [((), 2), (("--term", "reserved_host_cpus=3"), 3)])
+def test_the_settings_of_the_agent_hold_and_options_go_before_them(stopped, run, more, reserved):
+    config, folder = stopped.folder / "roost.toml", stopped.folder / "site"
+    folder.mkdir()
+    (folder / "site.yaml").write_text(SITE)
+    config.write_text(f'[agent]\nreserved_host_cpus = 2\nprovider_config_location = "{folder}"\n')
+    asked = [*words(stopped, "gpus"), "--config", config, *more]
+    if more:
+        asked += ["--provider-config", stopped.folder]
+    assert run(*asked)[:2] == (0, f"{stopped.host}: moved\n")
+    with stopped.machine() as machine:
+        found = machine.world.of(HOST, "inventories")
+    assert (found["VCPU"]["reserved"], "CUSTOM_SEATS" in found) == (reserved, not more)
 
 
 def test_a_reshape_that_cannot_work_changes_nothing(stopped, run):
