@@ -48,9 +48,7 @@ class Stopped:
             machine.start(driver=self.driver("flat"))
             machine.update()
             machine.populate("one", "two")
-        spec = HostSpec(provider_uuid=self.uuid(HOST), host=self.host, node=self.host)
-        with closing(open_store(self.path, settings=StoreSettings())) as store:
-            roost_on(store).install(Fleet(hosts=[spec]))
+        self.register(HOST)
 
     def options(self, layout):
         """Give the options of the driver with a layout."""
@@ -85,6 +83,12 @@ class Stopped:
         new = [each for each in documents.values() if each.id not in self._documents]
         self._documents.update(each.id for each in new)
         self._commit(*new, work=[Put(status(number, **(known | changes)))])
+
+    def register(self, name):
+        """Let the provider of a name at the Placement of the database be that of a host."""
+        known = World(None).n(name)
+        with closing(open_store(self.path, settings=StoreSettings())) as store:
+            roost_on(store).install(Fleet(hosts=[HostSpec(provider_uuid=self.uuid(name), host=known, node=known)]))
 
     def migration(self, name, **changes):
         """Let a migration of a name be known."""

@@ -134,10 +134,7 @@ def _audit(arguments: argparse.Namespace, url: str) -> int:
 
     found = orphans.find(url, provider=arguments.resource_provider, is_audited=_is_audited)
     for orphan in found:
-        _say(
-            f"consumer {orphan.consumer} holds {orphan.amount} {orphan.resource_class} of provider {orphan.provider}, "
-            "and is neither an instance nor a migration that is under way"
-        )
+        _say(f"consumer {orphan.consumer} {orphan.problem}")
     if not found:
         if arguments.verbose:
             _say("no allocation is of nobody")

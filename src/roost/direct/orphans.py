@@ -10,7 +10,7 @@ from roost.store.orphans import Orphan
 
 
 def find(url: str, *, provider: str | None, is_audited: Callable[[str], bool]) -> list[Orphan]:
-    """Return what consumers hold that are neither instances nor migrations under way.
+    """Return what consumers hold that are neither instances nor migrations under way, or are of other hosts.
 
     Args:
         url: of the database.
@@ -36,11 +36,21 @@ def find(url: str, *, provider: str | None, is_audited: Callable[[str], bool]) -
 
 
 def delete(url: str, found: Sequence[Orphan]) -> str:
-    """Let orphans give back all that they hold, wherever it is; return what went wrong, or nothing."""
+    """Let orphans be given back; return what went wrong, or nothing.
+
+    Whoever is nobody gives back all that it holds, wherever it is; an instance or a migration what was found alone.
+    """
+    by_consumer: dict[str, list[Orphan]] = {}
+    for orphan in found:
+        by_consumer.setdefault(orphan.consumer, []).append(orphan)
     with offline(url) as report:
-        for consumer in dict.fromkeys(each.consumer for each in found):
+        for consumer, own in by_consumer.items():
             try:
-                report.delete_allocation_for_instance(consumer, force=True)
+                if own[0].holder == "nobody":
+                    report.delete_allocation_for_instance(consumer, force=True)
+                else:
+                    known = report.get_allocs_for_consumer(consumer)
+                    report.remove_providers_from_allocation(consumer, known, {each.provider for each in own})
             except RoostError as error:
                 return f"consumer {consumer}: {error}"
     return ""

@@ -249,7 +249,7 @@ def audit(url_or_path: str | Path) -> list[Finding]:
 
 
 def orphans(url_or_path: str | Path) -> list[Orphan]:
-    """Return the allocations whose consumer is neither an instance nor a migration that is under way.
+    """Return the allocations whose consumer is neither an instance nor a migration under way, or one of other hosts.
 
     None, where no instance has a status.
 
@@ -307,9 +307,7 @@ def _findings(query: Query, place: str) -> Iterator[Finding]:
     yield from _cycles(query)
     yield from _fault_domains(query)
     for orphan in map(orphan_of, query(ORPHANS)):
-        held = f"{orphan.amount} {orphan.resource_class} on provider {orphan.provider}"
-        problem = f"holds {held}, and is neither an instance nor a migration that is under way"
-        yield Finding("orphan", f"consumer {orphan.consumer}", problem)
+        yield Finding("orphan", f"consumer {orphan.consumer}", orphan.problem)
 
 
 def _check_version(query: Query, place: str) -> None:

@@ -1,6 +1,6 @@
-"""Allocations that nobody gives back: their consumer is neither an instance nor a migration that is under way."""
+"""Allocations that nobody gives back: their consumer is nobody, or has no business where they are."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -9,8 +9,8 @@ from roost.model.names import uuid_text
 # Where no instance has a status, nobody tells which there are, so nothing is an orphan. An instance without a status
 # is one that was decided and is run by somebody else. A migration that is over holds nothing, nor does an instance that
 # is on no host, but for one that is being built.
-ORPHANS = """
-    SELECT c.uuid, p.uuid, s.name, a.amount FROM consumer c
+_OF_NOBODY = """
+    SELECT c.uuid, p.uuid, s.name, a.amount, 'nobody' FROM consumer c
     JOIN allocation a ON a.consumer_id = c.id JOIN provider p ON p.id = a.inventory_id / 65536
     JOIN symbol s ON s.id = a.inventory_id % 65536 AND s.kind = 'resource_class'
     LEFT JOIN instance i ON i.consumer_id = c.id LEFT JOIN instance_status t ON t.uuid = c.uuid
@@ -18,8 +18,39 @@ ORPHANS = """
     WHERE EXISTS (SELECT 1 FROM instance_status)
       AND COALESCE(m.status, '') NOT IN ('moving', 'finished', 'left', 'reverting')
       AND (m.uuid IS NOT NULL OR (t.uuid IS NULL AND i.consumer_id IS NULL) OR t.status = 'DELETED'
-           OR (t.host = '' AND t.status <> 'BUILD' AND t.operation_id = 0))
-    ORDER BY c.uuid, p.uuid, s.name"""
+           OR (t.host = '' AND t.status <> 'BUILD' AND t.operation_id = 0))"""
+# What providers share is held by instances of any host. Where a status and what is held name two hosts, or somebody
+# works on the instance, or a move that is not settled names the host, nobody tells here which of them is wrong.
+_ELSEWHERE = """
+    SELECT c.uuid, p.uuid, s.name, a.amount, '{holder}' FROM consumer c
+    {known} JOIN allocation a ON a.consumer_id = c.id JOIN provider p ON p.id = a.inventory_id / 65536
+    JOIN symbol s ON s.id = a.inventory_id % 65536 AND s.kind = 'resource_class'
+    JOIN host other ON other.provider_id = p.root_id AND other.id <> own.id
+    WHERE {rest}
+      AND NOT EXISTS (SELECT 1 FROM provider_trait l JOIN symbol w ON w.id = l.trait_id AND w.kind = 'trait'
+                      WHERE l.provider_id = p.id AND w.name = 'MISC_SHARES_VIA_AGGREGATE')"""
+_OF_INSTANCES = _ELSEWHERE.format(
+    holder="instance",
+    known="""JOIN instance_status t ON t.uuid = c.uuid JOIN host own ON own.host = t.host AND own.node = t.node
+    LEFT JOIN instance i ON i.consumer_id = c.id""",
+    rest="""t.operation_id = 0 AND t.task = '' AND COALESCE(i.host_id, own.id) = own.id
+      AND NOT EXISTS (SELECT 1 FROM migration m WHERE m.instance_uuid = t.uuid
+                      AND m.status IN ('moving', 'finished', 'left', 'reverting')
+                      AND (m.source_node = other.node OR m.target_node = other.node))""",
+)
+_OF_MIGRATIONS = _ELSEWHERE.format(
+    holder="migration",
+    known="JOIN migration m ON m.uuid = c.uuid JOIN host own ON own.host = m.source_host AND own.node = m.source_node",
+    rest="m.status IN ('moving', 'finished', 'left', 'reverting') AND other.node <> m.target_node",
+)
+ORPHANS = f"{_OF_NOBODY} UNION ALL {_OF_INSTANCES} UNION ALL {_OF_MIGRATIONS} ORDER BY 1, 2, 3"
+
+Holder = Literal["nobody", "instance", "migration"]
+_WHO: dict[Holder, str] = {
+    "nobody": "is neither an instance nor a migration that is under way",
+    "instance": "is an instance on another host",
+    "migration": "is a migration between other hosts",
+}
 
 
 class Orphan(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,12 +60,20 @@ class Orphan(msgspec.Struct, frozen=True, kw_only=True):
     provider: str  # uuid
     resource_class: str
     amount: int
+    holder: Holder = "nobody"  # an instance or a migration that holds something elsewhere, too, or is to
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with it, as the end of a sentence that begins with the consumer."""
+        return f"holds {self.amount} {self.resource_class} on provider {self.provider}, and {_WHO[self.holder]}"
 
 
 def orphan_of(row: tuple[Any, ...]) -> Orphan:
     """Return what a row of ``ORPHANS`` says, whichever database it is of."""
-    consumer, provider, resource_class, amount = row
-    return Orphan(consumer=_text(consumer), provider=_text(provider), resource_class=resource_class, amount=amount)
+    consumer, provider, resource_class, amount, holder = row
+    return Orphan(
+        consumer=_text(consumer), provider=_text(provider), resource_class=resource_class, amount=amount, holder=holder
+    )
 
 
 def _text(uuid: Any) -> str:

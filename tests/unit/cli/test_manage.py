@@ -211,7 +211,7 @@ def test_3_an_audit_finds_what_deleted_instances_hold(leaked, run):
     assert code == 3
     two = leaked.uuid("two")
     assert {line.split()[1] for line in said.splitlines()} == {two}
-    assert f"consumer {two} holds 1 VGPU of provider {leaked.uuid(HOST)}" in said
+    assert f"consumer {two} holds 1 VGPU on provider {leaked.uuid(HOST)}" in said
     assert leaked.dump() == before
     assert run("audit", "--resource_provider", leaked.uuid(HOST))[0] == 3
 
@@ -220,6 +220,26 @@ def test_4_an_audit_gives_it_back(leaked, run):
     assert run("audit", "--delete")[0] == 4
     assert [bool(leaked.held(name)) for name in ("one", "two", "migration", "ended")] == [True, False, True, True]
     assert run("audit")[0] == 0
+
+
+def test_4_of_an_instance_only_what_it_holds_of_another_host_is_given_back(stopped, run):
+    stopped.instance(1, "one")
+    stopped.instance(2, "two")
+    assert run("heal_allocations")[0] == 0
+    with stopped.machine() as machine:
+        machine.world.provider("other", VCPU=8, MEMORY_MB=4096)
+        found = machine.world.ask("GET", f"/allocations/{stopped.uuid('one')}")
+        machine.world.hold("one", found["consumer_generation"], **{HOST: HELD, "other": {"VCPU": 1, "MEMORY_MB": 512}})
+    assert run("audit")[0] == 0  # It is no host.
+    stopped.register("other")
+    code, said, _ = run("audit")
+    assert (code, len(said.splitlines())) == (3, 2)
+    consumer, other = stopped.uuid("one"), stopped.uuid("other")
+    assert f"consumer {consumer} holds 1 VCPU on provider {other}, and is an instance on another host" in said
+    assert run("audit", "--resource_provider", stopped.uuid(HOST))[0] == 0
+    assert run("audit", "--delete", "--resource_provider", other)[0] == 4
+    assert stopped.held("one") == {stopped.uuid(HOST): HELD}
+    assert (run("audit")[0], run("heal_allocations")[0]) == (0, 4)
 
 
 def test_127_an_audit_of_a_provider_that_is_not_there(leaked, run):

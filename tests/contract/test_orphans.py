@@ -1,0 +1,95 @@
+"""What an instance or a migration holds of a host where it has no business is found, and nothing else is."""
+
+from contextlib import closing
+
+import pytest
+
+from roost.model.journal import PutSymbol, PutTraits
+from roost.model.names import uuid_text
+from roost.model.work import Put
+from roost.store.audit import audit, orphans
+from tests.contract.stores import VCPU, SqliteWorld, claim, commit, host, inventory, item, offer, provider, uuid_of
+from tests.working import migration, operation, status
+
+ONE, TWO = uuid_of("consumer", 1), uuid_of("consumer", 2)
+OWN, OTHER, CHILD, POOL, SHARED = 1, 2, 3, 4, 5
+LENDS = PutSymbol("trait", 70_001, "MISC_SHARES_VIA_AGGREGATE")
+OPEN = ["moving", "finished", "left", "reverting"]
+OVER = ["confirmed", "reverted", "failed"]
+
+
+def url_of(durable):
+    return str(durable.path) if isinstance(durable, SqliteWorld) else durable.url
+
+
+def orphaned(durable, *rows, claims):
+    """Give what is found with two hosts, of which the other has a child that offers and one that lends; and a pool."""
+    other = provider(OTHER)
+    providers = [
+        provider(OWN), other, provider(CHILD, parent=other), provider(POOL), provider(SHARED, parent=other)
+    ]  # fmt: skip
+    offers = [offer(number, cpu=8) for number in (OWN, OTHER, CHILD, POOL, SHARED)]
+    lends = [PutTraits(number, 1, [LENDS.id]) for number in (POOL, SHARED)]
+    with closing(durable.open()) as store:
+        known = item(VCPU, LENDS, *providers, *offers, *lends, host(OWN), host(OTHER))
+        assert commit(store, known, *map(item, claims), item(work=map(Put, rows))) == [""] * (2 + len(claims))
+    found = orphans(url_of(durable))
+    assert [(f"consumer {each.consumer}", each.problem) for each in found] == [
+        (finding.subject, finding.problem) for finding in audit(url_of(durable)) if finding.check == "orphan"
+    ]
+    return [(each.consumer, each.provider, each.holder) for each in found]
+
+
+def here(**changes):
+    return status(1, **({"uuid": ONE, "status": "ACTIVE", "task": "", "host": "h1", "node": "p1"} | changes))
+
+
+def move(state, *, source=OWN, target=OTHER, **changes):
+    """Give a migration from host to host."""
+    return migration(
+        1, instance_uuid=ONE, status=state, source_host=f"h{source}", source_node=f"p{source}",
+        target_host=f"h{target}", target_node=f"p{target}", **changes,
+    )  # fmt: skip
+
+
+LEFTOVER = [
+    ([here()], OTHER),
+    ([here(status="SHUTOFF")], CHILD),
+    *[([here(), move(state)], OTHER) for state in OVER],
+    *[([here(), move(state, source=9, target=OWN)], CHILD) for state in OPEN],
+]
+FINE = [
+    ([here()], POOL),
+    ([here()], SHARED),
+    ([here(operation_id=7), operation(7, kind="migrate", instance_uuid=ONE, turn=2)], OTHER),
+    ([here(task="migrating")], OTHER),
+    ([here(host="h9", node="p9")], OTHER),
+    ([here(host="h2", node="p2")], OTHER),
+    *[([here(), move(state)], OTHER) for state in OPEN],
+    *[([here(), move(state, source=OTHER, target=OWN)], CHILD) for state in OPEN],
+]
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize(("rows", "at"), LEFTOVER)
+def test_what_an_instance_left_on_another_host_is_found(durable, rows, at, is_known):
+    held = claim(1, (inventory(OWN), 1), (inventory(at), 2), (inventory(POOL), 1), instance=is_known)
+    found = orphaned(durable, *rows, claims=[held])
+    assert found == [(uuid_text(ONE), uuid_text(uuid_of("provider", at)), "instance")]
+
+
+@pytest.mark.parametrize(("rows", "at"), FINE)
+def test_what_is_shared_or_is_somebodys_business_is_not_found(durable, rows, at):
+    assert orphaned(durable, *rows, claims=[claim(1, (inventory(OWN), 1), (inventory(at), 2))]) == []
+
+
+@pytest.mark.parametrize("state", OPEN)
+@pytest.mark.parametrize(("source", "target", "at", "is_found"), [
+    (OWN, 9, OTHER, True), (OWN, 9, CHILD, True), (OWN, 9, SHARED, False), (OWN, OTHER, CHILD, False),
+    (OTHER, 9, CHILD, False), (9, OWN, OTHER, False),
+])  # fmt: skip
+def test_a_migration_keeps_what_is_of_its_hosts_alone(durable, state, source, target, at, is_found):
+    moving = move(state, source=source, target=target, uuid=TWO)
+    held = [claim(1, (inventory(OWN), 1)), claim(2, (inventory(at), 1), instance=False)]
+    expected = [(uuid_text(TWO), uuid_text(uuid_of("provider", at)), "migration")]
+    assert orphaned(durable, here(), moving, claims=held) == expected * is_found
