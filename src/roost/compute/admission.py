@@ -1,5 +1,6 @@
 """Whether a host has the memory nodes and devices of a guest, beside what the scheduler has seen of it."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from roost.engine.numa.limits import networks_in, overcommit_in
@@ -17,9 +18,7 @@ class Admission(NamedTuple):
     reason: str = ""  # why not: one sentence a thing that is missing, divided by semicolons
 
 
-def admit(
-    facts: HostFacts, needs: GuestNeeds, *, leaves: GuestUse | None = None, is_packing: bool = False
-) -> Admission:  # fmt: skip
+def admit(facts: HostFacts, needs: GuestNeeds, *, is_packing: bool = False) -> Admission:
     """Choose the cells and devices of a host that a guest gets, or say all that keeps it away.
 
     Amounts are not looked at: the allocations of the guest hold them. A host that tells no cells at all has them
@@ -28,8 +27,6 @@ def admit(
     Args:
         facts: of the host now, with what of it is in use by others.
         needs: what the guest wants.
-        leaves: what a guest that moves while it runs has where it is now, since the size of its pages may not change;
-            None: it does not run meanwhile.
         is_packing: whether cells with least left are preferred, rather than those with most.
 
     Raises:
@@ -42,8 +39,6 @@ def admit(
     placed = _placed(facts, needs, is_packing=is_packing)
     if placed is None:
         reasons.append(_lack_of_cells(facts, needs))
-    elif leaves is not None and (change := _change_of_pages(leaves, placed)):
-        reasons.append(change)
     lacking = _lack_of_devices(facts, needs)
     if lacking:
         reasons.append(lacking)
@@ -79,10 +74,18 @@ def _lack_of_devices(facts: HostFacts, needs: GuestNeeds) -> str:
     return f"the host lacks free PCI devices: {', '.join(lacking)}" if lacking else ""
 
 
-def _change_of_pages(leaves: GuestUse, placed: tuple[PlacedCell, ...]) -> str:
-    """Say which pages would be of another size; where there are no cells, pages are of no size in particular."""
-    nowhere = [None] * max(len(leaves.cells), len(placed))
-    now, then = leaves.page_sizes or nowhere, GuestUse(cells=placed).page_sizes or nowhere
+def change_of_pages(now: Sequence[int | None], then: Sequence[int | None]) -> str:
+    """Say which pages of a guest that moves while it runs would be of another size; empty: none.
+
+    Args:
+        now, then: the size of the pages of each of its cells where it is and where it goes, KiB; None: of no size in
+            particular, as all are where there are no cells.
+
+    Source:
+        nova/compute/claims.py, MoveClaim.
+    """
+    nowhere = [None] * max(len(now), len(then))
+    now, then = list(now) or nowhere, list(then) or nowhere
     if now == then:
         return ""
     told = " to ".join(", ".join(map(_told_size, sizes)) for sizes in (now, then))

@@ -10,6 +10,7 @@ from roost.engine.numa.usage import with_instance
 from roost.engine.pci.usage import without_devices
 from roost.model.guest_use import GuestNeeds, GuestUse
 from roost.model.host import HostFacts
+from roost.model.topology import InstanceTopology
 
 _NOBODY: Mapping[str, GuestUse] = MappingProxyType({})
 
@@ -48,36 +49,43 @@ class HostUse:
         """Let the host be as its driver tells now, without any guest; what guests have stays theirs."""
         self._bare = facts
 
-    def claim(self, holder: str, needs: GuestNeeds, *, leaves: GuestUse | None = None) -> Admission:
+    def claim(self, holder: str, needs: GuestNeeds) -> Admission:
         """Let a guest have what it needs, in place of what it has; where it may not, it keeps that.
 
         Args:
             holder: uuid of the instance.
             needs: what it wants.
-            leaves: see ``admit``.
 
         Raises:
             BadRequest: the limits cannot be meant; nothing has changed.
         """
-        return self._claim(self._uses, holder, needs, leaves=leaves)
+        return self._claim(self._uses, holder, needs)
 
-    def claim_move(
-        self, holder: str, needs: GuestNeeds, *, migration: str, leaves: GuestUse | None = None
-    ) -> Admission:  # fmt: skip
+    def claim_move(self, holder: str, needs: GuestNeeds, *, migration: str) -> Admission:
         """Let an instance that moves have what it needs here, and its migration keep what it has here already.
 
         Only a resize on one host finds anything to keep, and then both are held until it is confirmed or reverted.
         Asked again, the migration keeps what it kept at first.
 
         Args:
-            holder, needs, leaves: as for ``claim``.
+            holder, needs: as for ``claim``.
             migration: uuid of the migration.
 
         Raises:
             BadRequest: as for ``claim``.
         """
         kept = self._uses if migration in self._uses else _handed_over(self._uses, holder, migration)
-        return self._claim(kept, holder, needs, leaves=leaves)
+        return self._claim(kept, holder, needs)
+
+    def is_served(self, holder: str, topology: InstanceTopology | None) -> bool:
+        """Say whether a guest has just the cells that it wants; a host without cells gives none to anybody."""
+        if self._bare.numa is None:
+            return True
+        use, wanted = self._uses.get(holder, GuestUse()), () if topology is None else topology.cells
+        return [each.cell for each in use.cells] == [*wanted] and all(
+            topology is not None and len(each.pins.reserved) == topology.reserved(at)
+            for at, each in enumerate(use.cells)
+        )
 
     def hand_over(self, holder: str, successor: str) -> None:
         """Let another have what one has, in place of what it had; nothing happens where that one has nothing.
@@ -90,12 +98,10 @@ class HostUse:
         """Take from one all that it has, if it has anything."""
         self._uses = _without(self._uses, holder)
 
-    def _claim(
-        self, uses: Mapping[str, GuestUse], holder: str, needs: GuestNeeds, *, leaves: GuestUse | None
-    ) -> Admission:  # fmt: skip
+    def _claim(self, uses: Mapping[str, GuestUse], holder: str, needs: GuestNeeds) -> Admission:
         """Let a guest have what it needs beside others; where it may not, nothing changes."""
         others = _without(uses, holder)
-        admission = admit(_with_uses(self._bare, others), needs, leaves=leaves, is_packing=self._is_packing)
+        admission = admit(_with_uses(self._bare, others), needs, is_packing=self._is_packing)
         if admission.use is not None:
             self._uses = {**others, holder: admission.use}
         return admission

@@ -24,6 +24,6 @@ class GuestUse(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[PciPool, ...] = ()  # of each pool so many
 
     @property
-    def page_sizes(self) -> list[int | None]:
+    def page_sizes(self) -> tuple[int | None, ...]:
         """The size of the pages of each of its memory nodes, KiB; None: of no size in particular."""
-        return [cell.page_size for cell in self.cells]
+        return tuple(cell.page_size for cell in self.cells)
