@@ -14,6 +14,7 @@ from roost.model.fleet import Fleet
 from roost.model.host import HostFacts
 from roost.model.journal import Item
 from roost.model.names import uuid_bytes
+from roost.model.placement_settings import Placement
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import ResourceGroup
 from roost.model.settings import FilterScheduler, Pci, Scheduler, Settings
@@ -89,6 +90,18 @@ def test_an_instance_of_nobody_is_whole_and_is_healed_as_placement_shows_it(url)
     assert healed(url)[0] == Healed("healed", 1)
     assert held(url) == before
     assert healed(url) == (Healed("nothing", 0), [f"instance {uuid_named('one')} holds what it needs"])
+
+
+def test_who_is_shown_as_nobody_is_nobody_however_that_is_written(url):
+    lost(url, hosts(1))
+    assert healed(url)[0] == Healed("healed", 1)
+    path = f"/allocations/{uuid_named('one')}"
+    with PlacementDirect(url) as client:
+        shown = client.get(path, microversion="1.28").json()
+        assert client.put(path, json=shown, microversion="1.28").status_code == 204
+    assert healed(url)[0] == Healed("nothing", 0)
+    renamed = Settings(placement=Placement(incomplete_consumer_project_id="of nobody"))
+    assert healed(url, renamed)[0] == Healed("healed", 1)
 
 
 # --- moves and groups ---
