@@ -78,15 +78,16 @@ def _targets(
     tree: ProviderTree, node: str, offer: Offer, *, allocations: Allocations, guests: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Mapping[str, int]]:  # fmt: skip
     """Return how many parts of each GPU those use who hold some of the root, by consumer."""
-    root, present = tree.data(node).uuid, _gpus_in(tree, node)
+    root, *below = tree.get_provider_uuids(node)
     targets: dict[str, Mapping[str, int]] = {}
     for consumer, record in allocations.items():
         held = record["allocations"]
-        amount = held[root]["resources"].get(VGPU, 0) if root in held else 0
+        amounts = {uuid: held[uuid]["resources"].get(VGPU, 0) for uuid in (root, *below) if uuid in held}
+        if other := next((uuid for uuid in below if amounts.get(uuid)), None):
+            raise ReshapeFailed(node, f"{consumer} holds {VGPU} of {tree.data(other).name}, not of the root")
+        amount = amounts.get(root, 0)
         if not amount:
             continue
-        if any(held[uuid]["resources"].get(VGPU) for uuid in present.values() if uuid in held):
-            raise ReshapeFailed(node, f"{consumer} holds {VGPU} of a GPU and of the root")
         used = {gpu: count for gpu, count in guests.get(consumer, {}).items() if count}
         if not used:
             raise ReshapeFailed(node, f"{consumer} holds {amount} {VGPU} and uses none")
