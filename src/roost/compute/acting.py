@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from roost.compute.driver import RAISED, Driver
-from roost.compute.host_use import HostUse
+from roost.compute.host_use import HostUse, Size
 from roost.compute.journal import Holding, Journal
 from roost.compute.lanes import coming_of
 from roost.compute.tasks import Clean, Undo, Work
@@ -223,14 +223,15 @@ class Acting:
             BuildFailed: the node lacks it, or is none of the host.
         """
         needs = GuestNeeds(topology=guest.topology, pci=guest.pci, limits=guest.limits, mappings=guest.mappings)
+        size = Size(flavor=guest.flavor, allocations=guest.allocations)
         with self._lock:
             use, known = self._use_on(guest.node), self._journal.holdings(guest.uuid)
             # What it was let have for the same move in an earlier life is nothing that it could go back to.
             is_first = not any((each.holder, each.operation) == (guest.uuid, operation) for each in known)
             if is_move and is_first:
-                admission = use.claim_move(guest.uuid, needs, migration=operation)
+                admission = use.claim_move(guest.uuid, needs, migration=operation, size=size)
             else:
-                admission = use.claim(guest.uuid, needs)
+                admission = use.claim(guest.uuid, needs, size=size)
             if admission.use is None:
                 raise BuildFailed(admission.reason)
             own = Holding(

@@ -1,17 +1,29 @@
-"""Who has which of a host's memory nodes and devices, and what is left of them."""
+"""Who has which of a host's memory nodes and devices, and how much of the rest; and what is left of them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 import msgspec
 
 from roost.compute.admission import Admission, admit
+from roost.compute.limits import asked_by, held_of, sum_of
 from roost.engine.numa.usage import with_instance
 from roost.engine.pci.usage import without_devices
-from roost.model.guest_use import GuestNeeds, GuestUse
+from roost.model.flavor import Flavor
+from roost.model.guest_use import GuestAmounts, GuestNeeds, GuestUse
 from roost.model.host import HostFacts
 
 _NOBODY: Mapping[str, GuestUse] = MappingProxyType({})
+
+
+class Size(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a guest takes."""
+
+    flavor: Flavor | None = None  # None: nobody asks for any
+    allocations: dict[str, dict[str, int]] = {}  # provider uuid -> resource class -> amount
+
+
+_NO_SIZE = Size()
 
 
 class HostUse:
@@ -24,13 +36,14 @@ class HostUse:
         instances: what guests have, by the uuid of the instance.
         migrations: what instances that move can come back to, by the uuid of the migration.
         is_packing: whether cells with least left are preferred, rather than those with most.
+        providers: uuids of the providers of the host; what others share with it is not counted.
     """
 
     def __init__(
         self, facts: HostFacts, *, instances: Mapping[str, GuestUse] = _NOBODY,
-        migrations: Mapping[str, GuestUse] = _NOBODY, is_packing: bool = False,
+        migrations: Mapping[str, GuestUse] = _NOBODY, is_packing: bool = False, providers: Collection[str] = (),
     ) -> None:  # fmt: skip
-        self._bare = facts
+        self._bare, self._providers = facts, frozenset(providers)
         self._uses = {**instances, **migrations}
         self._is_packing = is_packing
 
@@ -44,25 +57,29 @@ class HostUse:
         """What each has, by the uuid of its instance or migration."""
         return dict(self._uses)
 
-    def tell(self, facts: HostFacts) -> None:
+    def tell(self, facts: HostFacts, *, providers: Collection[str] = ()) -> None:
         """Let the host be as its driver tells now, without any guest; what guests have stays theirs."""
-        self._bare = facts
+        self._bare, self._providers = facts, frozenset(providers)
 
-    def claim(self, holder: str, needs: GuestNeeds, *, leaves: GuestUse | None = None) -> Admission:
+    def claim(
+        self, holder: str, needs: GuestNeeds, *, size: Size = _NO_SIZE, leaves: GuestUse | None = None
+    ) -> Admission:  # fmt: skip
         """Let a guest have what it needs, in place of what it has; where it may not, it keeps that.
 
         Args:
             holder: uuid of the instance.
             needs: what it wants.
+            size: how much it takes.
             leaves: see ``admit``.
 
         Raises:
             BadRequest: the limits cannot be meant; nothing has changed.
         """
-        return self._claim(self._uses, holder, needs, leaves=leaves)
+        return self._claim(self._uses, holder, needs, size=size, leaves=leaves)
 
     def claim_move(
-        self, holder: str, needs: GuestNeeds, *, migration: str, leaves: GuestUse | None = None
+        self, holder: str, needs: GuestNeeds, *, migration: str, size: Size = _NO_SIZE,
+        leaves: GuestUse | None = None,
     ) -> Admission:  # fmt: skip
         """Let an instance that moves have what it needs here, and its migration keep what it has here already.
 
@@ -70,14 +87,14 @@ class HostUse:
         Asked again, the migration keeps what it kept at first.
 
         Args:
-            holder, needs, leaves: as for ``claim``.
+            holder, needs, size, leaves: as for ``claim``.
             migration: uuid of the migration.
 
         Raises:
             BadRequest: as for ``claim``.
         """
         kept = self._uses if migration in self._uses else _handed_over(self._uses, holder, migration)
-        return self._claim(kept, holder, needs, leaves=leaves)
+        return self._claim(kept, holder, needs, size=size, leaves=leaves)
 
     def hand_over(self, holder: str, successor: str) -> None:
         """Let another have what one has, in place of what it had; nothing happens where that one has nothing.
@@ -91,14 +108,21 @@ class HostUse:
         self._uses = _without(self._uses, holder)
 
     def _claim(
-        self, uses: Mapping[str, GuestUse], holder: str, needs: GuestNeeds, *, leaves: GuestUse | None
+        self, uses: Mapping[str, GuestUse], holder: str, needs: GuestNeeds, *, size: Size, leaves: GuestUse | None
     ) -> Admission:  # fmt: skip
         """Let a guest have what it needs beside others; where it may not, nothing changes."""
         others = _without(uses, holder)
-        admission = admit(_with_uses(self._bare, others), needs, leaves=leaves, is_packing=self._is_packing)
-        if admission.use is not None:
-            self._uses = {**others, holder: admission.use}
-        return admission
+        asked = GuestAmounts() if size.flavor is None else asked_by(size.flavor)
+        admission = admit(
+            _with_uses(self._bare, others), needs, asked=asked, used=sum_of(each.amounts for each in others.values()),
+            leaves=leaves, is_packing=self._is_packing,
+        )  # fmt: skip
+        if admission.use is None:
+            return admission
+        held = held_of(size.allocations, self._providers)
+        use = msgspec.structs.replace(admission.use, amounts=held)
+        self._uses = {**others, holder: use}
+        return Admission(use)
 
 
 def _without(uses: Mapping[str, GuestUse], holder: str) -> dict[str, GuestUse]:

@@ -196,14 +196,14 @@ class Tracker:
         uuid = self.node_uuid(node, resources.uuid)
         brought = self._bringing.bring(node, uuid, is_startup=is_startup, is_disabled=is_disabled)
         bare = facts_of(resources, metrics=self._monitors.metrics(self._driver, node), host_ip=self._host_ip)
-        use = self._uses.get(node)
+        providers, use = brought.tree.get_provider_uuids(uuid), self._uses.get(node)
         if use is None:
             use = self._uses[node] = HostUse(
                 bare, instances=self._book.instances(node), migrations=self._book.migrations(node),
-                is_packing=self._is_packing,
+                is_packing=self._is_packing, providers=providers,
             )  # fmt: skip
         else:
-            use.tell(bare)
+            use.tell(bare, providers=providers)
         released = self._clean(node, uuid, brought)
         return NodeReport(node=node, uuid=uuid, facts=use.facts, is_reshaped=brought.is_reshaped, released=released)
 

@@ -7,10 +7,11 @@ import pytest
 
 from roost.compute.cleaning import Standing
 from roost.compute.drivers.fake_script import Fault, Script
+from roost.compute.host_use import Size
 from roost.compute.provider_config import ProviderConfig
 from roost.errors import DriverNotReady
 from roost.model.agent import HostTerms
-from roost.model.guest_use import GuestUse
+from roost.model.guest_use import GuestAmounts, GuestNeeds, GuestUse
 from roost.model.host import PciPool
 from roost.model.provider import Inventory
 from tests.drivers import fake, spec_of
@@ -113,6 +114,15 @@ def test_the_facts_are_those_of_the_driver_with_what_guests_have(machine):
     assert [(pool.numa_node, pool.count) for pool in facts.pci_pools] == [(0, 1), (1, 0)]
     machine.tracker.use(machine.host).give_back("a")
     assert [pool.count for pool in machine.update(is_startup=False).facts.pci_pools] == [1, 1]
+
+
+def test_what_guests_hold_of_all_providers_of_the_host_counts_within_limits(machine, world):
+    machine.start("numa")
+    tree = machine.report.get_provider_tree_and_ensure_root(machine.update().uuid)
+    cell = tree.data(f"{machine.host}_numa1").uuid
+    held = {cell: {"MEMORY_MB": 3000, "VCPU": 1}, world.u("shared"): {"DISK_GB": 9}}
+    use = machine.tracker.use(machine.host).claim("a", GuestNeeds(), size=Size(allocations=held)).use
+    assert use.amounts == GuestAmounts(vcpu=1, memory_mb=3000)
 
 
 class Known:
