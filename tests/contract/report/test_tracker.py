@@ -46,8 +46,41 @@ def test_the_first_start_brings_inventory_and_traits_and_the_next_one_writes_not
     assert machine.dump() == before
 
 
+def told(machine):
+    """Let the driver note the consumers whose allocations it is told of; None: it is told of none."""
+    found, update = [], machine.driver.update_provider_tree
+
+    def noting(tree, node, allocations=None):
+        found.append(None if allocations is None else {*allocations})
+        update(tree, node, allocations)
+
+    machine.driver.update_provider_tree = noting
+    return found
+
+
 @pytest.mark.shows("S134")
-def test_what_is_held_is_read_only_where_something_must_move(machine, world):
+def test_what_is_held_is_told_to_a_driver_only_where_something_must_move(machine, world):
+    machine.instances = Known({})
+    machine.start()
+    machine.update()
+    machine.populate("one")
+    machine.start()
+    found = told(machine)
+    world.network.asked.clear()
+    machine.update()
+    machine.update(is_startup=False)
+    assert found == [None, None]
+    # Who holds something of each provider is looked at, to give back what deleted instances hold.
+    held_of = f"/resource_providers/{world.u(HOST)}/allocations"
+    assert [path for path in world.network.paths("GET") if "allocations" in path] == [held_of] * 2
+    machine.start("gpus")
+    found = told(machine)
+    machine.update()
+    assert found == [None, {world.u("one")}]
+
+
+@pytest.mark.shows("S134")
+def test_nothing_of_what_is_held_is_read_where_nobody_knows_of_instances(machine, world):
     machine.start()
     machine.update()
     machine.populate("one")
