@@ -2,7 +2,15 @@ import msgspec
 import pytest
 
 from roost.compute.drivers.libvirt_devices import Vgpu
-from roost.compute.drivers.libvirt_xml import Domain, domain_xml, mark_of, mark_xml, read_mark, used_devices
+from roost.compute.drivers.libvirt_xml import (
+    Domain,
+    domain_xml,
+    mark_of,
+    mark_xml,
+    own_processors,
+    read_mark,
+    used_devices,
+)
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.numa import NumaCell, NumaTopology
@@ -53,6 +61,14 @@ def test_a_guest_is_known_again_by_its_mark(domain):
 def test_a_domain_of_somebody_else_has_no_mark():
     assert read_mark("<domain><metadata><other xmlns='urn:other'/></metadata></domain>") is None
     assert read_mark("<domain/>") is None
+
+
+def test_processors_that_a_guest_has_for_itself_are_counted_with_those_of_its_emulator():
+    text = domain_xml(rich())
+    assert own_processors(text, frozenset({2, 3, 6, 7})) == 2
+    assert own_processors(text, frozenset({3, 4, 5, 6, 7})) == 3
+    assert own_processors(text, frozenset({0, 1, 4})) == 0, "those are shared, or the emulator's alone"
+    assert own_processors(domain_xml(plain()), frozenset({0, 1})) == 0
 
 
 def test_devices_of_a_guest_are_known_as_used():

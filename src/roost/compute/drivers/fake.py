@@ -416,7 +416,12 @@ class Fake:
         promised = self._kept.promised.setdefault(spec.node, {})
         for part, amounts in promised.pop(spec.uuid, {}).items():
             uses.setdefault(part, {}).update({name: amounts[name] for name in amounts if name in loose})
-        loose = {name: amount for name, amount in loose.items() if not any(name in used for used in uses.values())}
+        if not any("PCPU" in amounts for amounts in spec.allocations.values()):  # Those of its own are among VCPU.
+            loose["VCPU"] = loose.get("VCPU", 0) - sum(used.get("PCPU", 0) for used in uses.values())
+        loose = {
+            name: amount for name, amount in loose.items()
+            if amount > 0 and not any(name in used for used in uses.values())
+        }  # fmt: skip
         others = [each.uses for each in (*self._all(), *self._kept.replaced.values()) if each.spec.node == spec.node]
         found = place(loose, room_of(parts, [*others, uses, *promised.values()])) if promised else None
         found = place(loose, room_of(parts, [*others, uses])) if found is None else found
@@ -435,7 +440,8 @@ def _placed(spec: GuestSpec) -> Uses:
     uses: Uses = {}
     for placed in spec.cells:
         used = uses.setdefault(f"numa{placed.host_cell}", {})
-        amounts = {"VCPU": len(placed.cell.cpus), "PCPU": len(placed.cell.pcpus), "MEMORY_MB": placed.cell.memory_mb}
+        own = len(placed.cell.pcpus) + len(placed.pins.reserved)
+        amounts = {"VCPU": len(placed.cell.cpus), "PCPU": own, "MEMORY_MB": placed.cell.memory_mb}
         for name, amount in amounts.items():
             if amount:
                 used[name] = used.get(name, 0) + amount

@@ -15,7 +15,7 @@ from roost.model.names import AMOUNT_MAX, is_resource_class, is_trait
 from roost.model.numa import NumaCell, NumaTopology
 from roost.model.provider import Inventory
 
-Layout = Literal["flat", "gpus", "numa", "renamed"]
+Layout = Literal["flat", "gpus", "numa", "renamed", "shared"]
 Action = Literal[
     "start", "resources", "update_provider_tree", "metrics", "spawn", "destroy", "power", "rebuild", "prepare",
     "send_disk", "finish", "discard", "settle", "live_migrate", "save", "saved_images", "drop_saved_image",

@@ -23,8 +23,9 @@ from roost.compute.drivers.libvirt_disks import Coming, Disks
 from roost.compute.drivers.libvirt_host import HostCapabilities, cpu_traits, divided
 from roost.compute.drivers.libvirt_link import Guest, Link, run_events
 from roost.compute.drivers.libvirt_options import LibvirtOptions, read_libvirt_options
-from roost.compute.drivers.libvirt_providers import Offer, update
-from roost.compute.drivers.libvirt_xml import Domain, domain_xml, mark_of, used_devices
+from roost.compute.drivers.libvirt_providers import Offer, Using, update
+from roost.compute.drivers.libvirt_xml import Domain, domain_xml, mark_of, own_processors, used_devices
+from roost.compute.drivers.pinned import Processors
 from roost.compute.tree import ProviderTree
 from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, NotFound, Unavailable, first_line
 from roost.model.agent import Capabilities, HostTerms, NodeResources
@@ -125,7 +126,10 @@ class Libvirt:
             told, devices, guests = self._link.capabilities(), self._link.devices(), self._link.guests()
             gpus = vgpu_totals(devices, self._options.mdev_types)
             offer = Offer(totals=self._totals(told), gpus=gpus, traits=cpu_traits(told))
-            users = {each.mark.uuid: Counter(vgpu.gpu for vgpu in each.mark.vgpus) for each in guests}
+            topology = self._topology(told)
+            own = frozenset(number for cell in (topology.cells if topology else ()) for number in cell.pcpus)
+            users = {each.spec.uuid: _to_use(each.spec) for each in self._disks.all_coming()}
+            users |= {each.mark.uuid: _using(each, own) for each in guests}
             self._gpu_of = update(tree, node, offer, terms=self._terms, allocations=allocations, guests=users)
 
     def metrics(self, node: str) -> dict[str, float]:
@@ -445,6 +449,19 @@ class Libvirt:
             except (Unavailable, OSError, self._link.error) as error:
                 log.fault("what was begun of a guest stays", error)
             raise
+
+
+def _using(guest: Guest, own: frozenset[int]) -> Using:
+    """Return what a guest uses, where some processors are for one guest each."""
+    count = own_processors(guest.xml, own)
+    gpus = Counter(vgpu.gpu for vgpu in guest.mark.vgpus)
+    return Using(gpus=gpus, processors=Processors(max(guest.mark.vcpus - count, 0), count))
+
+
+def _to_use(spec: GuestSpec) -> Using:
+    """Return what a guest that is to come will use of processors."""
+    count = sum(len(each.pins.pairs) + len(each.pins.reserved) for each in spec.cells)
+    return Using(processors=Processors(max(spec.flavor.vcpus - count, 0), count))
 
 
 def _found(guest: Guest) -> Found:

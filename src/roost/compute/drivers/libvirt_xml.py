@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, register_namespac
 import msgspec
 
 from roost.compute.drivers.libvirt_devices import Vgpu, address_of
-from roost.compute.drivers.libvirt_host import read_xml
+from roost.compute.drivers.libvirt_host import read_processors, read_xml
 from roost.model.guest import GuestSpec
 from roost.model.image import present_properties
 from roost.model.numa import NumaTopology
@@ -120,6 +120,25 @@ def used_devices(text: str) -> tuple[set[str], set[str]]:
         if address is not None and device.get("type") == "mdev":
             mdevs.add(address.get("uuid", ""))
     return pci, mdevs
+
+
+def own_processors(text: str, own: frozenset[int]) -> int:
+    """Return how many processors a domain has for itself, those of the emulator's threads included.
+
+    Args:
+        text: XML of the domain.
+        own: numbers of the processors that one guest may have for itself.
+    """
+    tune = read_xml(text).find("cputune")
+    if tune is None:
+        return 0
+    pins = [read_processors(each.get("cpuset", "")) for each in tune.iterfind("vcpupin")]
+    pinned = frozenset().union(*(each for each in pins if len(each) == 1)) & own
+    if not pinned:
+        return 0
+    emulator = tune.find("emulatorpin")
+    beside = frozenset() if emulator is None else read_processors(emulator.get("cpuset", ""))
+    return len(pinned | (beside & own))
 
 
 def _mark_element(mark: Mark, *, namespace: str = f"{{{NAMESPACE}}}") -> Element:

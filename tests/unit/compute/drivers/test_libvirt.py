@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import replace
 
 from roost.compute.driver import load
 from roost.errors import (
@@ -13,6 +14,7 @@ from roost.errors import (
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.pci import PciRequest
+from roost.model.topology import InstanceCell, Pins, PlacedCell
 from tests import libvirt_xml
 from tests.drivers import spec_of, tree_of
 from tests.libvirt_hosts import Cards, LibvirtRig, binding
@@ -304,3 +306,33 @@ def test_who_holds_parts_and_uses_none_stops_the_reshape():
         driver.update_provider_tree(tree, NODE, allocations)
     assert tree.get_provider_uuids() == [uuid_named(NODE)]
     assert allocations[GUEST]["allocations"][uuid_named(NODE)]["resources"] == {"VGPU": 1}
+
+
+# --- processors that were shared, of guests that have them for themselves ---
+
+
+def test_a_guest_whose_processors_were_shared_ones_holds_them_as_its_own(tmp_path):
+    binding()
+    options = {"uri": "test:///default", "state": str(tmp_path), "cpu_shared_set": "0-3", "cpu_dedicated_set": "8-15"}
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "cirros").write_bytes(b"cirros")
+    driver = load("libvirt", options)
+    driver.start(NODE)
+    cell = InstanceCell(id=0, pcpus=frozenset({0, 1}), memory_mb=512, policy="dedicated")
+    own = PlacedCell(cell=cell, host_cell=1, pins=Pins(pairs=((0, 8), (1, 9)), reserved=(10,)))
+    flavor = Flavor(name="own", vcpus=2, memory_mb=512, root_gb=1)
+    driver.spawn(spec_of(flavor=flavor, cells=(own,)), "op-1")
+    coming = spec_of("coming", flavor=flavor, cells=(replace(own, pins=Pins(pairs=((0, 11), (1, 12)))),))
+    driver.prepare(coming, "op-2")
+    tree = tree_of(NODE)
+    tree.update_inventory(NODE, {"VCPU": {"total": 16}})
+    allocations = {
+        uuid_named(name): {"allocations": {uuid_named(NODE): {"resources": {"VCPU": amount}}}}
+        for name, amount in {"guest": 3, "coming": 2, "ordered": 1}.items()
+    }
+    with pytest.raises(ReshapeNeeded, match="VCPU of node host-a must move"):
+        driver.update_provider_tree(tree, NODE)
+    driver.update_provider_tree(tree, NODE, allocations)
+    held = [allocations[uuid_named(name)]["allocations"][uuid_named(NODE)] for name in ("guest", "coming", "ordered")]
+    assert [each["resources"] for each in held] == [{"PCPU": 3}, {"PCPU": 2}, {"VCPU": 1}]
+    driver.update_provider_tree(tree, NODE)
