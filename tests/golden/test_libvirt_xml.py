@@ -2,6 +2,7 @@ import msgspec
 import pytest
 
 from roost.compute.drivers.libvirt_devices import Vgpu
+from roost.compute.drivers.libvirt_host import Encryption
 from roost.compute.drivers.libvirt_xml import (
     Domain,
     domain_xml,
@@ -44,9 +45,20 @@ def rich():
                   arch="x86_64", topology=HOST, pci=("0000:81:10.1",), network="default")  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["plain", "rich"])
+def encrypted():
+    domain = plain("kvm", cells=(PINNED,))
+    encryption = Encryption(contexts=15, bit=47, reduced_bits=1)
+    return msgspec.structs.replace(domain, encryption=encryption, network="default")
+
+
+@pytest.mark.parametrize("name", ["plain", "rich", "encrypted"])
 def test_a_guest_is_defined_as(golden, name):
-    golden(f"libvirt_{name}.xml", domain_xml({"plain": plain, "rich": rich}[name]()))
+    golden(f"libvirt_{name}.xml", domain_xml({"plain": plain, "rich": rich, "encrypted": encrypted}[name]()))
+
+
+def test_devices_that_are_not_of_virtio_are_not_told_of_encryption():
+    domain = msgspec.structs.replace(rich(), encryption=Encryption(contexts=1, bit=47, reduced_bits=1))
+    assert "iommu" not in domain_xml(domain)
 
 
 @pytest.mark.parametrize("domain", [plain(), rich()], ids=["plain", "rich"])

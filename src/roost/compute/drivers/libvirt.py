@@ -20,7 +20,7 @@ from roost.compute.drivers.libvirt_devices import (
     vgpu_totals,
 )
 from roost.compute.drivers.libvirt_disks import Coming, Disks
-from roost.compute.drivers.libvirt_host import HostCapabilities, cpu_traits, divided
+from roost.compute.drivers.libvirt_host import Encryption, HostCapabilities, cpu_traits, divided
 from roost.compute.drivers.libvirt_link import Guest, Link, run_events
 from roost.compute.drivers.libvirt_options import LibvirtOptions, read_libvirt_options
 from roost.compute.drivers.libvirt_providers import Offer, Using, update
@@ -35,6 +35,7 @@ from roost.observe import log
 
 _TRAITS = frozenset({"COMPUTE_IMAGE_TYPE_RAW", "COMPUTE_SAME_HOST_COLD_MIGRATE"})
 _GIB = 2**30
+_CONTEXTS, _ENCRYPTS = "MEM_ENCRYPTION_CONTEXT", "HW_CPU_X86_AMD_SEV"
 _LOOK_S = 0.5  # between looks whether a guest has shut itself down
 
 
@@ -125,7 +126,9 @@ class Libvirt:
         with self._link.asking(f"what {node} offers cannot be told"):
             told, devices, guests = self._link.capabilities(), self._link.devices(), self._link.guests()
             gpus = vgpu_totals(devices, self._options.mdev_types)
-            offer = Offer(totals=self._totals(told), gpus=gpus, traits=cpu_traits(told))
+            traits, encryption = cpu_traits(told), self._encryption(told)
+            totals = self._totals(told) | ({} if encryption is None else {_CONTEXTS: encryption.contexts})
+            offer = Offer(totals=totals, gpus=gpus, traits=traits if encryption is None else traits | {_ENCRYPTS})
             topology = self._topology(told)
             own = frozenset(number for cell in (topology.cells if topology else ()) for number in cell.pcpus)
             users = {each.spec.uuid: _to_use(each.spec) for each in self._disks.all_coming()}
@@ -294,6 +297,9 @@ class Libvirt:
         cells = divided(told.cells, shared=options.cpu_shared_set, dedicated=options.cpu_dedicated_set)
         return NumaTopology(cells=cells) if cells else None
 
+    def _encryption(self, told: HostCapabilities) -> Encryption | None:
+        return self._link.encryption(told, told.domain_type(self._options.virt_type))
+
     def _totals(self, told: HostCapabilities) -> dict[str, int]:
         topology, (cpus, memory_mb, _) = self._topology(told), self._link.info()
         disk_gb = shutil.disk_usage(self._disks.folder).total // _GIB
@@ -319,6 +325,10 @@ class Libvirt:
     def _run(self, spec: GuestSpec, operation: str, disk: Path) -> None:
         """Define a guest on its disk, start it if it is to run, and mark it complete."""
         told = self._link.capabilities()
+        is_encrypted = any(amounts.get(_CONTEXTS) for amounts in spec.allocations.values())
+        encryption = self._encryption(told) if is_encrypted else None
+        if is_encrypted and encryption is None:
+            raise BuildFailed(f"host {self._host} does not encrypt memory, as guest {spec.uuid} wants")
         with self._lock:
             texts = [*self._link.texts(), *self._disks.all_replaced()]
             used = [used_devices(text) for text in texts]
@@ -340,6 +350,7 @@ class Libvirt:
             domain = self._link.define(domain_xml(Domain(
                 mark=mark, spec=spec, kind=told.domain_type(self._options.virt_type), arch=told.arch, pci=pci,
                 topology=topology, console=str(self._disks.console_path(spec.uuid)), network=self._options.network,
+                encryption=encryption,
             )))  # fmt: skip
         if spec.is_on:
             self._link.start(domain, mark)

@@ -308,6 +308,53 @@ def test_who_holds_parts_and_uses_none_stops_the_reshape():
     assert allocations[GUEST]["allocations"][uuid_named(NODE)]["resources"] == {"VGPU": 1}
 
 
+# --- memory that is encrypted ---
+
+
+class Encrypting:
+    """The connection of a host that encrypts the memory of guests."""
+
+    def __init__(self, connection, told):
+        self._connection, self._told = connection, told
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+    def getCapabilities(self):  # noqa: N802  # As libvirt calls it.
+        """Give those of a host that may have such domains."""
+        return self._connection.getCapabilities().replace("i686", "x86_64")
+
+    def getDomainCapabilities(self, _emulator, arch, machine, kind):  # noqa: N802  # As libvirt calls it.
+        """Give those that were told."""
+        assert (arch, machine, kind) == ("x86_64", "q35", "test")
+        return self._told
+
+
+def test_memory_is_encrypted_for_those_who_hold_a_context_of_the_host():
+    contexts = {uuid_named(NODE): {"MEM_ENCRYPTION_CONTEXT": 1}}
+    rig = LibvirtRig(cards=lambda connection: Encrypting(connection, libvirt_xml.domain_capabilities()))
+    tree = tree_with_gpus(rig.driver())
+    assert tree.data(NODE).inventory["MEM_ENCRYPTION_CONTEXT"]["total"] == 15
+    assert tree.has_traits(NODE, ["HW_CPU_X86_AMD_SEV"])
+    rig.driver().spawn(rig.spec(allocations=contexts), "op-1")
+    (domain,) = rig.texts()
+    assert "<launchSecurity type='sev'>" in domain
+    rig.driver().spawn(rig.spec("plain"), "op-1")
+    assert sum("launchSecurity" in each for each in rig.texts()) == 1
+
+
+def test_a_host_that_encrypts_no_memory_offers_none_and_takes_no_guest_that_wants_it():
+    rig = LibvirtRig()
+    tree = tree_of(NODE)
+    tree.add_traits(NODE, "HW_CPU_X86_AMD_SEV")
+    rig.driver().update_provider_tree(tree, NODE)
+    assert "MEM_ENCRYPTION_CONTEXT" not in tree.data(NODE).inventory
+    assert not tree.has_traits(NODE, ["HW_CPU_X86_AMD_SEV"])
+    with pytest.raises(BuildFailed, match=f"host {NODE} does not encrypt memory, as guest {GUEST} wants"):
+        rig.driver().spawn(rig.spec(allocations={uuid_named(NODE): {"MEM_ENCRYPTION_CONTEXT": 1}}), "op-1")
+    assert rig.driver().guests() == []
+
+
 # --- processors that were shared, of guests that have them for themselves ---
 
 
