@@ -46,7 +46,7 @@ def rich():
 
 
 def encrypted():
-    domain = plain("kvm", cells=(PINNED,))
+    domain = plain("kvm", cells=(PINNED,), flavor=Flavor(name="own", vcpus=2, memory_mb=1024, root_gb=1))
     encryption = Encryption(contexts=15, bit=47, reduced_bits=1)
     return msgspec.structs.replace(domain, encryption=encryption, network="default")
 
