@@ -217,7 +217,7 @@ class Acting:
     # --- what guests have ---
 
     def _admitted(self, guest: GuestSpec, operation: str, *, is_move: bool = False) -> GuestSpec:
-        """Let a guest have what it needs of its node, and return it with the cells that it got.
+        """Let a guest have what it needs of its node, and return it with the cells and pieces that it got.
 
         Raises:
             BuildFailed: the node lacks it, or is none of the host.
@@ -248,13 +248,13 @@ class Acting:
                 if each.holder == guest.uuid and each.node != guest.node:
                     self._forget(each)
             self._journal.hold(guest.uuid, [own, *others])
-        return msgspec.structs.replace(guest, cells=admission.use.cells)
+        return msgspec.structs.replace(guest, cells=admission.use.cells, pieces=admission.use.pieces)
 
     def _had(self, guest: GuestSpec, operation: str) -> GuestSpec:
-        """Return a guest with the cells that it got when it was prepared."""
+        """Return a guest with the cells and pieces that it got when it was prepared."""
         for each in self._journal.holdings(guest.uuid):
             if each.holder == guest.uuid and each.node == guest.node and each.operation == operation:
-                return msgspec.structs.replace(guest, cells=each.use.cells)
+                return msgspec.structs.replace(guest, cells=each.use.cells, pieces=each.use.pieces)
         return self._admitted(guest, operation, is_move=True)  # What undid an earlier try of it took that back.
 
     def _give_back(self, instance: str) -> None:

@@ -1,16 +1,14 @@
 """Whether a host has the memory nodes and devices of a guest, and room within its limits, when the guest comes."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from roost.compute.limits import lack_of_amounts
 from roost.engine.numa.limits import networks_in, overcommit_in
 from roost.engine.numa.placing import place, sockets_of
 from roost.engine.pci.pools import Free, taken
-from roost.model.guest_use import GuestAmounts, GuestNeeds, GuestUse
+from roost.model.guest_use import GuestNeeds, GuestUse
 from roost.model.host import HostFacts
 from roost.model.topology import PlacedCell
-
-_NOTHING = GuestAmounts()
 
 
 class Admission(NamedTuple):
@@ -21,19 +19,18 @@ class Admission(NamedTuple):
 
 
 def admit(
-    facts: HostFacts, needs: GuestNeeds, *, asked: GuestAmounts = _NOTHING, used: GuestAmounts = _NOTHING,
-    leaves: GuestUse | None = None, is_packing: bool = False,
+    facts: HostFacts, needs: GuestNeeds, *, lacks: Iterable[str] = (), leaves: GuestUse | None = None,
+    is_packing: bool = False,
 ) -> Admission:  # fmt: skip
     """Choose the cells and devices of a host that a guest gets, or say all that keeps it away.
 
-    Amounts are looked at only where limits bound them, since the allocations of the guest hold them. A host that tells
-    no cells at all has them nowhere, so a topology does not keep guests away from it.
+    Amounts are not looked at: the allocations of the guest hold them. A host that tells no cells at all has them
+    nowhere, so a topology does not keep guests away from it.
 
     Args:
         facts: of the host now, with what of it is in use by others.
         needs: what the guest wants.
-        asked: amounts that it asks for.
-        used: amounts that others have in use.
+        lacks: what is found to keep it away beside cells and devices, a sentence each.
         leaves: what a guest that moves while it runs has where it is now, since the size of its pages may not change;
             None: it does not run meanwhile.
         is_packing: whether cells with least left are preferred, rather than those with most.
@@ -53,7 +50,7 @@ def admit(
     lacking = _lack_of_devices(facts, needs)
     if lacking:
         reasons.append(lacking)
-    reasons += lack_of_amounts(needs.limits, asked, used=used)
+    reasons += lacks
     if placed is None or reasons:
         return Admission(None, "; ".join(reasons))
     cells = [each.host_cell for each in placed] or None

@@ -1,16 +1,17 @@
-"""Who has which of a host's memory nodes and devices, and how much of the rest; and what is left of them."""
+"""Who has which of a host's memory nodes, devices and pieces, and how much of the rest; and what is left."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import msgspec
 
 from roost.compute.admission import Admission, admit
-from roost.compute.limits import asked_by, held_of, sum_of
+from roost.compute.limits import asked_by, held_of, lack_of_amounts, sum_of
+from roost.compute.pieces import Providers, choose, missing, names_of
 from roost.engine.numa.usage import with_instance
 from roost.engine.pci.usage import without_devices
 from roost.model.flavor import Flavor
-from roost.model.guest_use import GuestAmounts, GuestNeeds, GuestUse
+from roost.model.guest_use import GuestNeeds, GuestUse
 from roost.model.host import HostFacts
 
 _NOBODY: Mapping[str, GuestUse] = MappingProxyType({})
@@ -24,6 +25,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _NO_SIZE = Size()
+_NONE: Providers = MappingProxyType({})
 
 
 class HostUse:
@@ -36,14 +38,14 @@ class HostUse:
         instances: what guests have, by the uuid of the instance.
         migrations: what instances that move can come back to, by the uuid of the migration.
         is_packing: whether cells with least left are preferred, rather than those with most.
-        providers: uuids of the providers of the host; what others share with it is not counted.
+        providers: of the host, with their pieces; what others share with it is not counted.
     """
 
     def __init__(
         self, facts: HostFacts, *, instances: Mapping[str, GuestUse] = _NOBODY,
-        migrations: Mapping[str, GuestUse] = _NOBODY, is_packing: bool = False, providers: Collection[str] = (),
+        migrations: Mapping[str, GuestUse] = _NOBODY, is_packing: bool = False, providers: Providers = _NONE,
     ) -> None:  # fmt: skip
-        self._bare, self._providers = facts, frozenset(providers)
+        self._bare, self._providers = facts, providers
         self._uses = {**instances, **migrations}
         self._is_packing = is_packing
 
@@ -57,9 +59,14 @@ class HostUse:
         """What each has, by the uuid of its instance or migration."""
         return dict(self._uses)
 
-    def tell(self, facts: HostFacts, *, providers: Collection[str] = ()) -> None:
+    @property
+    def missing_pieces(self) -> dict[str, list[str]]:
+        """Who has single resources that the host has no more, and the names of these."""
+        return missing(self._uses, self._providers)
+
+    def tell(self, facts: HostFacts, *, providers: Providers = _NONE) -> None:
         """Let the host be as its driver tells now, without any guest; what guests have stays theirs."""
-        self._bare, self._providers = facts, frozenset(providers)
+        self._bare, self._providers = facts, providers
 
     def claim(
         self, holder: str, needs: GuestNeeds, *, size: Size = _NO_SIZE, leaves: GuestUse | None = None
@@ -112,15 +119,19 @@ class HostUse:
     ) -> Admission:  # fmt: skip
         """Let a guest have what it needs beside others; where it may not, nothing changes."""
         others = _without(uses, holder)
-        asked = GuestAmounts() if size.flavor is None else asked_by(size.flavor)
+        own = names_of([self._uses[holder]]) if holder in self._uses else ()
+        pieces = choose(size.allocations, self._providers, taken=names_of(others.values()), own=own)
+        lacks = [*pieces.lacks]
+        if size.flavor is not None:
+            used = sum_of(each.amounts for each in others.values())
+            lacks += lack_of_amounts(needs.limits, asked_by(size.flavor), used=used)
         admission = admit(
-            _with_uses(self._bare, others), needs, asked=asked, used=sum_of(each.amounts for each in others.values()),
-            leaves=leaves, is_packing=self._is_packing,
+            _with_uses(self._bare, others), needs, lacks=lacks, leaves=leaves, is_packing=self._is_packing
         )  # fmt: skip
         if admission.use is None:
             return admission
         held = held_of(size.allocations, self._providers)
-        use = msgspec.structs.replace(admission.use, amounts=held)
+        use = msgspec.structs.replace(admission.use, amounts=held, pieces=pieces.names)
         self._uses = {**others, holder: use}
         return Admission(use)
 

@@ -31,6 +31,7 @@ class GuestUse(msgspec.Struct, frozen=True, kw_only=True):
     cells: tuple[PlacedCell, ...] = ()  # its own memory nodes in order, each on one of the host
     devices: tuple[PciPool, ...] = ()  # of each pool so many
     amounts: GuestAmounts = GuestAmounts()  # of the host's own providers
+    pieces: tuple[str, ...] = ()  # names of single resources
 
     @property
     def page_sizes(self) -> list[int | None]:

@@ -110,27 +110,6 @@ def test_a_guest_that_does_not_fit_is_refused_and_another_host_may_do():
     assert host.driver.inspect(GUEST) is None
 
 
-@pytest.mark.shows("S009")
-def test_a_guest_beyond_the_limits_that_its_order_tells_is_refused_also_by_later_lives():
-    def live(journal=None):
-        host = Host(journal=journal)
-        host.tracker.use(HOST).tell(HostFacts(), providers=[uuid_named(HOST)])
-        return host
-
-    host, limited = live(), {"held": {"VCPU": 1, "MEMORY_MB": 512}, "limits": {"memory_mb": 1023.0}}
-    assert host.do(Spawn(spec("other", **limited)), of="other").outcome == "ok"
-    for _ in range(2):
-        answer = host.do(Spawn(spec(**limited)))
-        assert (answer.outcome, answer.problem) == (
-            "failed", "the host lacks room for 512 MiB memory: 512 of 1,023 that it may give out are in use",
-        )  # fmt: skip
-        host = live(host.journal)
-    assert host.do(Spawn(spec("other", **limited)), of="other", is_again=True).outcome == "ok"
-    assert host.do(Prepare(spec("other", **limited)), 2, of="other", turn=2).outcome == "failed"
-    host.do(Destroy(), 3, of="other", turn=2)
-    assert host.do(Spawn(spec(**limited))).outcome == "ok"
-
-
 @pytest.mark.parametrize(
     ("kind", "outcome", "problem"),
     [

@@ -60,7 +60,7 @@ BOUND = GuestNeeds(limits={"memory_mb": 1000.0})
 
 
 def a_host(**more):
-    return HostUse(HostFacts(), providers=[OWN], **more)
+    return HostUse(HostFacts(), providers={OWN: {}}, **more)
 
 
 def refused(host, holder="b", **more):
@@ -109,6 +109,6 @@ def test_what_a_guest_holds_elsewhere_is_not_counted_until_that_is_the_hosts():
     host = HostUse(HostFacts())
     assert not refused(host, "a")
     assert not refused(host)
-    host.tell(HostFacts(), providers=[OWN])
+    host.tell(HostFacts(), providers={OWN: {}})
     assert not refused(host, "a")
     assert refused(host)

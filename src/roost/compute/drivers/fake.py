@@ -142,7 +142,9 @@ class Fake:
         with self._lock:
             disk = self._image(spec)
             uses = self._choose(spec)
-            self._put(replace(begun, state=_state(spec), disk=(*disk, f"built on {self._host}"), uses=uses))
+            self._put(
+                replace(begun, state=_state(spec), disk=(*disk, f"built on {self._host}{_with(spec)}"), uses=uses)
+            )
 
     def destroy(self, uuid: str, operation: str) -> None:
         """Let nothing be left of a guest."""
@@ -168,7 +170,7 @@ class Fake:
         if guest.operation == operation:
             return
         self._faults.strike("rebuild")
-        disk = (*self._image(spec), f"rebuilt on {self._host}")
+        disk = (*self._image(spec), f"rebuilt on {self._host}{_with(spec)}")
         self._put(replace(guest, spec=spec, operation=operation, state=_state(spec), disk=disk))
 
     def save(self, uuid: str) -> str:
@@ -392,7 +394,9 @@ class Fake:
             if uuid in kept.guests:
                 kept.replaced[uuid] = kept.guests[uuid]
             kept.left.pop(uuid, None)
-            self._put(replace(coming, state=state, disk=(*arrival.disk, f"arrived on {self._host}")))
+            self._put(
+                replace(coming, state=state, disk=(*arrival.disk, f"arrived on {self._host}{_with(coming.spec)}"))
+            )
             self._shelf.forget(self._shelf.address(self._host), uuid)
 
     def _choose(self, spec: GuestSpec) -> Uses:
@@ -429,6 +433,11 @@ class Fake:
             wanted = ", ".join(f"{amount} {name}" for name, amount in loose.items())
             raise BuildFailed(f"node {spec.node} has no {wanted} left for guest {spec.uuid}")
         return {part: uses.get(part, {}) | found.get(part, {}) for part in uses | found}
+
+
+def _with(spec: GuestSpec) -> str:
+    """Say which single resources a guest has."""
+    return f" with {', '.join(spec.pieces)}" if spec.pieces else ""
 
 
 def _state(spec: GuestSpec) -> GuestState:

@@ -118,6 +118,7 @@ class Shaping:
         for part, uuid in present.items():
             if part in wanted:
                 tree.update_inventory(uuid, wanted[part])
+        tree.update_resources(root, self.node.pieces)
         traits = {ROOT: self.node.traits} | {gpu.name: gpu.traits for gpu in self.node.gpu}
         for part in wanted:
             tree.add_traits(present[part], *traits.get(part, ()))
@@ -149,6 +150,10 @@ class Shaping:
                 record = offered(self.terms, name, total, present=there, kept=kept.get(name, 0))
                 kept[name] = kept.get(name, 0) + int(record["reserved"])
                 wanted[part][name] = record
+        for name, pieces in self.node.pieces.items():
+            if pieces:
+                there = [known[ROOT]] if ROOT in known else []
+                wanted[ROOT][name] = offered(self.terms, name, len(pieces), present=there)
         renames = self.script.renames if self.script.layout == "renamed" else {}
         for name, inventory in self.node.inventories.items():
             wanted[ROOT][renames.get(name, name)] = asdict(inventory)

@@ -238,6 +238,21 @@ def test_a_host_whose_guests_have_no_processors_of_their_own_need_not_be_reshape
     assert host.totals() == SHAPES["flat"]
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_single_resources_are_on_the_root_in_any_layout_with_their_names(layout):
+    host = Host(node=(replace(FULL, pieces={"CUSTOM_PMEM": ("ns0", "ns1"), "CUSTOM_NONE": ()}),))
+    host.start(layout)
+    assert host.tree.data(NODE).inventory["CUSTOM_PMEM"]["total"] == 2
+    assert "CUSTOM_NONE" not in host.tree.data(NODE).inventory
+    assert host.tree.data(NODE).resources["CUSTOM_PMEM"] == {"ns0", "ns1"}
+
+
+def test_a_guest_says_which_single_resources_it_has():
+    host = Host()
+    host.driver.spawn(spec_of("guest", NODE, pieces=("ns0", "ns1")), "op-1")
+    assert host.driver.console(uuid_named("guest")).splitlines()[-1] == "built on host-a with ns0, ns1"
+
+
 def test_contexts_of_encrypted_memory_are_offered_as_the_script_says():
     host = Host(node=(replace(FULL, inventories={"MEM_ENCRYPTION_CONTEXT": Inventory(total=15, max_unit=1)}),))
     assert host.tree.data(NODE).inventory["MEM_ENCRYPTION_CONTEXT"]["total"] == 15
