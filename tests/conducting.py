@@ -64,11 +64,11 @@ class Server:
         )  # fmt: skip
         return Conductor(name, cells=cells, serving=self.serving, reader=self.reader, product=product)
 
-    def jobs(self, name: str = "one") -> Jobs:
+    def jobs(self, name: str = "one", *, is_hearing: bool = True) -> Jobs:
         """Give who does periodic jobs in this process."""
         return Jobs(
             name, serving=self.serving, reader=self.reader, down_time_s=lambda: DOWN_TIME_S,
-            offload_s=lambda: self.terms.shelved_offload_time_s,
+            offload_s=lambda: self.terms.shelved_offload_time_s, is_hearing=is_hearing,
         )  # fmt: skip
 
     def turn(self, name: str = "one") -> int:

@@ -55,6 +55,8 @@ def run_conductor(
 ) -> None:  # fmt: skip
     """Work on the operations of some cells until a signal says stop, and do the periodic jobs that nobody else does.
 
+    Which agents are silent servers tell, since these are asked by them.
+
     Args:
         listener: where /healthz and /metrics are asked.
         cells: by their names, the empty one is that of operations without a host; None: all of them.
@@ -70,7 +72,7 @@ def run_conductor(
         return [Site(Observing(health), listener)]
 
     with events_of(served.settings.notifications) as events:
-        operating = Operating(cells=cells)
+        operating = Operating(cells=cells, is_hearing=False)
         roost, serving = open_product(served.url, served.settings, events=events, heed=operating.heed)
         look = reloading(roost, serving, served=served, tls=None)
         names = "all" if cells is None else ", ".join(repr(cell) for cell in cells)

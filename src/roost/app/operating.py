@@ -24,15 +24,19 @@ _LOOK_S = 0.5
 
 
 class Operating:
-    """A conductor, and the periodic jobs, in one thread.
+    """The periodic jobs, and a conductor, in one thread.
 
     Args:
-        cells: whose operations these are; None: of all cells.
+        cells: whose operations these are; None: of all cells; none: jobs only.
+        is_hearing: whether agents ask this process.
         look_s: how often it looks for what nobody told it of.
     """
 
-    def __init__(self, *, cells: Sequence[str] | None = None, look_s: float = _LOOK_S) -> None:
+    def __init__(
+        self, *, cells: Sequence[str] | None = None, is_hearing: bool = True, look_s: float = _LOOK_S
+    ) -> None:  # fmt: skip
         self._cells = cells
+        self._is_hearing = is_hearing
         self._look_s = look_s
         self._is_stopped = False
         self._news = Event()
@@ -59,7 +63,7 @@ class Operating:
         conductor = Conductor(name, cells=self._cells, serving=serving, reader=reader, product=product)
         jobs = Jobs(
             name, serving=serving, reader=reader, down_time_s=lambda: down_time_of(roost.settings),
-            offload_s=lambda: roost.settings.conductor.shelved_offload_time_s,
+            offload_s=lambda: roost.settings.conductor.shelved_offload_time_s, is_hearing=self._is_hearing,
         )  # fmt: skip
         self._thread = Thread(
             target=self._work, args=(conductor, jobs, reader), kwargs={"is_alone": not serving.is_shared},

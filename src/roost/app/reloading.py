@@ -77,6 +77,8 @@ class Reloader:
             log.event("settings_refused", error=first_line(error))
             return False
         kept = [name for name in _FIXED if getattr(found.settings, name) != getattr(self._as_read, name)]
+        if found.settings.conductor.in_server != self._as_read.conductor.in_server:
+            kept.append("conductor.in_server")
         log.event(
             "settings_unchanged" if wanted == before else "settings_loaded",
             fingerprint=wanted.fingerprint().hex(),

@@ -91,7 +91,8 @@ def _serve(
     tls = tls_of(settings)
     remote = following(served.settings, os.environ) if settings.remote_url else None
     waking, ends = Waking(settings.agents_max), Waking(ENDS_MAX, awaited=ENDS)
-    operating, telling = Operating(), Telling(events)
+    cells = None if served.settings.conductor.in_server else ()
+    operating, telling = Operating(cells=cells), Telling(events)
     heed = all_of(waking.heed, ends.heed, operating.heed)
     roost, serving = open_product(served.url, served.settings, events=events, remote=remote, heed=heed)
     agents = Agents(serving, waking, ends=ends, clock=SystemClock())
@@ -116,7 +117,6 @@ def _serve(
     try:
         if remote is None:  # Where another Placement keeps the amounts, a step and its claims are not one commit.
             telling.start(serving)
-        if remote is None and served.settings.conductor.in_server:
             operating.start(roost, serving)
         answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready, look=look, on_stop=on_stop)
     finally:

@@ -26,7 +26,7 @@ def drain(*, name: str, is_dry: bool, at_once: int, is_disabling: bool, is_json:
     """
     check_served(place, is_waited=not is_dry)
     body = {"dry_run": is_dry, "at_once": at_once, "disable": is_disabling}
-    with asking(place, is_read=False) as api:
+    with asking(place, is_read=is_dry) as api:
         found = api.ask("POST", "hosts", name, "drain", body=body)
         if not is_dry:
             found = watched(

@@ -10,9 +10,6 @@ from roost.cli.progress import progress_bar
 from roost.cli.tables import Table, aligned
 from roost.errors import RoostError
 
-# What instances may be in that are evacuated.
-_STATUSES = ("ACTIVE", "SHUTOFF", "ERROR")
-
 
 @click.command("live-migrate", short_help="Let an instance go to another host while it runs.")
 @click.argument("name", metavar="INSTANCE")
@@ -50,7 +47,7 @@ def evacuate(
         found = api.listed("instances", host=host)
         if not found:
             api.ask("GET", "agents", str(host))  # Refuses a host that is not known.
-        rows = [_asked(api, each, target) for each in found if each["status"] in _STATUSES]
+        rows = [_asked(api, each, target) for each in found if each["status"]]
         if is_waited:
             rows = _waited(api, rows)
     told(rows, is_json=is_json, lines=lambda: _lines(rows, host))
@@ -98,6 +95,6 @@ def _lines(rows: list[dict[str, Any]], host: str | None) -> list[str]:
     done = sum(row["outcome"] == "done" for row in rows)
     bad = sum(row["outcome"] in {"refused", "failed"} for row in rows)
     if not rows:
-        return [f"no instance of {host} can be evacuated: `roost instance list --host {host}` shows what it has"]
+        return [f"no instance is on {host}"]
     total = f"{len(rows)} instances of {host}: {done} done, {len(rows) - done - bad} open, {bad} not evacuated"
     return [*aligned(table, indent=0, right=()), "", total]

@@ -6,6 +6,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from roost.compute.admission import change_of_pages
 from roost.compute.driver import RAISED, Driver
 from roost.compute.host_use import HostUse, Size
 from roost.compute.journal import Holding, Journal
@@ -13,7 +14,7 @@ from roost.compute.lanes import coming_of
 from roost.compute.tasks import Clean, Undo, Work
 from roost.errors import BadRequest, BuildAborted, BuildFailed, DriverNotReady, JournalLost, first_line, quoted
 from roost.model.guest import Found, GuestSpec, Prepared
-from roost.model.guest_use import GuestNeeds
+from roost.model.guest_use import GuestNeeds, GuestUse
 from roost.model.names import is_text, uuid_form
 from roost.model.orders import (
     AGENTS_MAX,
@@ -95,6 +96,8 @@ class Acting:
         prepared, saved = None, ""
         if not (is_again and self._is_done(order, instance)):
             prepared, saved = self._act(order, instance)
+        if isinstance(act, Rebuild):
+            self._settle(instance, order.operation)
         found = self._found(instance, is_asked=isinstance(act, Inspect))
         return OrderAnswer(run=self._run, outcome="ok", found=found, prepared=prepared, saved=saved)
 
@@ -111,10 +114,11 @@ class Acting:
             case Spawn(guest):
                 driver.spawn(self._admitted(guest, operation), operation)
             case Rebuild(guest):
-                driver.rebuild(self._admitted(guest, operation), operation)
+                driver.rebuild(self._readmitted(guest, operation), operation)
             case Prepare(guest):
-                told = driver.prepare(self._admitted(guest, operation, is_move=True), operation)
-                return _arriving(told, guest), ""
+                coming = self._admitted(guest, operation, is_move=True)
+                told = _arriving(driver.prepare(coming, operation), guest)
+                return msgspec.structs.replace(told, page_sizes=GuestUse(cells=coming.cells).page_sizes), ""
             case Finish(guest):
                 driver.finish(self._had(guest, operation), operation)
             case Destroy():
@@ -134,6 +138,7 @@ class Acting:
             case SendDisk(to):
                 driver.send_disk(instance, to)
             case LiveMigrate(to):
+                self._check_pages(instance, to)
                 driver.live_migrate(instance, to)
                 self._give_back(instance)
             case AbortMigration():
@@ -187,13 +192,15 @@ class Acting:
                 self._driver.destroy(instance, order.operation)
         elif isinstance(order.act, (Prepare, Finish)) and is_left:
             self._driver.discard(instance, order.operation)
-        elif isinstance(order.act, (Destroy, LiveMigrate, Rebuild, Discard)) and self._is_gone(instance):
-            self._give_back(instance)  # Its agent may have died before that was written down.
+        elif isinstance(order.act, (Destroy, LiveMigrate, Rebuild, Discard)):
+            found = self._inspected(instance)
+            if found is None:
+                self._give_back(instance)  # Its agent may have died before that was written down.
+            elif isinstance(order.act, Rebuild):
+                is_rebuilt = found.operation == order.operation
+                (self._settle if is_rebuilt else self._revert)(instance, order.operation)
         if isinstance(order.act, (Spawn, Prepare)) or (isinstance(order.act, Finish) and is_left):
             self._revert(instance, order.operation)
-
-    def _is_gone(self, instance: str) -> bool:
-        return self._inspected(instance) is None
 
     def _inspected(self, instance: str) -> Found | None:
         """Return what the driver tells of a guest, if it is about that one."""
@@ -216,7 +223,9 @@ class Acting:
 
     # --- what guests have ---
 
-    def _admitted(self, guest: GuestSpec, operation: str, *, is_move: bool = False) -> GuestSpec:
+    def _admitted(
+        self, guest: GuestSpec, operation: str, *, is_move: bool = False, is_rebuild: bool = False
+    ) -> GuestSpec:  # fmt: skip
         """Let a guest have what it needs of its node, and return it with the cells and pieces that it got.
 
         Raises:
@@ -229,9 +238,11 @@ class Acting:
             # What it was let have for the same move in an earlier life is nothing that it could go back to.
             is_first = not any((each.holder, each.operation) == (guest.uuid, operation) for each in known)
             if is_move and is_first:
-                admission = use.claim_move(guest.uuid, needs, migration=operation, size=size)
+                admission = use.claim_move(
+                    guest.uuid, needs, migration=operation, size=size, is_rebuild=is_rebuild
+                )  # fmt: skip
             else:
-                admission = use.claim(guest.uuid, needs, size=size)
+                admission = use.claim(guest.uuid, needs, size=size, rebuild=operation if is_rebuild else "")
             if admission.use is None:
                 raise BuildFailed(admission.reason)
             own = Holding(
@@ -249,6 +260,34 @@ class Acting:
                     self._forget(each)
             self._journal.hold(guest.uuid, [own, *others])
         return msgspec.structs.replace(guest, cells=admission.use.cells, pieces=admission.use.pieces)
+
+    def _readmitted(self, guest: GuestSpec, operation: str) -> GuestSpec:
+        """Let a guest that is rebuilt have what it has; one that wants other cells gets these beside, until it is done.
+
+        Raises:
+            BuildFailed: as for ``_admitted``.
+        """
+        own = self._own(guest.uuid, node=guest.node)
+        if own is None or not self._use_on(guest.node).is_served(guest.uuid, guest.topology):
+            return self._admitted(guest, operation, is_move=True, is_rebuild=True)
+        return msgspec.structs.replace(guest, cells=own.use.cells, pieces=own.use.pieces)
+
+    def _check_pages(self, instance: str, to: Prepared) -> None:
+        """Refuse to let a guest move while it runs to pages of another size, as far as it is known what it has.
+
+        Raises:
+            BuildFailed: it stays.
+        """
+        own = self._own(instance)
+        if own is not None and to.page_sizes is not None:
+            change = change_of_pages(own.use.page_sizes, to.page_sizes)
+            if change:
+                raise BuildFailed(change)
+
+    def _own(self, instance: str, *, node: str = "") -> Holding | None:
+        """Return what a guest has for itself, where a node is named of that one."""
+        known = self._journal.holdings(instance)
+        return next((each for each in known if each.holder == instance and node in ("", each.node)), None)
 
     def _had(self, guest: GuestSpec, operation: str) -> GuestSpec:
         """Return a guest with the cells and pieces that it got when it was prepared."""

@@ -1,6 +1,6 @@
 """Whether a host has the memory nodes and devices of a guest, and room within its limits, when the guest comes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from roost.engine.numa.limits import networks_in, overcommit_in
@@ -19,8 +19,7 @@ class Admission(NamedTuple):
 
 
 def admit(
-    facts: HostFacts, needs: GuestNeeds, *, lacks: Iterable[str] = (), leaves: GuestUse | None = None,
-    is_packing: bool = False,
+    facts: HostFacts, needs: GuestNeeds, *, lacks: Iterable[str] = (), is_packing: bool = False
 ) -> Admission:  # fmt: skip
     """Choose the cells and devices of a host that a guest gets, or say all that keeps it away.
 
@@ -31,8 +30,6 @@ def admit(
         facts: of the host now, with what of it is in use by others.
         needs: what the guest wants.
         lacks: what is found to keep it away beside cells and devices, a sentence each.
-        leaves: what a guest that moves while it runs has where it is now, since the size of its pages may not change;
-            None: it does not run meanwhile.
         is_packing: whether cells with least left are preferred, rather than those with most.
 
     Raises:
@@ -45,8 +42,6 @@ def admit(
     placed = _placed(facts, needs, is_packing=is_packing)
     if placed is None:
         reasons.append(_lack_of_cells(facts, needs))
-    elif leaves is not None and (change := _change_of_pages(leaves, placed)):
-        reasons.append(change)
     lacking = _lack_of_devices(facts, needs)
     if lacking:
         reasons.append(lacking)
@@ -83,10 +78,18 @@ def _lack_of_devices(facts: HostFacts, needs: GuestNeeds) -> str:
     return f"the host lacks free PCI devices: {', '.join(lacking)}" if lacking else ""
 
 
-def _change_of_pages(leaves: GuestUse, placed: tuple[PlacedCell, ...]) -> str:
-    """Say which pages would be of another size; where there are no cells, pages are of no size in particular."""
-    nowhere = [None] * max(len(leaves.cells), len(placed))
-    now, then = leaves.page_sizes or nowhere, GuestUse(cells=placed).page_sizes or nowhere
+def change_of_pages(now: Sequence[int | None], then: Sequence[int | None]) -> str:
+    """Say which pages of a guest that moves while it runs would be of another size; empty: none.
+
+    Args:
+        now, then: the size of the pages of each of its cells where it is and where it goes, KiB; None: of no size in
+            particular, as all are where there are no cells.
+
+    Source:
+        nova/compute/claims.py, MoveClaim.
+    """
+    nowhere = [None] * max(len(now), len(then))
+    now, then = list(now) or nowhere, list(then) or nowhere
     if now == then:
         return ""
     told = " to ".join(", ".join(map(_told_size, sizes)) for sizes in (now, then))

@@ -13,6 +13,7 @@ from roost.engine.pci.usage import without_devices
 from roost.model.flavor import Flavor
 from roost.model.guest_use import GuestNeeds, GuestUse
 from roost.model.host import HostFacts
+from roost.model.topology import InstanceTopology
 
 _NOBODY: Mapping[str, GuestUse] = MappingProxyType({})
 
@@ -68,25 +69,22 @@ class HostUse:
         """Let the host be as its driver tells now, without any guest; what guests have stays theirs."""
         self._bare, self._providers = facts, providers
 
-    def claim(
-        self, holder: str, needs: GuestNeeds, *, size: Size = _NO_SIZE, leaves: GuestUse | None = None
-    ) -> Admission:  # fmt: skip
+    def claim(self, holder: str, needs: GuestNeeds, *, size: Size = _NO_SIZE, rebuild: str = "") -> Admission:
         """Let a guest have what it needs, in place of what it has; where it may not, it keeps that.
 
         Args:
             holder: uuid of the instance.
             needs: what it wants.
             size: how much it takes.
-            leaves: see ``admit``.
+            rebuild: the operation that keeps for it what it had before it was rebuilt; empty: none.
 
         Raises:
             BadRequest: the limits cannot be meant; nothing has changed.
         """
-        return self._claim(self._uses, holder, needs, size=size, leaves=leaves)
+        return self._claim(self._uses, holder, needs, size=size, once=rebuild)
 
     def claim_move(
-        self, holder: str, needs: GuestNeeds, *, migration: str, size: Size = _NO_SIZE,
-        leaves: GuestUse | None = None,
+        self, holder: str, needs: GuestNeeds, *, migration: str, size: Size = _NO_SIZE, is_rebuild: bool = False
     ) -> Admission:  # fmt: skip
         """Let an instance that moves have what it needs here, and its migration keep what it has here already.
 
@@ -94,14 +92,25 @@ class HostUse:
         Asked again, the migration keeps what it kept at first.
 
         Args:
-            holder, needs, size, leaves: as for ``claim``.
+            holder, needs, size: as for ``claim``.
             migration: uuid of the migration.
+            is_rebuild: whether it is a rebuild, of which both are one guest with the same pieces and amounts.
 
         Raises:
             BadRequest: as for ``claim``.
         """
         kept = self._uses if migration in self._uses else _handed_over(self._uses, holder, migration)
-        return self._claim(kept, holder, needs, size=size, leaves=leaves)
+        return self._claim(kept, holder, needs, size=size, once=migration if is_rebuild else "")
+
+    def is_served(self, holder: str, topology: InstanceTopology | None) -> bool:
+        """Say whether a guest has just the cells that it wants; a host without cells gives none to anybody."""
+        if self._bare.numa is None:
+            return True
+        use, wanted = self._uses.get(holder, GuestUse()), () if topology is None else topology.cells
+        return [each.cell for each in use.cells] == [*wanted] and all(
+            topology is not None and len(each.pins.reserved) == topology.reserved(at)
+            for at, each in enumerate(use.cells)
+        )
 
     def hand_over(self, holder: str, successor: str) -> None:
         """Let another have what one has, in place of what it had; nothing happens where that one has nothing.
@@ -115,19 +124,22 @@ class HostUse:
         self._uses = _without(self._uses, holder)
 
     def _claim(
-        self, uses: Mapping[str, GuestUse], holder: str, needs: GuestNeeds, *, size: Size, leaves: GuestUse | None
+        self, uses: Mapping[str, GuestUse], holder: str, needs: GuestNeeds, *, size: Size, once: str
     ) -> Admission:  # fmt: skip
-        """Let a guest have what it needs beside others; where it may not, nothing changes."""
+        """Let a guest have what it needs beside others; where it may not, nothing changes.
+
+        Args:
+            once: who keeps what the guest had and is the same guest, so its pieces and amounts are.
+        """
         others = _without(uses, holder)
-        own = names_of([self._uses[holder]]) if holder in self._uses else ()
-        pieces = choose(size.allocations, self._providers, taken=names_of(others.values()), own=own)
+        strangers = [use for uuid, use in others.items() if uuid != once]
+        own = names_of(uses[each] for each in (holder, once) if each in uses)
+        pieces = choose(size.allocations, self._providers, taken=names_of(strangers), own=own)
         lacks = [*pieces.lacks]
         if size.flavor is not None:
-            used = sum_of(each.amounts for each in others.values())
+            used = sum_of(each.amounts for each in strangers)
             lacks += lack_of_amounts(needs.limits, asked_by(size.flavor), used=used)
-        admission = admit(
-            _with_uses(self._bare, others), needs, lacks=lacks, leaves=leaves, is_packing=self._is_packing
-        )  # fmt: skip
+        admission = admit(_with_uses(self._bare, others), needs, lacks=lacks, is_packing=self._is_packing)
         if admission.use is None:
             return admission
         held = held_of(size.allocations, self._providers)

@@ -17,6 +17,8 @@ from roost.placement.plans import Plan
 from roost.placement.serving import Serving, Task
 from roost.ports import WorkReader
 
+# Who watched longer ago than this knows nothing of who was heard meanwhile; three turns.
+_BLIND_S = 15.0
 # So many statuses are read at once.
 _PAGE = 200
 # So many orders to agents that are gone are looked at in a turn.
@@ -42,18 +44,20 @@ class Jobs:
         reader: what is known of work; nobody else uses it while a turn is on.
         down_time_s: an agent that was not heard for longer is given up.
         offload_s: an instance that is shelved for longer leaves its host; 0 or below: that is no job.
+        is_hearing: whether agents ask this process; who does not hear them cannot tell that one is silent.
     """
 
     def __init__(
         self, name: str, *, serving: Serving, reader: WorkReader, down_time_s: Callable[[], float],
-        offload_s: Callable[[], float],
+        offload_s: Callable[[], float], is_hearing: bool = True,
     ) -> None:  # fmt: skip
         self.serving = serving
         self.reader = reader
         self.down_time_s = down_time_s
         self.offload_s = offload_s
+        self.is_hearing = is_hearing
         # Nobody could be heard while no server was there, so silence counts from now on.
-        self.started_s = reader.now_s()
+        self.silent_since_s = self.watched_at_s = reader.now_s()
         self._name = name
         self._next_s: dict[str, float] = {}
 
@@ -87,7 +91,14 @@ class Jobs:
 
 
 def watch(jobs: Jobs) -> None:
-    """Give up agents that were not heard for too long: their hosts are down, and whoever waits for them looks again."""
+    """Give up agents that were not heard for too long: their hosts are down, and whoever waits for them looks again.
+
+    Where it did not look for long, as while the database was away, silence counts anew: nobody could be heard either.
+    """
+    now_s, before_s = jobs.reader.now_s(), jobs.watched_at_s
+    jobs.watched_at_s = now_s
+    if now_s - before_s > _BLIND_S:
+        jobs.silent_since_s = now_s
     for agent in jobs.reader.agents():
         if _is_silent(jobs, agent):
             try:
@@ -123,7 +134,7 @@ def _watched(jobs: Jobs, host: str) -> Task[None]:
 
 
 def _is_silent(jobs: Jobs, agent: AgentRow) -> bool:
-    heard_s = max(agent.heard_at_s, jobs.started_s)
+    heard_s = max(agent.heard_at_s, jobs.silent_since_s)
     return agent.state != "gone" and jobs.reader.now_s() - heard_s > jobs.down_time_s()
 
 
@@ -154,6 +165,6 @@ def _offload(jobs: Jobs, status: StatusRow) -> None:
 
 
 JOBS: Mapping[str, Job] = {
-    "watch": Job(every_s=5.0, run=watch),
+    "watch": Job(every_s=5.0, run=watch, is_wanted=lambda jobs: jobs.is_hearing),
     "offload": Job(every_s=10.0, run=offload_shelved, is_wanted=lambda jobs: jobs.offload_s() > 0),
 }

@@ -98,7 +98,7 @@ class Conductor:
 
     def _due(self, now_s: float) -> list[OperationRow]:
         if self._cells is not None:
-            return self._reader.due_operations(self._cells, now_s=now_s, most=_TOGETHER_MAX)
+            return self._reader.due_operations(self._cells, now_s=now_s, most=_TOGETHER_MAX) if self._cells else []
         if now_s >= self._everywhere_at_s:
             # An instance may be of a cell that has no host any more. To look for such takes longer.
             self._everywhere_at_s = now_s + _EVERYWHERE_S

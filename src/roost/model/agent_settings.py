@@ -72,7 +72,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Annotated[float, Meta(ge=-1)],
         Meta(
             description="Seconds after which an agent says again which guests run, and looks at saved images again; "
-            "0 or -1: only when it is back."
+            "0 or -1: only when it is back, or a guest may be otherwise than was ordered."
         ),
     ] = 600.0
     work_threads: Annotated[

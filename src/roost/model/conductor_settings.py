@@ -13,7 +13,11 @@ class Conductor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         bool, Meta(description="Whether servers work on operations; else roost conductor does, on PostgreSQL.")
     ] = True
     build_timeout_s: Annotated[
-        float, Meta(description="Seconds that a host may take to build an instance before another one is tried.")
+        float,
+        Meta(
+            description="Seconds that a host may take to build, rebuild or save an instance, to send it elsewhere, "
+            "or to take it in."
+        ),
     ] = 600.0
     act_timeout_s: Annotated[
         float, Meta(description="Seconds that a host may take for anything else that is asked of it.")

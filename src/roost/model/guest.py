@@ -48,3 +48,4 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     address: str  # of the host, as drivers of this kind know each other
     disk: str = ""  # where its disk goes
+    page_sizes: tuple[int | None, ...] | None = None  # of its cells there, as ``GuestUse`` has them; None: not known

@@ -34,6 +34,6 @@ class GuestUse(msgspec.Struct, frozen=True, kw_only=True):
     pieces: tuple[str, ...] = ()  # names of single resources
 
     @property
-    def page_sizes(self) -> list[int | None]:
+    def page_sizes(self) -> tuple[int | None, ...]:
         """The size of the pages of each of its memory nodes, KiB; None: of no size in particular."""
-        return [cell.page_size for cell in self.cells]
+        return tuple(cell.page_size for cell in self.cells)

@@ -76,6 +76,23 @@ def test_a_database_that_fails_for_a_while_does_not_end_it(site, monkeypatch, ca
     assert "database_is_well" in capfd.readouterr().err
 
 
+def test_a_server_without_a_conductor_watches_agents_and_a_conductor_that_they_do_not_ask_does_not(tmp_path):
+    with server(SqliteStore(tmp_path / "roost.db"), ladder(2), clock=SystemClock()) as here:
+        h0 = hand(here, "h0")
+        here.build("one")
+        beside, conductor = Operating(cells=(), look_s=0.01), Operating(is_hearing=False, look_s=0.01)
+        beside.start(here.roost, here.serving)
+        until(lambda: here.reader.lease("watch") is not None)
+        beside.join()
+        lease, (build,) = here.reader.lease("watch"), here.open_operations()
+        assert (build.step, build.owner) == ("choose", "")
+        conductor.start(here.roost, here.serving)
+        h0.act(orders(h0)[0])
+        until(lambda: here.status("one").status == "ACTIVE")
+        conductor.join()
+        assert here.reader.lease("watch") == lease
+
+
 def test_one_that_never_began_ends_at_once():
     Operating().join()
 

@@ -86,6 +86,12 @@ def test_the_store_stays_as_it_was_opened(product, reloader, file, events):
     assert events()[0]["needs_restart"] == "store"
 
 
+def test_whether_a_server_works_on_operations_is_read_at_the_start_alone(reloader, file, events):
+    file.write_text("[conductor]\nin_server = false\nact_timeout_s = 9.0\n")
+    assert reloader.reload()
+    assert events()[0]["needs_restart"] == "conductor.in_server"
+
+
 def test_a_nova_conf_is_read_anew_too(product, file, tmp_path):
     nova = tmp_path / "nova.conf"
     nova.write_text("[scheduler]\nmax_attempts = 4\n")

@@ -56,11 +56,21 @@ def test_all_of_a_host_are_evacuated_and_it_is_told_which_were_not(server, asked
         assert players.ask("DELETE", "/agents/host-1")[0] == 204
         for name in ("host-1", "web"):
             assert asked("instance", "delete", name, "--wait")[0] == 0
-        assert asked("instance", "evacuate", "--host", "host-1") == (
-            0, "no instance of host-1 can be evacuated: `roost instance list --host host-1` shows what it has\n", "",
-        )  # fmt: skip
+        assert asked("instance", "evacuate", "--host", "host-1") == (0, "no instance is on host-1\n", "")
         code, said, problem = asked("instance", "evacuate", "--host", "host-9")
         assert (code, said, problem) == (4, "", "roost: no such agent: host-9\n")
+
+
+def test_what_cannot_be_evacuated_is_told_too(server, asked):
+    with at_play(server) as players:
+        flavor = ("--flavor", "vcpus=1,memory_mb=16", "--wait")
+        assert asked("instance", "create", "web", *flavor, "--host", "host-0")[0] == 0
+        assert asked("instance", "resize", "web", "vcpus=2,memory_mb=16", "--wait")[0] == 0
+        host = json.loads(asked("instance", "list", "--json")[1])[0]["host"]
+        assert players.ask("DELETE", f"/agents/{host}")[0] == 204
+        code, said, problem = asked("instance", "evacuate", "--host", host, "--json")
+        assert (code, problem) == (1, f"roost: 1 of 1 instances of {host} were not evacuated\n")
+        assert "in status VERIFY_RESIZE" in json.loads(said)[0]["problem"]
 
 
 @pytest.mark.parametrize("words", [(), ("web", "--host", "host-0")])

@@ -5,12 +5,9 @@ import pytest
 from roost.compute.acting import Acting, checked_guests
 from roost.compute.drivers.fake_guests import FakeGuest, MemoryShelf
 from roost.compute.drivers.fake_script import Fault, Script
-from roost.compute.journal import Journal
 from roost.compute.tasks import Clean, Undo, Work
 from roost.errors import BuildFailed, JournalLost
 from roost.model.guest import Found, Prepared
-from roost.model.host import HostFacts
-from roost.model.numa import NumaCell, NumaTopology
 from roost.model.orders import (
     PROBLEM_MAX,
     AbortMigration,
@@ -29,41 +26,11 @@ from roost.model.orders import (
     Spawn,
 )
 from roost.model.topology import InstanceCell, InstanceTopology
+from tests.acting import CARD, GUEST, Host, failing, pinned, pinned_on
 from tests.agents import HOST, RUN, PlainTracker, order, spec
-from tests.devices import ask, pool
+from tests.devices import ask
 from tests.drivers import fake, spec_of
 from tests.worlds import uuid_named
-
-GUEST = uuid_named("guest")
-CELLS = NumaTopology(cells=(NumaCell(id=0, pcpus=(0, 1, 2, 3), cpus=(0, 1, 2, 3), memory_mb=4096),))
-CARD = {"pci": (ask(count=1),)}
-
-
-class Host:
-    """A host with two devices and one memory node."""
-
-    def __init__(self, driver=None, journal=None, name=HOST):
-        self.driver, self.journal = driver or fake(host=name), journal or Journal(None)
-        facts = HostFacts(pci_pools=(pool(count=2),), numa=CELLS)
-        self.tracker = PlainTracker(self.driver, self.journal, facts=facts)
-        self.tracker.update(name, is_startup=True)
-        self.acting = Acting(
-            name, run=RUN, driver=self.driver, journal=self.journal, use_of=self.tracker.use
-        )  # fmt: skip
-
-    def do(self, act, number=1, *, is_again=False, **more):
-        """Do an order, and give its answer."""
-        return self.acting.carry_out(Work(order(act, number, **more), is_again))
-
-    @property
-    def free(self):
-        """How many devices are free."""
-        return self.tracker.use(HOST).facts.pci_pools[0].count
-
-
-def failing(action, kind, **more):
-    """Give a host where an act goes wrong the first time."""
-    return Host(fake(Script(fault=(Fault(action=action, kind=kind, times=1, **more),)), HOST))
 
 
 class Odd:
@@ -277,11 +244,6 @@ def test_what_was_prepared_again_in_another_life_is_held_once(is_here):
     assert (host.free, len(host.journal.holdings(GUEST))) == (before, int(is_here))
 
 
-def pinned(*numbers):
-    cell = InstanceCell(id=0, pcpus=frozenset(numbers), memory_mb=64, policy="dedicated")
-    return {"topology": InstanceTopology(cells=(cell,))}
-
-
 @pytest.mark.parametrize(("end", "count"), [(Settle, 2), (Discard, 1)])
 def test_a_resize_in_place_has_processors_of_its_own_for_both_sizes_until_it_ends(end, count):
     host, small, large = Host(), spec(**pinned(0)), spec(**pinned(0, 1))
@@ -298,10 +260,6 @@ def test_a_resize_in_place_has_processors_of_its_own_for_both_sizes_until_it_end
     assert len(host.journal.holdings(GUEST)) == 1
     assert host.do(Destroy(), turn=4).outcome == "ok"
     assert len(pinned_on(host)) == 0
-
-
-def pinned_on(host):
-    return host.tracker.use(HOST).facts.numa.cells[0].pinned_cpus
 
 
 def test_a_resize_in_place_that_was_undone_when_its_agent_died_and_is_done_again_leaves_what_the_guest_had():

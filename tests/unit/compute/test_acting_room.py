@@ -6,12 +6,15 @@ from roost.compute.acting import Acting
 from roost.compute.journal import Journal
 from roost.compute.tasks import Work
 from roost.model.host import HostFacts
-from roost.model.orders import Destroy, Finish, Prepare, Spawn
+from roost.model.numa import NumaCell, NumaTopology
+from roost.model.orders import Destroy, Finish, Prepare, Rebuild, Spawn
+from roost.model.topology import InstanceCell, InstanceTopology
 from tests.agents import HOST, RUN, PlainTracker, order, spec
 from tests.drivers import fake
 from tests.worlds import uuid_named
 
 PIECE = "CUSTOM_PMEM"
+CELLS = NumaTopology(cells=(NumaCell(id=0, pcpus=(0, 1, 2, 3), memory_mb=4096),))
 PIECES = {uuid_named(HOST): {PIECE: ["ns0", "ns1"]}}
 
 
@@ -21,7 +24,7 @@ class Host:
     def __init__(self, journal=None):
         self.driver, self.journal = fake(host=HOST), journal or Journal(None)
         tracker = PlainTracker(self.driver, self.journal)
-        tracker.update(HOST, is_startup=True).tell(HostFacts(), providers=PIECES)
+        tracker.update(HOST, is_startup=True).tell(HostFacts(numa=CELLS), providers=PIECES)
         self.acting = Acting(HOST, run=RUN, driver=self.driver, journal=self.journal, use_of=tracker.use)
 
     def do(self, act, number=1, *, is_again=False, **more):
@@ -57,3 +60,24 @@ def test_a_guest_gets_the_pieces_that_it_was_let_have_also_when_it_comes_from_an
     assert seen == [("ns0",), ("ns1",)]
     refused = "failed", f"the host lacks 1 {PIECE}: 0 of 2 are free"
     assert host.do(Spawn(spec("third", held=held)), of="third") == refused
+
+
+def pinned(count):
+    """Give what a guest with so many processors of its own asks for."""
+    cell = InstanceCell(id=0, pcpus=frozenset(range(count)), memory_mb=64, policy="dedicated")
+    return {"held": {PIECE: 2, "MEMORY_MB": 512}, "topology": InstanceTopology(cells=(cell,))}
+
+
+@pytest.mark.parametrize("count", [1, 2], ids=["the same cells", "others"])
+def test_a_guest_that_is_rebuilt_keeps_its_pieces_and_counts_once(count):
+    host, seen = Host(), []
+    host.do(Spawn(spec(**pinned(1))))
+    host.driver.rebuild = lambda guest, _: seen.append(guest.pieces)
+    limited = {**pinned(count), "limits": {"memory_mb": 512.0}}
+    for _ in range(2):
+        assert host.do(Rebuild(spec(**limited)), 2, turn=2) == DONE
+    host.driver.rebuild = None  # It breaks off, and is done again by the next life.
+    assert host.do(Rebuild(spec(**{**limited, **pinned(3 - count)})), 3, turn=3)[0] == "aborted"
+    assert seen == [("ns0", "ns1")] * 2
+    again = Host(host.journal)
+    assert [each.use.pieces for each in again.journal.holdings(uuid_named("guest"))] == [("ns0", "ns1")]

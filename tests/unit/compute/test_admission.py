@@ -2,12 +2,12 @@
 
 import pytest
 
-from roost.compute.admission import admit
+from roost.compute.admission import admit, change_of_pages
 from roost.errors import BadRequest
 from roost.model.guest_use import GuestNeeds, GuestUse
 from roost.model.host import HostFacts
 from roost.model.numa import MemoryPages, NumaCell, NumaTopology
-from roost.model.topology import InstanceCell, InstanceTopology, PlacedCell
+from roost.model.topology import InstanceCell, InstanceTopology
 from tests.devices import ask, pool
 
 RATIOS = {"cpu_allocation_ratio": 2.0, "ram_allocation_ratio": 1.0}
@@ -123,36 +123,18 @@ def test_full_cells_come_first_where_they_are_to_be_packed():
 SMALL, LARGE = MemoryPages(size_kb=4, total=2**18), MemoryPages(size_kb=2048, total=512)
 
 
-def left(*sizes):
-    """Give what a guest has where it is now: a cell with pages of each size."""
-    memory = InstanceCell(id=0, memory_mb=64)
-    return GuestUse(
-        cells=tuple(PlacedCell(cell=memory, host_cell=at, page_size=size) for at, size in enumerate(sizes))
-    )  # fmt: skip
-
-
-def test_pages_of_a_guest_that_runs_stay_as_large_as_they_are():
-    facts, any_size = host(cell(mempages=(SMALL, LARGE))), GuestNeeds(topology=pinned(1, page_size="any"))
-    assert admit(facts, any_size, leaves=left(2048)).use is not None
-    assert admit(facts, any_size).use is not None
-    assert admit(facts, any_size, leaves=left(4)) == (
-        None, "the memory pages of a guest that runs cannot change from 4 KiB to 2,048 KiB"
-    )  # fmt: skip
-    assert admit(facts, GuestNeeds(topology=pinned(1)), leaves=left(None)).use is not None
-
-
-def test_between_hosts_with_and_without_cells_pages_have_no_size_in_particular():
-    wanted = GuestNeeds(topology=pinned(1, 1, page_size="large"))
-    assert admit(host(), wanted, leaves=left(2048, 2048)).reason == (
-        "the memory pages of a guest that runs cannot change from 2,048 KiB, 2,048 KiB to any size, any size"
-    )
-    assert admit(host(), wanted, leaves=left()).use == GuestUse()
-    facts = host(cell(0, mempages=(SMALL, LARGE)), cell(1, mempages=(SMALL, LARGE)))
-    assert "from any size, any size to 2,048 KiB" in admit(facts, wanted, leaves=left()).reason
-    assert admit(facts, GuestNeeds(topology=pinned(1, 1)), leaves=left()).use is not None
-
-
-def test_pages_and_devices_are_refused_together():
-    facts = host(cell(mempages=(SMALL, LARGE)))
-    reason = admit(facts, GuestNeeds(topology=pinned(1, page_size="any"), pci=(ask(),)), leaves=left(4)).reason
-    assert [part.split()[-1] for part in reason.split("; ")] == ["KiB", "product_id=a"]
+@pytest.mark.parametrize(
+    ("now", "then", "told"),
+    [
+        ((2048,), (2048,), ""),
+        ((4,), (2048,), "4 KiB to 2,048 KiB"),
+        ((2048, 4), (2048, 2048), "2,048 KiB, 4 KiB to 2,048 KiB, 2,048 KiB"),
+        ((None,), (None,), ""),
+        ((2048, 2048), (), "2,048 KiB, 2,048 KiB to any size, any size"),
+        ((), (2048,), "any size to 2,048 KiB"),
+        ((None, None), (), ""),
+        ((), (), ""),
+    ],
+)
+def test_pages_of_a_guest_that_runs_stay_as_large_as_they_are(now, then, told):
+    assert change_of_pages(now, then) == (told and f"the memory pages of a guest that runs cannot change from {told}")

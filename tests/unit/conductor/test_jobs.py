@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.errors import StoreBroken
+from roost.errors import StoreBroken, Unavailable
 from tests.building import ladder
 from tests.conducting import DOWN_TIME_S, TERMS, Hand, Server, hand, served, server
 from tests.racing import Overtaken
@@ -31,21 +31,32 @@ def here():
         yield made
 
 
+def fails(_items):
+    """Be a database that is away."""
+    raise Unavailable("the database is away")
+
+
 def is_up(here, name):
     decision = here.run(lambda _current: here.roost.decide(wish(force_hosts=(name,)), dry_run=True))
     return decision.is_granted
 
 
+def pass_time(here, jobs, seconds, *heard):
+    """Let time pass, six seconds at once, while a process does its jobs and some agents are heard."""
+    for _ in range(0, int(seconds), 6):
+        here.clock.time_s += 6
+        for each in heard:
+            each.beat()
+        jobs.turn()
+
+
 def test_who_was_not_heard_for_too_long_is_down_and_up_again_when_it_has_registered(here):
     h0, h1 = hand(here, "h0"), hand(here, "h1")
     jobs = here.jobs()
-    here.clock.time_s += DOWN_TIME_S
-    h1.beat()
-    jobs.turn()
+    pass_time(here, jobs, DOWN_TIME_S, h1)
     assert [agent.state for agent in here.reader.agents()] == ["ready", "ready"]
     heard_s = here.reader.agent("h0").heard_at_s
-    here.clock.time_s += 6
-    jobs.turn()
+    pass_time(here, jobs, 6, h1)
     assert [agent.state for agent in here.reader.agents()] == ["gone", "ready"]
     assert (is_up(here, "h0"), is_up(here, "h1")) == (True, True)  # Who is forced goes there all the same.
     chosen = here.run(lambda _current: here.roost.decide(wish(), dry_run=True))
@@ -63,9 +74,7 @@ def test_whoever_waits_for_it_goes_on_elsewhere(here):
     here.build("one")
     here.turn()
     h0.poll()
-    here.clock.time_s += DOWN_TIME_S + 1
-    h1.beat()
-    jobs.turn()
+    pass_time(here, jobs, DOWN_TIME_S + 6, h1)
     served(here, h1)
     assert (here.status("one").status, here.status("one").host) == ("ACTIVE", "h1")
 
@@ -75,12 +84,31 @@ def test_silence_counts_from_the_start_of_the_server(here):
     here.clock.time_s += 1000
     jobs = here.jobs("after a restart")
     jobs.turn()
-    here.clock.time_s += DOWN_TIME_S
-    jobs.turn()
+    pass_time(here, jobs, DOWN_TIME_S)
     assert here.reader.agent("h0").state == "ready"
-    here.clock.time_s += 6
-    jobs.turn()
+    pass_time(here, jobs, 6)
     assert here.reader.agent("h0").state == "gone"
+
+
+def test_silence_counts_anew_after_a_time_in_which_the_database_was_away(here, monkeypatch):
+    hand(here, "h0")
+    jobs = here.jobs()
+    pass_time(here, jobs, DOWN_TIME_S - 12)
+    with monkeypatch.context() as away:
+        away.setattr(here.store, "commit", fails)
+        for _ in range(4):
+            with pytest.raises(Unavailable):
+                pass_time(here, jobs, 6)
+    pass_time(here, jobs, DOWN_TIME_S + 6)
+    assert here.reader.agent("h0").state == "ready"
+    pass_time(here, jobs, 6)
+    assert here.reader.agent("h0").state == "gone"
+
+
+def test_a_process_that_agents_do_not_ask_gives_up_nobody(here):
+    hand(here, "h0")
+    pass_time(here, here.jobs("conductor", is_hearing=False), DOWN_TIME_S + 6)
+    assert (here.reader.agent("h0").state, here.reader.lease("watch")) == ("ready", None)
 
 
 def test_one_process_does_a_job_until_it_stops_and_then_another(here):
@@ -153,8 +181,7 @@ def test_an_agent_that_cannot_be_given_up_keeps_nobody_else_from_it(here, capsys
         hand(here, f"h{number}")
     jobs = here.jobs()
     jobs.reader = Torn(here.reader)
-    here.clock.time_s += DOWN_TIME_S + 1
-    jobs.turn()
+    pass_time(here, jobs, DOWN_TIME_S + 6)
     assert [agent.state for agent in here.reader.agents()] == ["ready", "gone"]
     assert "the row of h0 cannot be understood" in capsys.readouterr().err
     jobs.reader = here.reader
