@@ -168,6 +168,10 @@ class LibvirtRig:
         self._drivers[host].start(host)
         return self._drivers[host]
 
+    def texts(self, host="host-a"):
+        """Give the XML of all domains of a host."""
+        return [domain.XMLDesc() for domain in self._connections[host].listAllDomains()]
+
     def spec(self, name="guest", host="host-a", **more):
         """Give a guest that the driver of a host can run."""
         return spec_of(name, host, **more)

@@ -336,6 +336,7 @@ class _Reading:
         """Return the part of a section that one struct owns; what is wrong in it has its default."""
         table = dict(self._document.get(section, {}))
         if self._nova is not None and section not in _NOT_OF_NOVA:
+            table = self._nova.defaults(section) | table
             for setting in _described(section, kind, owners=()):
                 read = partial(self._nova.values, section, {setting.key: setting.kind})
                 said: dict[str, Any] = self.attempt(read, {}, is_placed=True)
@@ -358,6 +359,8 @@ class _Reading:
                 if source is None and key in self._document.get(section, {}):
                     line = lines.get((section, key))
                     source = self._origin if line is None else f"{self._origin}:{line}"
+                if source is None and self._nova is not None and key in self._nova.defaults(section):
+                    source = self._nova.source_of_defaults
                 if source is not None:
                     found[section, key] = source
         return found

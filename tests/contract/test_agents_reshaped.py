@@ -37,6 +37,11 @@ WHERE = {
              "_numa1": {"VCPU": 1, "MEMORY_MB": 1024, "SRIOV_NET_VF": 1}},
     "renamed": {"": {**{name: amount for name, amount in HELD.items() if name != "CUSTOM_FPGA"}, "FPGA": 2}},
 }  # fmt: skip
+PLAIN = {"name": "plain", "vcpus": 2, "memory_mb": 512}
+PINNED = {
+    "flat": {"": {"VCPU": 2, "PCPU": 2, "MEMORY_MB": 1024}},
+    "numa": {"_numa0": {"PCPU": 2, "MEMORY_MB": 512}, "_numa1": {"VCPU": 2, "MEMORY_MB": 512}},
+}  # fmt: skip
 
 
 class Host:
@@ -46,6 +51,7 @@ class Host:
         self.script, self.guests = folder / "fake.toml", folder / "guests"
         # Who is stopped waits for a reshape that is tried very often.
         self.server = ServerProgram(folder=folder, settings="[conductor]\nact_timeout_s = 600.0\n")
+        self.node = NODE
         self.server.start()
         (folder / "agent.toml").write_text(TERMS)
         self.agent = AgentsProgram(
@@ -53,9 +59,9 @@ class Host:
             options={"script": self.script},
         )  # fmt: skip
 
-    def start(self, layout="flat", node=NODE):
+    def start(self, layout="flat", node=None):
         """Start the agent with a layout."""
-        self.script.write_text(f'layout = "{layout}"\n{node}')
+        self.script.write_text(f'layout = "{layout}"\n{node or self.node}')
         self.agent.start()
 
     def bring(self, layout, instance):
@@ -77,9 +83,9 @@ class Host:
         """Give how often the agent logged an event, in all its lives."""
         return self.agent.log.read_text().count(f'"{event}"')
 
-    def build(self, count):
+    def build(self, count, flavor=FLAVOR):
         """Let instances run there; give their uuids."""
-        body = {"flavor": FLAVOR, "name": "live", "count": count}
+        body = {"flavor": flavor, "name": "live", "count": count}
         built = self.over("POST", "/v1/instances", body)
         assert built["outcome"] == "done", built
         return [each["uuid"] for each in built["instances"]]
@@ -187,6 +193,26 @@ def test_what_live_instances_hold_moves_under_claims_and_the_third_start_finds_n
         uuid: ["running"] for uuid in instances
     }
     host.end(instances)
+    assert host.used() == {}
+
+
+@pytest.mark.parametrize("layout", ["flat", "numa"])
+def test_processors_that_live_instances_have_for_themselves_become_pcpu(host, layout):
+    assert host.agent.stop() == 0
+    host.node = NODE.replace("cpus = [0, 1, 2, 3]", "cpus = [0, 1], pcpus = [2, 3]")
+    host.start("shared")
+    host.until(lambda: host.tree()[HOST][0].get("VCPU") == 8 and host.server.listed("hosts")[0]["up"])
+    own, *_ = host.build(1, {**PLAIN, "extra_specs": {"hw:cpu_policy": "dedicated"}})
+    plain, *_ = host.build(1, PLAIN)
+    assert host.used() == {"": {"VCPU": 4, "MEMORY_MB": 1024}}
+    assert host.agent.stop() == 0
+    host.bring(layout, own)
+    assert host.used() == PINNED[layout]
+    before, times = host.tree(), host.said("reshape_begun")
+    host.agent.kill()
+    host.bring(layout, own)
+    assert (host.said("reshape_begun"), host.tree()) == (times, before)
+    host.end([own, plain])
     assert host.used() == {}
 
 

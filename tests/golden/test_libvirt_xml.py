@@ -2,7 +2,16 @@ import msgspec
 import pytest
 
 from roost.compute.drivers.libvirt_devices import Vgpu
-from roost.compute.drivers.libvirt_xml import Domain, domain_xml, mark_of, mark_xml, read_mark, used_devices
+from roost.compute.drivers.libvirt_host import Encryption
+from roost.compute.drivers.libvirt_xml import (
+    Domain,
+    domain_xml,
+    mark_of,
+    mark_xml,
+    own_processors,
+    read_mark,
+    used_devices,
+)
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.numa import NumaCell, NumaTopology
@@ -36,9 +45,20 @@ def rich():
                   arch="x86_64", topology=HOST, pci=("0000:81:10.1",), network="default")  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["plain", "rich"])
+def encrypted():
+    domain = plain("kvm", cells=(PINNED,), flavor=Flavor(name="own", vcpus=2, memory_mb=1024, root_gb=1))
+    encryption = Encryption(contexts=15, bit=47, reduced_bits=1)
+    return msgspec.structs.replace(domain, encryption=encryption, network="default")
+
+
+@pytest.mark.parametrize("name", ["plain", "rich", "encrypted"])
 def test_a_guest_is_defined_as(golden, name):
-    golden(f"libvirt_{name}.xml", domain_xml({"plain": plain, "rich": rich}[name]()))
+    golden(f"libvirt_{name}.xml", domain_xml({"plain": plain, "rich": rich, "encrypted": encrypted}[name]()))
+
+
+def test_devices_that_are_not_of_virtio_are_not_told_of_encryption():
+    domain = msgspec.structs.replace(rich(), encryption=Encryption(contexts=1, bit=47, reduced_bits=1))
+    assert "iommu" not in domain_xml(domain)
 
 
 @pytest.mark.parametrize("domain", [plain(), rich()], ids=["plain", "rich"])
@@ -53,6 +73,14 @@ def test_a_guest_is_known_again_by_its_mark(domain):
 def test_a_domain_of_somebody_else_has_no_mark():
     assert read_mark("<domain><metadata><other xmlns='urn:other'/></metadata></domain>") is None
     assert read_mark("<domain/>") is None
+
+
+def test_processors_that_a_guest_has_for_itself_are_counted_with_those_of_its_emulator():
+    text = domain_xml(rich())
+    assert own_processors(text, frozenset({2, 3, 6, 7})) == 2
+    assert own_processors(text, frozenset({3, 4, 5, 6, 7})) == 3
+    assert own_processors(text, frozenset({0, 1, 4})) == 0, "those are shared, or the emulator's alone"
+    assert own_processors(domain_xml(plain()), frozenset({0, 1})) == 0
 
 
 def test_devices_of_a_guest_are_known_as_used():

@@ -24,6 +24,7 @@ from roost.compute.journal import Journal
 from roost.compute.monitors import Monitors
 from roost.compute.provider_config import ProviderConfigs, read
 from roost.compute.report.client import ReportClient
+from roost.compute.report.http import Http
 from roost.compute.reshaping import Bringing
 from roost.compute.running import Pace, Resident, Running
 from roost.compute.saved_images import SavedImages
@@ -34,6 +35,7 @@ from roost.model.agent_settings import Agent as AgentSettings
 from roost.model.names import is_text, uuid_text
 from roost.model.placement_api import Answer
 from roost.observe import log
+from roost.ports import Clock
 
 _PLACEMENT = "/placement"  # of a server, below its address
 # Read by servers with noauth2 alone, which believe whoever asks; reshapes are for the role service.
@@ -143,7 +145,7 @@ def _resident(
     stack.callback(journal.close)
     settings = options.settings
     driver = load(options.driver, options.options, settings.terms)
-    report = ReportClient(placement, clock=SystemClock(), sleep=time.sleep, uniform=random.uniform)
+    report = report_client(placement, settings, clock=SystemClock())
     configs = ProviderConfigs(
         read(settings.provider_config_location),
         warn=lambda problem: log.event("provider_config", host=host, problem=problem),
@@ -171,6 +173,15 @@ def _resident(
     acting = Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
     images = SavedImages(host, driver=driver, instances=instances)
     return Resident(agent, driver, acting, tracker, images)
+
+
+def report_client(placement: Http, settings: AgentSettings, *, clock: Clock) -> ReportClient:
+    """Return what an agent asks a Placement with, as its settings say."""
+    return ReportClient(
+        placement, clock=clock, sleep=time.sleep, uniform=random.uniform,
+        refresh_s=settings.resource_provider_association_refresh,
+        sharing_max=settings.sharing_providers_max_uuids_per_request,
+    )  # fmt: skip
 
 
 def journal_path(folder: str, host: str) -> Path:

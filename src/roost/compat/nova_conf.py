@@ -22,7 +22,12 @@ _RENAMED: Mapping[tuple[str, str], tuple[str, str]] = {
     ("conductor", "consecutive_build_service_disable_threshold"): (
         "compute", "consecutive_build_service_disable_threshold",
     ),
+    ("agent", "update_s"): ("DEFAULT", "update_resources_interval"),
 }  # fmt: skip
+# What Nova takes for settings that a file does not say, where that is another place than ours.
+_DEFAULTS: Mapping[tuple[str, str], Any] = {
+    ("agent", "provider_config_location"): "/etc/nova/provider_config/",
+}
 # Sections that mean something else in the file: of these settings only those that it has elsewhere are read.
 _OTHERWISE = ("conductor",)
 # Options whose every line is one value; of others the last line counts.
@@ -74,6 +79,10 @@ class NovaConf:
                 found[key] = self._value(section, key, kind, place)
         return found
 
+    def defaults(self, section: str) -> dict[str, Any]:
+        """Return the values that settings of a section have where no file says them, if these are not our own."""
+        return {key: value for (of, key), value in _DEFAULTS.items() if of == section}
+
     def named(self, section: str, key: str) -> str | None:
         """Return the same with the section and the option as the file has them."""
         place = self._place(section, key)
@@ -83,6 +92,11 @@ class NovaConf:
         """Return the file and the line that a setting comes from; None: the file does not say it."""
         place = self._place(section, key)
         return None if place is None else self._where(place)
+
+    @property
+    def source_of_defaults(self) -> str:
+        """What ``defaults`` come from."""
+        return f"{self._ini.path}, by default"
 
     def notes(self, known: Mapping[str, Iterable[str]]) -> Iterator[str]:
         """Say what of the file has no effect, a sentence each: options that are close to settings, and the rest.
@@ -136,9 +150,10 @@ class NovaConf:
             raise self._bad(place, f"is a {kind}, which only a TOML file can hold", text)
         convert, wanted = _KINDS[kind]
         try:
-            return convert(text)
+            found = convert(text)
         except (ValueError, KeyError):
             raise self._bad(place, f"must be {wanted}", text) from None
+        return _MEANT[place](found) if place in _MEANT else found
 
     def _driver(self, text: str, place: tuple[str, str]) -> str:
         if text not in _DRIVERS:
@@ -170,6 +185,13 @@ def _truth(text: str) -> bool:
     return _TRUTHS[text.strip().lower()]
 
 
+def _period_s(told: float) -> float:
+    """Return the seconds between updates: below 0 there are none, and 0 is the period of whatever tells none."""
+    return 60.0 if told == 0 else max(told, 0.0)
+
+
+# What numbers of an option mean, where that is not what the same numbers mean of its setting.
+_MEANT: Mapping[tuple[str, str], Callable[[Any], Any]] = {("DEFAULT", "update_resources_interval"): _period_s}
 _KINDS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "whole number": (int, "a whole number"),
     "number": (float, "a number"),

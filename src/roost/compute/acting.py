@@ -8,7 +8,7 @@ import msgspec
 
 from roost.compute.admission import change_of_pages
 from roost.compute.driver import RAISED, Driver
-from roost.compute.host_use import HostUse
+from roost.compute.host_use import HostUse, Size
 from roost.compute.journal import Holding, Journal
 from roost.compute.lanes import coming_of
 from roost.compute.tasks import Clean, Undo, Work
@@ -223,21 +223,26 @@ class Acting:
 
     # --- what guests have ---
 
-    def _admitted(self, guest: GuestSpec, operation: str, *, is_move: bool = False) -> GuestSpec:
-        """Let a guest have what it needs of its node, and return it with the cells that it got.
+    def _admitted(
+        self, guest: GuestSpec, operation: str, *, is_move: bool = False, is_rebuild: bool = False
+    ) -> GuestSpec:  # fmt: skip
+        """Let a guest have what it needs of its node, and return it with the cells and pieces that it got.
 
         Raises:
             BuildFailed: the node lacks it, or is none of the host.
         """
         needs = GuestNeeds(topology=guest.topology, pci=guest.pci, limits=guest.limits, mappings=guest.mappings)
+        size = Size(flavor=guest.flavor, allocations=guest.allocations)
         with self._lock:
             use, known = self._use_on(guest.node), self._journal.holdings(guest.uuid)
             # What it was let have for the same move in an earlier life is nothing that it could go back to.
             is_first = not any((each.holder, each.operation) == (guest.uuid, operation) for each in known)
             if is_move and is_first:
-                admission = use.claim_move(guest.uuid, needs, migration=operation)
+                admission = use.claim_move(
+                    guest.uuid, needs, migration=operation, size=size, is_rebuild=is_rebuild
+                )  # fmt: skip
             else:
-                admission = use.claim(guest.uuid, needs)
+                admission = use.claim(guest.uuid, needs, size=size, rebuild=operation if is_rebuild else "")
             if admission.use is None:
                 raise BuildFailed(admission.reason)
             own = Holding(
@@ -254,7 +259,7 @@ class Acting:
                 if each.holder == guest.uuid and each.node != guest.node:
                     self._forget(each)
             self._journal.hold(guest.uuid, [own, *others])
-        return msgspec.structs.replace(guest, cells=admission.use.cells)
+        return msgspec.structs.replace(guest, cells=admission.use.cells, pieces=admission.use.pieces)
 
     def _readmitted(self, guest: GuestSpec, operation: str) -> GuestSpec:
         """Let a guest that is rebuilt have what it has; one that wants other cells gets these beside, until it is done.
@@ -264,8 +269,8 @@ class Acting:
         """
         own = self._own(guest.uuid, node=guest.node)
         if own is None or not self._use_on(guest.node).is_served(guest.uuid, guest.topology):
-            return self._admitted(guest, operation, is_move=True)
-        return msgspec.structs.replace(guest, cells=own.use.cells)
+            return self._admitted(guest, operation, is_move=True, is_rebuild=True)
+        return msgspec.structs.replace(guest, cells=own.use.cells, pieces=own.use.pieces)
 
     def _check_pages(self, instance: str, to: Prepared) -> None:
         """Refuse to let a guest move while it runs to pages of another size, as far as it is known what it has.
@@ -285,10 +290,10 @@ class Acting:
         return next((each for each in known if each.holder == instance and node in ("", each.node)), None)
 
     def _had(self, guest: GuestSpec, operation: str) -> GuestSpec:
-        """Return a guest with the cells that it got when it was prepared."""
+        """Return a guest with the cells and pieces that it got when it was prepared."""
         for each in self._journal.holdings(guest.uuid):
             if each.holder == guest.uuid and each.node == guest.node and each.operation == operation:
-                return msgspec.structs.replace(guest, cells=each.use.cells)
+                return msgspec.structs.replace(guest, cells=each.use.cells, pieces=each.use.pieces)
         return self._admitted(guest, operation, is_move=True)  # What undid an earlier try of it took that back.
 
     def _give_back(self, instance: str) -> None:

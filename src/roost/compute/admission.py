@@ -1,6 +1,6 @@
-"""Whether a host has the memory nodes and devices of a guest, beside what the scheduler has seen of it."""
+"""Whether a host has the memory nodes and devices of a guest, and room within its limits, when the guest comes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from roost.engine.numa.limits import networks_in, overcommit_in
@@ -18,7 +18,9 @@ class Admission(NamedTuple):
     reason: str = ""  # why not: one sentence a thing that is missing, divided by semicolons
 
 
-def admit(facts: HostFacts, needs: GuestNeeds, *, is_packing: bool = False) -> Admission:
+def admit(
+    facts: HostFacts, needs: GuestNeeds, *, lacks: Iterable[str] = (), is_packing: bool = False
+) -> Admission:  # fmt: skip
     """Choose the cells and devices of a host that a guest gets, or say all that keeps it away.
 
     Amounts are not looked at: the allocations of the guest hold them. A host that tells no cells at all has them
@@ -27,6 +29,7 @@ def admit(facts: HostFacts, needs: GuestNeeds, *, is_packing: bool = False) -> A
     Args:
         facts: of the host now, with what of it is in use by others.
         needs: what the guest wants.
+        lacks: what is found to keep it away beside cells and devices, a sentence each.
         is_packing: whether cells with least left are preferred, rather than those with most.
 
     Raises:
@@ -42,6 +45,7 @@ def admit(facts: HostFacts, needs: GuestNeeds, *, is_packing: bool = False) -> A
     lacking = _lack_of_devices(facts, needs)
     if lacking:
         reasons.append(lacking)
+    reasons += lacks
     if placed is None or reasons:
         return Admission(None, "; ".join(reasons))
     cells = [each.host_cell for each in placed] or None

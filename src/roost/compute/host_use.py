@@ -1,4 +1,4 @@
-"""Who has which of a host's memory nodes and devices, and what is left of them."""
+"""Who has which of a host's memory nodes, devices and pieces, and how much of the rest; and what is left."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -6,13 +6,27 @@ from types import MappingProxyType
 import msgspec
 
 from roost.compute.admission import Admission, admit
+from roost.compute.limits import asked_by, held_of, lack_of_amounts, sum_of
+from roost.compute.pieces import Providers, choose, missing, names_of
 from roost.engine.numa.usage import with_instance
 from roost.engine.pci.usage import without_devices
+from roost.model.flavor import Flavor
 from roost.model.guest_use import GuestNeeds, GuestUse
 from roost.model.host import HostFacts
 from roost.model.topology import InstanceTopology
 
 _NOBODY: Mapping[str, GuestUse] = MappingProxyType({})
+
+
+class Size(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a guest takes."""
+
+    flavor: Flavor | None = None  # None: nobody asks for any
+    allocations: dict[str, dict[str, int]] = {}  # provider uuid -> resource class -> amount
+
+
+_NO_SIZE = Size()
+_NONE: Providers = MappingProxyType({})
 
 
 class HostUse:
@@ -25,13 +39,14 @@ class HostUse:
         instances: what guests have, by the uuid of the instance.
         migrations: what instances that move can come back to, by the uuid of the migration.
         is_packing: whether cells with least left are preferred, rather than those with most.
+        providers: of the host, with their pieces; what others share with it is not counted.
     """
 
     def __init__(
         self, facts: HostFacts, *, instances: Mapping[str, GuestUse] = _NOBODY,
-        migrations: Mapping[str, GuestUse] = _NOBODY, is_packing: bool = False,
+        migrations: Mapping[str, GuestUse] = _NOBODY, is_packing: bool = False, providers: Providers = _NONE,
     ) -> None:  # fmt: skip
-        self._bare = facts
+        self._bare, self._providers = facts, providers
         self._uses = {**instances, **migrations}
         self._is_packing = is_packing
 
@@ -45,37 +60,47 @@ class HostUse:
         """What each has, by the uuid of its instance or migration."""
         return dict(self._uses)
 
-    def tell(self, facts: HostFacts) -> None:
-        """Let the host be as its driver tells now, without any guest; what guests have stays theirs."""
-        self._bare = facts
+    @property
+    def missing_pieces(self) -> dict[str, list[str]]:
+        """Who has single resources that the host has no more, and the names of these."""
+        return missing(self._uses, self._providers)
 
-    def claim(self, holder: str, needs: GuestNeeds) -> Admission:
+    def tell(self, facts: HostFacts, *, providers: Providers = _NONE) -> None:
+        """Let the host be as its driver tells now, without any guest; what guests have stays theirs."""
+        self._bare, self._providers = facts, providers
+
+    def claim(self, holder: str, needs: GuestNeeds, *, size: Size = _NO_SIZE, rebuild: str = "") -> Admission:
         """Let a guest have what it needs, in place of what it has; where it may not, it keeps that.
 
         Args:
             holder: uuid of the instance.
             needs: what it wants.
+            size: how much it takes.
+            rebuild: the operation that keeps for it what it had before it was rebuilt; empty: none.
 
         Raises:
             BadRequest: the limits cannot be meant; nothing has changed.
         """
-        return self._claim(self._uses, holder, needs)
+        return self._claim(self._uses, holder, needs, size=size, once=rebuild)
 
-    def claim_move(self, holder: str, needs: GuestNeeds, *, migration: str) -> Admission:
+    def claim_move(
+        self, holder: str, needs: GuestNeeds, *, migration: str, size: Size = _NO_SIZE, is_rebuild: bool = False
+    ) -> Admission:  # fmt: skip
         """Let an instance that moves have what it needs here, and its migration keep what it has here already.
 
         Only a resize on one host finds anything to keep, and then both are held until it is confirmed or reverted.
         Asked again, the migration keeps what it kept at first.
 
         Args:
-            holder, needs: as for ``claim``.
+            holder, needs, size: as for ``claim``.
             migration: uuid of the migration.
+            is_rebuild: whether it is a rebuild, of which both are one guest with the same pieces and amounts.
 
         Raises:
             BadRequest: as for ``claim``.
         """
         kept = self._uses if migration in self._uses else _handed_over(self._uses, holder, migration)
-        return self._claim(kept, holder, needs)
+        return self._claim(kept, holder, needs, size=size, once=migration if is_rebuild else "")
 
     def is_served(self, holder: str, topology: InstanceTopology | None) -> bool:
         """Say whether a guest has just the cells that it wants; a host without cells gives none to anybody."""
@@ -98,13 +123,29 @@ class HostUse:
         """Take from one all that it has, if it has anything."""
         self._uses = _without(self._uses, holder)
 
-    def _claim(self, uses: Mapping[str, GuestUse], holder: str, needs: GuestNeeds) -> Admission:
-        """Let a guest have what it needs beside others; where it may not, nothing changes."""
+    def _claim(
+        self, uses: Mapping[str, GuestUse], holder: str, needs: GuestNeeds, *, size: Size, once: str
+    ) -> Admission:  # fmt: skip
+        """Let a guest have what it needs beside others; where it may not, nothing changes.
+
+        Args:
+            once: who keeps what the guest had and is the same guest, so its pieces and amounts are.
+        """
         others = _without(uses, holder)
-        admission = admit(_with_uses(self._bare, others), needs, is_packing=self._is_packing)
-        if admission.use is not None:
-            self._uses = {**others, holder: admission.use}
-        return admission
+        strangers = [use for uuid, use in others.items() if uuid != once]
+        own = names_of(uses[each] for each in (holder, once) if each in uses)
+        pieces = choose(size.allocations, self._providers, taken=names_of(strangers), own=own)
+        lacks = [*pieces.lacks]
+        if size.flavor is not None:
+            used = sum_of(each.amounts for each in strangers)
+            lacks += lack_of_amounts(needs.limits, asked_by(size.flavor), used=used)
+        admission = admit(_with_uses(self._bare, others), needs, lacks=lacks, is_packing=self._is_packing)
+        if admission.use is None:
+            return admission
+        held = held_of(size.allocations, self._providers)
+        use = msgspec.structs.replace(admission.use, amounts=held, pieces=pieces.names)
+        self._uses = {**others, holder: use}
+        return Admission(use)
 
 
 def _without(uses: Mapping[str, GuestUse], holder: str) -> dict[str, GuestUse]:

@@ -14,6 +14,7 @@ from roost.compute.driver import Driver, read_resources
 from roost.compute.facts import facts_of
 from roost.compute.host_use import HostUse
 from roost.compute.monitors import Monitors
+from roost.compute.pieces import pieces_in
 from roost.compute.report.client import ReportClient
 from roost.compute.reshaping import Bringing, Brought
 from roost.errors import (
@@ -196,14 +197,16 @@ class Tracker:
         uuid = self.node_uuid(node, resources.uuid)
         brought = self._bringing.bring(node, uuid, is_startup=is_startup, is_disabled=is_disabled)
         bare = facts_of(resources, metrics=self._monitors.metrics(self._driver, node), host_ip=self._host_ip)
-        use = self._uses.get(node)
+        providers, use = pieces_in(brought.tree, uuid), self._uses.get(node)
         if use is None:
             use = self._uses[node] = HostUse(
                 bare, instances=self._book.instances(node), migrations=self._book.migrations(node),
-                is_packing=self._is_packing,
+                is_packing=self._is_packing, providers=providers,
             )  # fmt: skip
         else:
-            use.tell(bare)
+            use.tell(bare, providers=providers)
+        if is_startup:
+            _check_pieces(node, use)
         released = self._clean(node, uuid, brought)
         return NodeReport(node=node, uuid=uuid, facts=use.facts, is_reshaped=brought.is_reshaped, released=released)
 
@@ -278,3 +281,9 @@ class Tracker:
         if self._told.get(subject) != told:
             self._told[subject] = told
             log.event(event, host=self._host, **fields)
+
+
+def _check_pieces(node: str, use: HostUse) -> None:
+    """Refuse a node that lacks single resources of its guests, since others might get what they lie on."""
+    for holder, names in use.missing_pieces.items():
+        raise BadSettings(f"node {node}", f"{holder} has {', '.join(names)}, which is not there any more")

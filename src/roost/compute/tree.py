@@ -89,7 +89,9 @@ class ProviderTree:
         with TREES_LOCK:
             return self._add(ProviderData(uuid=uuid, name=name, generation=generation))
 
-    def new_child(self, name: str, parent: str, uuid: str | None = None, *, generation: int | None = None) -> str:
+    def new_child(  # noqa: PLR0917  # Drivers of others call it as Nova's.
+        self, name: str, parent: str, uuid: str | None = None, generation: int | None = None
+    ) -> str:
         """Add a provider below another one, and return its uuid, a fresh one where none is given.
 
         Args:

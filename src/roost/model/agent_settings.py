@@ -53,6 +53,17 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     update_s: Annotated[
         _Seconds, Meta(description="Seconds from one update of a node to the next; 0: only at the start.")
     ] = 60.0
+    resource_provider_association_refresh: Annotated[
+        _Seconds,
+        Meta(
+            description="Seconds after which an agent reads again what Placement has of its providers; 0: only after "
+            "an error."
+        ),
+    ] = 300.0
+    sharing_providers_max_uuids_per_request: Annotated[
+        Annotated[int, Meta(ge=1)],
+        Meta(description="Aggregates, or traits, that one question of an agent to Placement names at most."),
+    ] = 200
     update_retry_s: Annotated[float, Meta(description="Seconds until an update that failed is tried again.")] = 5.0
     driver_timeout_s: Annotated[
         float, Meta(description="Seconds that a driver may take for one act before the order has failed.")

@@ -28,6 +28,7 @@ class GuestSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cells: tuple[PlacedCell, ...] = ()  # where on the node these go
     pci: tuple[PciRequest, ...] = ()  # the devices it asks for
     limits: Limits = {}  # what the node may have in use with it
+    pieces: tuple[str, ...] = ()  # names of the single resources that it gets there
     is_on: bool = True  # whether it is to run when it is complete
 
 

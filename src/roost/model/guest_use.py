@@ -1,4 +1,4 @@
-"""What a guest needs of a host beside amounts, and what of its memory nodes and devices it has there."""
+"""What a guest needs of a host beside amounts, and what of it the guest has there."""
 
 import msgspec
 
@@ -17,11 +17,21 @@ class GuestNeeds(msgspec.Struct, frozen=True, kw_only=True):
     mappings: dict[str, tuple[str, ...]] = {}  # suffix of a resource group -> uuids of the providers that serve it
 
 
+class GuestAmounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How much of a host a guest takes, by Nova's names of limits."""
+
+    vcpu: int = 0  # shared processors and those of its own
+    memory_mb: int = 0  # MiB
+    disk_gb: float = 0  # GiB
+
+
 class GuestUse(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a host's memory nodes and devices one guest has for itself."""
+    """What of a host's memory nodes and devices one guest has for itself, and how much of the rest."""
 
     cells: tuple[PlacedCell, ...] = ()  # its own memory nodes in order, each on one of the host
     devices: tuple[PciPool, ...] = ()  # of each pool so many
+    amounts: GuestAmounts = GuestAmounts()  # of the host's own providers
+    pieces: tuple[str, ...] = ()  # names of single resources
 
     @property
     def page_sizes(self) -> tuple[int | None, ...]:

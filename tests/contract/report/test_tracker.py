@@ -7,10 +7,11 @@ import pytest
 
 from roost.compute.cleaning import Standing
 from roost.compute.drivers.fake_script import Fault, Script
+from roost.compute.host_use import Size
 from roost.compute.provider_config import ProviderConfig
 from roost.errors import DriverNotReady
 from roost.model.agent import HostTerms
-from roost.model.guest_use import GuestUse
+from roost.model.guest_use import GuestAmounts, GuestNeeds, GuestUse
 from roost.model.host import PciPool
 from roost.model.provider import Inventory
 from tests.drivers import fake, spec_of
@@ -45,8 +46,41 @@ def test_the_first_start_brings_inventory_and_traits_and_the_next_one_writes_not
     assert machine.dump() == before
 
 
+def told(machine):
+    """Let the driver note the consumers whose allocations it is told of; None: it is told of none."""
+    found, update = [], machine.driver.update_provider_tree
+
+    def noting(tree, node, allocations=None):
+        found.append(None if allocations is None else {*allocations})
+        update(tree, node, allocations)
+
+    machine.driver.update_provider_tree = noting
+    return found
+
+
 @pytest.mark.shows("S134")
-def test_what_is_held_is_read_only_where_something_must_move(machine, world):
+def test_what_is_held_is_told_to_a_driver_only_where_something_must_move(machine, world):
+    machine.instances = Known({})
+    machine.start()
+    machine.update()
+    machine.populate("one")
+    machine.start()
+    found = told(machine)
+    world.network.asked.clear()
+    machine.update()
+    machine.update(is_startup=False)
+    assert found == [None, None]
+    # Who holds something of each provider is looked at, to give back what deleted instances hold.
+    held_of = f"/resource_providers/{world.u(HOST)}/allocations"
+    assert [path for path in world.network.paths("GET") if "allocations" in path] == [held_of] * 2
+    machine.start("gpus")
+    found = told(machine)
+    machine.update()
+    assert found == [None, {world.u("one")}]
+
+
+@pytest.mark.shows("S134")
+def test_nothing_of_what_is_held_is_read_where_nobody_knows_of_instances(machine, world):
     machine.start()
     machine.update()
     machine.populate("one")
@@ -113,6 +147,15 @@ def test_the_facts_are_those_of_the_driver_with_what_guests_have(machine):
     assert [(pool.numa_node, pool.count) for pool in facts.pci_pools] == [(0, 1), (1, 0)]
     machine.tracker.use(machine.host).give_back("a")
     assert [pool.count for pool in machine.update(is_startup=False).facts.pci_pools] == [1, 1]
+
+
+def test_what_guests_hold_of_all_providers_of_the_host_counts_within_limits(machine, world):
+    machine.start("numa")
+    tree = machine.report.get_provider_tree_and_ensure_root(machine.update().uuid)
+    cell = tree.data(f"{machine.host}_numa1").uuid
+    held = {cell: {"MEMORY_MB": 3000, "VCPU": 1}, world.u("shared"): {"DISK_GB": 9}}
+    use = machine.tracker.use(machine.host).claim("a", GuestNeeds(), size=Size(allocations=held)).use
+    assert use.amounts == GuestAmounts(vcpu=1, memory_mb=3000)
 
 
 class Known:

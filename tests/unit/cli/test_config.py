@@ -44,6 +44,7 @@ def test_programs_get_json_of_what_is_set_or_of_a_section(run):
     assert [(line["section"], line["key"], line["value"], line["source"]) for line in shown] == [
         ("scheduler", "max_attempts", 5, "nova.conf:2"),
         ("filter_scheduler", "ram_weight_multiplier", -1.0, "nova.conf:5"),
+        ("agent", "provider_config_location", "/etc/nova/provider_config/", "nova.conf, by default"),
     ]
     shown = json.loads(run("config", "show", "--section", "workarounds", "--json")[1])
     assert {line["section"] for line in shown} == {"workarounds"}

@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import replace
 
 from roost.compat.nova_conf import read_nova_conf
 from roost.errors import BadSettings
@@ -17,6 +18,12 @@ def read(tmp_path):
         return load_sourced(None if toml is None else own, nova_conf=nova, **more)
 
     return read
+
+
+def with_folder_of_nova():
+    """Give the default settings beside a file that says nothing."""
+    default = load_settings(None)
+    return replace(default, agent=replace(default.agent, provider_config_location="/etc/nova/provider_config/"))
 
 
 def test_each_section_is_read_under_the_names_of_today(read):
@@ -115,6 +122,7 @@ max_attempts = 9
         ("filter_scheduler", "host_subset_size"): f"{tmp_path}/nova.conf:3",
         ("filter_scheduler", "ram_weight_multiplier"): f"{tmp_path}/roost.toml:3",
         ("scheduler", "max_attempts"): f"{tmp_path}/roost.toml:5",
+        ("agent", "provider_config_location"): f"{tmp_path}/nova.conf, by default",
     }
 
 
@@ -124,18 +132,42 @@ reserved_host_memory_mb = 1024
 cpu_allocation_ratio = 8
 initial_cpu_allocation_ratio = 2
 compute_monitors = cpu.virt_driver
+update_resources_interval = 30
 [compute]
-provider_config_location = /etc/nova/provider_config
+provider_config_location = /etc/nova/config
+resource_provider_association_refresh = 0
+sharing_providers_max_uuids_per_request = 50
 """)
     told, conf = found.settings.agent, f"{tmp_path}/nova.conf"
     assert (told.reserved_host_memory_mb, told.terms.cpu_allocation_ratio, told.compute_monitors) == (
         1024, 8.0, ("cpu.virt_driver",),
     )  # fmt: skip
     assert told.terms.initial_cpu_allocation_ratio == 2.0
-    assert told.provider_config_location == "/etc/nova/provider_config"
+    assert told.provider_config_location == "/etc/nova/config"
+    assert (told.resource_provider_association_refresh, told.sharing_providers_max_uuids_per_request) == (0.0, 50)
+    assert (told.update_s, found.sources["agent", "update_s"]) == (30.0, f"{conf}:6")
     assert found.settings.tables["DEFAULT"]["cpu_allocation_ratio"] == 8.0
-    assert found.sources["agent", "provider_config_location"] == f"{conf}:7"
+    assert found.sources["agent", "provider_config_location"] == f"{conf}:8"
     assert found.notes == ()
+
+
+@pytest.mark.parametrize(("interval", "update_s"), [("-1", 0.0), ("-0.5", 0.0), ("0", 60.0), ("90", 90.0)])
+def test_an_interval_of_updates_below_nought_is_none_and_nought_is_the_default(read, interval, update_s):
+    assert read(f"[DEFAULT]\nupdate_resources_interval = {interval}\n").settings.agent.update_s == update_s
+
+
+def test_provider_config_files_are_where_nova_has_them_unless_a_file_says_otherwise(read, tmp_path):
+    found = read("[DEFAULT]\n")
+    place = "agent", "provider_config_location"
+    assert found.settings.agent.provider_config_location == "/etc/nova/provider_config/"
+    assert found.sources == {place: f"{tmp_path}/nova.conf, by default"}
+    toml = '[agent]\nprovider_config_location = "/etc/own"\n'
+    found = read("[DEFAULT]\n", toml)
+    assert (found.settings.agent.provider_config_location, found.sources) == (
+        "/etc/own", {place: f"{tmp_path}/roost.toml:2"},
+    )  # fmt: skip
+    found = read("[compute]\nprovider_config_location = /etc/mine\n", toml)
+    assert found.settings.agent.provider_config_location == "/etc/mine"
 
 
 def test_what_operations_need_comes_from_where_nova_has_it_and_not_from_the_section_of_its_conductor(read, tmp_path):
@@ -170,7 +202,7 @@ connection = mysql://
 [placement]
 workers = 3
 [compute]
-resource_provider_association_refresh = 0
+shutdown_retry_interval = 10
 """)
     conf, near = f"{tmp_path}/nova.conf", "the nearest known name is ram_weight_multiplier"
     assert list(found.notes) == [
@@ -178,11 +210,11 @@ resource_provider_association_refresh = 0
         f"{conf}:6: [filter_scheduler] ram_weight_multiplyer has no effect: {near}",
         f"{conf}:7: [filter_scheduler] track_instance_changes has no effect: the instances of a host are always known",
         f"{conf}:9: [scheduler] workers has no effect: start as many processes as you want, on PostgreSQL",
-        f"{conf}:15: [compute] resource_provider_association_refresh has no effect: nothing here needs it",
+        f"{conf}:15: [compute] shutdown_retry_interval has no effect: nothing here needs it",
         f"{conf}: of [DEFAULT] these have no effect: transport_url, state_path",
         f"{conf}: these sections have no effect: database, placement",
     ]
-    assert found.settings == load_settings(None)
+    assert found.settings == with_folder_of_nova()
 
 
 @pytest.mark.parametrize(
@@ -231,7 +263,7 @@ host_subset_size = 0
     )
     assert [name for name in wanted if name not in told] == []
     assert len(found.problems) == len(wanted)
-    assert found.settings == load_settings(None)
+    assert found.settings == with_folder_of_nova()
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):

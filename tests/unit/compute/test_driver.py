@@ -27,6 +27,24 @@ class Old(Fake):
         """Take another name."""
 
 
+class Upgrade(Fake):
+    """A driver with another name for what brings its providers."""
+
+    update_provider_tree = None
+
+    def upgrade_provider_tree(self, tree, node, allocations=None):
+        """Be called by nobody."""
+
+
+class Capital(Fake):
+    """A driver with the name in another spelling."""
+
+    update_provider_tree = None
+
+    def update_providerTree(self, tree, node, allocations=None):  # noqa: N802  # It is misspelt.
+        """Be called by nobody."""
+
+
 class Mute(Fake):
     """A driver that does not say what it can."""
 
@@ -45,6 +63,14 @@ def make(kind, terms):
 
 def old(_options, _terms):
     return make(Old, _terms)
+
+
+def upgrade(_options, _terms):
+    return make(Upgrade, _terms)
+
+
+def capital(_options, _terms):
+    return make(Capital, _terms)
 
 
 def mute(_options, _terms):
@@ -115,6 +141,8 @@ def test_a_name_that_two_packages_give_to_the_same_is_one(offered):
             "old",
             "is no driver: update_provider_tree does not take tree, node, allocations; power does not take uuid, is_on",
         ),
+        ("upgrade", "is no driver: it lacks update_provider_tree"),
+        ("capital", "is no driver: it lacks update_provider_tree"),
         ("mute", "is no driver: its capabilities are none"),
         ("broken", "cannot be made: RuntimeError: no such hypervisor"),
         ("picky", "needs the option url"),

@@ -204,8 +204,10 @@ def test_a_new_child_hangs_below_its_parent_by_name_or_uuid():
     tree = planted()
     assert tree.new_child("a", "device", uuid_named("a"), generation=3) == uuid_named("a")
     assert tree.new_child("b", uuid_named("device"), uuid=uuid_named("b")) == uuid_named("b")
-    assert tree.get_provider_uuids("device") == u("device", "a", "b")
+    assert tree.new_child("c", "device", uuid_named("c"), 5) == uuid_named("c")
+    assert tree.get_provider_uuids("device") == u("device", "a", "b", "c")
     assert (tree.data("a").generation, tree.data("a").parent_uuid) == (3, uuid_named("device"))
+    assert tree.data("c").generation == 5
 
 
 def test_a_child_without_a_uuid_gets_one_of_its_own():

@@ -142,7 +142,9 @@ class Fake:
         with self._lock:
             disk = self._image(spec)
             uses = self._choose(spec)
-            self._put(replace(begun, state=_state(spec), disk=(*disk, f"built on {self._host}"), uses=uses))
+            self._put(
+                replace(begun, state=_state(spec), disk=(*disk, f"built on {self._host}{_with(spec)}"), uses=uses)
+            )
 
     def destroy(self, uuid: str, operation: str) -> None:
         """Let nothing be left of a guest."""
@@ -168,7 +170,7 @@ class Fake:
         if guest.operation == operation:
             return
         self._faults.strike("rebuild")
-        disk = (*self._image(spec), f"rebuilt on {self._host}")
+        disk = (*self._image(spec), f"rebuilt on {self._host}{_with(spec)}")
         self._put(replace(guest, spec=spec, operation=operation, state=_state(spec), disk=disk))
 
     def save(self, uuid: str) -> str:
@@ -392,7 +394,9 @@ class Fake:
             if uuid in kept.guests:
                 kept.replaced[uuid] = kept.guests[uuid]
             kept.left.pop(uuid, None)
-            self._put(replace(coming, state=state, disk=(*arrival.disk, f"arrived on {self._host}")))
+            self._put(
+                replace(coming, state=state, disk=(*arrival.disk, f"arrived on {self._host}{_with(coming.spec)}"))
+            )
             self._shelf.forget(self._shelf.address(self._host), uuid)
 
     def _choose(self, spec: GuestSpec) -> Uses:
@@ -416,7 +420,12 @@ class Fake:
         promised = self._kept.promised.setdefault(spec.node, {})
         for part, amounts in promised.pop(spec.uuid, {}).items():
             uses.setdefault(part, {}).update({name: amounts[name] for name in amounts if name in loose})
-        loose = {name: amount for name, amount in loose.items() if not any(name in used for used in uses.values())}
+        if not any("PCPU" in amounts for amounts in spec.allocations.values()):  # Those of its own are among VCPU.
+            loose["VCPU"] = loose.get("VCPU", 0) - sum(used.get("PCPU", 0) for used in uses.values())
+        loose = {
+            name: amount for name, amount in loose.items()
+            if amount > 0 and not any(name in used for used in uses.values())
+        }  # fmt: skip
         others = [each.uses for each in (*self._all(), *self._kept.replaced.values()) if each.spec.node == spec.node]
         found = place(loose, room_of(parts, [*others, uses, *promised.values()])) if promised else None
         found = place(loose, room_of(parts, [*others, uses])) if found is None else found
@@ -424,6 +433,11 @@ class Fake:
             wanted = ", ".join(f"{amount} {name}" for name, amount in loose.items())
             raise BuildFailed(f"node {spec.node} has no {wanted} left for guest {spec.uuid}")
         return {part: uses.get(part, {}) | found.get(part, {}) for part in uses | found}
+
+
+def _with(spec: GuestSpec) -> str:
+    """Say which single resources a guest has."""
+    return f" with {', '.join(spec.pieces)}" if spec.pieces else ""
 
 
 def _state(spec: GuestSpec) -> GuestState:
@@ -435,7 +449,8 @@ def _placed(spec: GuestSpec) -> Uses:
     uses: Uses = {}
     for placed in spec.cells:
         used = uses.setdefault(f"numa{placed.host_cell}", {})
-        amounts = {"VCPU": len(placed.cell.cpus), "PCPU": len(placed.cell.pcpus), "MEMORY_MB": placed.cell.memory_mb}
+        own = len(placed.cell.pcpus) + len(placed.pins.reserved)
+        amounts = {"VCPU": len(placed.cell.cpus), "PCPU": own, "MEMORY_MB": placed.cell.memory_mb}
         for name, amount in amounts.items():
             if amount:
                 used[name] = used.get(name, 0) + amount

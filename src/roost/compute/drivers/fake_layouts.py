@@ -4,12 +4,14 @@ A node has *parts*: its physical GPUs, and its NUMA cells as ``numa<id>``. Their
 named ``<node>_<part>``. The part with the empty name is the root.
 """
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from msgspec.structs import asdict
 
 from roost.compute.allocations import Allocations
+from roost.compute.drivers import pinned
 from roost.compute.drivers.fake_guests import Uses
 from roost.compute.drivers.fake_parts import SOFT, place, room_of
 from roost.compute.drivers.fake_script import FakeNode, Layout, Script
@@ -45,6 +47,9 @@ def offers(node: FakeNode, layout: Layout) -> dict[str, _Amounts]:
     found = {part: amounts for part, amounts in parts.items() if part in moved}
     root = {"VCPU": node.shared_vcpus, "MEMORY_MB": node.all_memory_mb, "DISK_GB": node.local_gb}
     root["PCPU"] = sum(len(cell.pcpus) for cell in node.cell)
+    if layout == "shared":
+        root["VCPU"] += sum(len({*cell.pcpus} - {*cell.cpus}) for cell in node.cell)
+        root["PCPU"] = 0
     root[_VF] = sum(each.dev_type == "type-VF" for each in node.pci)
     for gpu in node.gpu:
         root[gpu.resource_class] = root.get(gpu.resource_class, 0) + gpu.vgpus
@@ -88,22 +93,32 @@ class Shaping:
         """
         present = self._present(tree)
         wanted = self._wanted(tree, present)
-        moves = self._moves(tree, present, wanted)
-        if moves:
-            names = ", ".join(sorted({resource_class for _, resource_class in moves}))
+        there = {part: {*tree.data(uuid).inventory} for part, uuid in present.items()}
+        is_pinning = self._is_pinning(there, wanted)
+        if is_pinning:
+            there[ROOT].add(pinned.PCPU)  # For a moment: it may go on to the cells.
+        moves = self._moves(there, wanted)
+        if moves or is_pinning:
+            names = ", ".join(sorted({name for _, name in moves} | ({pinned.VCPU} if is_pinning else set())))
             if allocations is None:
                 raise ReshapeNeeded(self.node.name, names)
             log.event("reshape", node=self.node.name, classes=names)
         children = {part: f"{self.node.name}_{part}" for part in wanted if part != ROOT}
         # All that can be refused is found before anything is edited.
-        targets = {} if allocations is None else self._targets(allocations, present, moves)
+        held, root = allocations or {}, present[ROOT]
+        own = pinned.to_move(held, root, self._processors()) if is_pinning else {}
+        after = copy.deepcopy(held)
+        pinned.move(after, root, own)
+        targets = {} if allocations is None else self._targets(after, present, moves)
         for part, name in children.items():
             if part not in present:
                 present[part] = tree.new_child(name, self.node.name)
-        self._move(allocations or {}, present, targets)
+        pinned.move(held, root, own)
+        self._move(held, present, targets)
         for part, uuid in present.items():
             if part in wanted:
                 tree.update_inventory(uuid, wanted[part])
+        tree.update_resources(root, self.node.pieces)
         traits = {ROOT: self.node.traits} | {gpu.name: gpu.traits for gpu in self.node.gpu}
         for part in wanted:
             tree.add_traits(present[part], *traits.get(part, ()))
@@ -135,19 +150,38 @@ class Shaping:
                 record = offered(self.terms, name, total, present=there, kept=kept.get(name, 0))
                 kept[name] = kept.get(name, 0) + int(record["reserved"])
                 wanted[part][name] = record
+        for name, pieces in self.node.pieces.items():
+            if pieces:
+                there = [known[ROOT]] if ROOT in known else []
+                wanted[ROOT][name] = offered(self.terms, name, len(pieces), present=there)
         renames = self.script.renames if self.script.layout == "renamed" else {}
         for name, inventory in self.node.inventories.items():
             wanted[ROOT][renames.get(name, name)] = asdict(inventory)
         return wanted
 
+    def _is_pinning(self, there: Mapping[str, Collection[str]], wanted: Mapping[str, Collection[str]]) -> bool:
+        """Say whether processors of guests' own are offered as such, and were not before."""
+        was, will = (any(pinned.PCPU in each for each in parts.values()) for parts in (there, wanted))
+        is_held = pinned.VCPU in there[ROOT] and any(each.own for each in self._processors().values())
+        return will and not was and is_held
+
+    def _processors(self) -> dict[str, pinned.Processors]:
+        """Return what each guest uses of processors."""
+        sums = {uuid: _sums(uses, {pinned.VCPU: 0, pinned.PCPU: 0}) for uuid, uses in self.guests.items()}
+        return {uuid: pinned.Processors(each[pinned.VCPU], each[pinned.PCPU]) for uuid, each in sums.items()}
+
     def _moves(
-        self, tree: ProviderTree, present: Mapping[str, str], wanted: Mapping[str, Mapping[str, object]]
+        self, there: Mapping[str, Iterable[str]], wanted: Mapping[str, Collection[str]]
     ) -> dict[tuple[str, str], _Move]:
-        """Return where each class goes that a provider should have no longer; what nobody wants goes nowhere."""
+        """Return where each class goes that a provider should have no longer; what nobody wants goes nowhere.
+
+        Args:
+            there, wanted: classes by part, as they are and are to be.
+        """
         names = self.script.renames | {new: old for old, new in self.script.renames.items()}
         moves = {}
-        for part, uuid in present.items():
-            for name in tree.data(uuid).inventory:
+        for part, names_there in there.items():
+            for name in names_there:
                 if name in wanted.get(part, ()):
                     continue
                 renamed = names.get(name)
@@ -158,6 +192,8 @@ class Shaping:
                 elif part == ROOT and any(name in offered for offered in wanted.values()):
                     to = tuple(each for each, offered in wanted.items() if name in offered)
                     moves[part, name] = _Move(to=to, resource_class=name)
+                elif name == pinned.PCPU and pinned.VCPU in wanted[ROOT]:
+                    moves[part, name] = _Move(to=(ROOT,), resource_class=pinned.VCPU)
         return moves
 
     def _targets(

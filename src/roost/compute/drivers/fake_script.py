@@ -15,7 +15,7 @@ from roost.model.names import AMOUNT_MAX, is_resource_class, is_trait
 from roost.model.numa import NumaCell, NumaTopology
 from roost.model.provider import Inventory
 
-Layout = Literal["flat", "gpus", "numa", "renamed"]
+Layout = Literal["flat", "gpus", "numa", "renamed", "shared"]
 Action = Literal[
     "start", "resources", "update_provider_tree", "metrics", "spawn", "destroy", "power", "rebuild", "prepare",
     "send_disk", "finish", "discard", "settle", "live_migrate", "save", "saved_images", "drop_saved_image",
@@ -72,6 +72,10 @@ class FakeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     inventories: Annotated[
         dict[str, Inventory], Meta(description="What else its root provider offers, by resource class.")
     ] = {}
+    pieces: Annotated[
+        dict[str, tuple[_Name, ...]],
+        Meta(description="Single resources of its root provider, by resource class; each has a name."),
+    ] = {}
     traits: Annotated[tuple[str, ...], Meta(description="Of its root provider.")] = ()
     cell: Annotated[tuple[NumaCell, ...], Meta(description="Its NUMA cells.")] = ()
     gpu: Annotated[tuple[Gpu, ...], Meta(description="Its physical GPUs.")] = ()
@@ -87,17 +91,21 @@ class FakeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = (("x86_64", "fake", "hvm"),)
 
     def __post_init__(self) -> None:
-        _check_names(self.inventories, self.traits)
+        _check_names((*self.inventories, *self.pieces), self.traits)
         for gpu in self.gpu:
             _check_names([gpu.resource_class], gpu.traits)
         for child in self.provider:
             _check_names(child.inventories, child.traits)
         _check_once("two GPUs have the name", [each.name for each in self.gpu])
         _check_once("two providers have the name", [each.name for each in self.provider])
+        _check_once("two pieces have the name", [name for names in self.pieces.values() for name in names])
         _check_once("two PCI devices have the address", [each.address for each in self.pci])
         own = {"VCPU", "PCPU", "MEMORY_MB", "DISK_GB", "SRIOV_NET_VF", *(each.resource_class for each in self.gpu)}
-        if twice := sorted(own & {*self.inventories}):
-            raise ValueError(f"inventories must not name {twice[0]}, which comes of what the node has")
+        for word, named, taken in (
+            ("inventories", self.inventories, own), ("pieces", self.pieces, own | {*self.inventories}),
+        ):  # fmt: skip
+            if twice := sorted(taken & {*named}):
+                raise ValueError(f"{word} must not name {twice[0]}, which comes of what the node has")
         _ = self.topology  # Which sees that cells have numbers of their own.
         for name, told, counted in (
             ("vcpus", self.vcpus, sum(len(each.cpus) for each in self.cell)),

@@ -20,11 +20,12 @@ from roost.compute.drivers.libvirt_devices import (
     vgpu_totals,
 )
 from roost.compute.drivers.libvirt_disks import Coming, Disks
-from roost.compute.drivers.libvirt_host import HostCapabilities, cpu_traits, divided
+from roost.compute.drivers.libvirt_host import Encryption, HostCapabilities, cpu_traits, divided
 from roost.compute.drivers.libvirt_link import Guest, Link, run_events
 from roost.compute.drivers.libvirt_options import LibvirtOptions, read_libvirt_options
-from roost.compute.drivers.libvirt_providers import Offer, update
-from roost.compute.drivers.libvirt_xml import Domain, domain_xml, mark_of, used_devices
+from roost.compute.drivers.libvirt_providers import Offer, Using, update
+from roost.compute.drivers.libvirt_xml import Domain, domain_xml, mark_of, own_processors, used_devices
+from roost.compute.drivers.pinned import Processors
 from roost.compute.tree import ProviderTree
 from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, NotFound, Unavailable, first_line
 from roost.model.agent import Capabilities, HostTerms, NodeResources
@@ -34,6 +35,7 @@ from roost.observe import log
 
 _TRAITS = frozenset({"COMPUTE_IMAGE_TYPE_RAW", "COMPUTE_SAME_HOST_COLD_MIGRATE"})
 _GIB = 2**30
+_CONTEXTS, _ENCRYPTS = "MEM_ENCRYPTION_CONTEXT", "HW_CPU_X86_AMD_SEV"
 _LOOK_S = 0.5  # between looks whether a guest has shut itself down
 
 
@@ -124,8 +126,13 @@ class Libvirt:
         with self._link.asking(f"what {node} offers cannot be told"):
             told, devices, guests = self._link.capabilities(), self._link.devices(), self._link.guests()
             gpus = vgpu_totals(devices, self._options.mdev_types)
-            offer = Offer(totals=self._totals(told), gpus=gpus, traits=cpu_traits(told))
-            users = {each.mark.uuid: Counter(vgpu.gpu for vgpu in each.mark.vgpus) for each in guests}
+            traits, encryption = cpu_traits(told), self._encryption(told)
+            totals = self._totals(told) | ({} if encryption is None else {_CONTEXTS: encryption.contexts})
+            offer = Offer(totals=totals, gpus=gpus, traits=traits if encryption is None else traits | {_ENCRYPTS})
+            topology = self._topology(told)
+            own = frozenset(number for cell in (topology.cells if topology else ()) for number in cell.pcpus)
+            users = {each.spec.uuid: _to_use(each.spec) for each in self._disks.all_coming()}
+            users |= {each.mark.uuid: _using(each, own) for each in guests}
             self._gpu_of = update(tree, node, offer, terms=self._terms, allocations=allocations, guests=users)
 
     def metrics(self, node: str) -> dict[str, float]:
@@ -290,6 +297,9 @@ class Libvirt:
         cells = divided(told.cells, shared=options.cpu_shared_set, dedicated=options.cpu_dedicated_set)
         return NumaTopology(cells=cells) if cells else None
 
+    def _encryption(self, told: HostCapabilities) -> Encryption | None:
+        return self._link.encryption(told, told.domain_type(self._options.virt_type))
+
     def _totals(self, told: HostCapabilities) -> dict[str, int]:
         topology, (cpus, memory_mb, _) = self._topology(told), self._link.info()
         disk_gb = shutil.disk_usage(self._disks.folder).total // _GIB
@@ -315,6 +325,10 @@ class Libvirt:
     def _run(self, spec: GuestSpec, operation: str, disk: Path) -> None:
         """Define a guest on its disk, start it if it is to run, and mark it complete."""
         told = self._link.capabilities()
+        is_encrypted = any(amounts.get(_CONTEXTS) for amounts in spec.allocations.values())
+        encryption = self._encryption(told) if is_encrypted else None
+        if is_encrypted and encryption is None:
+            raise BuildFailed(f"host {self._host} does not encrypt memory, as guest {spec.uuid} wants")
         with self._lock:
             texts = [*self._link.texts(), *self._disks.all_replaced()]
             used = [used_devices(text) for text in texts]
@@ -336,6 +350,7 @@ class Libvirt:
             domain = self._link.define(domain_xml(Domain(
                 mark=mark, spec=spec, kind=told.domain_type(self._options.virt_type), arch=told.arch, pci=pci,
                 topology=topology, console=str(self._disks.console_path(spec.uuid)), network=self._options.network,
+                encryption=encryption,
             )))  # fmt: skip
         if spec.is_on:
             self._link.start(domain, mark)
@@ -445,6 +460,19 @@ class Libvirt:
             except (Unavailable, OSError, self._link.error) as error:
                 log.fault("what was begun of a guest stays", error)
             raise
+
+
+def _using(guest: Guest, own: frozenset[int]) -> Using:
+    """Return what a guest uses, where some processors are for one guest each."""
+    count = own_processors(guest.xml, own)
+    gpus = Counter(vgpu.gpu for vgpu in guest.mark.vgpus)
+    return Using(gpus=gpus, processors=Processors(max(guest.mark.vcpus - count, 0), count))
+
+
+def _to_use(spec: GuestSpec) -> Using:
+    """Return what a guest that is to come will use of processors."""
+    count = sum(len(each.pins.pairs) + len(each.pins.reserved) for each in spec.cells)
+    return Using(processors=Processors(max(spec.flavor.vcpus - count, 0), count))
 
 
 def _found(guest: Guest) -> Found:

@@ -58,6 +58,14 @@ class HostCapabilities(msgspec.Struct, frozen=True, kw_only=True):
         }  # fmt: skip
 
 
+class Encryption(msgspec.Struct, frozen=True, kw_only=True):
+    """How a host encrypts the memory of guests: AMD's SEV."""
+
+    contexts: int  # guests at the same time
+    bit: int  # of an address, which says that a page is encrypted
+    reduced_bits: int  # of an address, that guests lose by it
+
+
 def read_xml(text: str) -> Element:
     """Return the root of what libvirt told.
 
@@ -80,6 +88,23 @@ def read_capabilities(text: str) -> HostCapabilities:
         return _capabilities(read_xml(text))
     except (ValueError, LookupError) as error:
         raise DriverNotReady(f"libvirt tells of its host what cannot be understood: {first_line(error)}") from None
+
+
+def read_encryption(text: str) -> Encryption | None:
+    """Return how a host encrypts the memory of guests, from the capabilities of domains; None: it does not.
+
+    Raises:
+        DriverNotReady: they cannot be understood.
+    """
+    found = read_xml(text).find("features/sev")
+    if found is None or found.get("supported") != "yes":
+        return None
+    try:
+        numbers = [int(found.findtext(name, "0")) for name in ("maxGuests", "cbitpos", "reducedPhysBits")]
+    except ValueError as error:
+        raise DriverNotReady(f"libvirt tells of encryption what cannot be understood: {first_line(error)}") from None
+    contexts, bit, reduced_bits = numbers
+    return Encryption(contexts=contexts, bit=bit, reduced_bits=reduced_bits) if contexts > 0 else None
 
 
 def features_of(cpu: Element) -> frozenset[str]:

@@ -9,8 +9,15 @@ from typing import Any
 import msgspec
 
 from roost.compute.drivers.libvirt_devices import Mdev, NodeDevices, mdev_xml, read_devices
-from roost.compute.drivers.libvirt_host import HostCapabilities, features_of, read_capabilities, read_xml
-from roost.compute.drivers.libvirt_xml import NAMESPACE, PREFIX, Mark, mark_xml, read_mark
+from roost.compute.drivers.libvirt_host import (
+    Encryption,
+    HostCapabilities,
+    features_of,
+    read_capabilities,
+    read_encryption,
+    read_xml,
+)
+from roost.compute.drivers.libvirt_xml import MACHINE, NAMESPACE, PREFIX, Mark, mark_xml, read_mark
 from roost.errors import DriverNotReady, Unavailable, first_line
 from roost.observe import log
 
@@ -81,6 +88,19 @@ class Link:
         if told.cpu not in self._features:
             self._features = {told.cpu: told.features | self._expanded(told.cpu)}
         return msgspec.structs.replace(told, features=self._features[told.cpu])
+
+    def encryption(self, told: HostCapabilities, kind: str) -> Encryption | None:
+        """Return how the host encrypts the memory of domains of a kind; None: it does not, or does not say."""
+        binding = self._libvirt
+        if told.arch != "x86_64":
+            return None
+        try:
+            return read_encryption(self.connection().getDomainCapabilities(None, told.arch, MACHINE, kind))
+        except self.error as error:
+            silent = (binding.VIR_ERR_NO_SUPPORT, binding.VIR_ERR_INVALID_ARG, binding.VIR_ERR_CONFIG_UNSUPPORTED)
+            if self._code(error) not in silent:
+                raise
+            return None
 
     def kind(self) -> str:
         """Return the kind of hypervisor, such as QEMU."""

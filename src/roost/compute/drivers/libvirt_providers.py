@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from roost.compute.allocations import Allocations, Holding
+from roost.compute.drivers import pinned
 from roost.compute.drivers.libvirt_devices import VGPU
 from roost.compute.drivers.libvirt_host import known_cpu_traits
 from roost.compute.ratios import offered
@@ -12,6 +13,13 @@ from roost.compute.tree import ProviderTree
 from roost.errors import ReshapeFailed, ReshapeNeeded
 from roost.model.agent import HostTerms
 from roost.observe import log
+
+
+class Using(msgspec.Struct, frozen=True, kw_only=True):
+    """What a guest uses of its host."""
+
+    gpus: dict[str, int] = {}  # parts of each, by name
+    processors: pinned.Processors = pinned.Processors(0, 0)
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,29 +32,35 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 def update(
     tree: ProviderTree, node: str, offer: Offer, *, terms: HostTerms, allocations: Allocations | None,
-    guests: Mapping[str, Mapping[str, int]],
+    guests: Mapping[str, Using],
 ) -> dict[str, str]:  # fmt: skip
-    """Bring what a host offers into its tree, and parts of GPUs that the root had to the GPUs.
+    """Bring what a host offers into its tree, parts of GPUs that the root had to the GPUs, and VCPU to PCPU.
 
     Args:
         tree, node, allocations: see ``Driver.update_provider_tree``.
         offer: what it has.
         terms: on which it offers that.
-        guests: how many parts of each GPU a guest uses, by uuid and name of the GPU.
+        guests: what each uses, by uuid.
 
     Returns:
         The GPU of each provider that is one, by uuid.
 
     Raises:
-        ReshapeNeeded: the root has parts of GPUs, and ``allocations`` is None.
+        ReshapeNeeded: the root has parts of GPUs, or offers PCPU for the first time with guests that use it, and
+            ``allocations`` is None.
         ReshapeFailed: what is held of them is not what guests use.
     """
     root = tree.data(node)
     present = _gpus_in(tree, node)
-    is_moving = VGPU in root.inventory and bool(offer.gpus)
-    if is_moving and allocations is None:
-        raise ReshapeNeeded(node, VGPU)
-    targets = _targets(tree, node, offer, allocations=allocations or {}, guests=guests) if is_moving else {}
+    is_dividing = VGPU in root.inventory and bool(offer.gpus)
+    is_pinning = _is_pinning(root.inventory, offer, guests)
+    if allocations is None and (is_dividing or is_pinning):
+        raise ReshapeNeeded(node, ", ".join([VGPU] * is_dividing + [pinned.VCPU] * is_pinning))
+    held = allocations or {}
+    targets = _targets(tree, node, offer, allocations=held, guests=guests) if is_dividing else {}
+    if is_pinning:
+        processors = {uuid: each.processors for uuid, each in guests.items()}
+        pinned.move(held, root.uuid, pinned.to_move(held, root.uuid, processors))
     for gpu, total in offer.gpus.items():
         if gpu not in present:
             present[gpu] = tree.new_child(f"{node}_{gpu}", node)
@@ -54,7 +68,7 @@ def update(
         tree.update_inventory(present[gpu], {VGPU: offered(terms, VGPU, total, present=there)})
     for gone in [gpu for gpu in present if gpu not in offer.gpus]:
         tree.remove(present.pop(gone))
-    _move(allocations or {}, targets, root=root.uuid, present=present)
+    _move(held, targets, root=root.uuid, present=present)
     wanted = {
         name: offered(terms, name, total, present=[root.inventory]) for name, total in offer.totals.items() if total
     }
@@ -74,20 +88,27 @@ def _gpus_in(tree: ProviderTree, node: str) -> dict[str, str]:
     return found
 
 
+def _is_pinning(inventory: Mapping[str, object], offer: Offer, guests: Mapping[str, Using]) -> bool:
+    """Say whether processors of guests' own are offered as such, and were not before."""
+    is_new = pinned.PCPU not in inventory and bool(offer.totals.get(pinned.PCPU))
+    return is_new and pinned.VCPU in inventory and any(each.processors.own for each in guests.values())
+
+
 def _targets(
-    tree: ProviderTree, node: str, offer: Offer, *, allocations: Allocations, guests: Mapping[str, Mapping[str, int]]
+    tree: ProviderTree, node: str, offer: Offer, *, allocations: Allocations, guests: Mapping[str, Using]
 ) -> dict[str, Mapping[str, int]]:  # fmt: skip
     """Return how many parts of each GPU those use who hold some of the root, by consumer."""
-    root, present = tree.data(node).uuid, _gpus_in(tree, node)
+    root, *below = tree.get_provider_uuids(node)
     targets: dict[str, Mapping[str, int]] = {}
     for consumer, record in allocations.items():
         held = record["allocations"]
-        amount = held[root]["resources"].get(VGPU, 0) if root in held else 0
+        amounts = {uuid: held[uuid]["resources"].get(VGPU, 0) for uuid in (root, *below) if uuid in held}
+        if other := next((uuid for uuid in below if amounts.get(uuid)), None):
+            raise ReshapeFailed(node, f"{consumer} holds {VGPU} of {tree.data(other).name}, not of the root")
+        amount = amounts.get(root, 0)
         if not amount:
             continue
-        if any(held[uuid]["resources"].get(VGPU) for uuid in present.values() if uuid in held):
-            raise ReshapeFailed(node, f"{consumer} holds {VGPU} of a GPU and of the root")
-        used = {gpu: count for gpu, count in guests.get(consumer, {}).items() if count}
+        used = {gpu: count for gpu, count in guests.get(consumer, Using()).gpus.items() if count}
         if not used:
             raise ReshapeFailed(node, f"{consumer} holds {amount} {VGPU} and uses none")
         if missing := sorted({*used} - {*offer.gpus}):

@@ -6,14 +6,15 @@ from xml.etree.ElementTree import Element, SubElement, indent, register_namespac
 import msgspec
 
 from roost.compute.drivers.libvirt_devices import Vgpu, address_of
-from roost.compute.drivers.libvirt_host import read_xml
+from roost.compute.drivers.libvirt_host import Encryption, read_processors, read_xml
 from roost.model.guest import GuestSpec
 from roost.model.image import present_properties
 from roost.model.numa import NumaTopology
-from roost.model.topology import PlacedCell
 
 NAMESPACE = "urn:roost:guest:1"
 PREFIX = "roost"
+MACHINE = "q35"  # of guests whose memory is encrypted
+_POLICY = "0x0033"  # of these: no debugging, no sharing of keys, no other platform, none without SEV
 _BUSES = {"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd"}
 register_namespace(PREFIX, NAMESPACE)
 
@@ -43,6 +44,7 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
     topology: NumaTopology | None = None  # of the host, whose memory nodes the guest may have
     pci: tuple[str, ...] = ()  # addresses of the devices that it gets
     network: str = ""  # of libvirt, that it has a card of; empty: none
+    encryption: Encryption | None = None  # of its memory; None: it has none
 
 
 def mark_of(spec: GuestSpec, operation: str, *, disk: str, vgpus: Sequence[Vgpu] = ()) -> Mark:
@@ -65,12 +67,14 @@ def domain_xml(domain: Domain) -> str:
     SubElement(root, "metadata").append(_mark_element(mark))
     SubElement(root, "memory", unit="MiB").text = str(spec.flavor.memory_mb)
     SubElement(root, "vcpu").text = str(spec.flavor.vcpus)
-    _add_pages(root, spec.cells)
+    _add_memory(root, domain)
     _add_pins(root, domain)
     system = SubElement(root, "os")
     kind = SubElement(system, "type", arch=domain.arch)
     kind.text = "hvm"
-    if machine := wanted.get("hw_machine_type"):
+    if domain.encryption is not None:
+        system.set("firmware", "efi")
+    if machine := wanted.get("hw_machine_type") or (MACHINE if domain.encryption is not None else ""):
         kind.set("machine", machine)
     SubElement(system, "boot", dev="hd")
     features = SubElement(root, "features")
@@ -80,6 +84,8 @@ def domain_xml(domain: Domain) -> str:
     for event, then in (("on_poweroff", "destroy"), ("on_reboot", "restart"), ("on_crash", "destroy")):
         SubElement(root, event).text = then
     _add_devices(root, domain, wanted)
+    if domain.encryption is not None:
+        _add_encryption(root, domain.encryption)
     indent(root)
     return tostring(root, encoding="unicode") + "\n"
 
@@ -122,6 +128,25 @@ def used_devices(text: str) -> tuple[set[str], set[str]]:
     return pci, mdevs
 
 
+def own_processors(text: str, own: frozenset[int]) -> int:
+    """Return how many processors a domain has for itself, those of the emulator's threads included.
+
+    Args:
+        text: XML of the domain.
+        own: numbers of the processors that one guest may have for itself.
+    """
+    tune = read_xml(text).find("cputune")
+    if tune is None:
+        return 0
+    pins = [read_processors(each.get("cpuset", "")) for each in tune.iterfind("vcpupin")]
+    pinned = frozenset().union(*(each for each in pins if len(each) == 1)) & own
+    if not pinned:
+        return 0
+    emulator = tune.find("emulatorpin")
+    beside = frozenset() if emulator is None else read_processors(emulator.get("cpuset", ""))
+    return len(pinned | (beside & own))
+
+
 def _mark_element(mark: Mark, *, namespace: str = f"{{{NAMESPACE}}}") -> Element:
     element = Element(
         f"{namespace}guest", uuid=mark.uuid, operation=mark.operation, node=mark.node,
@@ -134,12 +159,17 @@ def _mark_element(mark: Mark, *, namespace: str = f"{{{NAMESPACE}}}") -> Element
     return element
 
 
-def _add_pages(root: Element, cells: Sequence[PlacedCell]) -> None:
-    """Add which of the guest's memory nodes have huge pages; small ones, 4 KiB, are what it has anyway."""
+def _add_memory(root: Element, domain: Domain) -> None:
+    """Add whether its memory stays where it is, as encrypted pages have to, and what huge pages its nodes have."""
+    cells = domain.spec.cells
+    # Small ones, 4 KiB, are what it has anyway.
     sized = [(number, cell.page_size) for number, cell in enumerate(cells) if cell.page_size and cell.page_size > 4]
-    if not sized:
+    if not sized and domain.encryption is None:
         return
-    pages = SubElement(SubElement(root, "memoryBacking"), "hugepages")
+    backing = SubElement(root, "memoryBacking")
+    pages = SubElement(backing, "hugepages") if sized else backing
+    if domain.encryption is not None:
+        SubElement(backing, "locked")
     for number, size in sized:
         SubElement(pages, "page", size=str(size), unit="KiB", nodeset=str(number))
 
@@ -214,6 +244,23 @@ def _add_devices(root: Element, domain: Domain, wanted: dict[str, str]) -> None:
     for vgpu in domain.mark.vgpus:
         device = SubElement(devices, "hostdev", mode="subsystem", type="mdev", model="vfio-pci", managed="no")
         SubElement(SubElement(device, "source"), "address", uuid=vgpu.uuid)
+
+
+def _add_encryption(root: Element, encryption: Encryption) -> None:
+    """Let memory be encrypted, and devices of virtio reach it by addresses that are translated."""
+    devices = root.find("devices")
+    assert devices is not None, "they are added before"
+    for disk in devices.iterfind("disk"):
+        if disk.find("target[@bus='virtio']") is not None:
+            disk.find("driver").set("iommu", "on")  # type: ignore[union-attr]  # Each disk has one.
+    for card in devices.iterfind("interface"):
+        if card.find("model[@type='virtio']") is not None:
+            SubElement(card, "driver", iommu="on")
+    SubElement(devices, "memballoon", model="none")
+    launch = SubElement(root, "launchSecurity", type="sev")
+    SubElement(launch, "cbitpos").text = str(encryption.bit)
+    SubElement(launch, "reducedPhysBits").text = str(encryption.reduced_bits)
+    SubElement(launch, "policy").text = _POLICY
 
 
 def _joined(numbers: Sequence[int]) -> str:

@@ -12,6 +12,7 @@ from roost.errors import ReshapeFailed, ReshapeNeeded
 from roost.model.agent import HostTerms, PciDevice
 from roost.model.numa import NumaCell
 from roost.model.provider import Inventory
+from roost.model.topology import InstanceCell, Pins, PlacedCell
 from tests.drivers import fake, spec_of, tree_of
 from tests.worlds import uuid_named
 
@@ -37,7 +38,7 @@ FULL = FakeNode(
     ),
 )  # fmt: skip
 SCRIPT = Script(node=(FULL,), renames={"CUSTOM_FPGA": "FPGA"})
-LAYOUTS = ("flat", "gpus", "numa", "renamed")
+LAYOUTS = ("flat", "gpus", "numa", "renamed", "shared")
 
 
 class Host:
@@ -99,6 +100,7 @@ SHAPES = {
         CELL1: {"VCPU": 4, "PCPU": 2, "MEMORY_MB": 2048, "SRIOV_NET_VF": 4},
     },
     "renamed": {NODE: {"FPGA" if name == "CUSTOM_FPGA" else name: total for name, total in FLAT.items()}},
+    "shared": {NODE: {name: total for name, total in FLAT.items() if name != "PCPU"} | {"VCPU": 12}},
 }  # fmt: skip
 
 
@@ -166,6 +168,94 @@ def test_a_custom_class_becomes_a_standard_one_on_its_provider():
     assert host.totals() == SHAPES["renamed"]
     assert host.tree.data(NODE).inventory["FPGA"]["max_unit"] == 2
     assert not host.start("renamed")
+
+
+def pinned(count, *, emulator=()):
+    """Give a guest on the second cell with processors of its own, and of its emulator."""
+    cell = InstanceCell(id=0, pcpus=frozenset(range(count)), memory_mb=64, policy="dedicated")
+    return (PlacedCell(cell=cell, host_cell=1, pins=Pins(reserved=emulator)),)
+
+
+def on_shared_processors():
+    """Give a host whose guests hold processors of their own as VCPU, as one does that knows no others."""
+    host = Host()
+    host.start("shared")
+    held = {"VCPU": 2, "MEMORY_MB": 64}
+    for name, cells in (("pinned", pinned(2)), ("plain", ()), ("beside", pinned(1, emulator=(11,)))):
+        host.claim(name, **held)
+        host.driver.spawn(spec_of(name, NODE, held=held, cells=cells), f"build {name}")
+    return host
+
+
+@pytest.mark.shows("S137")
+def test_processors_of_guests_own_become_pcpu_where_they_are_offered_so():
+    host = on_shared_processors()
+    host.claim("ordered", VCPU=2)
+    before = host.everything()
+    with pytest.raises(ReshapeNeeded, match=r"^VCPU of node host-a must move"):
+        fake(SCRIPT, NODE, shelf=host.shelf).update_provider_tree(host.tree, NODE)
+    assert host.everything() == before
+    assert host.start("flat")
+    assert [host.holds(name) for name in ("pinned", "plain", "beside", "ordered")] == [
+        {NODE: {"PCPU": 2, "MEMORY_MB": 64}}, {NODE: {"VCPU": 2, "MEMORY_MB": 64}},
+        {NODE: {"PCPU": 2, "MEMORY_MB": 64}}, {NODE: {"VCPU": 2}},
+    ]  # fmt: skip
+    assert host.totals() == SHAPES["flat"]
+    assert not host.start("flat")
+    assert host.start("shared")
+    assert host.holds("pinned") == {NODE: {"VCPU": 2, "MEMORY_MB": 64}}
+
+
+def test_processors_of_guests_own_become_pcpu_of_their_memory_nodes_at_once():
+    host = on_shared_processors()
+    assert host.start("numa")
+    assert host.holds("pinned") == {CELL1: {"PCPU": 2, "MEMORY_MB": 64}}
+    assert host.holds("plain") == {CELL0: {"VCPU": 2, "MEMORY_MB": 64}}
+    assert host.totals() == SHAPES["numa"]
+    assert not host.start("numa")
+
+
+def test_the_consumer_of_a_move_has_the_processors_of_the_guest_that_leaves():
+    host = on_shared_processors()
+    host.held[uuid_named("migration")] = host.held.pop(uuid_named("pinned"))
+    assert host.start("flat")
+    assert host.holds("migration") == {NODE: {"PCPU": 2, "MEMORY_MB": 64}}
+
+
+def test_a_guest_that_has_more_processors_of_its_own_than_it_holds_holds_those_from_then_on(capfd):
+    host = on_shared_processors()
+    host.claim("pinned", VCPU=1)
+    assert host.start("flat")
+    assert host.holds("pinned") == {NODE: {"PCPU": 2}}
+    assert "uses_differ" in capfd.readouterr().err
+
+
+def test_a_host_whose_guests_have_no_processors_of_their_own_need_not_be_reshaped_for_them():
+    host = Host()
+    host.start("shared")
+    host.spawn("plain", VCPU=2)
+    assert not host.start("flat")
+    assert host.totals() == SHAPES["flat"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_single_resources_are_on_the_root_in_any_layout_with_their_names(layout):
+    host = Host(node=(replace(FULL, pieces={"CUSTOM_PMEM": ("ns0", "ns1"), "CUSTOM_NONE": ()}),))
+    host.start(layout)
+    assert host.tree.data(NODE).inventory["CUSTOM_PMEM"]["total"] == 2
+    assert "CUSTOM_NONE" not in host.tree.data(NODE).inventory
+    assert host.tree.data(NODE).resources["CUSTOM_PMEM"] == {"ns0", "ns1"}
+
+
+def test_a_guest_says_which_single_resources_it_has():
+    host = Host()
+    host.driver.spawn(spec_of("guest", NODE, pieces=("ns0", "ns1")), "op-1")
+    assert host.driver.console(uuid_named("guest")).splitlines()[-1] == "built on host-a with ns0, ns1"
+
+
+def test_contexts_of_encrypted_memory_are_offered_as_the_script_says():
+    host = Host(node=(replace(FULL, inventories={"MEM_ENCRYPTION_CONTEXT": Inventory(total=15, max_unit=1)}),))
+    assert host.tree.data(NODE).inventory["MEM_ENCRYPTION_CONTEXT"]["total"] == 15
 
 
 def test_a_guest_built_on_providers_of_parts_uses_those():
@@ -328,7 +418,7 @@ def summed(allocations):
     found = {}
     for record in allocations["allocations"].values():
         for name, amount in record["resources"].items():
-            known = "CUSTOM_FPGA" if name == "FPGA" else name
+            known = {"FPGA": "CUSTOM_FPGA", "PCPU": "VCPU"}.get(name, name)
             found[known] = found.get(known, 0) + amount
     return found
 
@@ -350,8 +440,10 @@ def test_from_layout_to_layout_nobody_holds_more_or_less_and_nothing_is_held_of_
     for number, (held, is_built) in enumerate(wanted):
         (host.spawn if is_built else host.claim)(f"guest{number}", **held)
     before = {consumer: summed(held) for consumer, held in host.held.items()}
+    has_own = any("PCPU" in held and is_built for held, is_built in wanted)
     for earlier, layout in itertools.pairwise(["flat", *layouts]):
-        assert host.start(layout) == (earlier != layout)
+        is_alike = earlier == layout or ((earlier, layout) == ("shared", "flat") and not has_own)
+        assert host.start(layout) != is_alike
         assert host.totals() == SHAPES[layout]
         assert {consumer: summed(held) for consumer, held in host.held.items()} == before
         used = {}

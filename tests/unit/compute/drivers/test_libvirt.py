@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import replace
 
 from roost.compute.driver import load
 from roost.errors import (
@@ -13,6 +14,7 @@ from roost.errors import (
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.pci import PciRequest
+from roost.model.topology import InstanceCell, Pins, PlacedCell
 from tests import libvirt_xml
 from tests.drivers import spec_of, tree_of
 from tests.libvirt_hosts import Cards, LibvirtRig, binding
@@ -304,3 +306,80 @@ def test_who_holds_parts_and_uses_none_stops_the_reshape():
         driver.update_provider_tree(tree, NODE, allocations)
     assert tree.get_provider_uuids() == [uuid_named(NODE)]
     assert allocations[GUEST]["allocations"][uuid_named(NODE)]["resources"] == {"VGPU": 1}
+
+
+# --- memory that is encrypted ---
+
+
+class Encrypting:
+    """The connection of a host that encrypts the memory of guests."""
+
+    def __init__(self, connection, told):
+        self._connection, self._told = connection, told
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+    def getCapabilities(self):  # noqa: N802  # As libvirt calls it.
+        """Give those of a host that may have such domains."""
+        return self._connection.getCapabilities().replace("i686", "x86_64")
+
+    def getDomainCapabilities(self, _emulator, arch, machine, kind):  # noqa: N802  # As libvirt calls it.
+        """Give those that were told."""
+        assert (arch, machine, kind) == ("x86_64", "q35", "test")
+        return self._told
+
+
+def test_memory_is_encrypted_for_those_who_hold_a_context_of_the_host():
+    contexts = {uuid_named(NODE): {"MEM_ENCRYPTION_CONTEXT": 1}}
+    rig = LibvirtRig(cards=lambda connection: Encrypting(connection, libvirt_xml.domain_capabilities()))
+    tree = tree_with_gpus(rig.driver())
+    assert tree.data(NODE).inventory["MEM_ENCRYPTION_CONTEXT"]["total"] == 15
+    assert tree.has_traits(NODE, ["HW_CPU_X86_AMD_SEV"])
+    rig.driver().spawn(rig.spec(allocations=contexts), "op-1")
+    (domain,) = rig.texts()
+    assert "<launchSecurity type='sev'>" in domain
+    rig.driver().spawn(rig.spec("plain"), "op-1")
+    assert sum("launchSecurity" in each for each in rig.texts()) == 1
+
+
+def test_a_host_that_encrypts_no_memory_offers_none_and_takes_no_guest_that_wants_it():
+    rig = LibvirtRig()
+    tree = tree_of(NODE)
+    tree.add_traits(NODE, "HW_CPU_X86_AMD_SEV")
+    rig.driver().update_provider_tree(tree, NODE)
+    assert "MEM_ENCRYPTION_CONTEXT" not in tree.data(NODE).inventory
+    assert not tree.has_traits(NODE, ["HW_CPU_X86_AMD_SEV"])
+    with pytest.raises(BuildFailed, match=f"host {NODE} does not encrypt memory, as guest {GUEST} wants"):
+        rig.driver().spawn(rig.spec(allocations={uuid_named(NODE): {"MEM_ENCRYPTION_CONTEXT": 1}}), "op-1")
+    assert rig.driver().guests() == []
+
+
+# --- processors that were shared, of guests that have them for themselves ---
+
+
+def test_a_guest_whose_processors_were_shared_ones_holds_them_as_its_own(tmp_path):
+    binding()
+    options = {"uri": "test:///default", "state": str(tmp_path), "cpu_shared_set": "0-3", "cpu_dedicated_set": "8-15"}
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "cirros").write_bytes(b"cirros")
+    driver = load("libvirt", options)
+    driver.start(NODE)
+    cell = InstanceCell(id=0, pcpus=frozenset({0, 1}), memory_mb=512, policy="dedicated")
+    own = PlacedCell(cell=cell, host_cell=1, pins=Pins(pairs=((0, 8), (1, 9)), reserved=(10,)))
+    flavor = Flavor(name="own", vcpus=2, memory_mb=512, root_gb=1)
+    driver.spawn(spec_of(flavor=flavor, cells=(own,)), "op-1")
+    coming = spec_of("coming", flavor=flavor, cells=(replace(own, pins=Pins(pairs=((0, 11), (1, 12)))),))
+    driver.prepare(coming, "op-2")
+    tree = tree_of(NODE)
+    tree.update_inventory(NODE, {"VCPU": {"total": 16}})
+    allocations = {
+        uuid_named(name): {"allocations": {uuid_named(NODE): {"resources": {"VCPU": amount}}}}
+        for name, amount in {"guest": 3, "coming": 2, "ordered": 1}.items()
+    }
+    with pytest.raises(ReshapeNeeded, match="VCPU of node host-a must move"):
+        driver.update_provider_tree(tree, NODE)
+    driver.update_provider_tree(tree, NODE, allocations)
+    held = [allocations[uuid_named(name)]["allocations"][uuid_named(NODE)] for name in ("guest", "coming", "ordered")]
+    assert [each["resources"] for each in held] == [{"PCPU": 3}, {"PCPU": 2}, {"VCPU": 1}]
+    driver.update_provider_tree(tree, NODE)

@@ -2,7 +2,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.compute.drivers.libvirt_host import cpu_traits, divided, known_cpu_traits, read_capabilities, read_processors
+from roost.compute.drivers.libvirt_host import (
+    Encryption,
+    cpu_traits,
+    divided,
+    known_cpu_traits,
+    read_capabilities,
+    read_encryption,
+    read_processors,
+)
 from roost.errors import BadSettings, DriverNotReady
 from roost.model.numa import MemoryPages, NumaCell
 from tests import libvirt_xml
@@ -120,3 +128,21 @@ def test_a_set_of_processors_is_read():
 @given(st.sets(st.integers(0, 300), min_size=1))
 def test_a_set_of_processors_that_is_written_out_is_read_back(numbers):
     assert read_processors(",".join(map(str, numbers))) == numbers
+
+
+def test_a_host_encrypts_the_memory_of_as_many_guests_as_it_says():
+    told = libvirt_xml.domain_capabilities()
+    assert read_encryption(told) == Encryption(contexts=15, bit=47, reduced_bits=1)
+
+
+@pytest.mark.parametrize(
+    "told", [{"is_supported": False}, {"contexts": None}, {"contexts": 0}], ids=["not supported", "not told", "none"]
+)
+def test_a_host_that_does_not_say_for_how_many_guests_encrypts_none(told):
+    assert read_encryption(libvirt_xml.domain_capabilities(**told)) is None
+    assert read_encryption("<domainCapabilities><features/></domainCapabilities>") is None
+
+
+def test_encryption_that_makes_no_sense_is_told():
+    with pytest.raises(DriverNotReady, match="libvirt tells of encryption what cannot be understood"):
+        read_encryption(libvirt_xml.domain_capabilities(told="many"))

@@ -70,6 +70,16 @@ def test_an_instance_is_asked_for_chosen_sent_and_built(here):
     assert (row.outcome, row.parent_id, row.turn) == ("done", asked.id, order.turn)
 
 
+@pytest.mark.shows("S009")
+def test_the_order_tells_the_host_the_limits_that_the_filters_set():
+    with server(None, ladder(4), settings=settings_of(enabled_filters=["RamFilter"])) as here:
+        h0, *_ = agents(here)
+        here.build("one")
+        here.turn()
+        (order,) = h0.poll().orders
+        assert order.act.guest.limits == {"memory_mb": 1.5 * 1000}
+
+
 def test_the_order_is_of_the_turn_at_which_the_instance_was_taken(here):
     h0, *_ = agents(here)
     here.build("one")
