@@ -25,13 +25,13 @@ def refusal_text(stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) ->
     '0 of 10 hosts: 6 lack 2,048 MiB memory or more, 4 are down'
     """
     hosts = stages[0].before if stages else 0
-    if not hosts:
-        return _EMPTY_FLEET
     refusing = sorted(
         (stage for stage in stages if stage.before > stage.after), key=lambda stage: stage.after - stage.before
     )
     counted = ", ".join(f"{stage.before - stage.after:,} {stage.reason}" for stage in refusing)
-    text = f"{stages[-1].after:,} of {hosts:,} hosts" + (f": {counted}" if counted else "")
+    text = _EMPTY_FLEET
+    if hosts:
+        text = f"{stages[-1].after:,} of {hosts:,} hosts" + (f": {counted}" if counted else "")
     return text if wanted == 1 else f"{text}; room for {found:,} of {wanted:,} instances"
 
 

@@ -31,6 +31,7 @@ def test_a_rule_that_refused_nobody_is_not_mentioned():
 def test_a_request_for_many_says_how_many_had_room():
     text = refusal_text(stages((2, 0, "are full")), found=1500, wanted=2000)
     assert text == "0 of 2 hosts: 2 are full; room for 1,500 of 2,000 instances"
+    assert refusal_text([], wanted=2) == "0 of 0 hosts: no host is known yet; room for 0 of 2 instances"
 
 
 @pytest.mark.parametrize(
