@@ -223,21 +223,29 @@ class Acting:
 
     # --- what guests have ---
 
-    def _admitted(self, guest: GuestSpec, operation: str, *, is_move: bool = False) -> GuestSpec:
-        """Let a guest have what it needs of its node, and return it with the cells that it got.
+    def _admitted(
+        self, guest: GuestSpec, operation: str, *, is_move: bool = False, is_rebuild: bool = False
+    ) -> GuestSpec:
+        """Let a guest have what it needs of its node, and return it with the cells and devices that it got.
+
+        Args:
+            is_move: whether the operation keeps what the guest has there already.
+            is_rebuild: whether the devices of these are the guest's own all the same.
 
         Raises:
             BuildFailed: the node lacks it, or is none of the host.
         """
-        needs = GuestNeeds(topology=guest.topology, pci=guest.pci, limits=guest.limits, mappings=guest.mappings)
         with self._lock:
             use, known = self._use_on(guest.node), self._journal.holdings(guest.uuid)
+            mappings = {suffix: tuple(uuids) for suffix, uuids in use.mappings(guest).items()}
+            needs = GuestNeeds(topology=guest.topology, pci=guest.pci, limits=guest.limits, mappings=mappings)
             # What it was let have for the same move in an earlier life is nothing that it could go back to.
             is_first = not any((each.holder, each.operation) == (guest.uuid, operation) for each in known)
+            rebuilding = operation if is_rebuild else ""
             if is_move and is_first:
-                admission = use.claim_move(guest.uuid, needs, migration=operation)
+                admission = use.claim_move(guest.uuid, needs, migration=operation, rebuilding=rebuilding)
             else:
-                admission = use.claim(guest.uuid, needs)
+                admission = use.claim(guest.uuid, needs, rebuilding=rebuilding)
             if admission.use is None:
                 raise BuildFailed(admission.reason)
             own = Holding(
@@ -254,7 +262,7 @@ class Acting:
                 if each.holder == guest.uuid and each.node != guest.node:
                     self._forget(each)
             self._journal.hold(guest.uuid, [own, *others])
-        return msgspec.structs.replace(guest, cells=admission.use.cells)
+        return _given(guest, admission.use)
 
     def _readmitted(self, guest: GuestSpec, operation: str) -> GuestSpec:
         """Let a guest that is rebuilt have what it has; one that wants other cells gets these beside, until it is done.
@@ -264,8 +272,8 @@ class Acting:
         """
         own = self._own(guest.uuid, node=guest.node)
         if own is None or not self._use_on(guest.node).is_served(guest.uuid, guest.topology):
-            return self._admitted(guest, operation, is_move=True)
-        return msgspec.structs.replace(guest, cells=own.use.cells)
+            return self._admitted(guest, operation, is_move=True, is_rebuild=True)
+        return _given(guest, own.use)
 
     def _check_pages(self, instance: str, to: Prepared) -> None:
         """Refuse to let a guest move while it runs to pages of another size, as far as it is known what it has.
@@ -285,10 +293,10 @@ class Acting:
         return next((each for each in known if each.holder == instance and node in ("", each.node)), None)
 
     def _had(self, guest: GuestSpec, operation: str) -> GuestSpec:
-        """Return a guest with the cells that it got when it was prepared."""
+        """Return a guest with the cells and devices that it got when it was prepared."""
         for each in self._journal.holdings(guest.uuid):
             if each.holder == guest.uuid and each.node == guest.node and each.operation == operation:
-                return msgspec.structs.replace(guest, cells=each.use.cells)
+                return _given(guest, each.use)
         return self._admitted(guest, operation, is_move=True)  # What undid an earlier try of it took that back.
 
     def _give_back(self, instance: str) -> None:
@@ -378,6 +386,11 @@ def checked_nodes(told: object) -> list[str]:
                 f"nodes of the driver returned {quoted(each)}, which is no name, has a slash, or is there twice"
             )
     return [*told]
+
+
+def _given(guest: GuestSpec, use: GuestUse) -> GuestSpec:
+    """Return a guest with the cells and the devices that it got."""
+    return msgspec.structs.replace(guest, cells=use.cells, devices=use.addresses)
 
 
 def _checked(told: object) -> Found | None:

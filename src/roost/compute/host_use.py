@@ -6,13 +6,19 @@ from types import MappingProxyType
 import msgspec
 
 from roost.compute.admission import Admission, admit
+from roost.compute.facts import Pooled
 from roost.engine.numa.usage import with_instance
+from roost.engine.pci.pools import UNMAPPED
+from roost.engine.pci.serving import served_by
 from roost.engine.pci.usage import without_devices
+from roost.model.allocation import Mappings
+from roost.model.guest import GuestSpec
 from roost.model.guest_use import GuestNeeds, GuestUse
-from roost.model.host import HostFacts
+from roost.model.host import HostFacts, PciPool
 from roost.model.topology import InstanceTopology
 
 _NOBODY: Mapping[str, GuestUse] = MappingProxyType({})
+_ALIKE = Pooled()
 
 
 class HostUse:
@@ -22,6 +28,8 @@ class HostUse:
 
     Args:
         facts: of the host without any guest, as its driver tells them.
+        devices: the same devices one by one, each of which is given out by its address then; none: drivers choose
+            among those that are alike.
         instances: what guests have, by the uuid of the instance.
         migrations: what instances that move can come back to, by the uuid of the migration.
         is_packing: whether cells with least left are preferred, rather than those with most.
@@ -29,53 +37,63 @@ class HostUse:
 
     def __init__(
         self, facts: HostFacts, *, instances: Mapping[str, GuestUse] = _NOBODY,
-        migrations: Mapping[str, GuestUse] = _NOBODY, is_packing: bool = False,
+        migrations: Mapping[str, GuestUse] = _NOBODY, is_packing: bool = False, devices: Pooled = _ALIKE,
     ) -> None:  # fmt: skip
-        self._bare = facts
+        self._bare, self._devices = facts, devices
         self._uses = {**instances, **migrations}
         self._is_packing = is_packing
 
     @property
     def facts(self) -> HostFacts:
         """The facts of the host with all that is in use."""
-        return _with_uses(self._bare, self._uses)
+        return _with_uses(self._bare, self._devices, self._uses)
 
     @property
     def uses(self) -> dict[str, GuestUse]:
         """What each has, by the uuid of its instance or migration."""
         return dict(self._uses)
 
-    def tell(self, facts: HostFacts) -> None:
+    def tell(self, facts: HostFacts, devices: Pooled = _ALIKE) -> None:
         """Let the host be as its driver tells now, without any guest; what guests have stays theirs."""
-        self._bare = facts
+        self._bare, self._devices = facts, devices
 
-    def claim(self, holder: str, needs: GuestNeeds) -> Admission:
+    def mappings(self, guest: GuestSpec) -> Mappings:
+        """Return which providers serve the devices of a guest: as it was decided, else by what it holds.
+
+        Nothing is said where devices are in no provider's inventory.
+        """
+        if not self._devices.pools:
+            return UNMAPPED
+        return guest.mappings or served_by(guest.pci, guest.allocations, self._devices.pools)
+
+    def claim(self, holder: str, needs: GuestNeeds, *, rebuilding: str = "") -> Admission:
         """Let a guest have what it needs, in place of what it has; where it may not, it keeps that.
 
         Args:
             holder: uuid of the instance.
             needs: what it wants.
+            rebuilding: uuid of the operation that rebuilds it; the devices that this keeps for it are its own.
 
         Raises:
             BadRequest: the limits cannot be meant; nothing has changed.
         """
-        return self._claim(self._uses, holder, needs)
+        return self._claim(self._uses, holder, needs, rebuilding=rebuilding)
 
-    def claim_move(self, holder: str, needs: GuestNeeds, *, migration: str) -> Admission:
+    def claim_move(self, holder: str, needs: GuestNeeds, *, migration: str, rebuilding: str = "") -> Admission:
         """Let an instance that moves have what it needs here, and its migration keep what it has here already.
 
         Only a resize on one host finds anything to keep, and then both are held until it is confirmed or reverted.
         Asked again, the migration keeps what it kept at first.
 
         Args:
-            holder, needs: as for ``claim``.
+            holder, needs, rebuilding: as for ``claim``.
             migration: uuid of the migration.
 
         Raises:
             BadRequest: as for ``claim``.
         """
         kept = self._uses if migration in self._uses else _handed_over(self._uses, holder, migration)
-        return self._claim(kept, holder, needs)
+        return self._claim(kept, holder, needs, rebuilding=rebuilding)
 
     def is_served(self, holder: str, topology: InstanceTopology | None) -> bool:
         """Say whether a guest has just the cells that it wants; a host without cells gives none to anybody."""
@@ -98,13 +116,20 @@ class HostUse:
         """Take from one all that it has, if it has anything."""
         self._uses = _without(self._uses, holder)
 
-    def _claim(self, uses: Mapping[str, GuestUse], holder: str, needs: GuestNeeds) -> Admission:
+    def _claim(
+        self, uses: Mapping[str, GuestUse], holder: str, needs: GuestNeeds, *, rebuilding: str
+    ) -> Admission:  # fmt: skip
         """Let a guest have what it needs beside others; where it may not, nothing changes."""
         others = _without(uses, holder)
-        admission = admit(_with_uses(self._bare, others), needs, is_packing=self._is_packing)
-        if admission.use is not None:
-            self._uses = {**others, holder: admission.use}
-        return admission
+        left = _without_devices(others, rebuilding)
+        bare, devices = self._bare, self._devices  # Others may tell what the host has meanwhile.
+        admission = admit(_with_uses(bare, devices, left), needs, is_packing=self._is_packing)
+        if admission.use is None:
+            return admission
+        addresses = _given(admission.use, devices, left, before=uses.get(holder) or uses.get(rebuilding))
+        use = msgspec.structs.replace(admission.use, addresses=addresses)
+        self._uses = {**others, holder: use}
+        return Admission(use)
 
 
 def _without(uses: Mapping[str, GuestUse], holder: str) -> dict[str, GuestUse]:
@@ -115,11 +140,53 @@ def _handed_over(uses: Mapping[str, GuestUse], holder: str, successor: str) -> d
     return {**_without(uses, holder), successor: uses[holder]} if holder in uses else dict(uses)
 
 
-def _with_uses(facts: HostFacts, uses: Mapping[str, GuestUse]) -> HostFacts:
+def _without_devices(uses: Mapping[str, GuestUse], holder: str) -> dict[str, GuestUse]:
+    """Return what each has, but the devices of one."""
+    return {
+        uuid: msgspec.structs.replace(use, devices=(), addresses=()) if uuid == holder else use
+        for uuid, use in uses.items()
+    }
+
+
+def _addresses(uses: Mapping[str, GuestUse]) -> frozenset[str]:
+    return frozenset(address for use in uses.values() for address in use.addresses)
+
+
+def _without_count(pool: PciPool) -> PciPool:
+    return msgspec.structs.replace(pool, count=0)
+
+
+def _given(
+    use: GuestUse, devices: Pooled, others: Mapping[str, GuestUse], *, before: GuestUse | None
+) -> tuple[str, ...]:  # fmt: skip
+    """Return the addresses of the devices that a guest gets, where they are given out by these.
+
+    Args:
+        use: what it gets of each pool.
+        devices: the pools.
+        others: what all others have.
+        before: what it had, and would rather keep.
+    """
+    taken = _addresses(others)
+    had = () if before is None else before.addresses
+    chosen: list[str] = []
+    for pool, addresses in zip(*devices, strict=True):
+        wanted = sum(each.count for each in use.devices if _without_count(each) == _without_count(pool))
+        free = sorted((each for each in addresses if each not in taken), key=lambda each: each not in had)
+        chosen += free[:wanted]
+    return tuple(chosen)
+
+
+def _with_uses(facts: HostFacts, devices: Pooled, uses: Mapping[str, GuestUse]) -> HostFacts:
     """Return the facts of a host with guests on it."""
     numa = facts.numa
     for use in uses.values():
         if numa is not None and use.cells:
             numa = with_instance(numa, use.cells)
-    pools = without_devices(facts.pci_pools, [pool for use in uses.values() for pool in use.devices])
-    return msgspec.structs.replace(facts, numa=numa, pci_pools=pools)
+    taken = _addresses(uses) if devices.pools else frozenset()
+    pools = tuple(
+        msgspec.structs.replace(pool, count=sum(each not in taken for each in addresses))
+        for pool, addresses in zip(*devices, strict=True)
+    )
+    unnamed = [pool for use in uses.values() if not (pools and use.addresses) for pool in use.devices]
+    return msgspec.structs.replace(facts, numa=numa, pci_pools=without_devices(pools or facts.pci_pools, unnamed))

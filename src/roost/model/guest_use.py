@@ -22,6 +22,7 @@ class GuestUse(msgspec.Struct, frozen=True, kw_only=True):
 
     cells: tuple[PlacedCell, ...] = ()  # its own memory nodes in order, each on one of the host
     devices: tuple[PciPool, ...] = ()  # of each pool so many
+    addresses: tuple[str, ...] = ()  # of these devices; none: the driver chose them
 
     @property
     def page_sizes(self) -> tuple[int | None, ...]:

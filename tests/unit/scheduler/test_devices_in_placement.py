@@ -1,6 +1,9 @@
+import json
+
 import msgspec
 import pytest
 
+from roost.compat.scheduler.selections import selections_of
 from roost.errors import BadRequest
 from roost.model.decision import Decision
 from roost.model.flavor import Flavor
@@ -129,6 +132,15 @@ def test_a_decision_says_by_which_providers_each_device_is_served_alternates_too
             }  # fmt: skip
         stored = roost.decision(decision.uuid)
         assert (stored.picks, stored.alternates) == (decision.picks, decision.alternates)
+
+
+def test_the_claim_that_novas_classes_are_given_says_by_which_providers_each_device_is_served():
+    with roost_on(settings=settings("pci_passthrough")) as roost:
+        roost.install(host("a", "type-PF", "type-VF"))
+        ((selection,),) = selections_of(roost.decide(wish()), roost.state)
+        asked = json.loads(selection.allocation_request)
+        assert asked["allocations"][uuid_named("a 1")] == {"resources": {NIC: 1}}
+        assert asked["mappings"]["pci0-0"] == [uuid_named("a 1")]
 
 
 def test_a_decision_without_devices_has_no_mappings():
