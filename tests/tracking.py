@@ -2,6 +2,7 @@
 
 import msgspec
 
+from roost.compute.device_providers import DeviceProviders
 from roost.compute.drivers.fake_guests import MemoryShelf
 from roost.compute.drivers.fake_script import FakeNode, Gpu, Script
 from roost.compute.monitors import Monitors
@@ -9,6 +10,7 @@ from roost.compute.provider_config import ProviderConfigs
 from roost.compute.reshaping import Bringing
 from roost.compute.tracker import Tracker
 from roost.model.agent import HostTerms, PciDevice, ReshapeTerms
+from roost.model.device_spec import read_device_specs
 from roost.model.numa import NumaCell
 from roost.model.provider import Inventory
 from tests.drivers import fake, spec_of
@@ -60,6 +62,11 @@ class MemoryBook:
         """Give what migrations have."""
         return self.of_migrations
 
+    def name_devices(self, node, uses):
+        """Remember which devices some have."""
+        for holder, use in uses.items():
+            (self.of_instances if holder in self.of_instances else self.of_migrations)[holder] = use
+
 
 class Machine:
     """A host whose agent may be started again and again, with what outlives that."""
@@ -74,21 +81,26 @@ class Machine:
         self.host_terms = HostTerms()
         self.configs, self.warned = [], []
         self.instances = None
+        self.device_specs = None  # as settings have them: Placement counts devices; None: nobody says so
+        self.counts_devices = True
         self.driver = self.report = self.tracker = None
 
     def start(self, layout="flat", *, driver=None, monitors=()):
         """Let the agent start anew with a layout; nothing is updated yet."""
         terms = self.host_terms
         self.driver = driver or fake(Script(layout=layout, **self.script), self.host, shelf=self.shelf, terms=terms)
-        self.report = self.world.client()
+        self.report, devices = self.world.client(), None
+        if self.device_specs is not None:
+            specs = tuple(spec for text in self.device_specs for spec in read_device_specs(text))
+            devices = DeviceProviders(self.report, is_on=self.counts_devices, specs=specs)
         bringing = Bringing(
             self.driver, self.report, configs=ProviderConfigs(self.configs, warn=self.warned.append), terms=self.terms,
-            sleep=self.world.pauses.append, uniform=lambda _, high: high,
+            sleep=self.world.pauses.append, uniform=lambda _, high: high, devices=devices,
         )  # fmt: skip
         self.tracker = Tracker(
             self.host, driver=self.driver, report=self.report, bringing=bringing, book=self.book,
             monitors=Monitors(monitors), instances=self.instances, periodic_reshape=self.terms.periodic_reshape,
-            host_ip="10.0.0.1",
+            host_ip="10.0.0.1", devices=devices,
         )  # fmt: skip
         return self.tracker
 

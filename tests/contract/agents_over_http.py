@@ -29,9 +29,9 @@ HOST = "host-a"
 
 
 @contextmanager
-def answering():
+def answering(product=None):
     """Answer over HTTP in this process; give both APIs and the URL."""
-    with asking_own() as own:
+    with asking_own(settings=product) as own:
         settings = Settings()
         placement = Asking(Application(identify=believe, allows=Policy(is_legacy=True).allows), own.serving)
         below = {
@@ -54,12 +54,16 @@ def answering():
 
 
 @contextmanager
-def living(url, *, life=1, host=HOST, options=None):
-    """Let an agent with a fake driver live on a host; give its driver."""
+def living(url, *, life=1, host=HOST, options=None, journal=None, track=PlainTracker):
+    """Let an agent with a fake driver live on a host; give its driver.
+
+    Args:
+        track: makes its tracker of driver and journal.
+    """
     stop = threading.Event()
     server = HttpServer(url, token="admin", draw=lambda: 0.5, pause=lambda seconds: not stop.wait(seconds))
-    driver, journal, run = load("fake", options or {}), Journal(None), uuid_named(f"run {life} of {host}")
-    tracker = PlainTracker(driver, journal)
+    driver, journal, run = load("fake", options or {}), journal or Journal(None), uuid_named(f"run {life} of {host}")
+    tracker = track(driver, journal)
     acting = Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
     agent = Agent(Identity(host=host, run=run, driver="fake"), journal, driver_timeout_s=60.0)
     running = Running([Resident(agent, driver, acting, tracker)], server, clock=SystemClock())

@@ -19,6 +19,7 @@ from roost.client.agents import HttpServer, KnownInstances
 from roost.client.report import ReportHttp
 from roost.compute.acting import Acting
 from roost.compute.agent import Agent, Identity
+from roost.compute.device_providers import DeviceProviders
 from roost.compute.driver import load
 from roost.compute.journal import Journal
 from roost.compute.monitors import Monitors
@@ -150,9 +151,11 @@ def _resident(
         read(settings.provider_config_location),
         warn=lambda problem: log.event("provider_config", host=host, problem=problem),
     )
+    devices = DeviceProviders(report, is_on=settings.pci_in_placement, specs=settings.device_specs)
     bringing = Bringing(
-        driver, report, configs=configs, terms=settings.reshape, sleep=time.sleep, uniform=random.uniform
-    )
+        driver, report, configs=configs, terms=settings.reshape, sleep=time.sleep, uniform=random.uniform,
+        devices=devices,
+    )  # fmt: skip
     # Without a journal only a uuid that follows from the name is the same after a restart.
     numbers = count()
     new_uuid = (lambda: str(uuid.uuid5(_FLEET, f"{host}/{next(numbers)}"))) if path is None else _fresh_uuid
@@ -160,7 +163,7 @@ def _resident(
     tracker = Tracker(
         host, driver=driver, report=report, bringing=bringing, book=journal,
         monitors=Monitors(settings.compute_monitors), periodic_reshape=settings.reshape.periodic_reshape,
-        instances=instances, is_packing=options.is_packing, host_ip=settings.my_ip, new_uuid=new_uuid,
+        instances=instances, devices=devices, is_packing=options.is_packing, host_ip=settings.my_ip, new_uuid=new_uuid,
     )  # fmt: skip
     run = _fresh_uuid()
     identity = Identity(

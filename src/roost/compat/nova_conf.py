@@ -23,6 +23,8 @@ _RENAMED: Mapping[tuple[str, str], tuple[str, str]] = {
         "compute", "consecutive_build_service_disable_threshold",
     ),
     ("agent", "update_s"): ("DEFAULT", "update_resources_interval"),
+    ("agent", "pci_in_placement"): ("pci", "report_in_placement"),
+    ("agent", "device_spec"): ("pci", "device_spec"),
 }  # fmt: skip
 # What Nova takes for settings that a file does not say, where that is another place than ours.
 _DEFAULTS: Mapping[tuple[str, str], Any] = {
@@ -31,7 +33,7 @@ _DEFAULTS: Mapping[tuple[str, str], Any] = {
 # Sections that mean something else in the file: of these settings only those that it has elsewhere are read.
 _OTHERWISE = ("conductor",)
 # Options whose every line is one value; of others the last line counts.
-_REPEATED = {("filter_scheduler", "available_filters"), ("pci", "alias"), ("pci", "device_spec")}
+_REPEATED = {("filter_scheduler", "available_filters"), ("pci", "alias"), ("agent", "device_spec")}
 # Sections in which an option that has no effect is told by itself; of others only their names are.
 _CLOSE = ("filter_scheduler", "scheduler", "metrics", "pci", "workarounds", "compute")
 # Why an option has no effect, where that is more than that nothing here needs it.

@@ -226,23 +226,29 @@ class Acting:
     def _admitted(
         self, guest: GuestSpec, operation: str, *, is_move: bool = False, is_rebuild: bool = False
     ) -> GuestSpec:  # fmt: skip
-        """Let a guest have what it needs of its node, and return it with the cells and pieces that it got.
+        """Let a guest have what it needs of its node, and return it with what it got there.
+
+        Args:
+            is_move: whether the operation keeps what the guest has there already.
+            is_rebuild: whether both are one guest with the same devices and pieces.
 
         Raises:
             BuildFailed: the node lacks it, or is none of the host.
         """
-        needs = GuestNeeds(topology=guest.topology, pci=guest.pci, limits=guest.limits, mappings=guest.mappings)
         size = Size(flavor=guest.flavor, allocations=guest.allocations)
         with self._lock:
             use, known = self._use_on(guest.node), self._journal.holdings(guest.uuid)
+            mappings = {suffix: tuple(uuids) for suffix, uuids in use.mappings(guest).items()}
+            needs = GuestNeeds(topology=guest.topology, pci=guest.pci, limits=guest.limits, mappings=mappings)
             # What it was let have for the same move in an earlier life is nothing that it could go back to.
             is_first = not any((each.holder, each.operation) == (guest.uuid, operation) for each in known)
+            rebuilding = operation if is_rebuild else ""
             if is_move and is_first:
                 admission = use.claim_move(
-                    guest.uuid, needs, migration=operation, size=size, is_rebuild=is_rebuild
+                    guest.uuid, needs, migration=operation, size=size, rebuilding=rebuilding
                 )  # fmt: skip
             else:
-                admission = use.claim(guest.uuid, needs, size=size, rebuild=operation if is_rebuild else "")
+                admission = use.claim(guest.uuid, needs, size=size, rebuilding=rebuilding)
             if admission.use is None:
                 raise BuildFailed(admission.reason)
             own = Holding(
@@ -259,7 +265,7 @@ class Acting:
                 if each.holder == guest.uuid and each.node != guest.node:
                     self._forget(each)
             self._journal.hold(guest.uuid, [own, *others])
-        return msgspec.structs.replace(guest, cells=admission.use.cells, pieces=admission.use.pieces)
+        return _given(guest, admission.use)
 
     def _readmitted(self, guest: GuestSpec, operation: str) -> GuestSpec:
         """Let a guest that is rebuilt have what it has; one that wants other cells gets these beside, until it is done.
@@ -270,7 +276,7 @@ class Acting:
         own = self._own(guest.uuid, node=guest.node)
         if own is None or not self._use_on(guest.node).is_served(guest.uuid, guest.topology):
             return self._admitted(guest, operation, is_move=True, is_rebuild=True)
-        return msgspec.structs.replace(guest, cells=own.use.cells, pieces=own.use.pieces)
+        return _given(guest, own.use)
 
     def _check_pages(self, instance: str, to: Prepared) -> None:
         """Refuse to let a guest move while it runs to pages of another size, as far as it is known what it has.
@@ -290,10 +296,10 @@ class Acting:
         return next((each for each in known if each.holder == instance and node in ("", each.node)), None)
 
     def _had(self, guest: GuestSpec, operation: str) -> GuestSpec:
-        """Return a guest with the cells and pieces that it got when it was prepared."""
+        """Return a guest with what it got when it was prepared."""
         for each in self._journal.holdings(guest.uuid):
             if each.holder == guest.uuid and each.node == guest.node and each.operation == operation:
-                return msgspec.structs.replace(guest, cells=each.use.cells, pieces=each.use.pieces)
+                return _given(guest, each.use)
         return self._admitted(guest, operation, is_move=True)  # What undid an earlier try of it took that back.
 
     def _give_back(self, instance: str) -> None:
@@ -383,6 +389,11 @@ def checked_nodes(told: object) -> list[str]:
                 f"nodes of the driver returned {quoted(each)}, which is no name, has a slash, or is there twice"
             )
     return [*told]
+
+
+def _given(guest: GuestSpec, use: GuestUse) -> GuestSpec:
+    """Return a guest with what it got."""
+    return msgspec.structs.replace(guest, cells=use.cells, devices=use.addresses, pieces=use.pieces)
 
 
 def _checked(told: object) -> Found | None:

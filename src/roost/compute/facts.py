@@ -1,14 +1,28 @@
 """What the server is told of a node: what its driver says of it, in the form of facts."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
 from roost.model.agent import NodeResources, PciDevice
 from roost.model.host import HostFacts, PciPool
 
+_NOWHERE: Mapping[str, str] = MappingProxyType({})
 
-def facts_of(resources: NodeResources, *, metrics: Mapping[str, float], host_ip: str = "") -> HostFacts:
+
+class Pooled(NamedTuple):
+    """Devices of a host in pools of those that are alike."""
+
+    pools: tuple[PciPool, ...] = ()
+    addresses: tuple[tuple[str, ...], ...] = ()  # of the devices of each pool
+
+
+def facts_of(
+    resources: NodeResources, *, metrics: Mapping[str, float], host_ip: str = "",
+    pools: tuple[PciPool, ...] | None = None,
+) -> HostFacts:  # fmt: skip
     """Return the facts of a node without any guest on it.
 
     Overcommit is left out: it is that of the inventories.
@@ -17,12 +31,14 @@ def facts_of(resources: NodeResources, *, metrics: Mapping[str, float], host_ip:
         resources: as the driver tells them.
         metrics: what it measures, by name.
         host_ip: where its guests are reached from; empty: not known.
+        pools: its devices; None: as the driver tells them.
     """
     return HostFacts(
         vcpus_total=resources.vcpus, memory_mb=resources.memory_mb, local_gb=resources.local_gb,
         hypervisor_type=resources.hypervisor_type, hypervisor_version=resources.hypervisor_version,
         supported_instances=resources.supported_instances, cpu_info=resources.cpu_info, stats=resources.stats,
-        metrics={**metrics}, pci_pools=pools_of(resources.pci_devices), numa=resources.numa_topology, host_ip=host_ip,
+        metrics={**metrics}, pci_pools=pools_of(resources.pci_devices) if pools is None else pools,
+        numa=resources.numa_topology, host_ip=host_ip,
     )  # fmt: skip
 
 
@@ -31,16 +47,29 @@ def pools_of(devices: Sequence[PciDevice]) -> tuple[PciPool, ...]:
 
     A device that is like no other is told with its address.
     """
-    alike: dict[bytes, list[PciDevice]] = {}
+    return pooled(devices).pools
+
+
+def pooled(devices: Sequence[PciDevice], *, providers: Mapping[str, str] = _NOWHERE) -> Pooled:
+    """Return the same, and which devices are in each pool; those of two providers are not alike.
+
+    Args:
+        devices: of a host.
+        providers: in whose inventories they are, uuids by address; those that are in none are left out.
+    """
+    alike: dict[tuple[bytes, str], list[PciDevice]] = {}
     for device in devices:
         kind = msgspec.structs.replace(device, address="", parent_address="")
-        alike.setdefault(msgspec.json.encode(kind, order="sorted"), []).append(device)
-    return tuple(_pool(each) for each in alike.values())
+        key = msgspec.json.encode(kind, order="sorted"), providers.get(device.address, "")
+        alike.setdefault(key, []).append(device)
+    pools = tuple(_pool(each, provider) for (_, provider), each in alike.items())
+    return Pooled(pools, tuple(tuple(device.address for device in each) for each in alike.values()))
 
 
-def _pool(devices: Sequence[PciDevice]) -> PciPool:
+def _pool(devices: Sequence[PciDevice], provider: str) -> PciPool:
     one = devices[0]
     return PciPool(
         vendor_id=one.vendor_id, product_id=one.product_id, dev_type=one.dev_type, numa_node=one.numa_node,
         address=one.address if len(devices) == 1 else "", tags={**one.tags}, count=len(devices),
+        rp_uuids=(provider,) if provider else (),
     )  # fmt: skip

@@ -151,9 +151,15 @@ class Journal:
                     write("DELETE FROM holding WHERE node = ? AND holder = ?", known.node, known.holder)
             for each in holdings:
                 if self._holdings.get((each.node, each.holder)) != each:
-                    self._holdings[each.node, each.holder] = each
-                    body = msgspec.msgpack.encode(each)
-                    write("INSERT OR REPLACE INTO holding VALUES (?, ?, ?)", each.node, each.holder, body)
+                    self._put_holding(write, each)
+
+    def name_devices(self, node: str, uses: Mapping[str, GuestUse]) -> None:
+        """Remember which devices of a node some have, by uuid of the instance or the migration; durable on return."""
+        with self._writing() as write:
+            for holder, use in uses.items():
+                known = self._holdings.get((node, holder))
+                if known is not None:
+                    self._put_holding(write, msgspec.structs.replace(known, use=use))
 
     # --- guests that wait for a decision ---
 
@@ -199,6 +205,11 @@ class Journal:
         with self._lock:
             found = [each for each in self._holdings.values() if each.node == node]
         return {each.holder: each.use for each in found if (each.holder == each.instance) is is_own}
+
+    def _put_holding(self, write: "_Write", holding: Holding) -> None:
+        self._holdings[holding.node, holding.holder] = holding
+        body = msgspec.msgpack.encode(holding)
+        write("INSERT OR REPLACE INTO holding VALUES (?, ?, ?)", holding.node, holding.holder, body)
 
     def _put(self, write: "_Write", entry: Entry) -> None:
         key = (entry.order.operation, entry.order.number)

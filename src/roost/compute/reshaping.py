@@ -6,16 +6,18 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from roost.compute.allocations import Allocations
+from roost.compute.device_providers import DeviceProviders, NodeDevices
 from roost.compute.driver import Driver
 from roost.compute.provider_config import COMPUTE_NODE_TRAIT, OWNER_TRAIT, ProviderConfigs
 from roost.compute.report.client import ReportClient
 from roost.compute.report.http import Patience
 from roost.compute.tree import ProviderTree
-from roost.errors import Conflict, ReshapeFailed, ReshapeNeeded, RoostError
+from roost.errors import Conflict, ReshapeFailed, ReshapeNeeded, RoostError, SyncFailed
 from roost.model.agent import ReshapeTerms
 from roost.observe import log
 
 _DISABLED_TRAIT = "COMPUTE_STATUS_DISABLED"
+_NO_DEVICES = NodeDevices()
 
 
 class Brought(NamedTuple):
@@ -33,6 +35,7 @@ class _Node:
     uuid: str
     is_startup: bool
     is_disabled: bool | None
+    devices: NodeDevices = _NO_DEVICES
     known: frozenset[str] | None = None  # its providers before the first try
     made: set[str] = field(default_factory=set)  # those that the driver added in any try
     is_reshaping: bool = False  # in the last try
@@ -49,6 +52,7 @@ class Bringing:
         terms: how often is tried, and how long is waited in between.
         sleep: waits so many seconds.
         uniform: gives a random number between two.
+        devices: brings PCI devices; None: they are as they are.
 
     Source:
         nova/compute/resource_tracker.py, _update_to_placement.
@@ -57,14 +61,18 @@ class Bringing:
     def __init__(
         self, driver: Driver, report: ReportClient, *, configs: ProviderConfigs, terms: ReshapeTerms,
         sleep: Callable[[float], None], uniform: Callable[[float, float], float],
+        devices: DeviceProviders | None = None,
     ) -> None:  # fmt: skip
-        self._driver, self._report, self._configs = driver, report, configs
+        self._driver, self._report, self._configs, self._devices = driver, report, configs, devices
         self._tries = terms.reshape_tries
         self._patience = Patience(
             sleep=sleep, uniform=uniform, tries=terms.reshape_tries, step_s=terms.reshape_pause_s
         )  # fmt: skip
 
-    def bring(self, node: str, uuid: str, *, is_startup: bool, is_disabled: bool | None = None) -> Brought:
+    def bring(
+        self, node: str, uuid: str, *, is_startup: bool, is_disabled: bool | None = None,
+        devices: NodeDevices = _NO_DEVICES,
+    ) -> Brought:  # fmt: skip
         """Bring all that the driver says of a node; nothing is written where nothing differs.
 
         Whoever writes meanwhile makes it a new try, with a new tree and new allocations.
@@ -74,6 +82,7 @@ class Bringing:
             uuid: of its root provider, which is created where there is none.
             is_startup: whether inventories may move.
             is_disabled: whether an operator lets nothing new be placed there; None: it stays as it is.
+            devices: its PCI devices.
 
         Raises:
             ReshapeNeeded: inventories must move, and may not now; nothing was written.
@@ -81,9 +90,10 @@ class Bringing:
                 message says otherwise.
             Conflict: others came before every try, and nothing had to move.
             ValueError: what operators add does not go with what the driver says.
+            BadSettings: its devices cannot be as the settings say.
             InUse, SyncFailed, PlacementGone: see ``ReportClient``.
         """
-        found = _Node(name=node, uuid=uuid, is_startup=is_startup, is_disabled=is_disabled)
+        found = _Node(name=node, uuid=uuid, is_startup=is_startup, is_disabled=is_disabled, devices=devices)
         tree = self._tried(found, self._all)
         assert tree is not None
         return Brought(tree, found.was_reshaping)
@@ -176,10 +186,19 @@ class Bringing:
             tree.add_traits(node.uuid, _DISABLED_TRAIT)
         elif node.is_disabled is False:
             tree.remove_traits(node.uuid, _DISABLED_TRAIT)
+        healed = held
+        if self._devices is not None:
+            healed = self._devices.update(tree, node.name, node.devices, held=held)
         self._configs.merge(tree)
         assert node.known is not None
         node.made.update(set(tree.get_provider_uuids()) - node.known)
-        self._report.update_from_provider_tree(tree, held)
+        try:
+            self._report.update_from_provider_tree(tree, healed)
+        except ReshapeFailed as error:
+            if held is not None:
+                raise
+            self._report.forget()
+            raise SyncFailed(str(error)) from error  # No inventory moves, so the next update may do.
 
     def _given_up(self, node: _Node, lost: Conflict) -> ReshapeFailed:
         """Delete what is left of providers that were created in vain, and say why it is given up."""

@@ -10,10 +10,12 @@ import msgspec
 from roost.compute.acting import checked_guests, checked_nodes
 from roost.compute.allocations import amounts_of
 from roost.compute.cleaning import Instances, judge
+from roost.compute.device_providers import DeviceProviders, NodeDevices
 from roost.compute.driver import Driver, read_resources
-from roost.compute.facts import facts_of
+from roost.compute.facts import Pooled, facts_of, pooled
 from roost.compute.host_use import HostUse
 from roost.compute.monitors import Monitors
+from roost.compute.named_devices import named_uses
 from roost.compute.pieces import pieces_in
 from roost.compute.report.client import ReportClient
 from roost.compute.reshaping import Bringing, Brought
@@ -53,6 +55,9 @@ class Book(Protocol):
     def migrations(self, node: str) -> Mapping[str, GuestUse]:
         """Return the same of migrations, which keep what their instances left there."""
 
+    def name_devices(self, node: str, uses: Mapping[str, GuestUse]) -> None:
+        """Remember which devices of a node some have, by uuid of the instance or the migration; durable on return."""
+
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     """What was learned of a node, and done about it."""
@@ -75,6 +80,7 @@ class Tracker:
         book: what is remembered.
         monitors: what is measured.
         instances: knows what became of instances; None: allocations are nobody's business here.
+        devices: brings PCI devices to Placement, as ``bringing`` does; None: nobody does.
         periodic_reshape: see ``ReshapeTerms``.
         is_packing: whether guests go onto the memory nodes with least left, rather than those with most.
         host_ip: where guests are reached from; empty: not known.
@@ -83,13 +89,15 @@ class Tracker:
 
     def __init__(
         self, host: str, *, driver: Driver, report: ReportClient, bringing: Bringing, book: Book,
-        monitors: Monitors, instances: Instances | None = None, periodic_reshape: Literal["die", "log"] = "die",
+        monitors: Monitors, instances: Instances | None = None, devices: DeviceProviders | None = None,
+        periodic_reshape: Literal["die", "log"] = "die",
         is_packing: bool = False, host_ip: str = "", new_uuid: Callable[[], str] = lambda: str(uuids.uuid4()),
     ) -> None:  # fmt: skip
         self._host, self._driver, self._report, self._bringing = host, driver, report, bringing
         self._book, self._monitors, self._instances = book, monitors, instances
         self._periodic_reshape, self._is_packing, self._host_ip = periodic_reshape, is_packing, host_ip
         self._new_uuid = new_uuid
+        self._devices = devices if devices is not None and devices.is_on else None
         self._uses: dict[str, HostUse] = {}
         self._told: dict[str, object] = {}  # what was last said in the log, by what it is about
 
@@ -195,20 +203,48 @@ class Tracker:
         resources = read_resources(node, self._driver.resources(node))
         self._log_view(node, resources)
         uuid = self.node_uuid(node, resources.uuid)
-        brought = self._bringing.bring(node, uuid, is_startup=is_startup, is_disabled=is_disabled)
-        bare = facts_of(resources, metrics=self._monitors.metrics(self._driver, node), host_ip=self._host_ip)
+        brought = self._bringing.bring(
+            node, uuid, is_startup=is_startup, is_disabled=is_disabled, devices=self._told_devices(node, resources)
+        )
+        devices = self._pooled(node, resources, brought)
+        bare = facts_of(
+            resources, metrics=self._monitors.metrics(self._driver, node), host_ip=self._host_ip,
+            pools=None if devices is None else devices.pools,
+        )  # fmt: skip
         providers, use = pieces_in(brought.tree, uuid), self._uses.get(node)
         if use is None:
             use = self._uses[node] = HostUse(
                 bare, instances=self._book.instances(node), migrations=self._book.migrations(node),
-                is_packing=self._is_packing, providers=providers,
+                is_packing=self._is_packing, providers=providers, devices=devices or Pooled(),
             )  # fmt: skip
         else:
-            use.tell(bare, providers=providers)
+            use.tell(bare, providers=providers, devices=devices or Pooled())
         if is_startup:
             _check_pieces(node, use)
         released = self._clean(node, uuid, brought)
         return NodeReport(node=node, uuid=uuid, facts=use.facts, is_reshaped=brought.is_reshaped, released=released)
+
+    def _told_devices(self, node: str, resources: NodeResources) -> NodeDevices:
+        """Return the devices of a node, and who has which where Placement counts them.
+
+        Raises:
+            BadSettings: that cannot be told of somebody.
+        """
+        if self._devices is None:
+            return NodeDevices()
+        uses = {**self._book.instances(node), **self._book.migrations(node)}
+        named = named_uses(node, uses, told=resources.pci_in_use)
+        if named:
+            self._book.name_devices(node, named)
+        holders = {holder: use.addresses for holder, use in (uses | named).items() if use.addresses}
+        return NodeDevices(resources.pci_devices, holders)
+
+    def _pooled(self, node: str, resources: NodeResources, brought: Brought) -> Pooled | None:
+        """Return the devices of a node by the provider of each; None where Placement does not count them."""
+        if self._devices is None:
+            return None
+        offered = self._devices.offered(resources.pci_devices)
+        return pooled(offered.devices, providers=self._devices.providers(brought.tree, node, offered))
 
     def _clean(self, node: str, uuid: str, brought: Brought) -> tuple[str, ...]:
         """Give back what instances hold on a node that are deleted or elsewhere; name those.

@@ -47,5 +47,6 @@ def guest_of_pick(body: Moving | Spawning, uuid: bytes, *, is_on: bool = True) -
     pick, request = body.picks[0], body.request
     return GuestSpec(
         uuid=uuid_text(uuid), node=pick.node, name=body.name, flavor=request.flavor, image=request.image or Image(),
-        allocations=pick.allocations, topology=body.needs.topology, pci=body.needs.pci, limits=pick.limits, is_on=is_on,
+        allocations=pick.allocations, mappings=pick.mappings, topology=body.needs.topology, pci=body.needs.pci,
+        limits=pick.limits, is_on=is_on,
     )  # fmt: skip

@@ -75,6 +75,7 @@ class NodeResources(msgspec.Struct, frozen=True, kw_only=True):
     supported_instances: tuple[tuple[str, str, str], ...] = ()  # (architecture, hypervisor type, vm mode)
     stats: dict[str, str] = {}
     pci_devices: tuple[PciDevice, ...] = ()
+    pci_in_use: dict[str, tuple[str, ...]] = {}  # by uuid of the guest: addresses of the devices that it has
 
 
 class HostTerms(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.model.agent import HostTerms, ReshapeTerms
+from roost.model.device_spec import DeviceSpec, read_device_specs
 from roost.model.names import AMOUNT_MAX, RATIO_MAX
 
 _Amount = Annotated[int, Meta(ge=0, le=AMOUNT_MAX)]
@@ -36,6 +37,13 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = "/etc/roost/provider_config"
     compute_monitors: Annotated[
         tuple[str, ...], Meta(description="What is measured besides; cpu.virt_driver is what there is.")
+    ] = ()
+    pci_in_placement: Annotated[
+        bool, Meta(description="Whether Placement counts the PCI devices of the host, on a provider each.")
+    ] = False
+    device_spec: Annotated[
+        tuple[str, ...],
+        Meta(description="Which devices Placement counts, and as what, each a JSON object; none: all."),
     ] = ()
     my_ip: Annotated[str, Meta(description="Address that the host tells of itself; empty: none.")] = ""
     reshape_tries: Annotated[
@@ -87,6 +95,18 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 raise ValueError(f"{name} must be more than 0, got {getattr(self, name)}")
         if self.periodic_reshape not in _PERIODIC:
             raise ValueError(f"periodic_reshape must be die or log, got {self.periodic_reshape!r}")
+        _ = self.device_specs  # Which sees that each says some.
+
+    @property
+    def device_specs(self) -> tuple[DeviceSpec, ...]:
+        """Which PCI devices Placement counts, and as what; none: all, or it counts none at all.
+
+        Raises:
+            ValueError: an entry says none.
+        """
+        if not self.pci_in_placement:
+            return ()
+        return tuple(spec for text in self.device_spec for spec in read_device_specs(text))
 
     @property
     def terms(self) -> HostTerms:

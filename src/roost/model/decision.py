@@ -68,6 +68,8 @@ class Pick(msgspec.Struct, frozen=True, array_like=True):
     instance_uuid: str  # empty in an alternate
     allocations: dict[str, dict[str, int]]  # provider uuid -> resource class -> amount
     limits: Limits = {}  # what filters tell the host; empty where it was forced
+    # Suffix of a resource group -> uuids of its providers, where PCI devices are asked of Placement.
+    mappings: dict[str, tuple[str, ...]] = {}
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):

@@ -54,6 +54,7 @@ class Chosen(msgspec.Struct, frozen=True, array_like=True):
     instance_uuid: bytes  # empty: an alternate
     held: list[Held]
     limits: Limits = {}
+    mappings: dict[str, list[bytes]] = {}
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
@@ -131,7 +132,8 @@ def _chosen(pick: Pick, amounts: list[dict[str, int]]) -> Chosen:
         held.append((_provider_bytes(provider), amounts.index(amount)))
     node = "" if pick.node == pick.host else pick.node
     instance = bytes.fromhex(pick.instance_uuid.replace("-", ""))
-    return Chosen(pick.host, node, pick.cell, instance, held, pick.limits)
+    mappings = {suffix: [_provider_bytes(each) for each in uuids] for suffix, uuids in pick.mappings.items()}
+    return Chosen(pick.host, node, pick.cell, instance, held, pick.limits, mappings)
 
 
 @lru_cache(maxsize=65_536)
@@ -204,4 +206,5 @@ def _pick(chosen: Chosen, amounts: list[dict[str, int]]) -> Pick:
         uuid_text(chosen.instance_uuid) if chosen.instance_uuid else "",
         {uuid_text(provider): amounts[at] for provider, at in chosen.held},
         chosen.limits,
+        {suffix: tuple(map(uuid_text, uuids)) for suffix, uuids in chosen.mappings.items()},
     )

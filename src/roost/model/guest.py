@@ -27,6 +27,7 @@ class GuestSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     topology: InstanceTopology | None = None  # the memory nodes it asks for; None: it does not care
     cells: tuple[PlacedCell, ...] = ()  # where on the node these go
     pci: tuple[PciRequest, ...] = ()  # the devices it asks for
+    devices: tuple[str, ...] = ()  # addresses of those that it gets; none: the driver chooses
     limits: Limits = {}  # what the node may have in use with it
     pieces: tuple[str, ...] = ()  # names of the single resources that it gets there
     is_on: bool = True  # whether it is to run when it is complete

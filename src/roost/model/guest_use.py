@@ -32,6 +32,7 @@ class GuestUse(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[PciPool, ...] = ()  # of each pool so many
     amounts: GuestAmounts = GuestAmounts()  # of the host's own providers
     pieces: tuple[str, ...] = ()  # names of single resources
+    addresses: tuple[str, ...] = ()  # of these devices; none: the driver chose them
 
     @property
     def page_sizes(self) -> tuple[int | None, ...]:

@@ -24,7 +24,7 @@ class Held(NamedTuple):
 
     takes: Takes
     allocations: Allocations  # the same, by uuids and names
-    mappings: Mappings = UNMAPPED  # which providers serve it, where filters choose them
+    mappings: Mappings = UNMAPPED  # which providers serve it, where it wants devices of Placement
 
 
 def takes_on(state: State, shape: Shape, row: int) -> Held | None:
@@ -34,14 +34,14 @@ def takes_on(state: State, shape: Shape, row: int) -> Held | None:
         return None if told is None else Held([], told)
     root = state.hosts.provider_row.each[row]
     providers = state.providers
-    flat = None if shape.choosing else shape.fit.flat_amounts
+    flat = None if shape.spec.ways else shape.fit.flat_amounts
     if flat is not None and root not in providers.tree:
         first = providers.ids[root] << CLASS_BITS
         takes = [(first | class_id, amount) for class_id, amount in flat]
         return Held(takes, {providers.uuids[root]: shape.fit.flat_resources})
     held: Sequence[Take] | None
     mappings = UNMAPPED
-    if shape.choosing:
+    if shape.spec.ways:
         candidate = first_way(state, shape.spec, row, choosing=shape.choosing)
         held = None if candidate is None else candidate.takes
         mappings = UNMAPPED if candidate is None else to_candidate(state, candidate).mappings
@@ -71,20 +71,14 @@ def _held(state: State, way: Feasibility, row: int) -> list[Take] | None:
     return None if candidate is None else list(candidate.takes)
 
 
-def allocations_on(state: State, shape: Shape, row: int) -> Allocations | None:
-    """Return what an instance of this shape would hold on a host, by uuids and names."""
-    root = state.hosts.provider_row.each[row]
-    if shape.fit.flat_amounts is not None and root not in state.providers.tree and not shape.choosing:
-        return {state.providers.uuids[root]: shape.fit.flat_resources}
-    held = takes_on(state, shape, row)
-    return None if held is None else held.allocations
-
-
-def pick_on(state: State, shape: Shape, row: int, *, instance_uuid: str, allocations: Allocations) -> Pick:
+def pick_on(state: State, shape: Shape, row: int, *, instance_uuid: str, held: Held) -> Pick:
     """Return a chosen host, or with an empty uuid an alternate, as the caller sees it."""
     hosts = state.hosts
-    limits = shape.limits(row)
-    return Pick(hosts.names[row], hosts.nodes[row], hosts.facts[row].cell, instance_uuid, allocations, limits)
+    mappings = {suffix: tuple(uuids) for suffix, uuids in held.mappings.items()}
+    return Pick(
+        hosts.names[row], hosts.nodes[row], hosts.facts[row].cell, instance_uuid, held.allocations, shape.limits(row),
+        mappings,
+    )  # fmt: skip
 
 
 def claim_on(state: State, shape: Shape, row: int, *, consumer: ConsumerRow, takes: Takes) -> Claim:

@@ -28,7 +28,7 @@ from roost.model.request import CandidateQuery, Request
 from roost.ports import Placement, RemotePlacement
 from roost.scheduler.choice import Choice
 from roost.scheduler.consuming import Consumption
-from roost.scheduler.picks import allocations_on, claim_on, pick_on
+from roost.scheduler.picks import claim_on, pick_on, takes_on
 from roost.scheduler.pipeline import Shape
 from roost.scheduler.ranked import Ranked
 from roost.scheduler.select import Scheduler
@@ -211,9 +211,9 @@ class RemoteScheduler(Scheduler):
     def _claim(self, wish: Wish, shape: Shape, choice: Choice, *, row: int, body: bytes) -> bool:
         """Let an instance take its place on a host here, then its amounts there; neither, if it loses a race."""
         state, request, uuid = self._placement.state, wish.request, uuid_text(body)
-        allocations = allocations_on(state, shape, row)
-        assert allocations is not None, "a host that passes has a candidate"
-        pick = pick_on(state, shape, row, instance_uuid=uuid, allocations=allocations)
+        held = takes_on(state, shape, row)
+        assert held is not None, "a host that passes has a candidate"
+        pick = pick_on(state, shape, row, instance_uuid=uuid, held=held)
         consumer = ConsumerRow(self._placement.new_id("consumer"), body, request.project_id, request.user_id)
         claim = claim_on(state, shape, row, consumer=consumer, takes=[])
         self._placement.occupy(claim)
@@ -222,7 +222,7 @@ class RemoteScheduler(Scheduler):
             return False
         try:
             is_claimed = self._asking.remote.claim(
-                uuid, allocations, project_id=request.project_id, user_id=request.user_id
+                uuid, held.allocations, project_id=request.project_id, user_id=request.user_id
             )
         except PlacementGone:
             self._asking.owe(uuid)

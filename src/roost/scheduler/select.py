@@ -41,7 +41,6 @@ from roost.scheduler.pci.requests import PciAliases
 from roost.scheduler.picks import (
     Held,
     Takes,
-    allocations_on,
     claim_on,
     hosts_lost,
     merged,
@@ -380,7 +379,7 @@ class Scheduler:
                 claims += self._moved(shape, request.move, row, consumer=consumer, takes=found.takes, choice=choice)
             choice.rows.append(row)
             instance_uuid = uuid_text(body)
-            choice.picks.append(pick_on(state, shape, row, instance_uuid=instance_uuid, allocations=found.allocations))
+            choice.picks.append(pick_on(state, shape, row, instance_uuid=instance_uuid, held=found))
         claim = merged(claims)
         self._placement.occupy(claim)
         choice.claims.append(claim)
@@ -423,10 +422,10 @@ class Scheduler:
             picks = cells.get(facts[row].cell)
             if picks is None or len(picks) == wanted or row in chosen:
                 continue
-            held = allocations_on(state, shape, row)
+            held = takes_on(state, shape, row)
             if held is None:
                 continue
-            picks.append(pick_on(state, shape, row, instance_uuid="", allocations=held))
+            picks.append(pick_on(state, shape, row, instance_uuid="", held=held))
             missing -= len(picks) == wanted
             if not missing:
                 return True

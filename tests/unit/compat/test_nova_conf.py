@@ -3,6 +3,7 @@ from msgspec.structs import replace
 
 from roost.compat.nova_conf import read_nova_conf
 from roost.errors import BadSettings
+from roost.model.agent_settings import Agent
 from roost.settings import load_settings, load_sourced
 
 
@@ -168,6 +169,27 @@ def test_provider_config_files_are_where_nova_has_them_unless_a_file_says_otherw
     )  # fmt: skip
     found = read("[compute]\nprovider_config_location = /etc/mine\n", toml)
     assert found.settings.agent.provider_config_location == "/etc/mine"
+
+
+def test_devices_that_placement_counts_are_those_of_the_section_pci(read):
+    found = read("""[pci]
+report_in_placement = true
+device_spec = {"vendor_id": "10de", "traits": "big"}
+device_spec = [{"address": "*:81:00.*"}, {"vendor_id": "8086"}]
+alias = {"name": "gpu", "vendor_id": "10de", "product_id": "1db6"}
+""")
+    told = found.settings.agent
+    assert told.pci_in_placement
+    assert [each.vendor_id for each in told.device_specs] == ["10de", "*", "8086"]
+    assert found.notes == ()
+    with pytest.raises(BadSettings, match=r"nova.conf:3: pci.device_spec: entry is none: devname is not known"):
+        read('[pci]\nreport_in_placement = true\ndevice_spec = {"devname": "eth0"}\n')
+
+
+def test_devices_that_placement_does_not_count_need_not_be_known():
+    assert Agent(device_spec=("anything",)).device_specs == ()
+    with pytest.raises(ValueError, match="device_spec entry is no JSON"):
+        Agent(device_spec=("anything",), pci_in_placement=True)
 
 
 def test_what_operations_need_comes_from_where_nova_has_it_and_not_from_the_section_of_its_conductor(read, tmp_path):

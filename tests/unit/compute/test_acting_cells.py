@@ -10,6 +10,7 @@ from roost.model.orders import Destroy, LiveMigrate, Prepare, Rebuild, Spawn
 from roost.model.topology import InstanceCell, InstanceTopology
 from tests.acting import CELLS, GUEST, Host, failing, pinned, pinned_on
 from tests.agents import HOST, order, spec
+from tests.devices import ask
 from tests.drivers import spec_of
 
 
@@ -49,6 +50,18 @@ def test_a_rebuild_by_which_a_guest_wants_what_it_has_keeps_that():
     host.driver.rebuild = lambda guest, operation: (cells.append(guest.cells), rebuild(guest, operation))
     assert done(host, rebuild_of(0, 1)).outcome == "ok"
     assert (cells, host.journal.holdings(GUEST)) == ([before.use.cells], [before])
+
+
+@pytest.mark.parametrize(("kind", "outcome"), [("slow", "ok"), ("failed", "failed")])
+def test_a_rebuild_by_which_a_guest_wants_other_cells_leaves_it_its_devices(kind, outcome):
+    host, cards = failing("rebuild", kind), {"pci": (ask(count=2),)}
+    assert host.do(Spawn(spec(**pinned(0, 1), **cards))).outcome == "ok"
+    for _ in range(2):  # The order may come twice.
+        rebuilt = done(host, order(Rebuild(spec(image="new", **pinned(0), **cards)), turn=2))
+        assert (rebuilt.outcome, host.free) == (outcome, 0)
+        outcome = "ok"
+    assert host.do(Destroy(), turn=3).outcome == "ok"
+    assert (host.free, host.journal.holdings(GUEST)) == (2, [])
 
 
 def test_a_rebuild_by_which_a_guest_wants_other_cells_needs_room_for_them_beside_what_it_has():

@@ -2,13 +2,16 @@
 
 import pytest
 
+from roost.compute.facts import pooled
 from roost.compute.host_use import HostUse
 from roost.errors import BadRequest
-from roost.model.guest_use import GuestNeeds
+from roost.model.agent import PciDevice
+from roost.model.guest_use import GuestNeeds, GuestUse
 from roost.model.host import HostFacts
 from roost.model.numa import NumaCell, NumaTopology
 from roost.model.topology import InstanceCell, InstanceTopology
 from tests.devices import ask, pool
+from tests.drivers import spec_of
 
 BARE = HostFacts(
     host_ip="10.0.0.1", pci_pools=(pool(count=2),),
@@ -134,3 +137,88 @@ def test_what_guests_have_stays_theirs_when_the_driver_tells_other_facts():
     assert seen(host) == ([0, 1], 4)
     host.tell(HostFacts())
     assert host.facts == HostFacts()
+
+
+# --- devices that are given out one by one ---
+
+CARDS = tuple(PciDevice(address=f"card {n}", vendor_id="8086", product_id="a") for n in range(2))
+PORTS = tuple(
+    PciDevice(address=f"port {n}", vendor_id="8086", product_id="b", dev_type="type-VF", parent_address="nic")
+    for n in range(3)
+)
+PROVIDERS = {"card 0": "one", "card 1": "two"} | dict.fromkeys(("port 0", "port 1", "port 2"), "nic")
+CARD, PORT = ({"vendor_id": "8086", "product_id": each} for each in "ab")
+
+
+def apart(*devices, **uses):
+    """Give a host of which each device is given out by its address."""
+    told = pooled(devices or (*CARDS, *PORTS), providers=PROVIDERS)
+    return HostUse(HostFacts(pci_pools=told.pools), devices=told, instances=uses)
+
+
+def wants(*alternatives, count=1, **more):
+    requests = tuple(ask(each, count=count, request_id=f"pci{n}") for n, each in enumerate(alternatives))
+    return GuestNeeds(pci=requests, **more)
+
+
+def counts(host):
+    return {pool.rp_uuids[0]: pool.count for pool in host.facts.pci_pools}
+
+
+def test_a_guest_gets_the_devices_of_the_providers_that_serve_it():
+    host = apart()
+    needs = wants(CARD, PORT, mappings={"pci0-0": ("two",), "pci1-0": ("nic",)})
+    assert host.claim("a", needs).use.addresses == ("card 1", "port 0")
+    assert counts(host) == {"one": 1, "two": 0, "nic": 2}
+    assert host.claim("b", wants(CARD, mappings={"pci0-0": ("two",)})).reason == (
+        "the host lacks free PCI devices: 1 of product_id=a vendor_id=8086"
+    )
+    assert host.claim("b", wants(PORT, count=2)).use.addresses == ("port 1", "port 2")
+    assert host.claim("a", needs).use.addresses == ("card 1", "port 0")
+    host.give_back("a")
+    assert counts(host) == {"one": 1, "two": 1, "nic": 1}
+
+
+def test_a_guest_that_asks_again_keeps_its_devices_and_others_never_get_them():
+    host = apart()
+    host.claim("a", wants(PORT))
+    assert host.claim("b", wants(PORT)).use.addresses == ("port 1",)
+    host.give_back("a")
+    assert host.claim("b", wants(PORT)).use.addresses == ("port 1",)
+    assert host.claim_move("b", wants(PORT), migration="m").use.addresses == ("port 0",)
+    assert host.uses["m"].addresses == ("port 1",)
+    assert host.claim("c", wants(PORT, count=2)).use is None
+
+
+def test_a_rebuild_has_the_devices_that_its_operation_keeps_for_it():
+    host = apart(*CARDS[:1])
+    use = host.claim("a", wants(CARD)).use
+    assert host.claim_move("a", wants(CARD), migration="m", rebuilding="m").use == use
+    assert host.claim("a", wants(CARD), rebuilding="m").use == use
+    assert counts(host) == {"one": 0}
+    assert host.claim("b", wants(CARD)).use is None
+    host.hand_over("m", "a")
+    assert host.uses == {"a": use}
+
+
+def test_devices_are_counted_by_address_however_they_are_told_anew():
+    had = GuestUse(devices=(pool("a", address="card 0"),), addresses=("card 0",))
+    host = apart(a=had)
+    assert counts(host) == {"one": 0, "two": 1, "nic": 3}
+    told = pooled(tuple(PciDevice(address=each.address, vendor_id="8086", product_id="a", numa_node=0,
+                                  tags={"own": "tag"}) for each in CARDS), providers=PROVIDERS)  # fmt: skip
+    host.tell(HostFacts(pci_pools=told.pools), devices=told)
+    assert counts(host) == {"one": 0, "two": 1}
+
+
+def guest(mappings=None, **held):
+    return spec_of(pci=wants(CARD).pci, mappings=mappings or {}, allocations=held)
+
+
+def test_providers_are_those_of_the_decision_else_those_that_are_held():
+    told = {"pci0-0": ("one",)}
+    assert apart().mappings(guest(told, two={"CUSTOM_PCI_8086_A": 1})) == told
+    assert apart().mappings(guest(two={"CUSTOM_PCI_8086_A": 1})) == {"pci0-0": ("two",)}
+    assert apart().mappings(guest(root={"VCPU": 1})) == {}
+    # Where devices are in no provider's inventory, no provider can keep a guest away.
+    assert HostUse(BARE).mappings(guest(told)) == {}

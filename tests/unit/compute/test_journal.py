@@ -1,7 +1,9 @@
 """What the agent of a host remembers beyond its life."""
 
 import sqlite3
+from contextlib import closing
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -87,6 +89,34 @@ def test_what_operations_keep_is_told_apart_from_what_instances_have():
     assert (list(journal.instances("one")), list(journal.migrations("one"))) == (["a"], ["move"])
     journal.hold("a", [])
     assert (journal.instances("one"), journal.migrations("one"), list(journal.instances("two"))) == ({}, {}, ["b"])
+
+
+def test_devices_of_those_who_have_some_are_named_for_good(tmp_path):
+    journal = Journal(tmp_path / "journal")
+    journal.hold("a", [holding("a", "one"), holding("a", "one", "move")])
+    named = GuestUse(devices=(pool(count=1),), addresses=("0000:81:00.0",))
+    journal.name_devices("one", {"a": named, "gone": named})
+    assert journal.instances("one") == {"a": named}
+    assert journal.migrations("one")["move"].addresses == ()
+    journal.close()
+    again = Journal(tmp_path / "journal")
+    assert again.instances("one") == {"a": named}
+    again.close()
+
+
+def test_what_was_written_before_devices_were_named_is_read(tmp_path):
+    journal = Journal(tmp_path / "journal")
+    journal.hold("a", [holding("a", "one")])
+    journal.close()
+    with closing(sqlite3.connect(tmp_path / "journal")) as file:
+        ((body,),) = file.execute("SELECT body FROM holding").fetchall()
+        older = msgspec.msgpack.decode(body)
+        del older["use"]["addresses"]
+        file.execute("UPDATE holding SET body = ?", [msgspec.msgpack.encode(older)])
+        file.commit()
+    again = Journal(tmp_path / "journal")
+    assert again.instances("one")["a"] == GuestUse(devices=(pool(count=1),))
+    again.close()
 
 
 def test_of_answers_that_the_server_has_only_the_newest_stay(monkeypatch, tmp_path):

@@ -25,7 +25,7 @@ class Failing:
     def __init__(self, error):
         self._error = error
 
-    def bring(self, node, uuid, *, is_startup, is_disabled):
+    def bring(self, node, uuid, *, is_startup, is_disabled, devices):
         """Fail."""
         raise self._error
 

@@ -1,8 +1,9 @@
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.model.decision import Decision, HostScore, Pick, Scale, Stage
-from roost.model.evidence import Checks, checks_of, pack, pack_checks, unpack
+from roost.model.evidence import Checks, Chosen, checks_of, pack, pack_checks, unpack
 from roost.model.journal import EvidenceRow
 from roost.model.names import uuid_bytes
 
@@ -14,12 +15,16 @@ scales = st.lists(st.builds(Scale, st.just("w"), weights, weights, st.just(1.0))
 allocations = st.dictionaries(
     st.sampled_from(PROVIDERS), st.dictionaries(st.sampled_from(("VCPU", "DISK_GB")), st.integers(1, 9), min_size=1)
 )
+mappings = st.dictionaries(
+    st.sampled_from(("pci0-0", "pci0-1")), st.lists(st.sampled_from(PROVIDERS), min_size=1, max_size=2).map(tuple)
+)
 
 
 def picks(instance_uuid):
     return st.builds(
-        Pick, st.sampled_from(("a", "b")), st.sampled_from(("a", "c")), st.just("cell"), instance_uuid, allocations
-    )
+        Pick, st.sampled_from(("a", "b")), st.sampled_from(("a", "c")), st.just("cell"), instance_uuid, allocations,
+        st.just({}), mappings,
+    )  # fmt: skip
 
 
 @st.composite
@@ -69,3 +74,15 @@ def test_a_packed_decision_comes_back_as_it_was(decision):
     again = unpack(row, pack_checks(checks))
     assert again == decision
     assert checks_of(row) == 5
+
+
+def test_what_was_stored_before_there_were_mappings_is_read_without():
+    chosen = Chosen("a", "", "cell", uuid_bytes(UUID), [(uuid_bytes(PROVIDERS[0]), 0)])
+    decision = Decision(uuid=UUID, decided_at_s=1.5, outcome="granted", request_id=7)
+    record = msgspec.msgpack.decode(pack(decision, checks_id=5))
+    older = msgspec.msgpack.decode(msgspec.msgpack.encode(chosen))[:-1]
+    record[7], record[8] = [{"VCPU": 1}], [older]
+    row = EvidenceRow(1, uuid_bytes(UUID), 1.5, "granted", "", 0, "", "", msgspec.msgpack.encode(record))
+    assert unpack(row, pack_checks(Checks([], []))).picks == [
+        Pick("a", "a", "cell", UUID, {PROVIDERS[0]: {"VCPU": 1}}, {}, {})
+    ]

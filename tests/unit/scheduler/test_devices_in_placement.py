@@ -1,6 +1,9 @@
+import json
+
 import msgspec
 import pytest
 
+from roost.compat.scheduler.selections import selections_of
 from roost.errors import BadRequest
 from roost.model.decision import Decision
 from roost.model.flavor import Flavor
@@ -113,6 +116,37 @@ def test_a_suffix_that_is_taken_ends_the_request():
         roost.install(host("a", "type-VF"))
         with pytest.raises(BadRequest, match="two resource groups have the suffix 'pci0-0'"):
             roost.decide(wish(groups=(group,)))
+
+
+@pytest.mark.parametrize("enabled", [(), ("pci_passthrough",)])
+def test_a_decision_says_by_which_providers_each_device_is_served_alternates_too(enabled):
+    with roost_on(settings=settings(*enabled)) as roost:
+        roost.install(host("a", "type-VF", "type-VF"))
+        roost.install(host("b", "type-VF", "type-VF"))
+        decision = roost.decide(wish("nic:2"))
+        (pick,), (alternate,) = decision.picks, decision.alternates[""]
+        for each in (pick, alternate):
+            mine = (uuid_named(f"{each.node} 0"), uuid_named(f"{each.node} 1"))
+            assert {suffix: each.mappings[suffix] for suffix in ("pci0-0", "pci0-1")} == {
+                "pci0-0": (mine[0],), "pci0-1": (mine[1],)
+            }  # fmt: skip
+        stored = roost.decision(decision.uuid)
+        assert (stored.picks, stored.alternates) == (decision.picks, decision.alternates)
+
+
+def test_the_claim_that_novas_classes_are_given_says_by_which_providers_each_device_is_served():
+    with roost_on(settings=settings("pci_passthrough")) as roost:
+        roost.install(host("a", "type-PF", "type-VF"))
+        ((selection,),) = selections_of(roost.decide(wish()), roost.state)
+        asked = json.loads(selection.allocation_request)
+        assert asked["allocations"][uuid_named("a 1")] == {"resources": {NIC: 1}}
+        assert asked["mappings"]["pci0-0"] == [uuid_named("a 1")]
+
+
+def test_a_decision_without_devices_has_no_mappings():
+    with roost_on(settings=settings("pci_passthrough")) as roost:
+        roost.install(host("a", "type-VF"))
+        assert [pick.mappings for pick in roost.decide(wish(None)).picks] == [{}]
 
 
 def test_a_stored_decision_explains_and_replays_itself():

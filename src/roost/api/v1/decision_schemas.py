@@ -49,6 +49,10 @@ class ShownPick(msgspec.Struct, frozen=True, kw_only=True):
     limits: Annotated[
         Limits, Meta(description="What the host may have in use, by Nova's names of limits, as filters say.")
     ]
+    mappings: Annotated[
+        dict[str, tuple[str, ...]],
+        Meta(description="By suffix of the resource group its providers, where Placement is asked for PCI devices."),
+    ]
 
 
 class ShownStage(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,7 +169,7 @@ def pick_shown(pick: Pick) -> ShownPick:
     """Return a pick as it is shown."""
     return ShownPick(
         host=pick.host, node=pick.node, cell=pick.cell, instance_uuid=pick.instance_uuid or None,
-        allocations=pick.allocations, limits=pick.limits,
+        allocations=pick.allocations, limits=pick.limits, mappings=pick.mappings,
     )  # fmt: skip
 
 

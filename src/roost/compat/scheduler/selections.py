@@ -59,9 +59,10 @@ class _Tables:
     def selection(self, pick: Pick) -> Selection:
         state, row = self._state, self._rows[pick.host, pick.node]
         allocations = {uuid: {"resources": amounts} for uuid, amounts in pick.allocations.items()}
+        claim = {"allocations": allocations} | ({"mappings": pick.mappings} if pick.mappings else {})
         return Selection(
             compute_node_uuid=state.providers.uuids[int(state.hosts.provider_row.view[row])], service_host=pick.host,
             nodename=pick.node, cell_uuid=pick.cell, limits=dict(pick.limits),
-            allocation_request=json.dumps({"allocations": allocations}), allocation_request_version=MICROVERSION,
+            allocation_request=json.dumps(claim), allocation_request_version=MICROVERSION,
             availability_zone=next((scope.name for scope in self._zones if scope.mask[row]), None),
         )  # fmt: skip

@@ -16,6 +16,7 @@ from roost.compute.drivers.fake_guests import Arrival, FakeGuest, FolderShelf, M
 from roost.compute.drivers.fake_layouts import ROOT, Shaping, parts_of
 from roost.compute.drivers.fake_parts import place, room_of
 from roost.compute.drivers.fake_script import FakeNode, Script, read_script
+from roost.compute.drivers.pci_choice import check_given, choose_pci
 from roost.compute.tree import ProviderTree
 from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, NotFound, understood
 from roost.model.agent import Capabilities, HostTerms, NodeResources
@@ -109,7 +110,7 @@ class Fake:
             local_gb_used=sum(each.root_gb + each.ephemeral_gb for each in flavors), cpu_info=known.cpu_info,
             numa_topology=known.topology, hypervisor_type=known.hypervisor_type,
             hypervisor_version=known.hypervisor_version, supported_instances=known.supported_instances,
-            stats=known.stats, pci_devices=known.pci,
+            stats=known.stats, pci_devices=known.pci, pci_in_use=self._devices_in_use(node),
         )  # fmt: skip
 
     def update_provider_tree(self, tree: ProviderTree, node: str, allocations: Allocations | None = None) -> None:
@@ -141,10 +142,9 @@ class Fake:
         self._faults.strike("spawn", begun=lambda: self._put(begun))
         with self._lock:
             disk = self._image(spec)
-            uses = self._choose(spec)
-            self._put(
-                replace(begun, state=_state(spec), disk=(*disk, f"built on {self._host}{_with(spec)}"), uses=uses)
-            )
+            spec, uses = self._with_devices(spec), self._choose(spec)
+            disk = (*disk, f"built on {self._host}{_with(spec)}")
+            self._put(replace(begun, spec=spec, state=_state(spec), disk=disk, uses=uses))
 
     def destroy(self, uuid: str, operation: str) -> None:
         """Let nothing be left of a guest."""
@@ -171,7 +171,9 @@ class Fake:
             return
         self._faults.strike("rebuild")
         disk = (*self._image(spec), f"rebuilt on {self._host}{_with(spec)}")
-        self._put(replace(guest, spec=spec, operation=operation, state=_state(spec), disk=disk))
+        with self._lock:
+            spec = self._with_devices(spec, instead_of=guest)
+            self._put(replace(guest, spec=spec, operation=operation, state=_state(spec), disk=disk))
 
     def save(self, uuid: str) -> str:
         """Save the disk of a stopped guest as an image."""
@@ -207,6 +209,7 @@ class Fake:
         with self._lock:
             self._kept.coming.pop(spec.uuid, None)
             self._shelf.forget(address, spec.uuid)
+            spec = self._with_devices(spec)
             self._kept.coming[spec.uuid] = FakeGuest(
                 spec=spec, operation=operation, state="prepared", uses=self._choose(spec)
             )
@@ -233,6 +236,7 @@ class Fake:
         if arrival is None:
             raise BuildFailed(f"no disk of guest {spec.uuid} has arrived on {self._host}")
         self._faults.strike("finish")
+        spec = replace(spec, devices=spec.devices or coming.spec.devices)
         self._arrive(replace(coming, spec=spec), arrival)
 
     def discard(self, uuid: str, operation: str) -> None:
@@ -398,6 +402,38 @@ class Fake:
                 replace(coming, state=state, disk=(*arrival.disk, f"arrived on {self._host}{_with(coming.spec)}"))
             )
             self._shelf.forget(self._shelf.address(self._host), uuid)
+
+    def _devices_in_use(self, node: str) -> dict[str, tuple[str, ...]]:
+        """Return the addresses of the devices that guests have of a node, by uuid."""
+        found: dict[str, tuple[str, ...]] = {}
+        with self._lock:
+            for each in (*self._all(), *self._kept.replaced.values()):
+                if each.spec.node == node and each.spec.devices:
+                    found[each.spec.uuid] = (*found.get(each.spec.uuid, ()), *each.spec.devices)
+        return found
+
+    def _with_devices(self, spec: GuestSpec, *, instead_of: FakeGuest | None = None) -> GuestSpec:
+        """Return a guest with the devices that it gets: those that it is told, else such as are free, if there are.
+
+        Args:
+            instead_of: the guest whose devices it may have.
+
+        Raises:
+            BuildFailed: it is told one that is not there, or that somebody has.
+        """
+        if not spec.devices and instead_of is not None:
+            return replace(spec, devices=instead_of.spec.devices)
+        known = self._nodes[spec.node].pci if spec.node in self._nodes else ()
+        guests = [*self._kept.coming.values(), *self._kept.guests.values(), *self._kept.replaced.values()]
+        used = {each for guest in guests if guest is not instead_of and guest.spec.node == spec.node
+                for each in guest.spec.devices}  # fmt: skip
+        if spec.devices:
+            check_given(spec.devices, known, used=used)
+            return spec
+        try:
+            return replace(spec, devices=choose_pci(spec.pci, known, used=used, cells=None, sockets={}))
+        except BuildFailed:
+            return spec  # It has no devices in earnest, so that none is left keeps nobody away.
 
     def _choose(self, spec: GuestSpec) -> Uses:
         """Choose the parts of its node that a guest is to use: those that it holds, else those with most left.

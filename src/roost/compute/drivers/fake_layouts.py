@@ -15,6 +15,7 @@ from roost.compute.drivers import pinned
 from roost.compute.drivers.fake_guests import Uses
 from roost.compute.drivers.fake_parts import SOFT, place, room_of
 from roost.compute.drivers.fake_script import FakeNode, Layout, Script
+from roost.compute.offered_devices import DEVICE_TRAIT, provider_name
 from roost.compute.ratios import offered
 from roost.compute.tree import ProviderTree
 from roost.errors import ReshapeFailed, ReshapeNeeded
@@ -131,10 +132,14 @@ class Shaping:
         """Return the uuids of the node's own providers, by part."""
         root, prefix = tree.data(self.node.name), f"{self.node.name}_"
         further = {each.name for each in self.node.provider}
+        # A provider of a device may be there before its trait.
+        further |= {provider_name(root.name, name) for each in self.node.pci
+                    for name in (each.address, each.parent_address)}  # fmt: skip
         found = {ROOT: root.uuid}
         for uuid in tree.get_provider_uuids(root.uuid)[1:]:
             child = tree.data(uuid)
-            if child.parent_uuid == root.uuid and child.name.startswith(prefix) and child.name not in further:
+            is_own = child.name not in further and DEVICE_TRAIT not in child.traits
+            if child.parent_uuid == root.uuid and child.name.startswith(prefix) and is_own:
                 found[child.name.removeprefix(prefix)] = uuid
         return found
 

@@ -4,7 +4,7 @@ import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from roost.compute.allocations import Allocations
 from roost.compute.drivers.libvirt_devices import (
     ANY_GPU,
     VGPU,
-    choose_pci,
+    NodeDevices,
     choose_vgpus,
     passed_through,
     vgpu_totals,
@@ -25,6 +25,7 @@ from roost.compute.drivers.libvirt_link import Guest, Link, run_events
 from roost.compute.drivers.libvirt_options import LibvirtOptions, read_libvirt_options
 from roost.compute.drivers.libvirt_providers import Offer, Using, update
 from roost.compute.drivers.libvirt_xml import Domain, domain_xml, mark_of, own_processors, used_devices
+from roost.compute.drivers.pci_choice import check_given, choose_pci
 from roost.compute.drivers.pinned import Processors
 from roost.compute.tree import ProviderTree
 from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, NotFound, Unavailable, first_line
@@ -118,6 +119,7 @@ class Libvirt:
                 cpu_info=told.cpu_info, numa_topology=self._topology(told), hypervisor_type=self._link.kind(),
                 hypervisor_version=self._link.version(), supported_instances=told.kinds,
                 pci_devices=passed_through(devices.pci, self._options.pci_devices),
+                pci_in_use={each.mark.uuid: tuple(sorted(used_devices(each.xml)[0])) for each in self._link.guests()},
             )  # fmt: skip
 
     def update_provider_tree(self, tree: ProviderTree, node: str, allocations: Allocations | None = None) -> None:
@@ -333,12 +335,7 @@ class Libvirt:
             texts = [*self._link.texts(), *self._disks.all_replaced()]
             used = [used_devices(text) for text in texts]
             devices, topology = self._link.devices(), self._topology(told)
-            pci = choose_pci(
-                spec.pci, passed_through(devices.pci, self._options.pci_devices),
-                used={address for addresses, _ in used for address in addresses},
-                cells=[each.host_cell for each in spec.cells] or None,
-                sockets={cell.id: cell.socket for cell in (topology.cells if topology else ())},
-            )  # fmt: skip
+            pci = self._given(spec, devices, topology, used={each for addresses, _ in used for each in addresses})
             wanted = Counter[str]()
             for uuid, amounts in spec.allocations.items():
                 wanted[self._gpu_of.get(uuid, ANY_GPU)] += amounts.get(VGPU, 0)
@@ -355,6 +352,23 @@ class Libvirt:
         if spec.is_on:
             self._link.start(domain, mark)
         self._link.mark(domain, replace(mark, is_complete=True))
+
+    def _given(
+        self, spec: GuestSpec, devices: NodeDevices, topology: NumaTopology | None, *, used: Collection[str]
+    ) -> tuple[str, ...]:  # fmt: skip
+        """Return the addresses of the PCI devices that a guest gets.
+
+        Raises:
+            BuildFailed: the host lacks them.
+        """
+        known = passed_through(devices.pci, self._options.pci_devices)
+        if spec.devices:
+            check_given(spec.devices, known, used=used)
+            return spec.devices
+        return choose_pci(
+            spec.pci, known, used=used, cells=[each.host_cell for each in spec.cells] or None,
+            sockets={cell.id: cell.socket for cell in (topology.cells if topology else ())},
+        )  # fmt: skip
 
     def _arrive(self, spec: GuestSpec, operation: str, disk: Path) -> None:
         """Run a guest of a disk that has arrived, and keep the one that it replaces on its own host."""

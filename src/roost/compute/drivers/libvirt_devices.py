@@ -7,11 +7,8 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 import msgspec
 
 from roost.compute.drivers.libvirt_host import read_xml
-from roost.engine.pci.pools import taken
 from roost.errors import BuildFailed, DriverNotReady, first_line
 from roost.model.agent import PciDevice
-from roost.model.host import PciPool
-from roost.model.pci import PciRequest
 
 ANY_GPU = ""
 VGPU = "VGPU"
@@ -91,40 +88,6 @@ def passed_through(devices: Iterable[PciDevice], kinds: Iterable[tuple[str, str]
     return tuple(
         each for each in devices if not kinds.isdisjoint({(each.vendor_id, each.product_id), (each.vendor_id, "*")})
     )
-
-
-def choose_pci(
-    requests: Sequence[PciRequest], devices: Iterable[PciDevice], *, used: Iterable[str], cells: Sequence[int] | None,
-    sockets: Mapping[int, int | None],
-) -> tuple[str, ...]:  # fmt: skip
-    """Return the addresses of the devices that a guest gets.
-
-    Args:
-        requests: what it wants.
-        devices: those that instances may have.
-        used: addresses of those that guests have.
-        cells: ids of the host's memory nodes that the guest runs on; None: it may run on any.
-        sockets: of each of the host's memory nodes.
-
-    Raises:
-        BuildFailed: the host lacks free ones.
-    """
-    known = [*devices]
-    busy = {*used}
-    # With one of its functions in use a device cannot be given away as a whole, nor the functions of one that is.
-    divided = {each.parent_address for each in known if each.address in busy}
-    free = [each for each in known if each.address not in busy | divided and each.parent_address not in busy]
-    pools = [
-        PciPool(
-            vendor_id=each.vendor_id, product_id=each.product_id, dev_type=each.dev_type, numa_node=each.numa_node,
-            address=each.address, tags={**each.tags}, count=1,
-        )
-        for each in free
-    ]  # fmt: skip
-    chosen = taken(pools, requests, cells=cells, sockets=sockets, mappings={})
-    if chosen is None:
-        raise BuildFailed(f"the host lacks free PCI devices: {', '.join(each.told() for each in requests)}")
-    return tuple(each.address for each in chosen)
 
 
 # --- parts of GPUs ---

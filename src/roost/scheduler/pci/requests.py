@@ -1,13 +1,13 @@
 """From a flavor to the devices that it wants, and to the resource groups by which Placement is asked for them."""
 
-import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from roost.errors import BadRequest
-from roost.model.names import AMOUNT_MAX, GROUP_SUFFIX, is_resource_class, standard_resource_classes, standard_traits
-from roost.model.pci import PciNumaPolicy, PciRequest, read_alias
+from roost.model.device_names import class_of_device, traits_of_device
+from roost.model.names import AMOUNT_MAX, GROUP_SUFFIX, is_resource_class
+from roost.model.pci import PciNumaPolicy, PciRequest, PciTraits, read_alias
 from roost.model.request import Request, ResourceGroup
 from roost.model.settings import Pci
 from roost.scheduler.wishes import agreed
@@ -88,7 +88,7 @@ def groups(requests: Iterable[PciRequest]) -> Iterator[ResourceGroup]:
         wanted = request.alternatives[0]
         resource_class = _class_of(wanted)
         traits = wanted.get("traits")
-        required = tuple(frozenset({trait}) for trait in _traits_of(traits if isinstance(traits, str) else ""))
+        required = tuple(frozenset({trait}) for trait in traits_of_device(traits if isinstance(traits, str) else ""))
         for number in range(request.count):
             suffix = f"{request.request_id}-{number}"
             if not request.request_id or not GROUP_SUFFIX.fullmatch(suffix):
@@ -96,27 +96,11 @@ def groups(requests: Iterable[PciRequest]) -> Iterator[ResourceGroup]:
             yield ResourceGroup(suffix=suffix, resources={resource_class: 1}, required=required)
 
 
-def _class_of(wanted: dict[str, str | tuple[str, ...] | None]) -> str:
-    told = wanted.get("resource_class") or f"PCI_{wanted.get('vendor_id')}_{wanted.get('product_id')}"
-    name = _normal(str(told), standard_resource_classes())
+def _class_of(wanted: PciTraits) -> str:
+    name = class_of_device(
+        str(wanted.get("resource_class") or ""), vendor_id=str(wanted.get("vendor_id")),
+        product_id=str(wanted.get("product_id")),
+    )  # fmt: skip
     if not is_resource_class(name):
         raise BadRequest(f"{name[:70]!r} is no resource class of devices")
     return name
-
-
-def _traits_of(text: str) -> list[str]:
-    names = (word.strip() for word in text.split(","))
-    return sorted({_normal(name, standard_traits()) for name in names if name})
-
-
-def _normal(name: str, standard: Iterable[str]) -> str:
-    """Return a name as Placement has it: a standard one, or a custom one.
-
-    >>> _normal("my gpu--x", ()), _normal("CUSTOM_A", ()), _normal("vgpu", ("VGPU",))
-    ('CUSTOM_MY_GPU_X', 'CUSTOM_A', 'VGPU')
-    """
-    upper = name.upper()
-    if upper in standard:
-        return upper
-    words = re.sub(r"[^A-Z0-9_]+", "_", upper)
-    return words if words.startswith("CUSTOM_") else f"CUSTOM_{words}"

@@ -6,9 +6,11 @@ from roost.compute.driver import load
 from roost.compute.drivers.fake_guests import FolderShelf
 from roost.compute.drivers.fake_script import FakeNode, Gpu, Script
 from roost.errors import BadSettings, BuildAborted, BuildFailed, NotFound, StoreBroken, Unavailable
+from roost.model.agent import PciDevice
 from roost.model.numa import NumaCell
 from roost.model.topology import InstanceCell, PlacedCell
 from tests.clusters import guests_on
+from tests.devices import ask
 from tests.drivers import fake, spec_of, tree_of
 from tests.worlds import uuid_named
 
@@ -134,6 +136,28 @@ def test_a_guest_is_not_built_where_too_few_devices_are_left():
     assert len(driver.guests()) == 1
     driver.destroy(uuid_named("first"), "op-3")
     driver.spawn(spec_of("second", held={"VGPU": 1}), "op-2")
+
+
+def test_a_guest_has_the_devices_that_its_agent_says_else_such_as_are_free(tmp_path):
+    cards = tuple(PciDevice(address=f"0000:0{n}:00.0", vendor_id="8086", product_id="a") for n in (1, 2))
+    driver = fake(Script(node=(FakeNode(pci=cards),)), shelf=FolderShelf(tmp_path))
+    first, second = cards[0].address, cards[1].address
+    driver.spawn(spec_of("told", devices=(second,)), "op-1")
+    driver.spawn(spec_of("asks", pci=(ask(),)), "op-1")
+    assert driver.resources("host-a").pci_in_use == {uuid_named("told"): (second,), uuid_named("asks"): (first,)}
+    with pytest.raises(BuildFailed, match=f"another guest has device {first}"):
+        driver.prepare(spec_of("more", devices=(first,)), "op-1")
+    with pytest.raises(BuildFailed, match="the host has no device card for guests"):
+        driver.spawn(spec_of("more", devices=("card",)), "op-1")
+    driver.rebuild(spec_of("asks", pci=(ask(),)), "op-2")
+    driver.rebuild(spec_of("told", devices=(second,)), "op-2")
+    assert driver.resources("host-a").pci_in_use == {uuid_named("told"): (second,), uuid_named("asks"): (first,)}
+    driver.spawn(spec_of("late", pci=(ask(),)), "op-1")
+    assert uuid_named("late") not in driver.resources("host-a").pci_in_use
+    driver.destroy(uuid_named("asks"), "op-3")
+    driver.prepare(spec_of("asks", devices=(first,)), "op-4")
+    driver.discard(uuid_named("asks"), "op-4")
+    assert driver.resources("host-a").pci_in_use == {uuid_named("told"): (second,)}
 
 
 def test_a_guest_is_built_on_a_node_of_its_host():

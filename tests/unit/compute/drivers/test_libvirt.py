@@ -261,6 +261,24 @@ def test_pci_devices_that_may_be_given_away_are_told_and_given():
         driver.spawn(rig.spec("three", pci=wanted), "op-1")
     driver.destroy(uuid_named("one"), "op-2")
     driver.spawn(rig.spec("three", pci=wanted), "op-1")
+    assert driver.resources(NODE).pci_in_use == {
+        uuid_named("three"): ("0000:81:10.0",), uuid_named("two"): ("0000:81:10.1",)
+    }  # fmt: skip
+
+
+def test_pci_devices_that_its_agent_says_are_given():
+    functions = [
+        libvirt_xml.pci(f"0000:81:10.{n}", "8086", "154c", numa=0, parent="0000:81:00.0") for n in range(2)
+    ]  # fmt: skip
+    rig = LibvirtRig(cards=Cards({}, *functions), pci_devices="8086:154C")
+    driver = rig.driver()
+    told = {"pci": (PciRequest(alternatives=({"vendor_id": "8086"},)),), "devices": ("0000:81:10.1",)}
+    driver.spawn(rig.spec("one", **told), "op-1")
+    assert driver.resources(NODE).pci_in_use == {uuid_named("one"): ("0000:81:10.1",)}
+    with pytest.raises(BuildFailed, match=r"another guest has device 0000:81:10\.1"):
+        driver.spawn(rig.spec("two", **told), "op-1")
+    driver.rebuild(rig.spec("one", **told), "op-2")
+    assert driver.resources(NODE).pci_in_use == {uuid_named("one"): ("0000:81:10.1",)}
 
 
 # --- parts of GPUs that were on the root ---

@@ -4,7 +4,6 @@ from roost.compute.drivers.libvirt_devices import (
     ANY_GPU,
     Mdev,
     Vgpu,
-    choose_pci,
     choose_vgpus,
     mdev_xml,
     passed_through,
@@ -13,7 +12,6 @@ from roost.compute.drivers.libvirt_devices import (
 )
 from roost.errors import BuildFailed, DriverNotReady
 from roost.model.agent import PciDevice
-from roost.model.pci import PciRequest
 from tests import libvirt_xml
 from tests.worlds import uuid_named
 
@@ -57,34 +55,6 @@ def test_instances_have_the_devices_that_are_named():
     assert [each.address for each in passed_through(found, [("8086", "1572")])] == [CARD]
     assert len(passed_through(found, [("10de", "*")])) == 2
     assert passed_through(found, []) == ()
-
-
-def chosen(*requests, used=(), cells=None):
-    found = read_devices(
-        [
-            libvirt_xml.pci(CARD, "8086", "1572", numa=0, functions=2),
-            *(libvirt_xml.pci(f"0000:81:10.{n}", "8086", "154c", numa=n, parent=CARD) for n in (0, 1)),
-        ]
-    ).pci
-    return choose_pci(requests, found, used=used, cells=cells, sockets={})
-
-
-def function(**more):
-    return PciRequest(alternatives=({"product_id": "154C"},), **more)
-
-
-def test_a_guest_gets_free_devices_of_the_kind_it_wants_near_to_its_cells():
-    assert chosen() == ()
-    assert chosen(function(count=2)) == ("0000:81:10.0", "0000:81:10.1")
-    assert chosen(function(), used=["0000:81:10.0"]) == ("0000:81:10.1",)
-    assert chosen(function(numa_policy="required"), cells=[1]) == ("0000:81:10.1",)
-
-
-def test_a_card_and_its_functions_are_not_given_out_both():
-    with pytest.raises(BuildFailed, match="the host lacks free PCI devices: 1 of product_id=154C"):
-        chosen(function(), used=[CARD])
-    with pytest.raises(BuildFailed, match="lacks free PCI devices"):
-        chosen(PciRequest(alternatives=({"dev_type": "type-PF"},)), used=[FUNCTION.replace("1:10.1", "1:10.0")])
 
 
 def test_a_gpu_offers_what_it_has_and_what_can_be_made_of_the_first_type_that_is_enabled():

@@ -1,0 +1,97 @@
+"""Which PCI devices of a node are offered in Placement, and which of them one provider stands for."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from roost.errors import BadSettings, quoted
+from roost.model.agent import PciDevice
+from roost.model.device_names import class_of_device, traits_of_device
+from roost.model.device_spec import DeviceSpec
+from roost.model.names import is_resource_class, is_trait
+
+SETTING = "agent.device_spec"
+DEVICE_TRAIT = "COMPUTE_MANAGED_PCI_DEVICE"  # by which their providers are known
+_FUNCTIONS = frozenset({"type-VF", "vdpa"})
+_ANYTHING = (DeviceSpec(),)
+
+
+class Slot(msgspec.Struct, frozen=True, kw_only=True):
+    """What one provider stands for: a device, or the virtual functions of one."""
+
+    address: str  # of the device, or of the one that the functions belong to
+    resource_class: str
+    traits: frozenset[str]
+    devices: tuple[str, ...]  # addresses of what instances may have of it
+
+
+class OfferedDevices(msgspec.Struct, frozen=True, kw_only=True):
+    """The devices of a node that instances may have."""
+
+    devices: tuple[PciDevice, ...] = ()  # with what is said of them besides
+    slots: tuple[Slot, ...] = ()  # in the order of the devices; those of a network are in none
+
+
+def offered_devices(devices: Iterable[PciDevice], specs: Sequence[DeviceSpec]) -> OfferedDevices:
+    """Return the devices of a node that some spec fits, as the first of these says.
+
+    Devices of a physical network belong to ports, for which Placement is not asked.
+
+    Args:
+        devices: as the driver tells them.
+        specs: none: all of them, called by vendor and product.
+
+    Raises:
+        BadSettings: one provider would stand for what differs, a device is offered beside its own functions, or a
+            name cannot be one of Placement.
+
+    Source:
+        nova/compute/pci_placement_translator.py, PlacementView.
+    """
+    offered, slots = [], dict[str, Slot]()
+    for device in devices:
+        spec = next((each for each in specs or _ANYTHING if each.fits(device)), None)
+        if spec is None:
+            continue
+        offered.append(msgspec.structs.replace(device, tags=device.tags | spec.tags))
+        if "physical_network" in offered[-1].tags:
+            continue
+        own = _slot(device, spec)
+        known = slots.get(own.address)
+        slots[own.address] = own if known is None else _joined(known, own)
+    return OfferedDevices(devices=tuple(offered), slots=tuple(slots.values()))
+
+
+def provider_name(node: str, address: str) -> str:
+    """Return the name of the provider of a device, as Nova gives it."""
+    return f"{node}_{address.upper()}"
+
+
+def _slot(device: PciDevice, spec: DeviceSpec) -> Slot:
+    name = class_of_device(spec.resource_class, vendor_id=device.vendor_id, product_id=device.product_id)
+    traits = traits_of_device(spec.traits)
+    for wrong in [each for each in (name,) if not is_resource_class(each)]:
+        raise BadSettings(SETTING, f"device {device.address} would be of {quoted(wrong)}, which is no resource class")
+    for wrong in [each for each in traits if not is_trait(each)]:
+        raise BadSettings(SETTING, f"device {device.address} would have {quoted(wrong)}, which is no trait")
+    parent = device.parent_address if device.dev_type in _FUNCTIONS else ""
+    return Slot(
+        address=parent or device.address, resource_class=name, traits=frozenset(traits), devices=(device.address,)
+    )  # fmt: skip
+
+
+def _joined(one: Slot, other: Slot) -> Slot:
+    """Return one slot of two of the same address."""
+    (new,) = other.devices
+    if one.address in (new, *one.devices):
+        function = next(each for each in (new, *one.devices) if each != one.address)
+        problem = f"offers device {one.address} and its function {function}: only one of the two can be given away"
+        raise BadSettings(SETTING, problem)
+    for what, is_same in (
+        ("resource classes", one.resource_class == other.resource_class),
+        ("traits", one.traits == other.traits),
+    ):
+        if not is_same:
+            problem = f"gives functions {one.devices[0]} and {new} of device {one.address} different {what}"
+            raise BadSettings(SETTING, problem)
+    return msgspec.structs.replace(one, devices=(*one.devices, new))

@@ -1,0 +1,71 @@
+"""Which provider serves which device of a request, as far as what an instance holds of them tells it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from roost.engine.pci.pools import UNMAPPED, is_match
+from roost.model.allocation import Mappings
+from roost.model.device_names import class_of_device
+from roost.model.host import PciPool
+from roost.model.pci import PciRequest
+
+
+def served_by(
+    requests: Iterable[PciRequest], allocations: Mapping[str, Mapping[str, int]], pools: Sequence[PciPool]
+) -> Mappings:
+    """Return the provider of each device that flavors ask for; none where not all of them are held.
+
+    Args:
+        requests: for devices.
+        allocations: by uuid of the provider the amount of each class that the instance holds.
+        pools: the devices of its host.
+    """
+    pools_of = {uuid: [pool for pool in pools if uuid in pool.rp_uuids] for pool in pools for uuid in pool.rp_uuids}
+    seats = [
+        (uuid, name)
+        for uuid, amounts in allocations.items()
+        for name, amount in amounts.items()
+        for _ in range(amount if uuid in pools_of else 0)
+    ]
+    wanted = [
+        (f"{request.request_id}-{number}", request)
+        for request in requests
+        if request.source == "flavor" and request.request_id
+        for number in range(request.count)
+    ]
+    fitting = [
+        [at for at, (uuid, name) in enumerate(seats) if _is_fit(request, name, pools_of[uuid])] for _, request in wanted
+    ]
+    taken = _seated(fitting)
+    if len(taken) < len(wanted):
+        return UNMAPPED
+    return {wanted[unit][0]: (seats[at][0],) for at, unit in sorted(taken.items(), key=lambda each: each[1])}
+
+
+def _is_fit(request: PciRequest, resource_class: str, pools: Sequence[PciPool]) -> bool:
+    for wanted in request.alternatives:
+        name = class_of_device(
+            str(wanted.get("resource_class") or ""), vendor_id=str(wanted.get("vendor_id")),
+            product_id=str(wanted.get("product_id")),
+        )  # fmt: skip
+        if name == resource_class and any(is_match(pool, wanted) for pool in pools):
+            return True
+    return False
+
+
+def _seated(fitting: Sequence[Sequence[int]]) -> dict[int, int]:
+    """Return who sits where, as many as can sit at once: seat -> number of whom it fits."""
+    taken: dict[int, int] = {}
+
+    def is_seated(unit: int, seen: set[int]) -> bool:
+        for at in fitting[unit]:
+            if at in seen:
+                continue
+            seen.add(at)
+            if at not in taken or is_seated(taken[at], seen):
+                taken[at] = unit
+                return True
+        return False
+
+    for unit in range(len(fitting)):
+        is_seated(unit, set())
+    return taken

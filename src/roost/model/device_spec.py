@@ -1,0 +1,118 @@
+"""Which PCI devices of a host are offered in Placement, and as what."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from roost.model.agent import PciDevice
+from roost.model.switches import NO, YES
+
+_PARTS = ("domain", "bus", "slot", "function")
+_ADDRESS = re.compile(r"([0-9a-fA-F]{1,8}):([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})\.([0-9a-fA-F])")
+_HEX = re.compile(r"[0-9a-fA-F]{4}")
+_ANY = "*"
+_SWITCHES = frozenset({"live_migratable", "remote_managed", "trusted"})
+# What no tag of a device comes of.
+_OWN = frozenset({"vendor_id", "product_id", "address", "resource_class", "traits", "managed"})
+_REFUSED: Mapping[str, str] = {
+    "devname": "name the device by its address",
+    "one_time_use": "devices are used again here",
+}
+
+
+class DeviceSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Devices of one kind, as an operator tells them."""
+
+    vendor_id: str = _ANY
+    product_id: str = _ANY
+    address: tuple[str, ...] = ()  # patterns of domain, bus, slot and function; none: any
+    resource_class: str = ""  # empty: called by vendor and product
+    traits: str = ""  # divided by commas
+    tags: dict[str, str] = {}  # what else is said of them
+
+    def fits(self, device: PciDevice) -> bool:
+        """Say whether a device is of this kind: itself, or as a virtual function by the address of its physical one."""
+        told = ((self.vendor_id, device.vendor_id), (self.product_id, device.product_id))
+        if any(wanted not in (_ANY, has.lower()) for wanted, has in told):
+            return False
+        return not self.address or self._is_at(device.address) or self._is_at(device.parent_address)
+
+    def _is_at(self, address: str) -> bool:
+        found = _ADDRESS.fullmatch(address.lower())
+        return found is not None and all(map(re.match, self.address, found.groups()))
+
+
+def read_device_specs(text: str) -> tuple[DeviceSpec, ...]:
+    """Return the kinds of devices that a JSON text says, an object or a list of them.
+
+    Raises:
+        ValueError: the text says none; the message says why.
+    """
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"device_spec entry is no JSON: {error}, got {text!r}") from None
+    return tuple(_read(each, text) for each in (told if isinstance(told, list) else [told]))
+
+
+def _read(told: object, text: str) -> DeviceSpec:
+    if not isinstance(told, dict):
+        raise _wrong(text, "must be an object, or a list of them")
+    for name, why in _REFUSED.items():
+        if name in told and told[name] not in (False, "false"):
+            raise _wrong(text, f"{name} is not known: {why}")
+    texts = {name: value for name, value in told.items() if name != "address"}
+    for name, value in texts.items():
+        if not isinstance(value, (str, bool)) and not (name == "physical_network" and value is None):
+            raise _wrong(text, f"{name} must be a text")
+    for name in ("vendor_id", "product_id"):
+        if not (texts.get(name, _ANY) == _ANY or _HEX.fullmatch(str(texts[name]))):
+            raise _wrong(text, f"{name} must be four hexadecimal digits or *")
+    return DeviceSpec(
+        vendor_id=str(texts.get("vendor_id", _ANY)).lower(), product_id=str(texts.get("product_id", _ANY)).lower(),
+        address=_address(told.get("address"), text), resource_class=str(texts.get("resource_class", "")),
+        traits=str(texts.get("traits", "")),
+        tags={name: _tag(name, value) for name, value in texts.items() if name not in _OWN and value is not None},
+    )  # fmt: skip
+
+
+def _address(told: object, text: str) -> tuple[str, ...]:
+    """Return the patterns that an address says: its parts with ``*`` for any, or an expression for each part."""
+    if told is None or told == _ANY:
+        return ()
+    if isinstance(told, dict) and told.keys() <= {*_PARTS} and all(isinstance(each, str) for each in told.values()):
+        return _checked([told.get(part, ".*") for part in _PARTS], text)
+    if not isinstance(told, str):
+        raise _wrong(text, "address must be a text, or an object with domain, bus, slot and function")
+    front, _, function = told.partition(".")
+    parts = [part.strip().lower() for part in front.split(":")]
+    if len(parts) > len(_PARTS) - 1:
+        raise _wrong(text, "address must be domain:bus:slot.function, with * for any")
+    parts = [_ANY] * (len(_PARTS) - 1 - len(parts)) + parts + [function.strip().lower()]
+    if any(part not in ("", _ANY) and not re.fullmatch("[0-9a-f]{1,8}", part) for part in parts):
+        raise _wrong(text, "address must be domain:bus:slot.function, with * for any")
+    return tuple(".*" if part in ("", _ANY) else f"0*{part.lstrip('0') or '0'}$" for part in parts)
+
+
+def _checked(patterns: list[Any], text: str) -> tuple[str, ...]:
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise _wrong(text, f"address has no regular expression: {error}") from None
+    return tuple(patterns)
+
+
+def _tag(name: str, value: object) -> str:
+    """Return what is said of devices as pools have it: the truths in one form."""
+    text = str(value)
+    if name in _SWITCHES and text.lower() in YES | NO:
+        return "true" if text.lower() in YES else "false"
+    return text
+
+
+def _wrong(text: str, problem: str) -> ValueError:
+    return ValueError(f"device_spec entry is none: {problem}, got {text!r}")

@@ -1,0 +1,17 @@
+"""How PCI devices are called in Placement."""
+
+from roost.model.device_names import class_of_device, traits_of_device
+
+
+def test_devices_are_called_as_they_are_told_else_by_vendor_and_product():
+    assert class_of_device("", vendor_id="10de", product_id="1db4") == "CUSTOM_PCI_10DE_1DB4"
+    assert class_of_device("my gpu--x", vendor_id="10de", product_id="1db4") == "CUSTOM_MY_GPU_X"
+    assert class_of_device("CUSTOM_A", vendor_id="", product_id="") == "CUSTOM_A"
+    assert class_of_device("vgpu", vendor_id="", product_id="") == "VGPU"
+
+
+def test_traits_are_standard_ones_or_custom_ones():
+    assert traits_of_device("hw_gpu_api_vulkan, big one,,CUSTOM_A") == [
+        "CUSTOM_A", "CUSTOM_BIG_ONE", "HW_GPU_API_VULKAN"
+    ]  # fmt: skip
+    assert traits_of_device("") == []

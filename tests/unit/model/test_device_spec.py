@@ -1,0 +1,73 @@
+"""Which PCI devices an operator means."""
+
+import pytest
+
+from roost.model.agent import PciDevice
+from roost.model.device_spec import DeviceSpec, read_device_specs
+
+
+def device(address="0000:81:00.0", vendor="8086", product="154c", **more):
+    return PciDevice(address=address, vendor_id=vendor, product_id=product, **more)
+
+
+@pytest.mark.parametrize(
+    ("told", "fits"),
+    [
+        ("{}", True),
+        ('{"vendor_id": "8086", "product_id": "154C"}', True),
+        ('{"vendor_id": "8086", "product_id": "*"}', True),
+        ('{"vendor_id": "10de"}', False),
+        ('{"address": "0000:81:00.0"}', True),
+        ('{"address": "*:81:00.*"}', True),
+        ('{"address": ":81:00."}', True),
+        ('{"address": "81:0.0"}', True),
+        ('{"address": "0000:81:00.1"}', False),
+        ('{"address": "*:8:00.*"}', False),
+        ('{"address": {"domain": ".*", "bus": "8[1-3]", "slot": "00", "function": "[0-7]"}}', True),
+        ('{"address": {"bus": "82"}}', False),
+    ],
+)
+def test_devices_are_meant_by_kind_and_address(told, fits):
+    (spec,) = read_device_specs(told)
+    assert spec.fits(device()) == fits
+
+
+def test_a_function_is_meant_by_the_address_of_its_card_too():
+    (spec,) = read_device_specs('{"address": "0000:81:00.0"}')
+    assert spec.fits(device("0000:81:10.3", dev_type="type-VF", parent_address="0000:81:00.0"))
+    assert not spec.fits(device("nowhere"))
+
+
+def test_all_else_is_said_of_the_devices():
+    told = (
+        '[{"vendor_id": "10DE", "resource_class": "gpu", "traits": "big,fast", "live_migratable": "yes",'
+        ' "managed": "no", "trusted": true, "own": "Y"}, {"physical_network": null}]'
+    )
+    assert read_device_specs(told) == (
+        DeviceSpec(
+            vendor_id="10de", resource_class="gpu", traits="big,fast",
+            tags={"live_migratable": "true", "trusted": "true", "own": "Y"},
+        ),
+        DeviceSpec(),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("told", "problem"),
+    [
+        ("nothing", "device_spec entry is no JSON"),
+        ("7", "must be an object, or a list of them"),
+        ('{"devname": "eth0"}', "devname is not known: name the device by its address"),
+        ('{"one_time_use": true}', "one_time_use is not known"),
+        ('{"vendor_id": "80867"}', r"vendor_id must be four hexadecimal digits or \*"),
+        ('{"traits": ["a"]}', "traits must be a text"),
+        ('{"address": 7}', "address must be a text, or an object"),
+        ('{"address": {"card": "1"}}', "address must be a text, or an object"),
+        ('{"address": "0:0:0:0.0"}', "address must be domain:bus:slot.function"),
+        ('{"address": "0000:xx:00.0"}', "address must be domain:bus:slot.function"),
+        ('{"address": {"bus": "["}}', "address has no regular expression"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(told, problem):
+    with pytest.raises(ValueError, match=problem):
+        read_device_specs(told)
