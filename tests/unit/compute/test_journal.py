@@ -184,3 +184,7 @@ def test_a_full_disk_is_told_and_nothing_is_half_written(tmp_path):
         journal.begin([order(Spawn(spec(name_of)), of=name_of) for name_of in map(str, range(200))])
     journal.close()
     assert [entry.order.act for entry in Journal(tmp_path / "journal").entries()] == [Destroy()]
+
+
+def test_what_was_written_before_amounts_and_pieces_were_is_understood():
+    assert msgspec.json.decode(b'{"cells": [], "devices": []}', type=GuestUse) == GuestUse()
