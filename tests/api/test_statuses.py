@@ -101,3 +101,29 @@ def test_what_an_instance_holds_that_agents_run_moves_with_it_alone(own, told):
     problem = f"the instance {uuid} is run here: what it holds moves with it, when it is migrated"
     assert [(answer.status, answer.json["detail"]) for answer in answers] == [(409, problem)] * 2
     assert own.get(f"/instances/{uuid}").json["allocations"] == before
+
+
+@pytest.mark.parametrize("told", STATUSES)
+def test_nothing_is_claimed_by_itself_for_an_instance_that_was_asked_for(own, told):
+    uuid, free = made(own), uuid_of("free", told)
+    if told != "BUILD":
+        be(own, uuid, status=told, host="", node="")
+    flavor = {"vcpus": 1, "memory_mb": 16}
+    for named in ([uuid], [free, uuid.upper()]):
+        for is_dry in (False, True):
+            body = {"flavor": flavor, "count": len(named), "instance_uuids": named, "dry_run": is_dry}
+            answer = own.post("/decisions", body)
+            problem = f"the instance {uuid} exists already, in status {told}"
+            assert (answer.status, answer.json.get("detail")) == (409, problem)
+    assert own.get(f"/instances/{uuid}").json["allocations"] == {}
+    assert own.get(f"/instances/{free}").status == 404
+    assert own.post("/decisions", {"flavor": flavor, "instance_uuids": [free]}).status == 201
+
+
+def test_of_very_many_instances_none_may_have_been_asked_for(tmp_path):
+    with asking_own(fleet(1, vcpus=1), url=tmp_path / "roost.db") as own:
+        uuid = made(own)
+        named = [uuid_of("many", str(number)) for number in range(99_999)]
+        asked = {"flavor": {"vcpus": 1, "memory_mb": 16}, "count": 100_000, "dry_run": True}
+        answer = own.post("/decisions", {**asked, "instance_uuids": [*named, uuid]})
+        assert (answer.status, answer.json["detail"]) == (409, f"the instance {uuid} exists already, in status BUILD")

@@ -89,6 +89,17 @@ def build(
     return Plan(answer=operation, writes=documents, work=work, reads_work=True)
 
 
+def check_unused(reader: WorkReader, instance_uuids: Sequence[bytes]) -> None:
+    """Refuse uuids of instances that somebody was asked to run: until they are forgotten, even of deleted ones.
+
+    Raises:
+        Conflict: one of them is such a one.
+    """
+    for at in range(0, len(instance_uuids), INSTANCES_MAX):
+        for status in reader.statuses_of(instance_uuids[at : at + INSTANCES_MAX]):
+            raise Conflict(f"the instance {uuid_text(status.uuid)} exists already, in status {status.status}")
+
+
 def delete(
     current: Commits, reader: WorkReader, instance_uuid: str, *, operation_uuid: bytes, now_s: float,
     is_forced: bool = False,
@@ -202,8 +213,7 @@ def _new_uuids(current: Commits, reader: WorkReader, asked: Request, *, name: st
         found.append(body)
     if len(found) != asked.count:
         raise BadRequest(f"{asked.count} instances are asked for, but {len(found)} uuids are given")
-    for status in reader.statuses_of(found):
-        raise Conflict(f"the instance {uuid_text(status.uuid)} exists already, in status {status.status}")
+    check_unused(reader, found)
     return found
 
 

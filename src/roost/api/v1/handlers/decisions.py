@@ -21,6 +21,7 @@ from roost.api.v1.decision_schemas import (
 )
 from roost.api.v1.handlers.named import image_named
 from roost.api.v1.names import StateNames, flavor_named
+from roost.conductor import accepting
 from roost.conductor.alternates import next_alternate, pick_of, where
 from roost.conductor.remote_alternates import go_on
 from roost.errors import BadSettings, Conflict, NotFound
@@ -44,6 +45,8 @@ def create(call: Call) -> Response | Act[Response]:
     body = call.body
     assert isinstance(body, DecisionBody)
     asked = request_of(call, body)
+    if asked.move is None:
+        _check_new(call, asked)
     if body.dry_run:
         (decision,) = call.product.work([asked], dry_run=True)
         assert decision is not None
@@ -116,6 +119,17 @@ def advance(call: Call) -> Response | Plan[Response]:
     step = next_alternate(call.current, decision, body.instance_uuid, from_host=body.from_host)
     answer = shown(NextStep(pick=pick_shown(step.pick), left=step.left))
     return Plan(answer=answer, writes=(step.release, step.claim))
+
+
+def _check_new(call: Call, asked: Request) -> None:
+    """Refuse a claim for an instance that somebody was asked to run: what it needs is claimed for it, if anything.
+
+    Raises:
+        Conflict: there is such an instance.
+    """
+    if asked.instance_uuids:
+        named = map(uuid_bytes, asked.instance_uuids)
+        accepting.check_unused(call.agents.reader(call.current), [uuid for uuid in named if uuid is not None])
 
 
 def _check_claim(call: Call, instance_uuid: str) -> None:
