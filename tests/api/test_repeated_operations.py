@@ -74,6 +74,17 @@ def test_another_way_of_deletion_under_a_key_is_refused(processes):
         assert (refused.status, refused.json["detail"]) == (422, OTHERWISE)
 
 
+def test_what_the_query_says_is_a_part_of_what_is_asked_under_a_key(processes):
+    with processes() as own:
+        uuid = running(own)
+        first = own.delete(f"/instances/{uuid}", headers=KEY)
+        refused = own.delete(f"/instances/{uuid}?force=true", headers=KEY)
+        assert (first.status, refused.status, refused.json["detail"]) == (202, 422, OTHERWISE)
+        for same in (f"/instances/{uuid}?force=false", f"/instances/{uuid.upper()}"):
+            again = own.delete(same, headers=KEY)
+            assert (again.status, again.json, again.headers["idempotency-replayed"]) == (202, first.json, "true")
+
+
 def test_a_drain_of_another_host_under_a_key_is_refused_and_not_taken_for_the_first(processes):
     with processes() as own:
         first = own.post("/hosts/host-1/drain", {}, headers=KEY)

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
+import msgspec
+
 from roost.api import problems
 from roost.api.placement.request import Identity, Request, Response
 from roost.api.problems import Problem
@@ -17,6 +19,7 @@ from roost.api.v1.problems import CONTENT_TYPE, as_json
 from roost.api.v1.product import Product
 from roost.api.v1.routes import PATHS, Route
 from roost.errors import Conflict, RoostError
+from roost.model.names import uuid_form
 from roost.model.notification_settings import Notifications
 from roost.observe import log
 from roost.observe.events import Events
@@ -132,8 +135,7 @@ def _keyed(call: Call, key: str, route: Route) -> Response | Plan[Response] | Ac
     """Answer under an idempotency key."""
     if not route.is_keyed:
         return route.handler(call)
-    owner, request = call.owner, call.request
-    fingerprint = hashlib.sha256(f"{request.method} {request.path}\0".encode() + request.body).digest()
+    owner, fingerprint = call.owner, _fingerprint(call)
     known = call.keys.find(owner, key, fingerprint=fingerprint)
     if known is not None:
         return known
@@ -163,3 +165,11 @@ def _keyed(call: Call, key: str, route: Route) -> Response | Plan[Response] | Ac
             call.keys.end(owner, key)
 
     return Act(deed=act.deed, answer=answered)
+
+
+def _fingerprint(call: Call) -> bytes:
+    """Return what tells requests apart: letter case of uuids and hosts does not, nor a parameter said as it is unsaid."""
+    request = call.request
+    named = {name: uuid_form(value).lower() for name, value in request.parameters.items()}
+    head = msgspec.json.encode([request.method, request.route, named, call.query])
+    return hashlib.sha256(head + b"\0" + request.body).digest()
