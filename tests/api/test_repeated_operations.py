@@ -85,6 +85,19 @@ def test_what_the_query_says_is_a_part_of_what_is_asked_under_a_key(processes):
             assert (again.status, again.json, again.headers["idempotency-replayed"]) == (202, first.json, "true")
 
 
+def test_only_what_was_asked_before_under_its_key_is_answered_as_such(processes):
+    with processes() as own:
+        running(own)
+        drain = own.post("/hosts/host-0/drain", {}, headers=KEY)
+        path = f"/operations/{drain.json['operation']}"
+        for headers in ({}, {}, KEY):
+            cancelled = own.delete(path, headers=headers)
+            assert (cancelled.status, cancelled.json) == (202, drain.json)
+            assert "idempotency-replayed" not in cancelled.headers
+        again = own.post("/hosts/HOST-0/drain", {}, headers=KEY)
+        assert (again.json, again.headers["idempotency-replayed"]) == (drain.json, "true")
+
+
 def test_a_drain_of_another_host_under_a_key_is_refused_and_not_taken_for_the_first(processes):
     with processes() as own:
         first = own.post("/hosts/host-1/drain", {}, headers=KEY)

@@ -23,12 +23,17 @@ def operation_uuid(call: Call) -> bytes:
 
 
 def accepted(call: Call, taken: Taken, uuid: str, *, told: msgspec.Struct | None = None) -> Response | Plan[Response]:
-    """Return the answer, which comes with a plan where something is new.
+    """Return the answer, which comes with a plan where something is new; else it is told as given once more.
 
     Args:
         uuid: of the operation.
         told: the body; None: it says no more than the operation.
     """
-    location = call.request.location(f"/operations/{uuid}")["location"]
-    response = shown(told or Accepted(operation=uuid), status=202, location=location)
+    response = shown_where(call, uuid, told=told)
     return answered(taken, response) if isinstance(taken, Plan) else keys.replayed(response)
+
+
+def shown_where(call: Call, uuid: str, *, told: msgspec.Struct | None = None) -> Response:
+    """Return the answer that says where an operation is shown; parameters as those of ``accepted``."""
+    location = call.request.location(f"/operations/{uuid}")["location"]
+    return shown(told or Accepted(operation=uuid), status=202, location=location)

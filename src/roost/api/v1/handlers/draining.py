@@ -2,8 +2,8 @@
 
 from roost.api.placement.request import Response
 from roost.api.v1 import keys
-from roost.api.v1.accepted import accepted, operation_uuid
-from roost.api.v1.call import Call, shown
+from roost.api.v1.accepted import accepted, operation_uuid, shown_where
+from roost.api.v1.call import Call, answered, shown
 from roost.api.v1.drain_schemas import DrainBody, DrainPlan, PlannedMove
 from roost.conductor import draining
 from roost.conductor.draining import How, Way, way_of
@@ -41,7 +41,8 @@ def drain(call: Call) -> Response | Plan[Response]:
 def cancel(call: Call) -> Response | Plan[Response]:
     """Let no more instances leave a host."""
     reader = call.agents.reader(call.current)
-    return accepted(call, draining.cancel(reader, call.name, now_s=reader.now_s()), call.name)
+    taken, response = draining.cancel(reader, call.name, now_s=reader.now_s()), shown_where(call, call.name)
+    return answered(taken, response) if isinstance(taken, Plan) else response
 
 
 def _is_same(known: OperationRow, host: str, *, at_once: int) -> bool:
