@@ -123,6 +123,47 @@ def test_what_is_asked_again_is_answered_though_its_flavor_or_image_is_gone(proc
             assert (again.status, again.json) == (202, first.json)
 
 
+@pytest.mark.parametrize("path", ["/instances", "/decisions"])
+@pytest.mark.parametrize("is_stored_anew", [True, False])
+def test_what_is_asked_again_by_names_is_what_they_stood_for_then(processes, path, is_stored_anew):
+    name = {"name": "web"} if path == "/instances" else {}
+    group = {"name": "near", "policy": "soft-affinity"}
+    with processes() as own:
+        own.put("/flavors/large", {**SIZE, "vcpus": 3})
+        made = own.post("/groups", group).json["uuid"]
+        asked = {"flavor": "small", "image": "debian", "group": "near", **name}
+        first = own.post(path, asked, headers=KEY)
+        assert first.status in {201, 202}, first.json
+    with processes() as own:
+        for named in ("/flavors/small", "/images/debian"):
+            own.delete(named)
+        if is_stored_anew:
+            own.put("/flavors/small", {**SIZE, "vcpus": 2})
+            own.put("/images/debian", {"properties": {"hw_architecture": "x86_64"}})
+            own.post("/groups", group)
+    with processes() as own:
+        again = own.post(path, asked, headers=KEY)
+        assert (again.status, again.json, again.headers.get("idempotency-replayed")) == (
+            first.status,
+            first.json,
+            "true",
+        )
+        for other in ({"flavor": "large"}, {"flavor": {**SIZE, "vcpus": 4}}, {"image": None}, {"count": 2}):
+            refused = own.post(path, {**asked, "group": made, **other}, headers=KEY)
+            assert (refused.status, refused.json["detail"]) == (422, OTHERWISE), other
+
+
+def test_a_decision_on_named_instances_is_the_answer_though_somebody_asked_for_such_ones_since(processes):
+    asked = {"flavor": {"name": "own", **SIZE}, "instance_uuids": ["00000000-0000-4000-8000-000000000000"]}
+    with processes() as own:
+        first = own.post("/decisions", asked, headers=KEY)
+        assert own.delete(f"/instances/{asked['instance_uuids'][0]}").status == 204
+        assert own.post("/instances", {**asked, "name": "web"}).status == 202
+    with processes() as own:
+        assert own.post("/decisions", asked, headers=KEY).json == first.json
+        assert own.post("/decisions", asked, headers={"idempotency-key": "twice"}).status == 409
+
+
 def test_a_key_of_one_operation_is_none_of_another(processes):
     with processes() as own:
         uuid, other = running(own), running(own)

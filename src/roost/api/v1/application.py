@@ -168,7 +168,7 @@ def _keyed(call: Call, key: str, route: Route) -> Response | Plan[Response] | Ac
 
 
 def _fingerprint(call: Call) -> bytes:
-    """Return what tells requests apart: letter case of uuids and hosts does not, nor a parameter said as it is unsaid."""
+    """Return what tells requests apart: letter case of uuids and hosts does not."""
     request = call.request
     named = {name: uuid_form(value).lower() for name, value in request.parameters.items()}
     head = msgspec.json.encode([request.method, request.route, named, call.query])

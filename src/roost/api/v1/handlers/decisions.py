@@ -31,7 +31,7 @@ from roost.model.flavor import Flavor
 from roost.model.fleet import NamedRequest
 from roost.model.names import uuid_bytes
 from roost.model.request import Request
-from roost.model.request_document import FlavorEntry, RequestDocument
+from roost.model.request_document import FlavorEntry, ImageEntry, RequestDocument
 from roost.model.settings import Settings
 from roost.placement.plans import Act, Plan, Result
 from roost.scheduler import asking
@@ -44,6 +44,9 @@ def create(call: Call) -> Response | Act[Response]:
     """Choose hosts and claim them, or say what would be chosen."""
     body = call.body
     assert isinstance(body, DecisionBody)
+    known = None if call.key is None or body.dry_run else _known(call, body, call.key)
+    if known is not None:
+        return known
     asked = request_of(call, body)
     if asked.move is None:
         _check_new(call, asked)
@@ -55,7 +58,7 @@ def create(call: Call) -> Response | Act[Response]:
         _check_claim(call, asked.move.instance_uuid)
     if call.key is None:
         return Act(deed=asked, answer=lambda result: _created(call, result))
-    return _keyed(call, asked, call.key)
+    return _keyed(call, body, asked, key=call.key)
 
 
 def list_decisions(call: Call) -> Response:
@@ -151,12 +154,17 @@ def _left(call: Call, decision: Decision, body: NextBody) -> str:
     return where(call.current.state, pick_of(decision, body.instance_uuid).instance_uuid)[0]
 
 
-def request_of(call: Call, body: AskedBody) -> Request:
+def request_of(call: Call, body: AskedBody, *, before: Request | None = None) -> Request:
     """Return the request that a body asks for, its names looked up.
+
+    Args:
+        before: what was asked before, perhaps by the same body: what its names stood for then counts.
 
     Raises:
         BadRequest: it cannot be meant.
     """
+    if before is not None:
+        body = _as_before(call, body, before)
     document: RequestDocument = body
     if isinstance(body.flavor, str):
         known = flavor_named(body.flavor, call.product.flavors(), at="$.flavor")
@@ -167,6 +175,18 @@ def request_of(call: Call, body: AskedBody) -> Request:
         return asking.request_of(document, StateNames(call.current.state))
     except ValueError as error:
         raise wrong("$", str(error)) from None
+
+
+def _as_before(call: Call, body: AskedBody, before: Request) -> AskedBody:
+    """Put what was asked before in the place of names that it may have had: of an image the name is not kept."""
+    if body.flavor == before.flavor.name:
+        body = msgspec.structs.replace(body, flavor=_entry(before.flavor))
+    if isinstance(body.image, str) and before.image is not None:
+        body = msgspec.structs.replace(body, image=msgspec.convert(msgspec.structs.asdict(before.image), ImageEntry))
+    group = call.current.state.groups_by_uuid.get(before.group or "")
+    if group is not None and body.group == group.name:
+        body = msgspec.structs.replace(body, group=group.uuid)
+    return body
 
 
 def _entry(flavor: Flavor) -> FlavorEntry:
@@ -181,41 +201,48 @@ def _created(call: Call, result: Result) -> Response:
     return shown(decision_shown(result), status=201, location=url)
 
 
-def _keyed(call: Call, asked: Request, key: str) -> Response | Act[Response]:
+def _keyed(call: Call, body: DecisionBody, asked: Request, *, key: str) -> Act[Response]:
     """Do the same under a key: decision and instances have uuids that follow from it.
 
     So what was decided is found by the key as long as decisions are kept, by whichever process is asked, and no two
     processes can claim for the same key.
     """
-    uuid = keys.uuid_for("decision", call.owner, key)
-    named = asked
-    if not asked.instance_uuids:
-        uuids = tuple(keys.uuid_for("instance", uuid, str(number)) for number in range(asked.count))
-        named = msgspec.structs.replace(asked, instance_uuids=uuids)
-    known = _known(call, uuid, named, key=key)
-    if known is not None:
-        return known
 
     def answer(result: Result) -> Response:
         if isinstance(result, Exception):
             # Another process may have been asked the same, and was faster.
-            return _known(call, uuid, named, key=key) or _created(call, result)
+            return _known(call, body, key) or _created(call, result)
         return _created(call, result)
 
-    return Act(deed=NamedRequest(request=named, decision_uuid=uuid), answer=answer)
+    uuid = _uuid_under(call, key)
+    return Act(deed=NamedRequest(request=_named(asked, uuid), decision_uuid=uuid), answer=answer)
 
 
-def _known(call: Call, uuid: str, asked: Request, *, key: str) -> Response | None:
+def _uuid_under(call: Call, key: str) -> str:
+    """Return the uuid of the decision that is made under a key."""
+    return keys.uuid_for("decision", call.owner, key)
+
+
+def _named(asked: Request, uuid: str) -> Request:
+    """Return a request that names its instances, after the decision on it where they have no uuids."""
+    if asked.instance_uuids:
+        return asked
+    uuids = tuple(keys.uuid_for("instance", uuid, str(number)) for number in range(asked.count))
+    return msgspec.structs.replace(asked, instance_uuids=uuids)
+
+
+def _known(call: Call, body: DecisionBody, key: str) -> Response | None:
     """Return the answer to a request that was decided under its key already; None: it was not.
 
     Raises:
         Problem: 422, something else was decided under it.
     """
     try:
-        decision = call.product.decision(uuid)
+        decision = call.product.decision(_uuid_under(call, key))
     except NotFound:
         return None
-    if not _answers(call.product.request_of(decision), asked, decision):
+    before = call.product.request_of(decision)
+    if not _answers(before, _named(request_of(call, body, before=before), decision.uuid), decision):
         raise keys.used_otherwise(key)
     return keys.replayed(_created(call, decision))
 

@@ -45,13 +45,12 @@ def create(call: Call) -> Response | Plan[Response]:
     assert isinstance(body, InstancesBody)
     if call.product.remote is not None:
         raise Conflict("amounts are kept by another Placement, where instances can be decided on, and not be run")
-    asked, uuid = request_of(call, body), operation_uuid(call)
-    name = uuid_text(uuid)
+    reader, uuid = call.agents.reader(call.current), operation_uuid(call)
+    name, known = uuid_text(uuid), reader.operation_of(uuid)
+    asked = request_of(call, body, before=None if known is None else _build_under(call, known))
     if not asked.instance_uuids and asked.move is None:
         uuids = tuple(keys.uuid_for("instance", name, str(number)) for number in range(asked.count))
         asked = msgspec.structs.replace(asked, instance_uuids=uuids)
-    reader = call.agents.reader(call.current)
-    known = reader.operation_of(uuid)
     if known is not None and not _is_same(reader, known, asked, name=body.name):
         raise keys.used_otherwise(call.key or "")
     plan = accepting.build(
@@ -213,10 +212,19 @@ def _status(call: Call) -> StatusRow | None:
     return None if body is None else call.agents.reader(call.current).status(body)
 
 
+def _build_under(call: Call, known: OperationRow) -> Request:
+    """Return what was asked to be built under a key.
+
+    Raises:
+        Problem: 422, something else was asked under it.
+    """
+    if known.kind != "build":
+        raise keys.used_otherwise(call.key or "")
+    return body_of(known, Build).request
+
+
 def _is_same(reader: WorkReader, known: OperationRow, asked: Request, *, name: str) -> bool:
     """Say whether an operation is what is asked for: what is kept of it for long does not say by which name."""
-    if known.kind != "build":
-        return False
     uuids = tuple(map(uuid_form, asked.instance_uuids))
     first = uuid_bytes(uuids[0])
     status = None if first is None else reader.status(first)
