@@ -199,3 +199,21 @@ def test_what_another_process_began_between_two_reads_is_the_answer(processes, p
         own.agents.reader = lambda _current: behind
         again = own.post(f"/instances/{uuid}/{path}", body, headers=KEY)
         assert (behind.misses < 0, again.status, again.json) == (True, 202, first.json)
+
+
+@pytest.mark.parametrize(("vcpus", "outcome"), [(1, "granted"), (9, "refused")])
+def test_a_decision_to_move_under_a_key_is_made_once(processes, vcpus, outcome):
+    uuid, flavor = "00000000-0000-4000-8000-000000000000", {"name": "own", **SIZE}
+    asked = {"flavor": {**flavor, "vcpus": vcpus}, "move": {"instance_uuid": uuid}}
+    with processes() as own:
+        own.post("/groups", {"name": "near", "policy": "soft-affinity"})
+        held = {"flavor": flavor, "instance_uuids": [uuid], "project_id": "p", "user_id": "u", "group": "near"}
+        assert own.post("/decisions", held).status == 201
+        first = own.post("/decisions", asked, headers=KEY)
+        assert (first.status, first.json["outcome"]) == (201, outcome)
+    with processes() as own:
+        again = own.post("/decisions", asked, headers=KEY)
+        assert (again.status, again.json, again.headers["idempotency-replayed"]) == (201, first.json, "true")
+        for other in ({"project_id": "q"}, {"move": {"instance_uuid": uuid, "may_stay": True}}):
+            refused = own.post("/decisions", {**asked, **other}, headers=KEY)
+            assert (refused.status, refused.json["detail"]) == (422, OTHERWISE)

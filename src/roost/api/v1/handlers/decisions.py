@@ -186,6 +186,9 @@ def _as_before(call: Call, body: AskedBody, before: Request) -> AskedBody:
     group = call.current.state.groups_by_uuid.get(before.group or "")
     if group is not None and body.group == group.name:
         body = msgspec.structs.replace(body, group=group.uuid)
+    if body.move is not None and before.move is not None:  # What a move does not say of its instance was filled in.
+        project_id, group_uuid = body.project_id or before.project_id, body.group or before.group
+        body = msgspec.structs.replace(body, project_id=project_id, group=group_uuid)
     return body
 
 
@@ -227,6 +230,8 @@ def _named(asked: Request, uuid: str) -> Request:
     """Return a request that names its instances, after the decision on it where they have no uuids."""
     if asked.instance_uuids:
         return asked
+    if asked.move is not None:
+        return msgspec.structs.replace(asked, instance_uuids=(asked.move.instance_uuid,))
     uuids = tuple(keys.uuid_for("instance", uuid, str(number)) for number in range(asked.count))
     return msgspec.structs.replace(asked, instance_uuids=uuids)
 
