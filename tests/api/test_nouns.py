@@ -252,6 +252,22 @@ def test_the_same_key_makes_one(own, path, body):
     assert own.post(path, {**body, "name": "z"}, headers=key).status == 422
 
 
+def test_a_key_of_a_server_group_is_known_to_every_process(tmp_path):
+    body, key = {"name": "g", "policy": "anti-affinity"}, {"idempotency-key": "once"}
+    with asking_own(fleet(1, vcpus=4), url=tmp_path / "roost.db") as own:
+        first = own.post("/groups", body, headers=key)
+        small = {"flavor": {"vcpus": 1, "memory_mb": 16}, "group": "g"}
+        assert (first.status, own.post("/decisions", small).status) == (201, 201)
+    with asking_own(url=tmp_path / "roost.db") as own:
+        again = own.post("/groups", {**body, "max_server_per_host": 1}, headers=key)
+        assert (again.status, again.json, again.headers["idempotency-replayed"]) == (201, first.json, "true")
+        assert again.headers["location"] == first.headers["location"]
+        for other in ({"name": "h"}, {"policy": "affinity"}, {"max_server_per_host": 2}):
+            assert own.post("/groups", {**body, **other}, headers=key).status == 422
+        assert own.post("/groups", {**body, "uuid": first.json["uuid"]}, headers=key).status == 409
+        assert len(own.get("/groups").json["groups"]) == 1
+
+
 def test_pages_of_every_list_hold_everything_once():
     groups = joined(*(group(f"g{number}", "affinity") for number in range(5)))
     with asking_own(fleet(5, vcpus=4), groups) as own:

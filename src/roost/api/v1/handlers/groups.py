@@ -51,8 +51,13 @@ def show(call: Call) -> Response:
     )  # fmt: skip
 
 
-def create(call: Call) -> Plan[Response]:
-    """Make a server group."""
+def create(call: Call) -> Plan[Response] | Response:
+    """Make a server group, unless it was made under its key already.
+
+    Raises:
+        Conflict: there is one of that uuid.
+        Problem: 422, another one was made under the key.
+    """
     body, current = call.body, call.current
     assert isinstance(body, GroupBody)
     if body.max_server_per_host is not None and body.policy != "anti-affinity":
@@ -61,15 +66,24 @@ def create(call: Call) -> Plan[Response]:
         uuid=uuid_form(body.uuid or _new_uuid(call)), name=body.name, policy=body.policy,
         max_server_per_host=body.max_server_per_host or 1,
     )  # fmt: skip
-    if group.uuid in current.state.groups_by_uuid:
+    known, made = current.state.groups_by_uuid.get(group.uuid), _made(call, group)
+    if known is None:
+        return Plan(answer=made, writes=(group_creation(current, group),))
+    if call.key is None or body.uuid is not None:
         raise Conflict(f"there is a server group {group.uuid} already")
-    write = group_creation(current, group)
+    if (known.name, known.policy, known.limit) != (group.name, group.policy, group.max_server_per_host):
+        raise keys.used_otherwise(call.key)
+    return keys.replayed(made)
+
+
+def _made(call: Call, group: ServerGroup) -> Response:
+    """Return the answer that a server group was made."""
     made = ShownGroup(
         uuid=group.uuid, name=group.name, policy=group.policy, max_server_per_host=group.max_server_per_host,
         member_count=0,
     )  # fmt: skip
     url = call.request.location(f"/groups/{made.uuid}")["location"]
-    return Plan(answer=shown(made, status=201, location=url), writes=(write,))
+    return shown(made, status=201, location=url)
 
 
 def _new_uuid(call: Call) -> str:
