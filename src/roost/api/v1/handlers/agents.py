@@ -12,12 +12,11 @@ from roost.conductor.presence import is_silent
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.fleet.reporting import check_node, facts_of_node, registration_of_node
 from roost.model.host import HostFacts
-from roost.model.names import uuid_bytes, uuid_text
+from roost.model.names import HOST_NAME_MAX, is_host_name, uuid_bytes, uuid_text
 from roost.model.orders import Registration
 from roost.model.work import AgentRow
 from roost.placement.plans import Plan
 
-_HOST_MAX = 255
 _DONE = Response(status=204)
 
 
@@ -91,8 +90,8 @@ def _host(call: Call) -> str:
         Problem: 403.
     """
     host = call.parameter("host")
-    if len(host) > _HOST_MAX or not host.isascii() or not host.isprintable() or " " in host:
-        raise BadRequest(f"the name of a host is 1..{_HOST_MAX} visible ASCII characters, got {host[:70]!r}")
+    if not is_host_name(host):
+        raise BadRequest(f"the name of a host is 1..{HOST_NAME_MAX} visible ASCII characters, got {host[:70]!r}")
     call.check_host(host)
     return host
 
