@@ -68,6 +68,23 @@ def test_a_line_break_behind_an_identity(own):
 
 
 @pytest.mark.parametrize(
+    ("method", "path", "body", "place"),
+    [
+        ("POST", "/decisions", b'{"hints":{"a":5}', "$.hints[...]"),
+        ("POST", "/decisions", b'{"hints":{"a":5}}', "$.hints['a']"),
+        ("POST", "/instances", b'{"flavor":{"extra_specs":{"a":1}', "$.flavor.extra_specs[...]"),
+        ("POST", "/instances", b'{"flavor":{"extra_specs":{"a":1}}}', "$.flavor.extra_specs['a']"),
+        ("PUT", "/agents/h1/nodes/h1", b'{"metrics":{"a":"b"}', "$.metrics[...]"),
+        ("POST", "/decisions", b'{"hints":{"a":1},"hints":{}}', "$.hints[...]"),
+        ("POST", "/capacity", b'{"request":{"hints":{"a":5},"flavor":{"vcpus":1e400}}}', "$.request.hints[...]"),
+        ("POST", "/decisions", b'{"hints":{"a":' + b"[" * 1_000 + b"]" * 1_000 + b"}}", "$.hints[...][0]"),
+    ],
+)
+def test_a_body_that_is_wrong_and_does_not_end_or_contradicts_itself(own, method, path, body, place):
+    assert refused(own.ask(method, path, body)) == place
+
+
+@pytest.mark.parametrize(
     ("told", "place"),
     [
         ({"prepared": {**PREPARED, "uuid": uuid_of("another")}}, "$.prepared.uuid"),
