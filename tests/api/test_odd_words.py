@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from roost.api.v1.routes import TABLE
 from roost.model.names import uuid_bytes
 from roost.simulator.identities import uuid_of
 from tests.api.agents import ORDER, RUN, given, polling, put, registration
@@ -13,6 +14,8 @@ from tests.servers import serve
 from tests.working import operation, order
 
 INSTANCE = uuid_of("guest")
+# What has no body.
+UNREAD = [(method, path) for path, methods in TABLE.items() for method in methods if methods[method].body is None]
 PREPARED = {"uuid": INSTANCE, "node": "host-0", "address": "host-0"}
 
 
@@ -82,6 +85,34 @@ def test_a_line_break_behind_an_identity(own):
 )
 def test_a_body_that_is_wrong_and_does_not_end_or_contradicts_itself(own, method, path, body, place):
     assert refused(own.ask(method, path, body)) == place
+
+
+def test_a_query_string_that_nobody_reads(own):
+    for method, path in [(method, path) for path, methods in TABLE.items() for method in methods]:
+        target = path.replace("{id}", INSTANCE).replace("{host}", "host-0")
+        assert refused(own.ask(method, f"{target}?nonsense=true")) == "?", (method, path)
+
+
+def test_a_body_that_nobody_reads(own):
+    for method, path in UNREAD:
+        target = path.replace("{id}", INSTANCE).replace("{host}", "host-0")
+        for body in (b'{"nonsense":1}', b'"text"', b"[]"):
+            assert refused(own.ask(method, target, body)) == "$", (method, path)
+        answer = own.ask(method, target, b"bytes", headers={"content-type": "text/plain"})
+        assert (refused(answer), answer.json["detail"][:22]) == ("$", "$: the body is no JSON")
+
+
+def test_a_body_that_says_nothing_where_nobody_reads_one(own):
+    for body in (b"", b"{}", b"null", b" { } "):
+        assert own.ask("POST", f"/instances/{INSTANCE}/stop", body).status == 404
+        assert own.ask("GET", "/flavors", body).json == {"flavors": []}
+        own.put("/flavors/small", {"vcpus": 1})
+        assert own.delete("/flavors/small", body=body, headers={"content-type": "text/plain"}).status == 204
+
+
+def test_a_drain_that_is_meant_to_be_dry_by_its_query_string(own):
+    assert refused(own.post("/hosts/host-0/drain?dry_run=true", {})) == "?"
+    assert own.get("/hosts/host-0").json["disabled"] is False
 
 
 @pytest.mark.parametrize(
