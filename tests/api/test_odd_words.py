@@ -115,6 +115,14 @@ def test_a_drain_that_is_meant_to_be_dry_by_its_query_string(own):
     assert own.get("/hosts/host-0").json["disabled"] is False
 
 
+@pytest.mark.parametrize("name", ["vcpus_total", "memory_mb", "local_gb", "cpu_allocation_ratio",
+                                  "hypervisor_version", "num_io_ops", "failed_builds"])  # fmt: skip
+def test_facts_below_nothing(own, name):
+    answer = own.put("/agents/host-0/nodes/host-0", {name: -1})
+    assert (refused(answer), answer.json["detail"]) == (f"$.{name}", f"$.{name}: must be 0 or more")
+    assert own.put("/agents/host-0/nodes/host-0", {name: 0, "of_a_newer_agent": 1}).status == 204
+
+
 @pytest.mark.parametrize(
     ("told", "place"),
     [
