@@ -33,7 +33,7 @@ from roost.compute.tracker import Tracker
 from roost.errors import BadSettings, PlacementGone, quoted
 from roost.machine import SystemClock, SystemRandom
 from roost.model.agent_settings import Agent as AgentSettings
-from roost.model.names import is_text, uuid_text
+from roost.model.names import is_host_name, is_text, uuid_text
 from roost.model.placement_api import Answer
 from roost.observe import log
 from roost.ports import Clock
@@ -73,8 +73,9 @@ def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: 
         JournalLost: a journal cannot be used.
     """
     for host in options.hosts:
-        if not host or "/" in host or not is_text(host, length_max=255):
-            raise BadSettings("--host", f"must be a name of 1 to 255 letters without a slash, got {quoted(host)}")
+        if "/" in host or not is_host_name(host):
+            problem = f"must be a name of 1 to 255 visible ASCII characters without a slash, got {quoted(host)}"
+            raise BadSettings("--host", problem)
     if not is_text(options.cell, length_max=255):
         raise BadSettings("--cell", f"must be a name of 255 letters at most, got {quoted(options.cell)}")
     stop = threading.Event()

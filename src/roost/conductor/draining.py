@@ -6,9 +6,10 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from roost.conductor.moves import away_from
-from roost.conductor.presence import is_gone
+from roost.conductor.presence import is_gone, witnessed
 from roost.conductor.remembered import Documents, request_of
 from roost.conductor.rows import cancelled, instead
+from roost.conductor.step import body_of
 from roost.conductor.story import line
 from roost.errors import Conflict, NotFound
 from roost.fleet.hosts import ServiceChange, changed_facts, rows_of_service, writes_of_facts
@@ -112,12 +113,15 @@ def drain(
 
     Raises:
         NotFound: there is no such service.
-        Conflict: its agent does not answer.
+        Conflict: its agent does not answer; it is drained already.
     """
     known = reader.operation_of(operation_uuid)
     if known is not None:
         return known
     host = service_of(current, reader, name)
+    other = _drain_of(reader, host)
+    if other is not None:
+        raise Conflict(f"the host {host} is drained already, by the operation {uuid_text(other.uuid)}")
     body = Drain(
         host=host, at_once=at_once, instances=tuple(uuid_text(each.uuid) for each in instances_of(reader, host))
     )  # fmt: skip
@@ -129,7 +133,9 @@ def drain(
         current, "drain.asked", now_s=now_s, operation_id=operation.id, host=host, instances=f"{len(body.instances):,}"
     )
     writes = _disabled(current, host) if is_disabling else ()
-    return Plan(answer=operation, writes=writes, work=(Put(operation), event), reads_work=True)
+    # Of two drains that are asked for at the same moment one is beaten, and finds the other.
+    alone = witnessed(reader.agent(host.lower()))
+    return Plan(answer=operation, writes=writes, work=(Put(operation), *alone, event), reads_work=True)
 
 
 def cancel(reader: WorkReader, name: str, *, now_s: float) -> Plan[OperationRow] | OperationRow:
@@ -154,6 +160,17 @@ def cancel(reader: WorkReader, name: str, *, now_s: float) -> Plan[OperationRow]
         return operation
     after = cancelled(operation, now_s=now_s)
     return Plan(answer=after, work=(instead(after),), reads_work=True)
+
+
+def _drain_of(reader: WorkReader, host: str) -> OperationRow | None:
+    """Return the open operation by which a host is left; None: there is none."""
+    last = 0
+    while page := reader.operations(after_id=last, most=_PAGE, is_open=True):
+        last = page[-1].id
+        for row in page:
+            if row.kind == "drain" and body_of(row, Drain).host.lower() == host.lower():
+                return row
+    return None
 
 
 def _disabled(current: Commits, host: str) -> tuple[Write, ...]:

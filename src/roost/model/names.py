@@ -15,6 +15,7 @@ _CONSUMER_TYPE = re.compile(r"[A-Z0-9_]{1,255}")
 
 # Amounts and totals fit what the Placement API can say on the wire.
 AMOUNT_MAX = 2_147_483_647
+HOST_NAME_MAX = 255
 RATIO_MAX = 3.40282e38
 
 
@@ -54,6 +55,15 @@ def is_text(text: str, *, length_max: int) -> bool:
     if len(text) > length_max or "\0" in text:
         return False
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def is_host_name(text: str) -> bool:
+    r"""Say whether a host with an agent may be called so.
+
+    >>> [is_host_name(text) for text in ("node-1.rack", "", "h 7", "h\n7", "näh")]
+    [True, False, False, False, False]
+    """
+    return 0 < len(text) <= HOST_NAME_MAX and text.isascii() and text.isprintable() and " " not in text
 
 
 def uuid_bytes(text: str) -> bytes | None:

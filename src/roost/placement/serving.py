@@ -248,7 +248,8 @@ class Serving:
         behind = [job for job, result in found if isinstance(result, Again)]
         if acting:
             return beaten + behind
-        _fail(behind, Unavailable("what this waits for was not done; try again"))
+        if behind:
+            _fail(behind, Unavailable("what this waits for was not done; try again"))
         return beaten
 
     def _plan(self, job: _Job[Answer]) -> Plan[Answer] | Act[Answer] | Again | None:

@@ -6,14 +6,21 @@ import pytest
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--host", ""), "--host: must be a name of 1 to 255 letters without a slash, got ''"),
-        (("--host", "rack/host"), "--host: must be a name of 1 to 255 letters without a slash, got 'rack/host'"),
-        (("--host", "h" * 255, "--fleet", "2"), "--host: must be a name of 1 to 255 letters without a slash, got 'hh"),
+        (("--host", ""), "--host: must be a name of 1 to 255 visible ASCII characters without a slash, got ''"),
+        (("--host", "h 7"), "--host: must be a name of 1 to 255 visible ASCII characters without a slash, got 'h 7'"),
+        (
+            ("--host", "rack/host"),
+            "--host: must be a name of 1 to 255 visible ASCII characters without a slash, got 'rack/host'",
+        ),
+        (
+            ("--host", "h" * 255, "--fleet", "2"),
+            "--host: must be a name of 1 to 255 visible ASCII characters without a slash, got 'hh",
+        ),
         (("--host", "h", "--cell", "c" * 256), "--cell: must be a name of 255 letters at most, got 'cc"),
         (("--host", "h", "--token", "a secret\n"), "x-auth-token: holds a letter that no header can hold"),
         (("--host", "h", "--server", "http://a b"), "agent.server: must be http://HOST:PORT/PATH"),
     ],
-    ids=["empty", "slash", "long", "cell", "token", "address"],
+    ids=["empty", "space", "slash", "long", "cell", "token", "address"],
 )
 def test_what_no_server_can_be_told_is_refused_at_once(run, tmp_path, words, sentence):
     options = ("--server", "http://127.0.0.1:1", "--driver", "fake", "--state-dir", tmp_path)

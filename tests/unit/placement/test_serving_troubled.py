@@ -86,8 +86,12 @@ def test_a_thread_that_ends_lets_nobody_wait(monkeypatch, place, capfd):
 
 def test_what_waits_for_an_act_that_nobody_does_is_told_so():
     serving = Serving(Current(MemoryStore()), decide=lambda deeds: [None] * len(deeds))
+    before = metrics.FAULTS._value.get()
+    serving.run(lambda _current: "read")
+    assert metrics.FAULTS._value.get() == before
     with pytest.raises(Unavailable, match="what this waits for was not done; try again"):
         serving.run(lambda _current: Again())
+    assert metrics.FAULTS._value.get() == before + 1
     serving.stop()
 
 

@@ -48,6 +48,16 @@ def drain(here, *, at_once=2, is_disabling=True, key="drain"):
     )  # fmt: skip
 
 
+def test_a_host_is_left_by_one_drain_at_once(here):
+    running(here, "one")
+    first = drain(here)
+    with pytest.raises(Conflict, match=f"the host h0 is drained already, by the operation {uuid_text(first.uuid)}"):
+        drain(here, key="other")
+    assert drain(here).uuid == first.uuid
+    assert over(here, first).outcome == "done"
+    drain(here, key="other")
+
+
 def over(here, operation, script=None, *, turns=40):
     """Let everybody work until the host is left; give the operation."""
     for _ in range(turns):

@@ -12,12 +12,11 @@ from roost.conductor.presence import is_silent
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.fleet.reporting import check_node, facts_of_node, registration_of_node
 from roost.model.host import HostFacts
-from roost.model.names import uuid_bytes, uuid_text
+from roost.model.names import HOST_NAME_MAX, is_host_name, uuid_bytes, uuid_text
 from roost.model.orders import Registration
 from roost.model.work import AgentRow
 from roost.placement.plans import Plan
 
-_HOST_MAX = 255
 _DONE = Response(status=204)
 # Facts that are never below nothing. They are checked where agents tell them: rows are read far more often.
 _AMOUNTS = (
@@ -96,8 +95,8 @@ def _host(call: Call) -> str:
         Problem: 403.
     """
     host = call.parameter("host")
-    if len(host) > _HOST_MAX or not host.isascii() or not host.isprintable() or " " in host:
-        raise BadRequest(f"the name of a host is 1..{_HOST_MAX} visible ASCII characters, got {host[:70]!r}")
+    if not is_host_name(host):
+        raise BadRequest(f"the name of a host is 1..{HOST_NAME_MAX} visible ASCII characters, got {host[:70]!r}")
     call.check_host(host)
     return host
 
