@@ -431,8 +431,9 @@ def _unknown(document: Mapping[str, Mapping[str, Any]], known: Mapping[str, set[
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0)
-    return f"the nearest known name is {close[0]}"
+    by_lower = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0)
+    return f"the nearest known name is {by_lower[close[0]]}"
 
 
 def _nearest_setting(section: str, key: str, known: Mapping[str, set[str]]) -> str:

@@ -100,6 +100,25 @@ def test_what_is_no_http_is_told_so(server):
     assert told(server.raw(b"POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\n"))[0] == 400
 
 
+@pytest.mark.parametrize(
+    ("request_bytes", "status", "text"),
+    [
+        (b"GET /v1/" + b"a" * 1001 + b" HTTP/1.1\r\n\r\n", 414, "placement.uri_max_bytes"),
+        (b"GET /v1/instances HTTP/1.1\r\n" + b"a: b\r\n" * 21 + b"\r\n", 431, "placement.header_count_max"),
+        (b"GET /v1/instances HTTP/1.1\r\n", 408, "placement.header_timeout_s"),
+        (b"POST /v1/decisions HTTP/1.1\r\ncontent-length: -1\r\n\r\n", 400, "no HTTP request"),
+        (b"POST /v1/decisions HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nx\r\n", 400, "no HTTP request"),
+    ],
+)
+def test_errors_of_http_below_the_path_of_the_own_api_are_problem_details(server, request_bytes, status, text):
+    head, _, body = server.raw(request_bytes).partition(b"\r\n\r\n")
+    assert int(head.split()[1]) == status
+    assert b"content-type: application/problem+json" in head
+    details = json.loads(body)
+    assert (details["type"], details["status"], text in details["detail"]) == ("about:blank", status, True)
+    assert f"x-openstack-request-id: {details['request_id']}".encode() in head
+
+
 def test_a_connection_on_which_nothing_happens_is_closed(server):
     assert server.raw() == b""
     assert server.raw(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").startswith(b"HTTP/1.1 200")

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from roost.api.v1.routes import TABLE
 from roost.model.names import uuid_bytes
 from roost.simulator.identities import uuid_of
 from tests.api.agents import ORDER, RUN, given, polling, put, registration
@@ -13,6 +14,8 @@ from tests.servers import serve
 from tests.working import operation, order
 
 INSTANCE = uuid_of("guest")
+# What has no body.
+UNREAD = [(method, path) for path, methods in TABLE.items() for method in methods if methods[method].body is None]
 PREPARED = {"uuid": INSTANCE, "node": "host-0", "address": "host-0"}
 
 
@@ -65,6 +68,59 @@ def test_a_line_break_behind_an_identity(own):
     assert refused(own.post("/agents/host-0/standings", {"instances": [RUN + "\n"]})) == "$.instances[0]"
     for cursor in ("%0A", "1%0A", RUN + "%0A"):
         assert refused(own.get(f"/instances?cursor={cursor}")) == "?cursor"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "place"),
+    [
+        ("POST", "/decisions", b'{"hints":{"a":5}', "$.hints[...]"),
+        ("POST", "/decisions", b'{"hints":{"a":5}}', "$.hints['a']"),
+        ("POST", "/instances", b'{"flavor":{"extra_specs":{"a":1}', "$.flavor.extra_specs[...]"),
+        ("POST", "/instances", b'{"flavor":{"extra_specs":{"a":1}}}', "$.flavor.extra_specs['a']"),
+        ("PUT", "/agents/h1/nodes/h1", b'{"metrics":{"a":"b"}', "$.metrics[...]"),
+        ("POST", "/decisions", b'{"hints":{"a":1},"hints":{}}', "$.hints[...]"),
+        ("POST", "/capacity", b'{"request":{"hints":{"a":5},"flavor":{"vcpus":1e400}}}', "$.request.hints[...]"),
+        ("POST", "/decisions", b'{"hints":{"a":' + b"[" * 1_000 + b"]" * 1_000 + b"}}", "$.hints[...][0]"),
+    ],
+)
+def test_a_body_that_is_wrong_and_does_not_end_or_contradicts_itself(own, method, path, body, place):
+    assert refused(own.ask(method, path, body)) == place
+
+
+def test_a_query_string_that_nobody_reads(own):
+    for method, path in [(method, path) for path, methods in TABLE.items() for method in methods]:
+        target = path.replace("{id}", INSTANCE).replace("{host}", "host-0")
+        assert refused(own.ask(method, f"{target}?nonsense=true")) == "?", (method, path)
+
+
+def test_a_body_that_nobody_reads(own):
+    for method, path in UNREAD:
+        target = path.replace("{id}", INSTANCE).replace("{host}", "host-0")
+        for body in (b'{"nonsense":1}', b'"text"', b"[]"):
+            assert refused(own.ask(method, target, body)) == "$", (method, path)
+        answer = own.ask(method, target, b"bytes", headers={"content-type": "text/plain"})
+        assert (refused(answer), answer.json["detail"][:22]) == ("$", "$: the body is no JSON")
+
+
+def test_a_body_that_says_nothing_where_nobody_reads_one(own):
+    for body in (b"", b"{}", b"null", b" { } "):
+        assert own.ask("POST", f"/instances/{INSTANCE}/stop", body).status == 404
+        assert own.ask("GET", "/flavors", body).json == {"flavors": []}
+        own.put("/flavors/small", {"vcpus": 1})
+        assert own.delete("/flavors/small", body=body, headers={"content-type": "text/plain"}).status == 204
+
+
+def test_a_drain_that_is_meant_to_be_dry_by_its_query_string(own):
+    assert refused(own.post("/hosts/host-0/drain?dry_run=true", {})) == "?"
+    assert own.get("/hosts/host-0").json["disabled"] is False
+
+
+@pytest.mark.parametrize("name", ["vcpus_total", "memory_mb", "local_gb", "cpu_allocation_ratio",
+                                  "hypervisor_version", "num_io_ops", "failed_builds"])  # fmt: skip
+def test_facts_below_nothing(own, name):
+    answer = own.put("/agents/host-0/nodes/host-0", {name: -1})
+    assert (refused(answer), answer.json["detail"]) == (f"$.{name}", f"$.{name}: must be 0 or more")
+    assert own.put("/agents/host-0/nodes/host-0", {name: 0, "of_a_newer_agent": 1}).status == 204
 
 
 @pytest.mark.parametrize(

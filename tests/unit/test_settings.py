@@ -81,6 +81,8 @@ def test_owners_of_one_section_each_get_their_keys():
         ("a = 1", "roost.toml: a: stands in no section"),
         ("scheduler = 1", "roost.toml: scheduler: stands in no section"),
         ("[schedular]", "roost.toml: schedular: is no section; the nearest known name is scheduler"),
+        ("[default]", "roost.toml: default: is no section; the nearest known name is DEFAULT"),
+        ("[Defaults]", "roost.toml: Defaults: is no section; the nearest known name is DEFAULT"),
         (
             "[scheduler]\nmax_attempt = 1",
             "scheduler.max_attempt: is no setting; the nearest known name is max_attempts",

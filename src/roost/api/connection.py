@@ -17,6 +17,7 @@ from roost.api import problems
 from roost.api.asgi import ABORT
 from roost.api.placement.application import new_request_id
 from roost.api.problems import Problem
+from roost.api.v1.problems import CONTENT_TYPE, as_json
 from roost.model.placement_settings import Placement as Settings
 from roost.observe import metrics
 
@@ -25,6 +26,8 @@ from roost.observe import metrics
 _LINGER_S = 2.0
 # Of a stream, so much is written ahead of its reader; else the system takes megabytes.
 _WAITING_BYTES = 2**16
+# Below it errors are told as Roost's own API tells them, else as the Placement API does.
+_OWN = b"/v1/"
 
 
 class _Refused(Exception):
@@ -50,6 +53,7 @@ class Connection(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:  # fmt: skip
         super().__init__(config, server_state, app_state, _loop)
+        self.url = b""  # of the last request of which one is known
         self._head_bytes = 0  # of the request whose head is not complete yet
         self._head_size = 0  # of what is understood of it
         self._is_in_head = True
@@ -186,7 +190,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
             return
         metrics.answered("", "other", problem.status, elapsed_s=0.0)
-        self.transport.write(_answer(problem))
+        self.transport.write(_answer(problem, self.url))
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.loop.call_later(_LINGER_S, self.transport.abort)
@@ -198,16 +202,25 @@ def _cause() -> BaseException | None:
     return error.__context__ if isinstance(error, httptools.HttpParserCallbackError) else None
 
 
-def _answer(problem: Problem) -> bytes:
+def _answer(problem: Problem, url: bytes) -> bytes:
     title = problems.title_of(problem.status)
     request_id = new_request_id()
-    told = {
-        "status": problem.status, "title": title, "detail": problems.detail_of(problem), "request_id": request_id,
-    }  # fmt: skip
-    body = json.dumps({"errors": [told]}).encode()
+    kind, body = _own(problem, request_id) if url.startswith(_OWN) else _of_placement(problem, request_id)
     headers = {
-        "content-type": "application/json", "content-length": str(len(body)), "connection": "close",
+        "content-type": kind, "content-length": str(len(body)), "connection": "close",
         "x-openstack-request-id": request_id, **problem.headers,
     }  # fmt: skip
     lines = [f"HTTP/1.1 {problem.status} {title}", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     return "\r\n".join(lines).encode() + body
+
+
+def _own(problem: Problem, request_id: str) -> tuple[str, bytes]:
+    return CONTENT_TYPE, as_json(problem, request_id=request_id)
+
+
+def _of_placement(problem: Problem, request_id: str) -> tuple[str, bytes]:
+    told = {
+        "status": problem.status, "title": problems.title_of(problem.status), "detail": problems.detail_of(problem),
+        "request_id": request_id,
+    }  # fmt: skip
+    return "application/json", json.dumps({"errors": [told]}).encode()

@@ -5,11 +5,16 @@ from typing import Any
 
 import msgspec
 
+# What reading a document raises that cannot be read to its end, or written again.
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, ValueError, OverflowError)
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\[\.\.\.\]")  # the last one stands for any key
 
 
 def placed(text: str, body: bytes, kind: Any) -> str:
     """Return the text of a validation error with the keys of the document in its path.
+
+    It is looked for in the document as it is read without a type. The text stays as it is where that cannot be done, as
+    the rest of the document is no JSON, or reads as another document, as a key is there twice.
 
     Args:
         text: of the error, as msgspec says it.
@@ -22,8 +27,18 @@ def placed(text: str, body: bytes, kind: Any) -> str:
     problem, at, path = text.partition(" - at `$")
     if "[...]" not in path:
         return text
-    document = node = msgspec.json.decode(body)
-    told = ""
+    try:
+        told = _path(text, path, msgspec.json.decode(body), kind=kind)
+    except _UNREADABLE:
+        return text
+    return text if told is None else f"{problem}{at}{told}`"
+
+
+def _path(text: str, path: str, document: Any, *, kind: Any) -> str | None:
+    """Return a path with keys; None: the document has not this error."""
+    if _problem(document, kind) != text:
+        return None
+    node, told = document, ""
     for step in _STEP.finditer(path):
         if step[1] is not None:
             node, told = node[step[1]], told + step[0]
@@ -32,7 +47,7 @@ def placed(text: str, body: bytes, kind: Any) -> str:
         else:
             key = _wrong_key(node, lambda: _problem(document, kind) == text)
             node, told = node[key], f"{told}[{key!r}]"
-    return f"{problem}{at}{told}`"
+    return told
 
 
 def _wrong_key(node: dict[str, Any], is_wrong: Any) -> str:

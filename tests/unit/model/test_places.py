@@ -14,6 +14,8 @@ class _Part(msgspec.Struct):
 
 class _Whole(msgspec.Struct):
     parts: list[_Part] = []
+    number: float = 0.0
+    other: object = None
 
 
 @pytest.mark.parametrize(
@@ -35,3 +37,43 @@ def test_the_first_key_that_is_wrong_is_named(tables, path):
 def test_a_path_without_such_keys_stays():
     assert placed("Expected `int`, got `str` - at `$.a[3]`", b"", _Whole) == "Expected `int`, got `str` - at `$.a[3]`"
     assert placed("Object missing required field `a`", b"", _Whole) == "Object missing required field `a`"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"parts": [{"tables": {"a": 5}',
+        '{"parts": [{"tables": {"a": 5}, "tables": {}}]}',
+        '{"parts": [{"tables": {"a": 5}}], "parts": [{"tables": {"b": 6}}, 7], "parts": null}',
+        '{"parts": [{"tables": {"a": 5}}], "number": 1e400, "parts": []}',
+        '{"parts": [{"tables": {"a": 5}}], "other": "\xff"}',
+        '{"parts": [{"tables": {"a": ' + "[" * 1_000 + "]" * 1_000 + "}}]}",
+        '{"parts": [{"tables": {"a": 5}}], "other": ' + "[" * 1_000 + "]" * 1_000 + "}",
+        '{"parts": [{"tables": {"a": 5}}], "other": ' + "[" * 10_000,
+    ],
+)
+def test_a_document_that_reads_otherwise_to_its_end_has_the_path_without_keys(body):
+    raw = body.encode("latin-1")
+    with pytest.raises(msgspec.ValidationError) as caught:
+        msgspec.json.decode(raw, type=_Whole)
+    told = placed(str(caught.value), raw, _Whole)
+    assert told == str(caught.value)
+    assert told.endswith(" - at `$.parts[0].tables[...]`")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"number": 1e400, "parts": [{"tables": {"a": 5}}]}',
+        '{"parts": [{"tables": {"a": {"b": 1e400}}}]}',
+        '{"parts": [{"tables": {"a": 5}}], "number": 1e400}',
+        '{"parts": [{"tables": {"a": 5}}], "other": ' + "9" * 5_000 + "}",
+    ],
+)
+def test_numbers_that_nothing_holds(body):
+    raw = body.encode()
+    with pytest.raises(msgspec.ValidationError) as caught:
+        msgspec.json.decode(raw, type=_Whole)
+    problem, _, place = placed(str(caught.value), raw, _Whole).partition(" - at `")
+    assert str(caught.value).startswith(problem)
+    assert place.startswith(("$.parts[0].tables[", "$.number"))

@@ -36,6 +36,7 @@ def said(body: bytes, kind: type = FleetDocument) -> str:
         (b"[]", ": $: must be an object, got a list"),
         (b'{"version": 2, "hosts": []}', ": $.version: invalid enum value 2"),
         (b'{"hosts": [{"host": "a", "stats": {"x": 1}}]}', ": $.hosts[0].stats['x']: must be text, got a whole number"),
+        (b'{"hosts": [{"host": "a", "stats": {"x": 1}', ": $.hosts[0].stats[...]: must be text, got a whole number"),
         (
             b'{"hosts": [{"host": "a", "cpu_info": {"a": ' + b"[" * 100_000 + b"}]}",
             ": lists and objects in it are nested too deep",

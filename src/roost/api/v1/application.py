@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -12,7 +12,7 @@ from roost.api.placement.request import Identity, Request, Response
 from roost.api.problems import Problem
 from roost.api.v1 import keys, openapi
 from roost.api.v1.agents import Agents
-from roost.api.v1.bodies import decoded, queried
+from roost.api.v1.bodies import check_unsaid, decoded, queried
 from roost.api.v1.call import JSON, Call
 from roost.api.v1.keys import Keys
 from roost.api.v1.problems import CONTENT_TYPE, as_json
@@ -59,8 +59,7 @@ class Application:
                 document = Response(body=openapi.body(), headers={"content-type": JSON})
                 return self.finish(request, document)
             route = self._admit(request)
-            body = None if route.body is None else decoded(request.body, route.body)
-            query = None if route.query is None else queried(request.pairs(), route.query)
+            body, query = _read(request, route)
         except Exception as error:  # noqa: BLE001  # everybody gets an answer
             return self.fail(request, error)
         handler = route.handler
@@ -125,6 +124,17 @@ class Application:
         headers = {**problem.headers, "content-type": CONTENT_TYPE}
         body = as_json(problem, request_id=request.request_id)
         return self.finish(request, Response(status=problem.status, body=body, headers=headers))
+
+
+def _read(request: Request, route: Route) -> tuple[Any, Any]:
+    """Return the body and the query string that a route names, None where it names none.
+
+    Raises:
+        Problem: 400, one of them is wrong, or says something where nobody reads it.
+    """
+    check_unsaid(request, has_body=route.body is not None, has_query=route.query is not None)
+    body = None if route.body is None else decoded(request.body, route.body)
+    return body, None if route.query is None else queried(request.pairs(), route.query)
 
 
 def _media_type(request: Request) -> str:

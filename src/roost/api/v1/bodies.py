@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from roost.api.placement.request import Request
 from roost.api.problems import Problem
 from roost.model.places import placed
 
@@ -13,7 +14,14 @@ _PLACE = re.compile(r" - at `(\$[^`]*)`$")
 # In longer bodies the keys of objects are not looked for: it takes several readings.
 _PLACED_MAX = 2**20
 
+# The shortest bodies that say nothing.
+_UNSAID = frozenset({b"", b"{}", b"null"})
+
 Body = TypeVar("Body")
+
+
+class _Nothing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is said where nothing is read."""
 
 
 def wrong(field: str, text: str, *, status: int = 400) -> Problem:
@@ -55,6 +63,22 @@ def queried(pairs: list[tuple[str, str]], kind: type[Body]) -> Body:
         problem = _told(str(error))
         field = problem.more["field"].replace("$.", "?").replace("$", "?")
         raise wrong(field, problem.text.partition(": ")[2]) from None
+
+
+def check_unsaid(request: Request, *, has_body: bool, has_query: bool) -> None:
+    """Refuse what nobody reads; a body that is an empty object, or null, says nothing.
+
+    Args:
+        has_body: whether the body is read.
+        has_query: whether the query string is.
+
+    Raises:
+        Problem: 400, it says something.
+    """
+    if not has_body and request.body not in _UNSAID:
+        decoded(request.body, _Nothing)
+    if not has_query and request.query_string:
+        queried(request.pairs(), _Nothing)
 
 
 def _told(text: str) -> Problem:

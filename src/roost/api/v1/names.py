@@ -9,6 +9,9 @@ from roost.engine.state import State
 from roost.model.flavor import Flavor
 from roost.model.names import uuid_form
 
+# Flavors that decisions were made for have none.
+_NO_UUID = "store the one that is meant under that name, or say its size in place of the name"
+
 
 class StateNames:
     """Names by the columns; see ``roost.scheduler.asking.Names``."""
@@ -46,13 +49,14 @@ def flavor_named(name: str, known: Iterable[Flavor], *, at: str) -> Flavor:
         Problem: 400, there is none, or more than one.
     """
     by_body = {msgspec.json.encode(each): each for each in known if each.name == name}
-    return by_body[_only((body.decode() for body in by_body), kind="flavor", name=name, at=at).encode()]
+    body = _only((body.decode() for body in by_body), kind="flavor", name=name, at=at, advice=_NO_UUID)
+    return by_body[body.encode()]
 
 
-def _only(found: Iterable[str], *, kind: str, name: str, at: str) -> str:
+def _only(found: Iterable[str], *, kind: str, name: str, at: str, advice: str = "say which by its uuid") -> str:
     several = list(found)
     if len(several) == 1:
         return several[0]
     if several:
-        raise wrong(at, f"{len(several)} {kind}s are called {name[:70]!r}; say which by its uuid")
+        raise wrong(at, f"{len(several)} {kind}s are called {name[:70]!r}; {advice}")
     raise wrong(at, f"there is no {kind} {name[:70]!r}")

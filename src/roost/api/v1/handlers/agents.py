@@ -18,6 +18,10 @@ from roost.model.work import AgentRow
 from roost.placement.plans import Plan
 
 _DONE = Response(status=204)
+# Facts that are never below nothing. They are checked where agents tell them: rows are read far more often.
+_AMOUNTS = (
+    "vcpus_total", "memory_mb", "local_gb", "cpu_allocation_ratio", "hypervisor_version", "num_io_ops", "failed_builds",
+)  # fmt: skip
 
 
 def register(call: Call) -> Plan[Response] | Response:
@@ -39,6 +43,7 @@ def report(call: Call) -> Plan[Response] | Response:
     """Keep what an agent says of a node; of a root that is none yet it makes one."""
     told, host, node, state = call.body, _host(call), call.parameter("node"), call.current.state
     assert isinstance(told, HostFacts)
+    _check_amounts(told)
     agent = _agent(call, host)
     _check_run(call, agent)
     row = check_node(state, host=host, node=node)
@@ -94,6 +99,18 @@ def _host(call: Call) -> str:
         raise BadRequest(f"the name of a host is 1..{HOST_NAME_MAX} visible ASCII characters, got {host[:70]!r}")
     call.check_host(host)
     return host
+
+
+def _check_amounts(facts: HostFacts) -> None:
+    """Refuse amounts below nothing.
+
+    Raises:
+        Problem: 400.
+    """
+    for name in _AMOUNTS:
+        amount = getattr(facts, name)
+        if amount is not None and amount < 0:
+            raise wrong(f"$.{name}", "must be 0 or more")
 
 
 def _agent(call: Call, host: str) -> AgentRow:
