@@ -151,6 +151,16 @@ class Machine:
         """Give what was asked that is no mere question."""
         return [each for each in self.world.network.asked if each.method != "GET"]
 
+    def check_settled(self):
+        """Check that further updates, at a start and later, write nothing and change nothing."""
+        before = self.dump()
+        for is_startup in (False, True):
+            self.world.network.asked.clear()
+            self.start()
+            self.update(is_startup=is_startup)
+            assert self.writes() == []
+        assert self.dump() == before
+
     def claim_before(self, method, part, *, times=1, **amounts):
         """Let somebody claim right before each of the next such questions."""
 

@@ -20,11 +20,16 @@ def server(tmp_path):
         yield found
 
 
-def said(server, *words):
-    """Run a command at the server; give what it prints as JSON."""
-    done = roost(*words, "--json", "--url", server.address, cwd=ROOT)
+def printed(*words):
+    """Run a command; give what it prints as JSON."""
+    done = roost(*words, "--json", cwd=ROOT)
     assert done.returncode == 0, (done.stdout, done.stderr)
     return json.loads(done.stdout)
+
+
+def said(server, *words):
+    """Run a command at the server; give what it prints as JSON."""
+    return printed(*words, "--url", server.address)
 
 
 def instance(server, name):
@@ -41,7 +46,7 @@ def traits(server, host):
     return server.ask("GET", f"/placement/resource_providers/{uuid}/traits")[2]["traits"]
 
 
-def test_instances_are_changed_where_they_are_and_leave_a_host_that_is_drained(server):
+def test_instances_are_changed_where_they_are_and_leave_a_host_that_is_drained(server, tmp_path):
     server.ask("PUT", "/v1/images/debian", {"id": "debian-12"}, headers=ADMIN)
     flavor = ("--flavor", "vcpus=2,memory_mb=64")
     for name in ("one", "two", "three", "four"):
@@ -67,6 +72,8 @@ def test_instances_are_changed_where_they_are_and_leave_a_host_that_is_drained(s
     assert {each["name"]: each["how"] for each in plan["moves"] if each["name"] != "one"} == {
         "two": "migrate", "three": "live_migrate", "four": "live_migrate",
     }  # fmt: skip
+    # A rehearsal reads the database beside its server.
+    assert printed("host", "drain", "fake-1", "--dry-run", "--data", tmp_path)["moves"] == plan["moves"]
     assert used(server)["fake-1"] >= 6
     done = said(server, "host", "drain", "fake-1")
     assert (done["outcome"], done["problem"]) == ("done", "")

@@ -205,7 +205,10 @@ def _cause() -> BaseException | None:
 def _answer(problem: Problem, url: bytes) -> bytes:
     title = problems.title_of(problem.status)
     request_id = new_request_id()
-    kind, body = _own(problem, request_id) if url.startswith(_OWN) else _of_placement(problem, request_id)
+    if url.startswith(_OWN):
+        kind, body = CONTENT_TYPE, as_json(problem, request_id=request_id)
+    else:
+        kind, body = "application/json", _of_placement(problem, request_id)
     headers = {
         "content-type": kind, "content-length": str(len(body)), "connection": "close",
         "x-openstack-request-id": request_id, **problem.headers,
@@ -214,13 +217,9 @@ def _answer(problem: Problem, url: bytes) -> bytes:
     return "\r\n".join(lines).encode() + body
 
 
-def _own(problem: Problem, request_id: str) -> tuple[str, bytes]:
-    return CONTENT_TYPE, as_json(problem, request_id=request_id)
-
-
-def _of_placement(problem: Problem, request_id: str) -> tuple[str, bytes]:
+def _of_placement(problem: Problem, request_id: str) -> bytes:
     told = {
         "status": problem.status, "title": problems.title_of(problem.status), "detail": problems.detail_of(problem),
         "request_id": request_id,
     }  # fmt: skip
-    return "application/json", json.dumps({"errors": [told]}).encode()
+    return json.dumps({"errors": [told]}).encode()

@@ -17,10 +17,10 @@ from roost.observe import log
 Holders = Mapping[str, Sequence[str]]  # uuid of an instance or a move -> addresses of the devices that it has
 
 
-class NodeDevices(NamedTuple):
-    """The devices of a node, and who has which."""
+class CountedDevices(NamedTuple):
+    """The devices of a node that Placement counts, and who has which."""
 
-    devices: Sequence[PciDevice] = ()
+    offered: OfferedDevices = OfferedDevices()
     holders: Holders = MappingProxyType({})
 
 
@@ -46,7 +46,7 @@ class DeviceProviders:
         return offered_devices(devices, self._specs)
 
     def update(
-        self, tree: ProviderTree, node: str, told: NodeDevices, *, held: Allocations | None
+        self, tree: ProviderTree, node: str, told: CountedDevices, *, held: Allocations | None
     ) -> Allocations | None:
         """Bring the devices of a node into its tree, and let guests hold what they have of them.
 
@@ -71,7 +71,7 @@ class DeviceProviders:
             if present:
                 raise BadSettings("agent.pci_in_placement", _kept_on(node, present))
             return held
-        slots = {provider_name(node, slot.address): slot for slot in self.offered(told.devices).slots}
+        slots = {provider_name(node, slot.address): slot for slot in told.offered.slots}
         for name, slot in slots.items():
             _check_free(tree, node, name=name, slot=slot)
         for name in [each for each in present if each not in slots]:

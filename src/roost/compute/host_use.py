@@ -12,12 +12,12 @@ from roost.compute.pieces import Providers, choose, missing, names_of
 from roost.engine.numa.usage import with_instance
 from roost.engine.pci.pools import UNMAPPED
 from roost.engine.pci.serving import served_by
-from roost.engine.pci.usage import without_devices
+from roost.engine.pci.usage import without_count, without_devices
 from roost.model.allocation import Mappings
 from roost.model.flavor import Flavor
 from roost.model.guest import GuestSpec
 from roost.model.guest_use import GuestNeeds, GuestUse
-from roost.model.host import HostFacts, PciPool
+from roost.model.host import HostFacts
 from roost.model.topology import InstanceTopology
 
 _NOBODY: Mapping[str, GuestUse] = MappingProxyType({})
@@ -188,10 +188,6 @@ def _addresses(uses: Mapping[str, GuestUse]) -> frozenset[str]:
     return frozenset(address for use in uses.values() for address in use.addresses)
 
 
-def _without_count(pool: PciPool) -> PciPool:
-    return msgspec.structs.replace(pool, count=0)
-
-
 def _given(
     use: GuestUse, devices: Pooled, others: Mapping[str, GuestUse], *, before: GuestUse | None
 ) -> tuple[str, ...]:  # fmt: skip
@@ -207,7 +203,7 @@ def _given(
     had = () if before is None else before.addresses
     chosen: list[str] = []
     for pool, addresses in zip(*devices, strict=True):
-        wanted = sum(each.count for each in use.devices if _without_count(each) == _without_count(pool))
+        wanted = sum(each.count for each in use.devices if without_count(each) == without_count(pool))
         free = sorted((each for each in addresses if each not in taken), key=lambda each: each not in had)
         chosen += free[:wanted]
     return tuple(chosen)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from roost.compute.allocations import Allocations
-from roost.compute.device_providers import DeviceProviders, NodeDevices
+from roost.compute.device_providers import CountedDevices, DeviceProviders
 from roost.compute.driver import Driver
 from roost.compute.provider_config import COMPUTE_NODE_TRAIT, OWNER_TRAIT, ProviderConfigs
 from roost.compute.report.client import ReportClient
@@ -17,7 +17,7 @@ from roost.model.agent import ReshapeTerms
 from roost.observe import log
 
 _DISABLED_TRAIT = "COMPUTE_STATUS_DISABLED"
-_NO_DEVICES = NodeDevices()
+_NO_DEVICES = CountedDevices()
 
 
 class Brought(NamedTuple):
@@ -35,7 +35,7 @@ class _Node:
     uuid: str
     is_startup: bool
     is_disabled: bool | None
-    devices: NodeDevices = _NO_DEVICES
+    devices: CountedDevices = _NO_DEVICES
     known: frozenset[str] | None = None  # its providers before the first try
     made: set[str] = field(default_factory=set)  # those that the driver added in any try
     is_reshaping: bool = False  # in the last try
@@ -71,7 +71,7 @@ class Bringing:
 
     def bring(
         self, node: str, uuid: str, *, is_startup: bool, is_disabled: bool | None = None,
-        devices: NodeDevices = _NO_DEVICES,
+        devices: CountedDevices = _NO_DEVICES,
     ) -> Brought:  # fmt: skip
         """Bring all that the driver says of a node; nothing is written where nothing differs.
 

@@ -10,7 +10,7 @@ import msgspec
 from roost.compute.acting import checked_guests, checked_nodes
 from roost.compute.allocations import amounts_of
 from roost.compute.cleaning import Instances, judge
-from roost.compute.device_providers import DeviceProviders, NodeDevices
+from roost.compute.device_providers import CountedDevices, DeviceProviders
 from roost.compute.driver import Driver, read_resources
 from roost.compute.facts import Pooled, facts_of, pooled
 from roost.compute.host_use import HostUse
@@ -203,48 +203,45 @@ class Tracker:
         resources = read_resources(node, self._driver.resources(node))
         self._log_view(node, resources)
         uuid = self.node_uuid(node, resources.uuid)
+        counted = self._counted(node, resources)
         brought = self._bringing.bring(
-            node, uuid, is_startup=is_startup, is_disabled=is_disabled, devices=self._told_devices(node, resources)
-        )
-        devices = self._pooled(node, resources, brought)
+            node, uuid, is_startup=is_startup, is_disabled=is_disabled, devices=counted
+        )  # fmt: skip
+        devices = Pooled()
+        if self._devices is not None:
+            providers_of = self._devices.providers(brought.tree, node, counted.offered)
+            devices = pooled(counted.offered.devices, providers=providers_of)
         bare = facts_of(
             resources, metrics=self._monitors.metrics(self._driver, node), host_ip=self._host_ip,
-            pools=None if devices is None else devices.pools,
+            pools=None if self._devices is None else devices.pools,
         )  # fmt: skip
         providers, use = pieces_in(brought.tree, uuid), self._uses.get(node)
         if use is None:
             use = self._uses[node] = HostUse(
                 bare, instances=self._book.instances(node), migrations=self._book.migrations(node),
-                is_packing=self._is_packing, providers=providers, devices=devices or Pooled(),
+                is_packing=self._is_packing, providers=providers, devices=devices,
             )  # fmt: skip
         else:
-            use.tell(bare, providers=providers, devices=devices or Pooled())
+            use.tell(bare, providers=providers, devices=devices)
         if is_startup:
             _check_pieces(node, use)
         released = self._clean(node, uuid, brought)
         return NodeReport(node=node, uuid=uuid, facts=use.facts, is_reshaped=brought.is_reshaped, released=released)
 
-    def _told_devices(self, node: str, resources: NodeResources) -> NodeDevices:
-        """Return the devices of a node, and who has which where Placement counts them.
+    def _counted(self, node: str, resources: NodeResources) -> CountedDevices:
+        """Return the devices of a node that Placement counts, and who has which; none where it counts none.
 
         Raises:
-            BadSettings: that cannot be told of somebody.
+            BadSettings: they cannot be as the settings say, or it cannot be told which somebody has.
         """
         if self._devices is None:
-            return NodeDevices()
+            return CountedDevices()
         uses = {**self._book.instances(node), **self._book.migrations(node)}
         named = named_uses(node, uses, told=resources.pci_in_use)
         if named:
             self._book.name_devices(node, named)
         holders = {holder: use.addresses for holder, use in (uses | named).items() if use.addresses}
-        return NodeDevices(resources.pci_devices, holders)
-
-    def _pooled(self, node: str, resources: NodeResources, brought: Brought) -> Pooled | None:
-        """Return the devices of a node by the provider of each; None where Placement does not count them."""
-        if self._devices is None:
-            return None
-        offered = self._devices.offered(resources.pci_devices)
-        return pooled(offered.devices, providers=self._devices.providers(brought.tree, node, offered))
+        return CountedDevices(self._devices.offered(resources.pci_devices), holders)
 
     def _clean(self, node: str, uuid: str, brought: Brought) -> tuple[str, ...]:
         """Give back what instances hold on a node that are deleted or elsewhere; name those.

@@ -95,7 +95,9 @@ class Shaping:
         present = self._present(tree)
         wanted = self._wanted(tree, present)
         there = {part: {*tree.data(uuid).inventory} for part, uuid in present.items()}
-        is_pinning = self._is_pinning(there, wanted)
+        was_offered, is_offered = (any(pinned.PCPU in each for each in parts.values()) for parts in (there, wanted))
+        processors = self._processors()
+        is_pinning = pinned.is_due(there[ROOT], processors, was_offered=was_offered, is_offered=is_offered)
         if is_pinning:
             there[ROOT].add(pinned.PCPU)  # For a moment: it may go on to the cells.
         moves = self._moves(there, wanted)
@@ -107,7 +109,7 @@ class Shaping:
         children = {part: f"{self.node.name}_{part}" for part in wanted if part != ROOT}
         # All that can be refused is found before anything is edited.
         held, root = allocations or {}, present[ROOT]
-        own = pinned.to_move(held, root, self._processors()) if is_pinning else {}
+        own = pinned.to_move(held, root, processors) if is_pinning else {}
         after = copy.deepcopy(held)
         pinned.move(after, root, own)
         targets = {} if allocations is None else self._targets(after, present, moves)
@@ -163,12 +165,6 @@ class Shaping:
         for name, inventory in self.node.inventories.items():
             wanted[ROOT][renames.get(name, name)] = asdict(inventory)
         return wanted
-
-    def _is_pinning(self, there: Mapping[str, Collection[str]], wanted: Mapping[str, Collection[str]]) -> bool:
-        """Say whether processors of guests' own are offered as such, and were not before."""
-        was, will = (any(pinned.PCPU in each for each in parts.values()) for parts in (there, wanted))
-        is_held = pinned.VCPU in there[ROOT] and any(each.own for each in self._processors().values())
-        return will and not was and is_held
 
     def _processors(self) -> dict[str, pinned.Processors]:
         """Return what each guest uses of processors."""

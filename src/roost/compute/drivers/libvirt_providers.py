@@ -53,13 +53,16 @@ def update(
     root = tree.data(node)
     present = _gpus_in(tree, node)
     is_dividing = VGPU in root.inventory and bool(offer.gpus)
-    is_pinning = _is_pinning(root.inventory, offer, guests)
+    processors = {uuid: each.processors for uuid, each in guests.items()}
+    is_pinning = pinned.is_due(
+        root.inventory, processors, was_offered=pinned.PCPU in root.inventory,
+        is_offered=bool(offer.totals.get(pinned.PCPU)),
+    )  # fmt: skip
     if allocations is None and (is_dividing or is_pinning):
         raise ReshapeNeeded(node, ", ".join([VGPU] * is_dividing + [pinned.VCPU] * is_pinning))
     held = allocations or {}
     targets = _targets(tree, node, offer, allocations=held, guests=guests) if is_dividing else {}
     if is_pinning:
-        processors = {uuid: each.processors for uuid, each in guests.items()}
         pinned.move(held, root.uuid, pinned.to_move(held, root.uuid, processors))
     for gpu, total in offer.gpus.items():
         if gpu not in present:
@@ -86,12 +89,6 @@ def _gpus_in(tree: ProviderTree, node: str) -> dict[str, str]:
         if child.parent_uuid == root and child.name.startswith(f"{prefix}pci_"):
             found[child.name.removeprefix(prefix)] = child.uuid
     return found
-
-
-def _is_pinning(inventory: Mapping[str, object], offer: Offer, guests: Mapping[str, Using]) -> bool:
-    """Say whether processors of guests' own are offered as such, and were not before."""
-    is_new = pinned.PCPU not in inventory and bool(offer.totals.get(pinned.PCPU))
-    return is_new and pinned.VCPU in inventory and any(each.processors.own for each in guests.values())
 
 
 def _targets(

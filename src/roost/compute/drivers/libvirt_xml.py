@@ -167,11 +167,12 @@ def _add_memory(root: Element, domain: Domain) -> None:
     if not sized and domain.encryption is None:
         return
     backing = SubElement(root, "memoryBacking")
-    pages = SubElement(backing, "hugepages") if sized else backing
     if domain.encryption is not None:
         SubElement(backing, "locked")
-    for number, size in sized:
-        SubElement(pages, "page", size=str(size), unit="KiB", nodeset=str(number))
+    if sized:
+        pages = SubElement(backing, "hugepages")
+        for number, size in sized:
+            SubElement(pages, "page", size=str(size), unit="KiB", nodeset=str(number))
 
 
 def _add_pins(root: Element, domain: Domain) -> None:

@@ -1,6 +1,6 @@
 """Processors that instances have for themselves: held as VCPU before a host offers PCPU, and as PCPU from then on."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from roost.compute.allocations import Allocations
@@ -14,6 +14,19 @@ class Processors(NamedTuple):
 
     shared: int
     own: int
+
+
+def is_due(
+    root: Collection[str], guests: Mapping[str, Processors], *, was_offered: bool, is_offered: bool
+) -> bool:  # fmt: skip
+    """Say whether processors of guests' own are offered as such, and were not before.
+
+    Args:
+        root: classes of the provider that offers processors so far.
+        guests: what each uses, by uuid.
+        was_offered, is_offered: whether there was PCPU anywhere on the node, and is to be.
+    """
+    return is_offered and not was_offered and VCPU in root and any(each.own for each in guests.values())
 
 
 def to_move(allocations: Allocations, root: str, guests: Mapping[str, Processors]) -> dict[str, int]:

@@ -20,7 +20,7 @@ def without_devices(pools: Sequence[PciPool], devices: Iterable[PciPool]) -> tup
     counts = [pool.count for pool in pools]
     told_anew = []
     for each in devices:
-        same = [at for at, pool in enumerate(pools) if _without_count(pool) == _without_count(each)]
+        same = [at for at, pool in enumerate(pools) if without_count(pool) == without_count(each)]
         if same:
             _take(counts, same, each.count)
         else:
@@ -38,7 +38,8 @@ def _take(counts: list[int], positions: Iterable[int], count: int) -> None:
         count -= taken
 
 
-def _without_count(pool: PciPool) -> PciPool:
+def without_count(pool: PciPool) -> PciPool:
+    """Return what the devices of a pool are, however many there are."""
     return msgspec.structs.replace(pool, count=0)
 
 

@@ -247,11 +247,15 @@ def test_a_guest_that_moves_on_its_own_host_has_parts_twice_until_it_is_decided(
     assert {*cards.parts} == first
 
 
-def test_pci_devices_that_may_be_given_away_are_told_and_given():
+def rig_with_functions():
     functions = [
         libvirt_xml.pci(f"0000:81:10.{n}", "8086", "154c", numa=0, parent="0000:81:00.0") for n in range(2)
     ]  # fmt: skip
-    rig = LibvirtRig(cards=Cards({}, *functions), pci_devices="8086:154C")
+    return LibvirtRig(cards=Cards({}, *functions), pci_devices="8086:154C")
+
+
+def test_pci_devices_that_may_be_given_away_are_told_and_given():
+    rig = rig_with_functions()
     driver = rig.driver()
     assert [each.address for each in driver.resources(NODE).pci_devices] == ["0000:81:10.0", "0000:81:10.1"]
     wanted = (PciRequest(alternatives=({"vendor_id": "8086"},)),)
@@ -267,10 +271,7 @@ def test_pci_devices_that_may_be_given_away_are_told_and_given():
 
 
 def test_pci_devices_that_its_agent_says_are_given():
-    functions = [
-        libvirt_xml.pci(f"0000:81:10.{n}", "8086", "154c", numa=0, parent="0000:81:00.0") for n in range(2)
-    ]  # fmt: skip
-    rig = LibvirtRig(cards=Cards({}, *functions), pci_devices="8086:154C")
+    rig = rig_with_functions()
     driver = rig.driver()
     told = {"pci": (PciRequest(alternatives=({"vendor_id": "8086"},)),), "devices": ("0000:81:10.1",)}
     driver.spawn(rig.spec("one", **told), "op-1")
