@@ -89,3 +89,18 @@ def test_who_waits_is_told_that_the_operation_is_not_lost_with_its_server(run, w
         code, said, problem = run(*words, "--url", address)
     assert (code, said) == (7, "")
     assert problem.strip().endswith(f"; the operation {GUEST} goes on when a server is back")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("instance", "create", "gr\udcf6n", "--flavor", "vcpus=1"), ("instance", "show", "gr\udcf6n"),
+        ("instance", "list", "--name", "gr\udcf6n"), ("agent", "show", "gr\udcf6n"),
+        ("events", "--instance", "gr\udcf6n"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)  # fmt: skip
+def test_a_name_in_another_encoding_is_refused_before_anything_is_asked(run, words):
+    with scripted() as (address, asked):
+        assert "gr\\udcf6n" in refused(run, *words, "--url", address)
+    assert not asked
