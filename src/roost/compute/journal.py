@@ -1,5 +1,6 @@
 """What the agent of a host remembers beyond its life: orders, what guests have of the host, and its nodes."""
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -250,6 +251,8 @@ class Journal:
     def _opened(self, path: Path) -> sqlite3.Connection:
         with _explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)
+            if not os.access(path.parent, os.W_OK, effective_ids=True):  # SQLite would speak of an I/O error.
+                raise JournalLost(f"the agent's journal {path} cannot be used: its folder cannot be written to")
             file = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
             try:
                 # Whoever has it exclusively keeps others out until the process ends, however it ends.

@@ -2,7 +2,9 @@
 
 import shutil
 import sqlite3
+import tempfile
 from contextlib import closing
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -16,6 +18,7 @@ from roost.model.guest_use import GuestUse
 from roost.model.orders import Destroy, OrderAnswer, Power, Spawn
 from tests.agents import RUN, order, spec
 from tests.devices import pool
+from tests.permissions import somebody
 
 DONE = OrderAnswer(run=RUN, outcome="ok")
 GUESTS = ("a", "b")
@@ -187,6 +190,13 @@ def test_a_line_that_makes_no_sense_is_refused(damage, tmp_path):
     file.close()
     with pytest.raises(JournalLost, match=r"the agent's journal .*journal cannot be (understood|used)"):
         Journal(tmp_path / "journal")
+
+
+def test_a_folder_that_cannot_be_written_to_is_told():
+    with tempfile.TemporaryDirectory() as folder:  # Others may enter it.
+        Path(folder).chmod(0o555)
+        with somebody(), pytest.raises(JournalLost, match=r"journal cannot be used: its folder cannot be written to"):
+            Journal(Path(folder) / "journal")
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
