@@ -14,6 +14,7 @@ from roost.model.host import PciPool
 from roost.model.numa import NumaCell
 from roost.model.pci import PciRequest
 from roost.model.provider import Inventory
+from tests.agents import Dead
 from tests.drivers import spec_of
 from tests.tracking import HOST, Machine
 
@@ -293,10 +294,6 @@ def test_it_cannot_be_switched_on_where_nobody_says_who_has_which(machine, world
     with pytest.raises(BadSettings, match=rf"cannot be switched on: {world.u('one')} has 2 PCI devices of node"):
         machine.update()
     assert world.network.paths("POST") == []
-
-
-class Dead(BaseException):
-    """The agent dies."""
 
 
 @pytest.mark.parametrize("is_done", [False, True])

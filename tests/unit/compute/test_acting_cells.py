@@ -9,13 +9,9 @@ from roost.model.numa import MemoryPages, NumaTopology
 from roost.model.orders import Destroy, LiveMigrate, Prepare, Rebuild, Spawn
 from roost.model.topology import InstanceCell, InstanceTopology
 from tests.acting import CELLS, GUEST, Host, failing, pinned, pinned_on
-from tests.agents import HOST, order, spec
+from tests.agents import HOST, Dead, order, spec
 from tests.devices import ask
 from tests.drivers import spec_of
-
-
-class Dead(BaseException):
-    """The agent dies."""
 
 
 def rebuild_of(*cpus, image="new", turn=2):
