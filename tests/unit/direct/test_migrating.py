@@ -5,10 +5,9 @@ import json
 import msgspec
 import pytest
 
-from tests.contract.report.test_reshaping import USED
 from tests.drivers import spec_of
 from tests.offline import Stopped
-from tests.tracking import HOST
+from tests.tracking import HOST, USED
 
 
 @pytest.fixture
