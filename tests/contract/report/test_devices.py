@@ -365,6 +365,16 @@ def test_it_cannot_be_switched_on_where_nobody_says_who_has_which(machine, world
     assert world.network.paths("POST") == []
 
 
+def test_where_it_is_off_nobody_has_to_say_who_has_which(machine, world):
+    machine.counts_devices = False
+    devices = (PciPool(vendor_id="10de", product_id="1db4", numa_node=0, address=CARD, count=1),)
+    machine.book.of_instances[world.u("one")] = GuestUse(devices=devices)
+    machine.start()
+    pools = {pool.address: (pool.count, pool.rp_uuids) for pool in machine.update().facts.pci_pools}
+    assert (pools[CARD], pools[OTHER]) == ((0, ()), (1, ()))
+    assert offers(machine) == {}
+
+
 @pytest.mark.parametrize("is_done", [False, True])
 @pytest.mark.parametrize("layout", ["flat", "gpus"])
 @pytest.mark.parametrize("number", range(1, 9))
