@@ -71,6 +71,21 @@ def test_the_settings_of_the_agent_hold_and_options_go_before_them(stopped, run,
     assert (found["VCPU"]["reserved"], "CUSTOM_SEATS" in found) == (reserved, not more)
 
 
+@pytest.mark.parametrize("layout", [*USED])
+def test_devices_that_placement_counts_stay_as_they_are(stopped, run, layout):
+    with stopped.machine() as machine:
+        machine.device_specs = ()
+        machine.start(driver=stopped.driver("flat"))
+        machine.update()
+        before = {each["name"] for each in machine.records()}
+    assert len(before) == 3
+    assert run(*words(stopped, layout))[:2] == (0, f"{stopped.host}: moved\n")
+    with stopped.machine() as machine:
+        assert before <= {each["name"] for each in machine.records()}
+        moved = {name: used for name, used in machine.usages().items() if used}
+    assert moved == USED[layout]
+
+
 def test_a_reshape_that_cannot_work_changes_nothing(stopped, run):
     driver = stopped.driver("flat")
     with stopped.machine() as machine:
