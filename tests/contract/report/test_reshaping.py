@@ -163,6 +163,29 @@ def test_a_reshape_whose_answer_is_lost_is_done_once(machine, world):
     assert machine.usages() == USED["gpus"]
 
 
+@pytest.mark.shows("S115")
+@pytest.mark.parametrize("is_told", [False, True])
+def test_a_reshape_that_was_carried_out_in_the_last_try_has_not_failed(machine, world, is_told):
+    machine.terms = ReshapeTerms(reshape_tries=1)
+    machine.start("gpus")
+    if is_told:
+        machine.start("gpus", driver=Told(machine.driver))
+    machine.claim_before("PUT", "/traits", DISK_GB=1)
+    assert machine.update(is_disabled=True) is None
+    assert machine.usages() == with_claims(USED["gpus"], 1)
+    assert not machine.update(is_disabled=True).is_reshaped
+    assert "COMPUTE_STATUS_DISABLED" in world.of(HOST, "traits")
+
+
+def test_a_reshape_whose_answer_is_lost_in_the_last_try_has_not_failed(machine, world):
+    machine.terms = ReshapeTerms(reshape_tries=1)
+    machine.start("gpus")
+    world.network.lose("POST", "/reshaper", is_done=True)
+    assert machine.update() is None
+    assert machine.usages() == USED["gpus"]
+    assert not machine.update().is_reshaped
+
+
 class Told:
     """A driver that wants to know each time what is held."""
 
