@@ -331,12 +331,14 @@ def test_127_a_driver_that_cannot_be_meant(stopped, run, more):
     assert run("migrate_compute_inventory", *words(stopped, "gpus", *more))[0] == 127
 
 
-def test_255_a_driver_that_is_not_ready(stopped, run):
+@pytest.mark.parametrize(("kind", "named"), [("unready", ""), ("crash", "host  host: FakeCrash: ")])
+def test_255_a_driver_that_is_not_ready_or_raises_what_it_likes(stopped, run, kind, named):
     asked = words(stopped, "gpus")
     script = stopped.folder / "gpus.toml"
-    script.write_text(f'{script.read_text()}[[fault]]\naction = "start"\nkind = "unready"\n')
+    script.write_text(f'{script.read_text()}[[fault]]\naction = "start"\nkind = "{kind}"\n')
     code, _, error = run("migrate_compute_inventory", *asked)
-    assert (code, error) == (255, f"roost-manage: start on {stopped.host} was to go wrong (unready)\n")
+    said = f"roost-manage: {named}start on {stopped.host} was to go wrong ({kind})"
+    assert (code, error.splitlines()[-1]) == (255, said)
 
 
 # --- all of them ---
