@@ -20,6 +20,8 @@ USED = {
     "renamed": {ROOT: SUMS | {"DISK_GB": 2, "FPGA": 2, "VGPU": 2}},
 }
 
+MOVED = {"gpus": "VGPU", "numa": "MEMORY_MB, SRIOV_NET_VF, VCPU", "renamed": "allocations"}
+
 
 @pytest.fixture
 def machine(world):
@@ -75,6 +77,7 @@ def test_a_claim_of_what_moves_moves_with_it(machine):
 @pytest.mark.parametrize("layout", [*USED])
 def test_a_start_that_others_always_come_before_gives_up_and_leaves_everything_as_it_was(machine, world, layout):
     machine.terms = ReshapeTerms(reshape_tries=2, reshape_pause_s=0.5)
+    world.provider("theirs", parent=HOST)  # It offers nothing, as those that are made in vain.
     machine.start(layout)
     machine.claim_before("POST", "/reshaper", times=2, DISK_GB=1)
     providers = [each["uuid"] for each in machine.records()]
@@ -97,6 +100,21 @@ def test_new_providers_that_could_not_be_deleted_at_once_are_when_it_is_given_up
     with pytest.raises(ReshapeFailed):
         machine.update()
     assert world.children(HOST) == [HOST]
+
+
+def test_where_it_cannot_be_seen_whether_new_providers_are_left_that_is_told(machine, world):
+    machine.terms = ReshapeTerms(reshape_tries=1)
+    machine.start("gpus")
+
+    def meddle():
+        world.hold("claimer", **{HOST: {"DISK_GB": 1}})
+        world.network.lose("DELETE", "/resource_providers/", is_done=False, times=8)
+        world.network.lose("GET", "in_tree=", is_done=False, times=8)
+
+    world.network.first("POST", "/reshaper", meddle)
+    with pytest.raises(ReshapeFailed, match="; new providers may be left, since the remote Placement cannot be used"):
+        machine.update()
+    assert len(world.children(HOST)) == 3
 
 
 @pytest.mark.shows("S115", "S120")
@@ -210,7 +228,7 @@ class Told:
 def test_a_driver_that_always_wants_to_know_what_is_held_reshapes_at_the_start_only(machine, world, layout):
     machine.start(layout)
     machine.start(layout, driver=Told(machine.driver))
-    with pytest.raises(ReshapeNeeded):
+    with pytest.raises(ReshapeNeeded, match=f"^{MOVED[layout]} of node"):
         machine.update(is_startup=False)
     assert machine.update().is_reshaped
     assert machine.usages() == USED[layout]
