@@ -146,6 +146,15 @@ def test_the_facts_are_those_of_the_driver_with_what_guests_have(machine):
     assert [pool.count for pool in machine.update(is_startup=False).facts.pci_pools] == [1, 1]
 
 
+def test_what_the_host_has_by_the_next_update_is_told_then(machine):
+    machine.start()
+    assert machine.update().facts.memory_mb == 8192
+    less = msgspec.structs.replace(machine.driver.resources(machine.host), memory_mb=4096, pci_devices=())
+    machine.driver.resources = lambda _: less
+    facts = machine.update(is_startup=False).facts
+    assert (facts.memory_mb, facts.pci_pools) == (4096, ())
+
+
 def test_what_guests_hold_of_all_providers_of_the_host_counts_within_limits(machine, world):
     machine.start("numa")
     tree = machine.report.get_provider_tree_and_ensure_root(machine.update().uuid)
@@ -281,6 +290,14 @@ def test_nodes_that_will_not_come_back_are_deleted_when_nothing_is_held_there_an
     assert (world.children(HOST), machine.book.nodes) == ([], {})
     assert capfd.readouterr().err.count('"event":"node_dropped"') == 1
     assert machine.tracker.drop_gone_nodes() == []
+
+
+def test_nodes_that_are_not_told_now_and_may_come_back_stay(machine, world):
+    machine.start()
+    machine.update()
+    machine.driver.nodes, machine.driver.is_node_gone = list, lambda _: False
+    assert machine.tracker.drop_gone_nodes() == []
+    assert (world.children(HOST), machine.book.nodes) == ([HOST], {machine.host: world.u(HOST)})
 
 
 @pytest.mark.parametrize("error", [DriverNotReady("away"), RuntimeError("broken")])
