@@ -4,9 +4,8 @@ import pytest
 
 from roost.errors import Conflict, PlacementGone, ReshapeFailed, SyncFailed
 from roost.model.names import SHARING_TRAIT
+from tests.contract.report.reshapes import GPU, after, to_children
 from tests.reporting import PROJECT, USER, VCPU
-
-GPU = {**VCPU, "total": 4, "max_unit": 4}
 
 
 @pytest.fixture
@@ -18,38 +17,12 @@ def gpus(world):
     return world.client()
 
 
-def to_children(world, client):
-    """Move VGPU from the root to two children; give the tree and the allocations."""
-    tree = client.get_provider_tree_and_ensure_root(world.u("host"))
-    allocations = client.get_allocations_for_provider_tree(world.n("host"))
-    for number, consumer in ((0, "one"), (1, "two")):
-        child = world.u(f"gpu{number}")
-        if not tree.exists(child):
-            tree.new_child(world.n(f"gpu{number}"), world.u("host"), child)
-        tree.update_inventory(child, {"VGPU": GPU})
-        held = allocations[world.u(consumer)]["allocations"]
-        count = held[world.u("host")]["resources"].pop("VGPU")
-        held[child] = {"resources": {"VGPU": count}}
-    root = tree.data(world.u("host")).inventory
-    del root["VGPU"]
-    tree.update_inventory(world.u("host"), root)
-    return tree, allocations
-
-
 def before(world):
     """Assert that nothing has moved."""
     assert world.children("host") == ["host"]
     assert world.totals("host") == {"VCPU": 8, "VGPU": 4}
     assert world.held("one") == world.amounts(host={"VCPU": 1, "VGPU": 1})
     assert world.held("two") == world.amounts(host={"VCPU": 2, "VGPU": 2})
-
-
-def after(world):
-    """Assert that all has moved."""
-    assert world.children("host") == ["gpu0", "gpu1", "host"]
-    assert (world.totals("host"), world.totals("gpu0"), world.totals("gpu1")) == ({"VCPU": 8}, {"VGPU": 4}, {"VGPU": 4})
-    assert world.held("one") == world.amounts(host={"VCPU": 1}, gpu0={"VGPU": 1})
-    assert world.held("two") == world.amounts(host={"VCPU": 2}, gpu1={"VGPU": 2})
 
 
 @pytest.mark.shows("S112", "S113")
@@ -180,6 +153,16 @@ def test_whoever_comes_in_between_makes_it_a_conflict_and_the_next_round_works(w
     before(world)
     gpus.update_from_provider_tree(*to_children(world, gpus))
     after(world)
+
+
+def test_what_changed_after_the_copy_is_not_overwritten_though_it_was_read_again(world, gpus):
+    tree, allocations = to_children(world, gpus)
+    world.offer("host", VCPU=16, VGPU=4)
+    gpus.forget()
+    gpus.get_provider_tree_and_ensure_root(world.u("host"))
+    with pytest.raises(Conflict):
+        gpus.update_from_provider_tree(tree, allocations)
+    assert (world.children("host"), world.totals("host")) == (["host"], {"VCPU": 16, "VGPU": 4})
 
 
 @pytest.mark.shows("S115")

@@ -1,15 +1,13 @@
 """What an agent's tracker brings to any kind of Placement, and what it tells of its node."""
 
-from unittest.mock import Mock
-
 import msgspec
 import pytest
 
 from roost.compute.cleaning import Standing
-from roost.compute.drivers.fake_script import Fault, Script
+from roost.compute.drivers.fake_script import FakeNode, Fault, Script
 from roost.compute.host_use import Size
 from roost.compute.provider_config import ProviderConfig
-from roost.errors import DriverNotReady
+from roost.errors import BadSettings, DriverNotReady
 from roost.model.agent import HostTerms
 from roost.model.guest_use import GuestAmounts, GuestNeeds, GuestUse
 from roost.model.host import PciPool
@@ -25,7 +23,7 @@ def machine(world):
 
 
 @pytest.mark.shows("S132", "S139")
-def test_the_first_start_brings_inventory_and_traits_and_the_next_one_writes_nothing(machine, world):
+def test_the_first_start_brings_inventory_and_traits_and_the_next_one_writes_nothing(machine, world, capfd):
     machine.start()
     found = machine.update()
     assert (found.node, found.uuid, found.is_reshaped) == (machine.host, world.u(HOST), False)
@@ -38,6 +36,9 @@ def test_the_first_start_brings_inventory_and_traits_and_the_next_one_writes_not
     assert {"COMPUTE_NODE", "OWNER_NOVA", "COMPUTE_IMAGE_TYPE_QCOW2"} <= set(traits)
     assert "COMPUTE_STATUS_DISABLED" not in traits
     machine.check_settled()
+    said = capfd.readouterr().err
+    assert said.count('"event":"node_resources"') == 3  # Once in each life.
+    assert '"vcpus":8,"vcpus_used":0,"memory_mb":8192' in said
 
 
 def told(machine):
@@ -143,6 +144,27 @@ def test_the_facts_are_those_of_the_driver_with_what_guests_have(machine):
     assert [pool.count for pool in machine.update(is_startup=False).facts.pci_pools] == [1, 1]
 
 
+def test_facts_that_the_driver_tells_anew_are_those_of_the_next_report(machine):
+    machine.start()
+    resources = machine.driver.resources
+    before = machine.update().facts
+    machine.driver.resources = lambda node: msgspec.structs.replace(resources(node), pci_devices=(), vcpus=9)
+    after = machine.update(is_startup=False).facts
+    assert (len(before.pci_pools), before.vcpus_total, after.pci_pools, after.vcpus_total) == (2, 8, (), 9)
+
+
+def test_a_node_that_lacks_a_piece_of_a_guest_is_refused_at_the_start_alone(machine):
+    machine.script = {"node": (FakeNode(pieces={"CUSTOM_PMEM": ("ns0", "ns1")}),)}
+    machine.book.of_instances = {"a": GuestUse(pieces=("ns1", "ns9"))}
+    machine.start()
+    with pytest.raises(BadSettings, match="host: a has ns9, which is not there any more"):
+        machine.update()
+    assert machine.update(is_startup=False) is not None
+    machine.book.of_instances = {"a": GuestUse(pieces=("ns1",))}
+    machine.start()
+    assert machine.update() is not None
+
+
 def test_what_guests_hold_of_all_providers_of_the_host_counts_within_limits(machine, world):
     machine.start("numa")
     tree = machine.report.get_provider_tree_and_ensure_root(machine.update().uuid)
@@ -188,6 +210,7 @@ def test_what_deleted_instances_hold_is_given_back_and_nothing_else(machine, wor
     ]  # fmt: skip
     said = capfd.readouterr().err
     assert said.count("allocation_doubtful") == 2
+    assert said.count('"event":"allocation_released"') == 1
     assert world.u("elsewhere") in said
     assert world.u("untracked") in said
     assert machine.update(is_startup=False).released == ()
@@ -275,7 +298,16 @@ def test_nodes_that_will_not_come_back_are_deleted_when_nothing_is_held_there_an
     world.hold("one", 1)
     assert machine.tracker.drop_gone_nodes() == [machine.host]
     assert (world.children(HOST), machine.book.nodes) == ([], {})
+    assert capfd.readouterr().err.count('"event":"node_dropped"') == 1
     assert machine.tracker.drop_gone_nodes() == []
+
+
+def test_nodes_that_are_not_told_now_and_may_come_back_stay(machine, world):
+    machine.start()
+    machine.update()
+    machine.driver.nodes, machine.driver.is_node_gone = list, lambda _: False
+    assert machine.tracker.drop_gone_nodes() == []
+    assert (world.children(HOST), machine.book.nodes) == ([HOST], {machine.host: world.u(HOST)})
 
 
 @pytest.mark.parametrize("error", [DriverNotReady("away"), RuntimeError("broken")])
@@ -283,7 +315,11 @@ def test_where_the_driver_cannot_tell_which_nodes_are_gone_all_stay(machine, wor
     machine.start()
     machine.update()
     another = fake(Script(), "another")
-    monkeypatch.setattr(another, "nodes", Mock(side_effect=error))
+
+    def fails():
+        raise error
+
+    monkeypatch.setattr(another, "nodes", fails)
     machine.start(driver=another)
     assert machine.tracker.drop_gone_nodes() == []
     assert "nodes_not_dropped" in capfd.readouterr().err

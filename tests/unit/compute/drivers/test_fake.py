@@ -201,6 +201,28 @@ def test_a_guest_has_the_devices_that_its_agent_says_else_such_as_are_free(tmp_p
     assert driver.resources("host-a").pci_in_use == {uuid_named("told"): (second,)}
 
 
+def test_devices_of_a_guest_are_those_of_its_node():
+    card = PciDevice(address="0000:01:00.0", vendor_id="8086", product_id="a")
+    nodes = tuple(FakeNode(name=f"{{host}}-{n}", pci=(card,)) for n in (1, 2))
+    driver = fake(Script(node=nodes))
+    for name, node in (("one", "host-a-1"), ("two", "host-a-2")):
+        driver.spawn(spec_of(name, node, devices=(card.address,)), "op-1")
+        assert driver.resources(node).pci_in_use == {uuid_named(name): (card.address,)}
+
+
+@pytest.mark.parametrize("told", [("0000:02:00.0",), ()])
+def test_a_guest_that_arrives_has_the_devices_that_were_prepared_or_those_that_are_told_then(tmp_path, told):
+    cards = tuple(PciDevice(address=f"0000:0{n}:00.0", vendor_id="8086", product_id="a") for n in (1, 2))
+    source, target = (
+        fake(Script(node=(FakeNode(pci=cards),)), host, shelf=FolderShelf(tmp_path)) for host in ("host-a", "host-b")
+    )
+    source.spawn(spec_of(), "op-1")
+    source.power(GUEST, is_on=False)
+    source.send_disk(GUEST, target.prepare(spec_of(node="host-b", devices=(cards[0].address,)), "op-2"))
+    target.finish(spec_of(node="host-b", devices=told), "op-2")
+    assert target.resources("host-b").pci_in_use == {GUEST: told or (cards[0].address,)}
+
+
 def test_a_guest_is_built_on_a_node_of_its_host():
     driver = fake(Script(node=(FakeNode(name="{host}-1"), FakeNode(name="{host}-2"))))
     assert driver.nodes() == ["host-a-1", "host-a-2"]
