@@ -175,10 +175,10 @@ def test_one_that_may_go_back_lets_nobody_join_its_group_and_goes_back(url):
     assert (audit(url), orphans(url)) == ([], [])
 
 
-def write_to_placement(url, **amounts):
-    """Let somebody write by the Placement API what the instance holds of h0."""
+def write_to_placement(url, *, of="h0", **amounts):
+    """Let somebody write by the Placement API what the instance holds of a provider."""
     with PlacementDirect(url) as client:
-        held = {"allocations": {uuid_named("h0"): {"resources": amounts}}}
+        held = {"allocations": {uuid_named(of): {"resources": amounts}}}
         body = {**held, "project_id": "p", "user_id": "u", "consumer_generation": None}
         answer = client.put(f"/allocations/{uuid_named('one')}", json=body, microversion="1.28")
         assert answer.status_code == 204
@@ -296,11 +296,11 @@ def test_a_place_that_others_took_meanwhile_is_refused(url):
 
 
 def test_by_force_it_holds_what_it_asked_for_in_place_of_what_it_holds_and_in_its_room(url):
-    lost(url, hosts(1), vcpus=5)
-    write_to_placement(url, VCPU=6)
+    lost(url, nested(wide=1), vcpus=5, extra_specs=FAST)
+    write_to_placement(url, of="card1", CUSTOM_CARD=1)
     forced = {"instance": uuid_named("one"), "is_forced": True}
     assert healed(url, **forced)[0] == Healed("healed", 1)
-    assert taken(url) == {"h0": {"VCPU": 5, "MEMORY_MB": 1}}
+    assert taken(url) == {"h0": {"VCPU": 5, "MEMORY_MB": 1}, "card1": {"CUSTOM_CARD": 1}}
     assert healed(url, **forced)[0] == Healed("nothing", 0)
     assert (audit(url), orphans(url)) == ([], [])
 
