@@ -5,9 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.asking import asking_own
+from roost.api.placement.application import Application
+from roost.api.placement.auth import believe
+from roost.api.placement.policy import Policy
+from roost.model.fleet import Fleet
+from roost.model.provider import Inventory, ProviderSpec
+from tests.asking import Asking, asking_own
 from tests.products import fleet
-from tests.worlds import group
+from tests.worlds import group, uuid_named
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 NOBODY = "00000000-0000-4000-8000-000000000000"
@@ -193,6 +198,27 @@ def test_next_passes_over_a_host_that_is_full_by_now(own):
     decision = made(own)
     made(own, {"flavor": {"name": "whole", "vcpus": 4}, "force_hosts": ["host-1"]})
     assert own.post(f"/decisions/{decision['uuid']}/next").json["pick"]["host"] == "host-2"
+
+
+@pytest.mark.parametrize("gone", ["host-1", "part of host-1"])
+def test_next_passes_over_a_host_that_is_not_there_any_more_or_not_as_a_whole(gone):
+    whole = fleet(3, vcpus=4)
+    parts = [
+        ProviderSpec(
+            uuid=uuid_named(f"part of {each.name}"), name=f"part of {each.name}", parent_uuid=each.uuid,
+            inventories={"SRIOV_NET_VF": Inventory(total=2)},
+        )
+        for each in whole.providers
+    ]  # fmt: skip
+    with asking_own(Fleet(providers=[*whole.providers, *parts], hosts=whole.hosts)) as own:
+        flavor = {**SMALL["flavor"], "extra_specs": {"resources:SRIOV_NET_VF": "1"}}
+        decision = made(own, {"flavor": flavor})
+        assert [pick["host"] for pick in decision["alternates"][""]] == ["host-1", "host-2"]
+        placement = Asking(Application(identify=believe, allows=Policy(is_legacy=True).allows), own.serving)
+        for each in [parts[1], whole.providers[1]]:
+            if each.name.endswith(gone):
+                assert placement.delete(f"/resource_providers/{each.uuid}").status == 204
+        assert own.post(f"/decisions/{decision['uuid']}/next").json["pick"]["host"] == "host-2"
 
 
 def test_next_keeps_the_rule_of_a_group():

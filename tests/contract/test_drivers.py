@@ -31,7 +31,9 @@ def states(driver):
 
 def test_it_is_what_loading_its_name_gives(rig):
     assert isinstance(rig.driver(), type(load(rig.name, {})))
-    assert isinstance(rig.driver().capabilities, Capabilities)
+    told = rig.driver().capabilities
+    assert isinstance(told, Capabilities)
+    assert (told.can_live_migrate, told.can_save) == (rig.can_live_migrate, True)
 
 
 def test_its_nodes_have_resources_and_are_not_gone(rig):

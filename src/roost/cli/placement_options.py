@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -79,5 +80,8 @@ def run(program: str, main: Callable[[Mapping[str, str]], int], *, failure: int)
         code = main(os.environ)
     except RoostError as error:
         print(f"{program}: {shown(str(error))}", file=sys.stderr)
+        code = failure
+    except Exception:  # noqa: BLE001  # Whatever it is, 1 may mean something else.
+        traceback.print_exc()
         code = failure
     sys.exit(code)

@@ -138,12 +138,16 @@ class Acting:
             case SendDisk(to):
                 driver.send_disk(instance, to)
             case LiveMigrate(to):
+                if not driver.capabilities.can_live_migrate:
+                    raise BuildAborted(f"guests on {self._host} cannot move while they run")
                 self._check_pages(instance, to)
                 driver.live_migrate(instance, to)
                 self._give_back(instance)
             case AbortMigration():
                 driver.abort_migration(instance)
             case Save():
+                if not driver.capabilities.can_save:
+                    raise BuildAborted(f"guests on {self._host} cannot be saved")
                 saved = driver.save(instance)
                 if not isinstance(saved, str) or not saved or not is_text(saved, length_max=255):
                     raise TypeError("save of the driver returned no id of an image")

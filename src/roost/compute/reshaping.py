@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from roost.compute.allocations import Allocations
@@ -88,7 +88,7 @@ class Bringing:
             ReshapeNeeded: inventories must move, and may not now; nothing was written.
             ReshapeFailed: they cannot move, or others came before every try. Placement is as it was, unless the
                 message says otherwise.
-            Conflict: others came before every try, and nothing had to move.
+            Conflict: others came before every try, and nothing has to move any more.
             ValueError: what operators add does not go with what the driver says.
             BadSettings: its devices cannot be as the settings say.
             InUse, SyncFailed, PlacementGone: see ``ReportClient``.
@@ -118,7 +118,7 @@ class Bringing:
                 lost = error
                 self._report.forget()
         assert lost is not None, "patience tries at least once"
-        if not node.is_reshaping:
+        if not node.is_reshaping or not self._still_moves(node):
             raise lost
         raise self._given_up(node, lost) from lost
 
@@ -199,6 +199,14 @@ class Bringing:
                 raise
             self._report.forget()
             raise SyncFailed(str(error)) from error  # No inventory moves, so the next update may do.
+
+    def _still_moves(self, node: _Node) -> bool:
+        """Say whether inventories must move, where the last try may have moved them before others came."""
+        try:
+            self._edited(replace(node, is_startup=False))
+        except RoostError:  # ReshapeNeeded, or what hides whether it is.
+            return True
+        return False
 
     def _given_up(self, node: _Node, lost: Conflict) -> ReshapeFailed:
         """Delete what is left of providers that were created in vain, and say why it is given up."""

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -9,13 +10,15 @@ from typing import NamedTuple
 import msgspec
 
 from roost.compute import provider_config
+from roost.compute.acting import checked_nodes
 from roost.compute.driver import load
 from roost.compute.provider_config import ProviderConfigs
 from roost.compute.reshaping import Bringing
 from roost.direct.offline import offline
-from roost.errors import BadSettings, NotFound
+from roost.errors import BadSettings, NotFound, RoostError, Unavailable, said_by
 from roost.model.agent import HostTerms, ReshapeTerms
 from roost.model.agent_settings import Agent as AgentSettings
+from roost.observe import log
 
 _BARE_METAL = "ironic"  # whose nodes are no hosts, and are told by their own service
 
@@ -76,14 +79,16 @@ def migrate_inventory(url: str, asked: Migrating, *, warn: Callable[[str], None]
         NotFound: the driver or the database has no such node; nothing was moved.
         ReshapeFailed: a node cannot be reshaped; those before it were.
         DriverNotReady: ask again.
+        Unavailable: the driver raises, or what operators add does not go with what it says; that node was not moved.
         StoreBusy, Unavailable: see ``offline``.
     """
     if asked.driver == _BARE_METAL:
         return
     driver = load(asked.driver, asked.options, asked.terms)
     configs = ProviderConfigs(provider_config.read(asked.provider_config), warn=warn)
-    driver.start(asked.host)
-    known = driver.nodes()
+    with _contained(f"host {asked.host}"):
+        driver.start(asked.host)
+        known = checked_nodes(driver.nodes())
     for node in asked.nodes:
         if node not in known:
             raise NotFound("node", node, message=f"host {asked.host} has no node {node}, only {', '.join(known)}")
@@ -94,7 +99,25 @@ def migrate_inventory(url: str, asked: Migrating, *, warn: Callable[[str], None]
             driver, report, configs=configs, terms=asked.reshape, sleep=time.sleep, uniform=Random().uniform
         )
         for node, uuid in found.items():
-            yield Migrated(node, bringing.reshape(node, uuid))
+            with _contained(f"node {node}"):
+                is_reshaped = bringing.reshape(node, uuid)
+            yield Migrated(node, is_reshaped)
+
+
+@contextmanager
+def _contained(what: str) -> Iterator[None]:
+    """Say in one sentence what a driver raises that nobody raises on purpose; the log says where it came from.
+
+    Raises:
+        Unavailable: it raised.
+    """
+    try:
+        yield
+    except RoostError:
+        raise
+    except Exception as error:
+        log.fault(what, error)
+        raise Unavailable(f"{what}: {said_by(error)}") from error
 
 
 def _pairs(what: str, pairs: Sequence[str]) -> dict[str, str]:

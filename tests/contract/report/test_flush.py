@@ -193,17 +193,20 @@ def test_a_name_that_cannot_be_meant_is_told(world, part):
     assert world.totals("host") == {"VCPU": 8, "MEMORY_MB": 1024}
 
 
-def test_a_placement_that_goes_away_leaves_a_part_and_the_next_update_goes_on(world):
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_placement_that_goes_away_leaves_a_part_and_the_next_update_goes_on(world, is_done):
     client, tree = world.rooted()
     tree.new_child(world.n("cell"), world.u("host"), world.u("cell"))
     tree.update_inventory(world.u("cell"), {"VGPU": {"total": 2}})
-    world.network.lose("PUT", "/inventories", is_done=False, times=4)
+    world.network.lose("PUT", "/inventories", is_done=is_done, times=4)
     with pytest.raises(SyncFailed, match="the line is cut"):
         client.update_from_provider_tree(tree)
-    assert (world.children("host"), world.totals("cell")) == (["cell", "host"], {})
+    assert (world.children("host"), world.totals("cell")) == (["cell", "host"], {"VGPU": 2} if is_done else {})
     tree = client.get_provider_tree_and_ensure_root(world.u("host"))
     tree.update_inventory(world.u("cell"), {"VGPU": {"total": 2}})
+    world.network.asked.clear()
     client.update_from_provider_tree(tree)
+    assert len(world.network.paths("PUT")) == (not is_done)  # What was done without an answer is read anew.
     assert world.totals("cell") == {"VGPU": 2}
 
 

@@ -155,6 +155,16 @@ def test_whoever_comes_in_between_makes_it_a_conflict_and_the_next_round_works(w
     after(world)
 
 
+def test_what_changed_after_the_copy_is_not_overwritten_though_it_was_read_again(world, gpus):
+    tree, allocations = to_children(world, gpus)
+    world.offer("host", VCPU=16, VGPU=4)
+    gpus.forget()
+    gpus.get_provider_tree_and_ensure_root(world.u("host"))
+    with pytest.raises(Conflict):
+        gpus.update_from_provider_tree(tree, allocations)
+    assert (world.children("host"), world.totals("host")) == (["host"], {"VCPU": 16, "VGPU": 4})
+
+
 @pytest.mark.shows("S115")
 def test_a_reshape_that_does_not_fit_leaves_everything_as_it_was(world, gpus):
     tree, allocations = to_children(world, gpus)

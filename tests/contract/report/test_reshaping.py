@@ -10,6 +10,8 @@ from roost.model.agent import Capabilities, ReshapeTerms
 from tests.drivers import spec_of
 from tests.tracking import HOST, ROOT, USED, Machine
 
+MOVED = {"gpus": "VGPU", "numa": "MEMORY_MB, SRIOV_NET_VF, VCPU", "renamed": "allocations"}
+
 
 @pytest.fixture
 def machine(world):
@@ -65,6 +67,7 @@ def test_a_claim_of_what_moves_moves_with_it(machine):
 @pytest.mark.parametrize("layout", [*USED])
 def test_a_start_that_others_always_come_before_gives_up_and_leaves_everything_as_it_was(machine, world, layout):
     machine.terms = ReshapeTerms(reshape_tries=2, reshape_pause_s=0.5)
+    world.provider("theirs", parent=HOST)  # It offers nothing, as those that are made in vain.
     machine.start(layout)
     machine.claim_before("POST", "/reshaper", times=2, DISK_GB=1)
     providers = [each["uuid"] for each in machine.records()]
@@ -87,6 +90,21 @@ def test_new_providers_that_could_not_be_deleted_at_once_are_when_it_is_given_up
     with pytest.raises(ReshapeFailed):
         machine.update()
     assert world.children(HOST) == [HOST]
+
+
+def test_where_it_cannot_be_seen_whether_new_providers_are_left_that_is_told(machine, world):
+    machine.terms = ReshapeTerms(reshape_tries=1)
+    machine.start("gpus")
+
+    def meddle():
+        world.hold("claimer", **{HOST: {"DISK_GB": 1}})
+        world.network.lose("DELETE", "/resource_providers/", is_done=False, times=8)
+        world.network.lose("GET", "in_tree=", is_done=False, times=8)
+
+    world.network.first("POST", "/reshaper", meddle)
+    with pytest.raises(ReshapeFailed, match="; new providers may be left, since the remote Placement cannot be used"):
+        machine.update()
+    assert len(world.children(HOST)) == 3
 
 
 @pytest.mark.shows("S115", "S120")
@@ -153,6 +171,29 @@ def test_a_reshape_whose_answer_is_lost_is_done_once(machine, world):
     assert machine.usages() == USED["gpus"]
 
 
+@pytest.mark.shows("S115")
+@pytest.mark.parametrize("is_told", [False, True])
+def test_a_reshape_that_was_carried_out_in_the_last_try_has_not_failed(machine, world, is_told):
+    machine.terms = ReshapeTerms(reshape_tries=1)
+    machine.start("gpus")
+    if is_told:
+        machine.start("gpus", driver=Told(machine.driver))
+    machine.claim_before("PUT", "/traits", DISK_GB=1)
+    assert machine.update(is_disabled=True) is None
+    assert machine.usages() == with_claims(USED["gpus"], 1)
+    assert not machine.update(is_disabled=True).is_reshaped
+    assert "COMPUTE_STATUS_DISABLED" in world.of(HOST, "traits")
+
+
+def test_a_reshape_whose_answer_is_lost_in_the_last_try_has_not_failed(machine, world):
+    machine.terms = ReshapeTerms(reshape_tries=1)
+    machine.start("gpus")
+    world.network.lose("POST", "/reshaper", is_done=True)
+    assert machine.update() is None
+    assert machine.usages() == USED["gpus"]
+    assert not machine.update().is_reshaped
+
+
 class Told:
     """A driver that wants to know each time what is held."""
 
@@ -177,7 +218,7 @@ class Told:
 def test_a_driver_that_always_wants_to_know_what_is_held_reshapes_at_the_start_only(machine, world, layout):
     machine.start(layout)
     machine.start(layout, driver=Told(machine.driver))
-    with pytest.raises(ReshapeNeeded):
+    with pytest.raises(ReshapeNeeded, match=f"^{MOVED[layout]} of node"):
         machine.update(is_startup=False)
     assert machine.update().is_reshaped
     assert machine.usages() == USED[layout]

@@ -23,7 +23,7 @@ def machine(world):
 
 
 @pytest.mark.shows("S132", "S139")
-def test_the_first_start_brings_inventory_and_traits_and_the_next_one_writes_nothing(machine, world):
+def test_the_first_start_brings_inventory_and_traits_and_the_next_one_writes_nothing(machine, world, capfd):
     machine.start()
     found = machine.update()
     assert (found.node, found.uuid, found.is_reshaped) == (machine.host, world.u(HOST), False)
@@ -36,6 +36,9 @@ def test_the_first_start_brings_inventory_and_traits_and_the_next_one_writes_not
     assert {"COMPUTE_NODE", "OWNER_NOVA", "COMPUTE_IMAGE_TYPE_QCOW2"} <= set(traits)
     assert "COMPUTE_STATUS_DISABLED" not in traits
     machine.check_settled()
+    said = capfd.readouterr().err
+    assert said.count('"event":"node_resources"') == 3  # Once in each life.
+    assert '"vcpus":8,"vcpus_used":0,"memory_mb":8192' in said
 
 
 def told(machine):
@@ -207,6 +210,7 @@ def test_what_deleted_instances_hold_is_given_back_and_nothing_else(machine, wor
     ]  # fmt: skip
     said = capfd.readouterr().err
     assert said.count("allocation_doubtful") == 2
+    assert said.count('"event":"allocation_released"') == 1
     assert world.u("elsewhere") in said
     assert world.u("untracked") in said
     assert machine.update(is_startup=False).released == ()
@@ -294,7 +298,16 @@ def test_nodes_that_will_not_come_back_are_deleted_when_nothing_is_held_there_an
     world.hold("one", 1)
     assert machine.tracker.drop_gone_nodes() == [machine.host]
     assert (world.children(HOST), machine.book.nodes) == ([], {})
+    assert capfd.readouterr().err.count('"event":"node_dropped"') == 1
     assert machine.tracker.drop_gone_nodes() == []
+
+
+def test_nodes_that_are_not_told_now_and_may_come_back_stay(machine, world):
+    machine.start()
+    machine.update()
+    machine.driver.nodes, machine.driver.is_node_gone = list, lambda _: False
+    assert machine.tracker.drop_gone_nodes() == []
+    assert (world.children(HOST), machine.book.nodes) == ([HOST], {machine.host: world.u(HOST)})
 
 
 @pytest.mark.parametrize("error", [DriverNotReady("away"), RuntimeError("broken")])

@@ -2,12 +2,13 @@
 
 import sqlite3
 from contextlib import closing, nullcontext
+from unittest.mock import Mock
 
 import msgspec
 import pytest
 
 from roost.cli import manage
-from roost.direct import labelling
+from roost.direct import healing, labelling, orphans
 from roost.errors import Conflict, NotFound, PlacementGone
 from roost.model.flavor import Flavor
 from roost.model.fleet import Fleet
@@ -331,12 +332,14 @@ def test_127_a_driver_that_cannot_be_meant(stopped, run, more):
     assert run("migrate_compute_inventory", *words(stopped, "gpus", *more))[0] == 127
 
 
-def test_255_a_driver_that_is_not_ready(stopped, run):
+@pytest.mark.parametrize(("kind", "named"), [("unready", ""), ("crash", "host  host: FakeCrash: ")])
+def test_255_a_driver_that_is_not_ready_or_raises_what_it_likes(stopped, run, kind, named):
     asked = words(stopped, "gpus")
     script = stopped.folder / "gpus.toml"
-    script.write_text(f'{script.read_text()}[[fault]]\naction = "start"\nkind = "unready"\n')
+    script.write_text(f'{script.read_text()}[[fault]]\naction = "start"\nkind = "{kind}"\n')
     code, _, error = run("migrate_compute_inventory", *asked)
-    assert (code, error) == (255, f"roost-manage: start on {stopped.host} was to go wrong (unready)\n")
+    said = f"roost-manage: {named}start on {stopped.host} was to go wrong ({kind})"
+    assert (code, error.splitlines()[-1]) == (255, said)
 
 
 # --- all of them ---
@@ -352,6 +355,16 @@ def test_255_a_server_that_runs_or_no_database(stopped, run, act):
         code, _, error = run(act, *more)
         assert (code, "roost-manage: " in error) == (255, True)
     assert run(act, *more, folder=stopped.folder / "nowhere")[0] == 255
+
+
+@pytest.mark.parametrize(
+    ("act", "where", "name"),
+    [(ACTS[0], healing, "heal"), (ACTS[1], orphans, "find"), (ACTS[2], labelling, "sync_aggregates")],
+)
+def test_255_a_fault_that_nobody_raised_on_purpose(run, monkeypatch, act, where, name):
+    monkeypatch.setattr(where, name, Mock(side_effect=RuntimeError("odd")))
+    code, _, error = run(act)
+    assert (code, error.splitlines()[-1]) == (255, "RuntimeError: odd")
 
 
 def test_127_without_a_command(monkeypatch, capsys):

@@ -1,12 +1,16 @@
 """What an order is on a host: room for the guest, the act of its driver, and the answer."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from roost.compute.acting import Acting, checked_guests
+from roost.compute.drivers.fake import Fake
 from roost.compute.drivers.fake_guests import FakeGuest, MemoryShelf
 from roost.compute.drivers.fake_script import Fault, Script
 from roost.compute.tasks import Clean, Undo, Work
 from roost.errors import BuildFailed, JournalLost
+from roost.model.agent import Capabilities
 from roost.model.guest import Found, Prepared
 from roost.model.orders import (
     PROBLEM_MAX,
@@ -102,6 +106,30 @@ def test_an_error_of_the_driver_is_an_answer_whatever_it_is(capsys):
     assert len(Host(Odd(spawn=ValueError("x" * 9_999))).do(Spawn(spec())).problem) == PROBLEM_MAX
     assert Host(Odd(spawn=BuildFailed("a\0b\udcff"))).do(Spawn(spec())).problem == "a?b?"
     capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("act", "name", "problem"),
+    [
+        (Save(), "save", f"guests on {HOST} cannot be saved"),
+        (
+            LiveMigrate(Prepared(uuid=GUEST, node=HOST, address="x")),
+            "live_migrate",
+            f"guests on {HOST} cannot move while they run",
+        ),
+    ],
+)
+def test_a_driver_is_not_asked_for_what_it_says_it_cannot(monkeypatch, act, name, problem):
+    asked = Mock(return_value="image")
+    monkeypatch.setattr(Fake, name, asked)
+    host = Host()
+    assert host.do(Spawn(spec())).outcome == "ok"
+    monkeypatch.setattr(Fake, "capabilities", Capabilities())
+    answer = host.do(act)
+    assert (answer.outcome, answer.problem, asked.called) == ("aborted", problem, False)
+    assert host.driver.inspect(GUEST).state == "running"
+    monkeypatch.setattr(Fake, "capabilities", Capabilities(can_live_migrate=True, can_save=True))
+    assert (host.do(act).outcome, asked.called) == ("ok", True)
 
 
 @pytest.mark.parametrize(

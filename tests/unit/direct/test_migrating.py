@@ -5,6 +5,7 @@ import json
 import msgspec
 import pytest
 
+from roost.compute.drivers.fake import Fake
 from tests.drivers import spec_of
 from tests.offline import Stopped
 from tests.tracking import HOST, USED
@@ -111,6 +112,36 @@ def test_a_driver_that_is_not_ready_changes_nothing(stopped, run, act):
     script.write_text(f'{script.read_text()}[[fault]]\naction = "{act}"\nkind = "unready"\n')
     code, _, error = run(*asked)
     assert (code, f"{act} on {stopped.host} was to go wrong" in error) == (7, True)
+    assert stopped.dump() == before
+
+
+@pytest.mark.parametrize("act", ["start", "update_provider_tree"])
+def test_a_driver_that_raises_what_it_likes_is_one_sentence_with_its_name(stopped, run, act):
+    asked, before = words(stopped, "gpus"), stopped.dump()
+    script = stopped.folder / "gpus.toml"
+    script.write_text(f'{script.read_text()}[[fault]]\naction = "{act}"\nkind = "crash"\n')
+    code, _, error = run(*asked)
+    problem = f"FakeCrash: {act} on {stopped.host} was to go wrong (crash)"
+    assert (code, error.splitlines()[-1].startswith("roost: "), problem in error) == (7, True, True)
+    assert stopped.dump() == before
+
+
+@pytest.mark.parametrize("told", [None, ["a", "a"], ["a/b"]])
+def test_a_driver_that_tells_no_names_of_nodes_is_refused(stopped, run, monkeypatch, told):
+    monkeypatch.setattr(Fake, "nodes", lambda _: told)
+    before = stopped.dump()
+    code, _, error = run(*words(stopped, "gpus"))
+    assert (code, "nodes of the driver returned" in error) == (7, True)
+    assert stopped.dump() == before
+
+
+def test_what_operators_add_in_vain_is_told_and_nothing_moves(stopped, run):
+    folder = stopped.folder / "site"
+    folder.mkdir()
+    (folder / "site.yaml").write_text(SITE.replace("SEATS", "FPGA"))
+    before = stopped.dump()
+    code, _, error = run(*words(stopped, "gpus", "--provider-config", folder))
+    assert (code, "site.yaml: provider ' host' has inventory of CUSTOM_FPGA already" in error) == (7, True)
     assert stopped.dump() == before
 
 

@@ -209,6 +209,20 @@ def test_each_instance_has_its_host_and_the_alternates_of_its_cell(decided):
     ]
 
 
+def test_a_selection_tells_the_zone_of_each_host_and_which_providers_serve_which_group(decided):
+    roost, decision = decided
+    roost.install(joined(aggregate("west", availability_zone="west"), host("h3", aggregates=["west"]), host("h4")))
+    served = {"": (uuid_named("h3"),), "_gpu": (uuid_named("h3"),)}
+    picks = [
+        msgspec.structs.replace(decision.picks[0], host=name, node=name, mappings=mappings)
+        for name, mappings in (("h3", served), ("h4", {}))
+    ]
+    found = selections_of(msgspec.structs.replace(decision, picks=picks, alternates={}), roost.state)
+    assert [first.availability_zone for (first,) in found] == ["west", "nova"]
+    told = [json.loads(first.allocation_request).get("mappings") for (first,) in found]
+    assert told == [{group: list(uuids) for group, uuids in served.items()}, None]
+
+
 @pytest.mark.shows("S174")
 def test_hosts_and_allocation_requests_are_two_lists_of_lists_in_the_older_form(decided):
     roost, decision = decided

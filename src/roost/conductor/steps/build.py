@@ -87,8 +87,6 @@ def _fault(view: View, request: Request, pick: Pick | None, *, uuid: str) -> str
     """Say why an instance is not sent to the host that was chosen for it; empty: it is."""
     if pick is None:
         return "its decision has no host for it"
-    if view.agent(pick.host) is None:
-        return f"no agent runs on {pick.host}"
     try:
         check_attempt(
             request, instance_uuid=uuid, attempt=first_attempt(request), attempts_max=view.terms.attempts_max,

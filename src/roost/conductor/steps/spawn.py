@@ -3,7 +3,8 @@
 .. code-block:: text
 
     spawn    ─▶ end        it runs: ACTIVE
-             ─▶ spawn      the host could not: the next alternate is claimed in the commit that orders it there
+             ─▶ spawn      the host could not, or has no agent: the next alternate is claimed in the commit that
+                           orders it there
              ─▶ clearing   the host took too long, and is alive: first it has to get rid of what there may be of it
              ─▶ end        no host could, or none may be tried: ERROR, and nothing is claimed; an instance that was
                            shelved is so again
@@ -16,7 +17,7 @@ from roost.conductor.alternates import step_to, where
 from roost.conductor.endings import cancelled
 from roost.conductor.faults import told as words_of
 from roost.conductor.guests import guest_of_pick
-from roost.conductor.patience import awaited, problem_of, silent, unfit
+from roost.conductor.patience import awaited, problem_of, unfit
 from roost.conductor.retries import attempt_on, check_attempt, exhausted
 from roost.conductor.rows import instead, later, uuid_made_of
 from roost.conductor.step import (
@@ -48,11 +49,12 @@ Builds = tuple[tuple[Pick, bool], ...]
 def begun(view: View, desk: Desk, status: StatusRow, *, body: Spawning) -> tuple[OperationRow, OrderRow]:
     """Return the operation that builds an instance on the first of its picks, and its first order."""
     now_s, limit_s = view.now_s, view.terms.build_timeout_s
+    is_awaited = view.agent(body.picks[0].host) is not None
     operation = OperationRow(
         id=desk.current.new_id("operation"), kind="spawn", instance_uuid=status.uuid,
         uuid=uuid_made_of("spawn", view.operation.uuid, status.uuid), turn=status.version + 1,
-        parent_id=view.operation.id, cell=body.picks[0].cell, step="spawn", due_at_s=now_s + limit_s,
-        created_at_s=now_s, changed_at_s=now_s,
+        parent_id=view.operation.id, cell=body.picks[0].cell, step="spawn",
+        due_at_s=now_s + limit_s if is_awaited else now_s, created_at_s=now_s, changed_at_s=now_s,
         body=msgspec.msgpack.encode(msgspec.structs.replace(body, limit_at_s=now_s + limit_s)),
     )  # fmt: skip
     wanted = _wanted(operation, body, status.uuid, limit_s=limit_s)
@@ -77,7 +79,7 @@ def next_step(view: View, desk: Desk) -> Commit:
     if not is_open(order):
         return _answered(view, desk, body, order=order)
     if view.is_away(order.host):
-        return _lost(view, desk, body, problem=silent(body.picks[0].host), is_final=False)
+        return _lost(view, desk, body, problem=unfit(view, body.picks[0].host), is_final=False)
     if view.now_s < body.limit_at_s:
         return Commit(operation=waiting(view, body.limit_at_s))
     return _clearing(view, desk, body, lost=f"it was not built within {view.terms.build_timeout_s:,.0f} s")
@@ -114,11 +116,13 @@ def _lost(view: View, desk: Desk, body: Spawning, *, problem: str, is_final: boo
         is_final: whether no other host would do.
     """
     pick, name = body.picks[0], uuid_text(view.status.uuid)
+    is_attempt = view.agent(pick.host) is not None
     after = msgspec.structs.replace(
-        body, attempts=(*body.attempts, attempt_on(pick, problem=problem)), attempt=body.attempt + 1, lost="",
+        body, attempts=(*body.attempts, attempt_on(pick, problem=problem)), attempt=body.attempt + is_attempt, lost="",
         picks=body.picks[1:],
     )  # fmt: skip
-    builds = () if body.lost and is_final else ((pick, True),)  # What was built and then taken away did not fail.
+    # What was built and then taken away did not fail, nor did what nobody was there to build.
+    builds = ((pick, True),) if is_attempt and not (body.lost and is_final) else ()
     if is_final:
         return _buried(view, desk, after, fault=problem, builds=builds)
     try:
@@ -160,7 +164,8 @@ def _elsewhere(view: View, desk: Desk, body: Spawning, *, builds: Builds) -> Com
             builds=builds,
         )
     after = msgspec.structs.replace(body, attempts=tuple(attempts), picks=())
-    return _buried(view, desk, after, fault=words_of(exhausted(name)), builds=builds)
+    fault = words_of(exhausted(name)) if builds else _last(body)  # Without a build nothing was tried again.
+    return _buried(view, desk, after, fault=fault, builds=builds)
 
 
 def _clearing(view: View, desk: Desk, body: Spawning, *, lost: str, is_final: bool = False) -> Commit:

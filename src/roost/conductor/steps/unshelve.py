@@ -12,7 +12,7 @@
 import msgspec
 
 from roost.conductor.asking import asked
-from roost.conductor.deciding import Decided, decided, made_anew
+from roost.conductor.deciding import decided, made_anew
 from roost.conductor.faults import told as words_of
 from roost.conductor.patience import came_of, silent
 from roost.conductor.rows import instead, later
@@ -77,10 +77,9 @@ def _started(view: View, desk: Desk, body: Unshelve) -> Commit:
 def _place(view: View, desk: Desk, body: Unshelve) -> Commit:
     """Return the step that lets an operation of its own build the instance where it was decided."""
     found = decided(desk, body.request, decision_uuid=body.decision_uuid)
-    problem = found if isinstance(found, str) else _problem(view, found)
-    if isinstance(found, str) or problem:
+    if isinstance(found, str):
         writes = given_back(desk.current.state, [view.status.uuid])
-        return _end(view, desk, body, problem=problem, writes=writes)
+        return _end(view, desk, body, problem=found, writes=writes)
     (pick,) = found.decision.picks
     request = msgspec.structs.replace(body.request, instance_uuids=(), image=body.image if body.image.id else None)
     spawn = Spawning(
@@ -96,12 +95,6 @@ def _place(view: View, desk: Desk, body: Unshelve) -> Commit:
     return Commit(
         operation=ended(view, body=body), work=(instead(held), Put(operation), Put(order), event)
     )  # fmt: skip
-
-
-def _problem(view: View, found: Decided) -> str:
-    """Say why the instance is not sent to the host that was chosen for it; empty: it is."""
-    host = found.decision.picks[0].host
-    return f"no agent runs on {host}" if view.agent(host) is None else ""
 
 
 def _end(view: View, desk: Desk, body: Unshelve, *, problem: str, writes: tuple[Write, ...] = ()) -> Commit:

@@ -1,3 +1,4 @@
+import os
 import threading
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from roost.compute.driver import load
 from roost.compute.drivers.fake_guests import FolderShelf
 from roost.compute.drivers.fake_script import FakeNode, Gpu, Script
-from roost.errors import BadSettings, BuildAborted, BuildFailed, NotFound, StoreBroken, Unavailable
+from roost.errors import BadSettings, BuildAborted, BuildFailed, DriverNotReady, NotFound, Unavailable
 from roost.model.agent import PciDevice
 from roost.model.numa import NumaCell
 from roost.model.topology import InstanceCell, PlacedCell
@@ -96,12 +97,52 @@ def test_a_folder_that_cannot_be_written_or_understood_is_named(tmp_path):
     with pytest.raises(Unavailable, match=r"cannot (read|write) .*file"):
         started(tmp_path / "file", "host-a")
     driver.spawn(spec_of(), "op-1")
-    (tmp_path / "none" / "hosts" / "host-a.json").write_text("{")
-    with pytest.raises(StoreBroken, match="what the fake driver kept of host host-a cannot be understood"):
-        started(tmp_path / "none", "host-a")
+    for damaged in (b"{", b"", b'{"guests": {"\xff": 1}}'):
+        (tmp_path / "none" / "hosts" / "host-a.json").write_bytes(damaged)
+        with pytest.raises(DriverNotReady, match=r"^what the fake driver kept of host host-a cannot be understood"):
+            started(tmp_path / "none", "host-a")
     FolderShelf(tmp_path / "none").save_image("saved-x", b"{}")
-    with pytest.raises(StoreBroken, match="image saved-x"):
+    with pytest.raises(BuildAborted, match=r"^image saved-x of the fake driver cannot be understood"):
         driver.spawn(spec_of(image="saved-x"), "op-2")
+
+
+def left(driver, other):
+    """Let a guest go elsewhere while it runs; where it cannot, nothing of it is left there."""
+    to = other.prepare(spec_of(node="host-b"), "op-4")
+    try:
+        driver.live_migrate(GUEST, to)
+    except DriverNotReady:
+        other.discard(GUEST, "op-4")
+        raise
+
+
+ACTS = {
+    "spawn": lambda driver, _: driver.spawn(spec_of("second"), "op-4"),
+    "destroy": lambda driver, _: driver.destroy(GUEST, "op-4"),
+    "power": lambda driver, _: driver.power(GUEST, is_on=False),
+    "rebuild": lambda driver, _: driver.rebuild(spec_of(is_on=False), "op-4"),
+    "prepare": lambda driver, _: driver.prepare(spec_of("second"), "op-4"),
+    "discard": lambda driver, _: driver.discard(GUEST, "op-1"),
+    "live_migrate": left,
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_what_cannot_be_written_down_did_not_happen_and_may_be_asked_for_again(act, tmp_path):
+    driver, other = started(tmp_path, "host-a"), started(tmp_path, "host-b")
+    driver.spawn(spec_of(), "op-1")
+    before = (driver.guests(), driver.console(GUEST), other.guests())
+    place = tmp_path / "hosts" / f"host-a.{os.getpid()}.new"
+    place.mkdir()
+    for _ in range(2):
+        with pytest.raises(DriverNotReady, match="cannot write"):
+            ACTS[act](driver, other)
+        for each in (driver, started(tmp_path, "host-a")):
+            assert (each.guests(), each.console(GUEST), other.guests()) == before
+    place.rmdir()
+    ACTS[act](driver, other)
+    assert driver.guests() == started(tmp_path, "host-a").guests()
+    assert (driver.guests(), other.guests()) != (before[0], before[2])
 
 
 def test_saved_images_in_a_folder_go_with_what_was_begun_of_them(tmp_path):

@@ -159,13 +159,45 @@ def test_a_request_that_names_what_is_not_there_fails_with_that_sentence(here):
     assert here.open_operations() == []
 
 
-def test_a_host_without_agent_is_given_back():
+def test_hosts_without_agents_are_given_back():
     with server(None, ladder(2)) as here:
-        hand(here, "h1")
         here.build("one")
         here.turn()
         assert (here.status("one").status, here.status("one").fault) == ("ERROR", "no agent runs on h0")
         assert (here.held("one"), here.used()["VCPU"]) == (None, 0)
+        assert here.open_operations() == []
+
+
+@pytest.mark.shows("S176")
+def test_a_chosen_host_without_agent_is_left_for_the_next_and_is_no_attempt(here):
+    served_by = [hand(here, f"h{number}") for number in (1, 2, 3)]
+    here.build("one")
+    served(here, *served_by, script={"h1": [failed("no h1")]})
+    assert (here.status("one").status, here.status("one").host, here.held("one")[0]) == ("ACTIVE", "h2", "h2")
+    assert attempts(here, "one") == [
+        ("h0", "claimed", "no agent runs on h0"), ("h1", "claimed", "no h1"), ("h2", "claimed", ""),
+    ]  # fmt: skip
+    assert failed_builds(here.roost.state) == {"h0": 0, "h1": 1, "h2": 0, "h3": 0}
+    assert spawn_of(here, "one")[1].attempt == 2
+    assert here.used()["VCPU"] == 1
+
+
+def test_a_forced_host_without_agent_is_the_fault(here):
+    served_by = [hand(here, "h1")]
+    here.build("one", force_hosts=("h0",))
+    served(here, *served_by)
+    assert (here.status("one").status, here.status("one").fault) == ("ERROR", "no agent runs on h0")
+    assert here.used()["VCPU"] == 0
+
+
+def test_an_agent_that_comes_right_after_its_host_was_chosen_builds_there(here):
+    here.build("one")
+    conductor = here.conductor("one")
+    while here.status("one").task != "spawning":
+        assert conductor.turn()
+    h0 = hand(here, "h0")
+    served(here, h0)
+    assert (here.status("one").status, attempts(here, "one")) == ("ACTIVE", [("h0", "claimed", "")])
 
 
 @pytest.mark.shows("S176")

@@ -133,8 +133,19 @@ def test_where_there_is_no_host_for_it_it_is_as_before(here):
     assert here.open_operations() == []
 
 
-def test_a_host_without_an_agent_is_given_back(here):
+def test_a_host_without_an_agent_is_left_for_the_next(here):
     shelved(here)
+    here.clock.time_s += 1
+    here.run(lambda _current: here.roost.install(host("best", VCPU=1, MEMORY_MB=9000)))
+    here.change("one", "unshelve")
+    served(here, *here.hands)
+    assert looks(here) == ("ACTIVE", "", "h0", "", "h0")
+
+
+def test_a_host_without_an_agent_is_given_back_where_there_is_no_other(here):
+    shelved(here)
+    for number in range(3):
+        running(here, f"other-{number}")
     here.clock.time_s += 1
     here.run(lambda _current: here.roost.install(host("best", VCPU=1, MEMORY_MB=9000)))
     here.change("one", "unshelve")
