@@ -38,11 +38,11 @@ def running(here, *names, **request):
     assert {here.status(name).host for name in names} == {"h0"}
 
 
-def drain(here, *, at_once=2, is_disabling=True, key="drain"):
+def drain(here, host="H0", *, at_once=2, is_disabling=True, key="drain"):
     """Ask for it."""
     return here.run(
         lambda current: draining.drain(
-            current, here.reader, "H0", at_once=at_once, is_disabling=is_disabling,
+            current, here.reader, host, at_once=at_once, is_disabling=is_disabling,
             operation_uuid=uuid_bytes(uuid_named(key)), now_s=here.clock.now_s(),
         )
     )  # fmt: skip
@@ -54,6 +54,7 @@ def test_a_host_is_left_by_one_drain_at_once(here):
     with pytest.raises(Conflict, match=f"the host h0 is drained already, by the operation {uuid_text(first.uuid)}"):
         drain(here, key="other")
     assert drain(here).uuid == first.uuid
+    assert drain(here, "h1", is_disabling=False, key="beside").uuid != first.uuid
     assert over(here, first).outcome == "done"
     drain(here, key="other")
 
