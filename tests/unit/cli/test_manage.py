@@ -390,7 +390,7 @@ def test_127_an_option_or_a_command_that_there_is_not(run, words, problem):
     assert problem in error
 
 
-def test_0_help(run):
+def test_0_help_names_the_options(run):
     code, said, _ = run("heal_allocations", "--help")
     assert (code, "--max-count" in said) == (0, True)
 
