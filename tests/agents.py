@@ -22,6 +22,10 @@ HOST, RUN = "host-a", uuid_named("run")
 PATIENT = Pace(update_s=0.05, retry_s=0.05, stop_s=5.0)
 
 
+class Dead(BaseException):
+    """An agent dies."""
+
+
 class Line(msgspec.Struct):
     """An order at the server, and what is known of it."""
 

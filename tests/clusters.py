@@ -7,14 +7,17 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from tests.products import command, environ, kill
 from tests.servers import ADMIN, Served
 
+T = TypeVar("T")
 _START_S = 60.0
+_PATIENCE_S = 300.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -81,6 +84,15 @@ class Program:
     def ended(self) -> int:
         """Wait until it ends by itself; give its exit code."""
         return self._reap()
+
+    def until(self, true: Callable[[], T]) -> T:
+        """Wait until something is so, as long as it lives; give it."""
+        end_s = time.monotonic() + _PATIENCE_S
+        while not (found := true()):
+            assert self.lives, self.log.read_text()
+            assert time.monotonic() < end_s, self.log.read_text()
+            time.sleep(0.05)
+        return found
 
     def last_words(self) -> str:
         """End it if it still lives, and give the end of what it said, with where each of its threads was."""

@@ -4,8 +4,9 @@ import uuid
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 
-from roost.engine.apply import apply, settle
+from roost.engine.apply import apply, occupy, settle
 from roost.engine.state import Group, State
 from roost.model import journal
 from roost.model.flavor import Flavor
@@ -48,8 +49,6 @@ def fleet(*facts: HostFacts, aggregates: Sequence[tuple[dict[str, str], Sequence
 
 def hosts_of(state: State, rows: Sequence[int] | None = None) -> HostView:
     """Give a view of all hosts, or of some rows."""
-    import numpy as np
-
     return HostView(state, None if rows is None else np.array(rows, dtype=np.intp))
 
 
@@ -79,3 +78,19 @@ def spec(
         flavor=flavor, image=None if image is None else Image(properties=image), **request
     )  # fmt: skip
     return Spec(wanted, now_s=now_s, group=group, moved_uuid=moved_uuid)
+
+
+def boot(state, row, image):
+    """Let an instance of an image come to a host; return its consumer's number."""
+    body = msgspec.json.encode(Image(properties=image))
+    number = next((number for number, known in state.images.items() if known == body), len(state.images) + 1)
+    apply(state, journal.PutDocument(number, "image", number.to_bytes(16, "big"), body))
+    consumer = journal.ConsumerRow(number_of(state), uuid_of(5000 + number_of(state)), "", "")
+    instance = journal.InstanceRow(consumer.id, state.hosts.ids[row], 0, number)
+    occupy(state, journal.Claim([consumer], [], [instance]))
+    return consumer.id
+
+
+def number_of(state):
+    """Give a number that no consumer has."""
+    return max(state.holders_by_id, default=0) + 1

@@ -91,6 +91,6 @@ def mdev(uuid, gpu, kind, *, is_told=True):
 def domain_capabilities(*, contexts=15, is_supported=True, told="47"):
     """Give the capabilities of domains of a host that encrypts the memory of guests, or does not."""
     counts = f"<maxGuests>{contexts}</maxGuests><maxESGuests>0</maxESGuests>" if contexts is not None else ""
-    inside = f"<cbitpos>{told}</cbitpos><reducedPhysBits>1</reducedPhysBits>{counts}" if is_supported else ""
+    inside = f"<cbitpos>{told}</cbitpos><reducedPhysBits>1</reducedPhysBits>{counts}"
     sev = f"<sev supported='{'yes' if is_supported else 'no'}'>{inside}</sev>"
     return f"<domainCapabilities><arch>x86_64</arch><features>{sev}</features></domainCapabilities>"

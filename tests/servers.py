@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from roost.store.sqlite import SqliteStore
-from tests.products import command, environ
+from tests.products import command, environ, roost
 
 ADMIN = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 _START_S = 60
@@ -151,3 +151,10 @@ def _empty() -> bytes:
         with closing(SqliteStore(path)):
             pass
         return path.read_bytes()
+
+
+def refused(*arguments, folder, settings=""):
+    """Give exit code and sentence of a server that does not start."""
+    (folder / "roost.toml").write_text(f"[placement]\n{settings}\n")
+    ran = roost("placement", "--config", folder / "roost.toml", "--data", folder, *arguments, cwd=folder)
+    return ran.returncode, ran.stderr

@@ -34,6 +34,15 @@ SCRIPT = {
     ),
 }
 HELD = {"VCPU": 1, "MEMORY_MB": 1024, "DISK_GB": 1, "VGPU": 1, "SRIOV_NET_VF": 1, "CUSTOM_FPGA": 1}
+ROOT = ""
+REST = {"DISK_GB": 2, "CUSTOM_FPGA": 2}
+CELL = {"VCPU": 1, "MEMORY_MB": 1024, "SRIOV_NET_VF": 1}
+SUMS = {"VCPU": 2, "MEMORY_MB": 2048, "SRIOV_NET_VF": 2}
+USED = {  # of each provider by two guests, by layout
+    "gpus": {ROOT: REST | SUMS, "gpu0": {"VGPU": 1}, "gpu1": {"VGPU": 1}},
+    "numa": {ROOT: REST | {"VGPU": 2}, "numa0": CELL, "numa1": CELL},
+    "renamed": {ROOT: SUMS | {"DISK_GB": 2, "FPGA": 2, "VGPU": 2}},
+}
 
 
 class MemoryBook:

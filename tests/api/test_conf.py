@@ -1,8 +1,7 @@
 """What a server does with an existing placement.conf, policies and tokens, from start to answer."""
 
-from tests.api.test_stopping import refused
 from tests.products import roost
-from tests.servers import serve
+from tests.servers import refused, serve
 
 
 def ran(*words, folder):

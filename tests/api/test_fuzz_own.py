@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from roost.api.v1.routes import TABLE
 from roost.simulator.identities import uuid_of
-from tests.api.test_fuzz import SETTINGS, bodies, check, send
+from tests.api.fuzzing import SETTINGS, bodies, check, send
 from tests.asking import asking_own
 from tests.playing import Players
 from tests.postgres import fresh_database

@@ -5,17 +5,9 @@ import socket
 
 import pytest
 
-from tests.products import roost
-from tests.servers import ADMIN, read_all, serve
+from tests.servers import ADMIN, read_all, refused, serve
 
 HEAD = b"".join(f"{name}: {value}\r\n".encode() for name, value in ADMIN.items())
-
-
-def refused(*arguments, folder, settings=""):
-    """Give exit code and sentence of a server that does not start."""
-    (folder / "roost.toml").write_text(f"[placement]\n{settings}\n")
-    ran = roost("placement", "--config", folder / "roost.toml", "--data", folder, *arguments, cwd=folder)
-    return ran.returncode, ran.stderr
 
 
 def test_a_stopped_server_ends_well_and_knows_the_same_when_it_comes_back(tmp_path):

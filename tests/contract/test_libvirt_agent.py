@@ -3,7 +3,6 @@
 import os
 import signal
 import tempfile
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from xml.etree.ElementTree import fromstring
@@ -15,7 +14,6 @@ from tests.libvirt_hosts import binding, boot_sector, qemu_uri_elsewhere
 from tests.products import roost
 
 HOST = "host-1"
-MOST_S = 90  # that a guest may take on a busy machine
 FLAVOR = "vcpus=1,memory_mb=32,root_gb=1"
 
 
@@ -33,22 +31,12 @@ def served(folder, **options):
     )  # fmt: skip
     try:
         agent.start()
-        until(lambda: server.listed("hosts"), agent)
+        agent.until(lambda: server.listed("hosts"))
         yield server, agent
         assert agent.stop() == 0
     finally:
         agent.kill()
         server.kill()
-
-
-def until(true, agent):
-    """Wait until something is so, as long as the agent lives; give it."""
-    end_s = time.monotonic() + MOST_S
-    while not (found := true()):
-        assert agent.lives, agent.log.read_text()
-        assert time.monotonic() < end_s, agent.log.read_text()
-        time.sleep(0.1)
-    return found
 
 
 def provider(server):
@@ -115,10 +103,10 @@ def test_an_instance_boots_and_its_words_are_on_its_console(tmp_path, short):
         told = instance(server, tmp_path, "create", "web", "--flavor", FLAVOR, "--image", "greeting", "--wait")
         assert "ACTIVE" in told, (told, agent.log.read_text())
         (console,) = (tmp_path / "state").rglob("console.log")
-        until(lambda: b"roost lives" in console.read_bytes(), agent)
+        agent.until(lambda: b"roost lives" in console.read_bytes())
         (shown,) = server.listed("instances")
-        os.kill(until(lambda: pid_of_qemu(short), agent), signal.SIGKILL)
-        until(lambda: server.listed("instances")[0]["status"] == "SHUTOFF", agent)
+        os.kill(agent.until(lambda: pid_of_qemu(short)), signal.SIGKILL)
+        agent.until(lambda: server.listed("instances")[0]["status"] == "SHUTOFF")
         assert "ACTIVE" in instance(server, tmp_path, "start", shown["uuid"], "--wait")
         assert pid_of_qemu(short)
         instance(server, tmp_path, "delete", shown["uuid"], "--wait")

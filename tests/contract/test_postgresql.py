@@ -122,6 +122,13 @@ def test_a_lost_connection_is_made_again(two, postgres_url):
     assert first.evidence() == []
 
 
+def test_a_connection_that_is_lost_before_the_rows_are_judged_is_made_again(two, postgres_url):
+    first, _ = two
+    for number, others in enumerate([[], [item(provider(31)), item(provider(32))], []]):
+        _cut(postgres_url)
+        assert set(commit(first, item(provider(20 + number)), *others)) == {""}
+
+
 def _cut(url):
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(

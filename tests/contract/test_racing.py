@@ -1,83 +1,25 @@
 """Several processes decide on one PostgreSQL: nothing is overbooked, and nobody is refused while a host still fits."""
 
 import random
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 import psycopg
 import pytest
 
 from roost.app import Roost, audit_database, open_roost
-from roost.errors import RoostError
 from roost.model.evidence import checks_of, unpack
 from roost.model.fleet import Departure
 from roost.model.group import ServerGroup
-from roost.model.journal import Item
 from roost.model.request import Move, Request
 from roost.model.settings import Settings
-from roost.ports import Committed
 from roost.simulator.identities import uuid_of
-from roost.store.postgresql import PostgresStore
 from tests import postgres
-from tests.products import fleet, kill, request, settings_for, worker
+from tests.contract.races import MeddledStore, in_groups, race
+from tests.products import fleet, request, settings_for
 
 HOSTS = 4
-
-
-class Answer(msgspec.Struct):
-    """What a process was told, and when."""
-
-    outcome: str  # granted, refused, or the name of an error
-    began_s: float  # of a clock that all processes share
-    ended_s: float
-    vcpus: int
-    hosts: list[str] = []
-    conflicts: list[str] = []
-    group: str | None = None
-
-
-def work(config: str) -> None:
-    """Decide groups of requests, read as JSON, from the moment the parent says so; print the answers."""
-    wanted = msgspec.json.decode(sys.stdin.readline(), type=list[list[Request]])
-    with open_roost(Path(config)) as product:
-        print("ready", flush=True)
-        sys.stdin.readline()
-        for acts in wanted:
-            began_s = time.monotonic()
-            results = product.outcomes(acts)
-            for act, result in zip(acts, results, strict=True):
-                answer = Answer(type(result).__name__, began_s, time.monotonic(), act.flavor.vcpus, group=act.group)
-                if not isinstance(result, RoostError):
-                    assert result is not None
-                    answer.outcome, answer.conflicts = result.outcome, result.conflicts
-                    answer.hosts = [pick.host for pick in result.picks]
-                print(msgspec.json.encode(answer).decode())
-        print(flush=True)
-
-
-def race(config: Path, plans: Sequence[list[list[Request]]]) -> list[list[Answer]]:
-    """Let a process a plan decide at the same time; return what each was told."""
-    with ExitStack() as stack:
-        children = []
-        for plan in plans:
-            children.append(worker("tests.contract.test_racing:work", str(config)))
-            stack.callback(kill, children[-1])
-            children[-1].stdin.write(msgspec.json.encode(plan).decode() + "\n")
-        for child in children:
-            assert child.stdout.readline() == "ready\n"
-        for child in children:
-            child.stdin.write("go\n")
-        answers = [
-            [msgspec.json.decode(line, type=Answer) for line in iter(child.stdout.readline, "\n")] for child in children
-        ]
-        assert [child.wait(60) for child in children] == [0] * len(plans)
-    assert audit_database(config, None, {}) == []
-    return answers
 
 
 def used(config: Path) -> int:
@@ -88,10 +30,6 @@ def used(config: Path) -> int:
 @pytest.fixture
 def config(postgres_url, tmp_path):
     return settings_for(postgres_url, tmp_path)
-
-
-def in_groups(acts: list[Request], size: int) -> list[list[Request]]:
-    return [acts[first : first + size] for first in range(0, len(acts), size)]
 
 
 @pytest.mark.parametrize(("processes", "size"), [(2, 1), (4, 16)])
@@ -198,19 +136,6 @@ def test_members_that_are_placed_and_moved_by_several_processes_keep_the_rules(c
     outcomes = check_members_moving(config, 600)
     assert outcomes.keys() <= {"granted", "refused", "NotFound", "Conflict"}
     assert outcomes["granted"] > 100
-
-
-class MeddledStore(PostgresStore):
-    """A store before whose commits somebody else is faster."""
-
-    before: Callable[[], object] | None = None
-
-    def commit(self, items: Sequence[Item]) -> Committed:
-        """Let the other go first."""
-        before, self.before = self.before, None
-        if before is not None:
-            before()
-        return super().commit(items)
 
 
 def test_each_process_knows_what_the_other_was_told_before_its_next_answer(config):

@@ -22,8 +22,8 @@ from roost.simulator.world import Options
 from roost.store import snapshots
 from roost.store.sqlite import SqliteStore
 from tests import postgres
+from tests.contract.races import MeddledStore, in_groups, race
 from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World
-from tests.contract.test_racing import MeddledStore, in_groups, race
 from tests.products import fleet, request, settings_for
 from tests.worlds import digest, host, hosts, joined, roost_on, roost_with, settings_of, uuid_named, wish
 

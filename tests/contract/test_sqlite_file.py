@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -22,6 +22,7 @@ from roost.store.opening import open_store, upgrade
 from roost.store.schema import SCHEMA_VERSION
 from roost.store.sqlite import SqliteStore
 from tests.contract.stores import VCPU, claim, commit, evidence, inventory, item, offer, provider, state
+from tests.permissions import somebody
 from tests.products import command, environ
 
 
@@ -253,19 +254,6 @@ def test_another_writer_is_waited_for_and_then_reported(path):
         assert commit(store, item(provider(1))) == [""]
 
 
-@contextmanager
-def _somebody():
-    """Root may write everything, so as root the test becomes somebody else."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_a_read_only_database_is_refused_for_serving_and_can_be_read(what):
     with tempfile.TemporaryDirectory() as name:
@@ -279,7 +267,7 @@ def test_a_read_only_database_is_refused_for_serving_and_can_be_read(what):
         path.chmod(0o444 if what == "file" else 0o666)
         folder.chmod(0o777 if what == "file" else 0o555)
         try:
-            with _somebody():
+            with somebody():
                 with pytest.raises(StoreBroken, match=r"read-only|cannot be served"):
                     SqliteStore(path)
                 with closing(SqliteStore.open_reader(path)) as reader:

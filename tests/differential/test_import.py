@@ -10,8 +10,8 @@ import roost
 from roost.app import import_placement
 from roost.store.audit import audit
 from tests.differential.compare import canonical
-from tests.differential.duel import Side
 from tests.differential.exchange import ASKING, Connection, Request
+from tests.differential.growing import Growing
 from tests.differential.sequences import sequence
 
 STEPS = 200
@@ -24,25 +24,6 @@ ALLOWED = {"capacity", "units"}
 def theirs(reference_placement):
     """Give the reference, which lasts as long as this file's tests."""
     return reference_placement
-
-
-class Growing:
-    """Lets a sequence of requests change the reference, some at a time."""
-
-    def __init__(self, server, act):
-        self.side = Side(server)
-        self.side.empty()
-        self._act = act
-        self._answer = None
-
-    def run(self, steps):
-        """Send so many more, or what is left."""
-        for _ in range(steps):
-            try:
-                request = self._act.send(self._answer)
-            except StopIteration:
-                return
-            self._answer = self.side.ask(request)
 
 
 def sources(theirs):

@@ -12,8 +12,8 @@ import urllib.request
 import pytest
 
 from tests.differential import reference
+from tests.differential.growing import Growing
 from tests.differential.sequences import sequence
-from tests.differential.test_import import Growing
 from tests.products import ROOT, environ
 
 PORT = "8779"

@@ -4,20 +4,13 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-DOCUMENTS = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if path.exists()]
+from tests.docs.documents import DOCUMENTS, ROOT, blocks, files, name, with_any
+
 COMMAND_S_MAX = 60
-
-
-def blocks(text: str, info: str) -> Iterator[tuple[int, str]]:
-    """Give the first line's number and the text of each fenced block with exactly this info string."""
-    for found in re.finditer(rf"^```{info}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
-        yield text.count("\n", 0, found.start(1)), found[1]
 
 
 def commands(text: str, mark: str = "runnable") -> list[list[str]]:
@@ -26,26 +19,10 @@ def commands(text: str, mark: str = "runnable") -> list[list[str]]:
     return [shlex.split(line[2:]) for line in lines if line.startswith("$ roost")]
 
 
-def files(text: str) -> dict[str, str]:
-    """Give the files that a document shows, by name: blocks of JSON or TOML whose info string goes on with a name."""
-    found = re.finditer(r"^```(?:json|toml) (\S+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    return {each[1]: each[2] for each in found}
-
-
-def with_any(info: str) -> list[Path]:
-    """Give the documents that hold at least one such block."""
-    return [path for path in DOCUMENTS if any(blocks(path.read_text(encoding="utf-8"), info))]
-
-
 def program() -> list[str]:
     """Give the command as a reader has it; where it is not installed, the same from the sources."""
     installed = Path(sys.executable).with_name("roost")
     return [str(installed)] if installed.exists() else [sys.executable, "-m", "roost"]
-
-
-def name(path: Path) -> str:
-    """Name a document as a reader would."""
-    return str(path.relative_to(ROOT))
 
 
 @pytest.mark.parametrize("path", with_any("python"), ids=name)

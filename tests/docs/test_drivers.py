@@ -9,7 +9,7 @@ from roost.compute.drivers.fake import FakeOptions
 from roost.compute.drivers.fake_script import Action, Child, FakeNode, Fault, Gpu, Kind, Script
 from roost.compute.drivers.libvirt_options import LibvirtTexts
 from roost.model.agent import PciDevice
-from tests.docs.test_documents import blocks
+from tests.docs.documents import blocks
 from tests.libvirt_hosts import binding
 
 PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")

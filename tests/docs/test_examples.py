@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from roost.cli.decide import decide
-from tests.docs.test_documents import ROOT, blocks, files, name, with_any
+from tests.docs.documents import ROOT, blocks, files, name, with_any
 from tests.tidy import repository
 
 

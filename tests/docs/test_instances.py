@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from tests.docs.test_documents import blocks, name, with_any
+from tests.docs.documents import blocks, name, with_any
 from tests.products import command, environ, kill
 
 _SHOWN = "127.0.0.1:8780"

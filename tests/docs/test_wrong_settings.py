@@ -16,7 +16,7 @@ from roost.model.provider import Inventory, ProviderSpec
 from roost.settings import read_settings
 from roost.simulator.identities import uuid_of
 from tests.asking import asking_own
-from tests.docs.test_documents import ROOT, files
+from tests.docs.documents import ROOT, files
 from tests.products import roost
 
 TEXT = (ROOT / "docs" / "how-to" / "find-a-wrong-setting.md").read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ from tests.forests import AGGREGATES, TRAITS, query_of, random_forest, uuid_of
 from tests.reference import scheduler as slow
 from tests.reference.candidates import Forest, Group, Node, Stock
 
+FILTERS = ["compute", "image_properties", "server_group_anti_affinity", "server_group_affinity"]
 POLICIES = ("affinity", "anti-affinity", "fault-domain", "soft-affinity", "soft-anti-affinity")
 
 

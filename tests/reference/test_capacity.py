@@ -13,7 +13,7 @@ from roost.model.request import Request
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options
 from tests.reference.capacity import by_rule, filled
-from tests.reference.test_scheduler import FILTERS, fleet_of, random_wish, random_world, request_of
+from tests.reference.plain_worlds import FILTERS, fleet_of, random_wish, random_world, request_of
 from tests.worlds import digest, roost_on, settings_of
 
 FEW = "tests.reference.test_capacity.few_instances"

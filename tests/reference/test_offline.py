@@ -19,7 +19,7 @@ from roost.offline.reading import parse_document
 from roost.scheduler.fixed import FixedRandom
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options
-from tests.reference.test_scheduler import FILTERS, fleet_of, random_wish, random_world, request_of
+from tests.reference.plain_worlds import FILTERS, fleet_of, random_wish, random_world, request_of
 from tests.worlds import roost_on, settings_of
 
 

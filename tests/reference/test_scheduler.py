@@ -15,10 +15,8 @@ from roost.scheduler.prefilters import PREFILTERS
 from roost.store.memory import MemoryStore
 from tests.forests import compiled_of, result_of, state_of, uuid_of
 from tests.reference import scheduler as slow
-from tests.reference.plain_worlds import fleet_of, random_options, random_wish, random_world, request_of
+from tests.reference.plain_worlds import FILTERS, fleet_of, random_options, random_wish, random_world, request_of
 from tests.worlds import digest, roost_on, settings_of
-
-FILTERS = ["compute", "image_properties", "server_group_anti_affinity", "server_group_affinity"]
 
 
 def first_candidate(world: slow.World, wish: slow.Wish, host: slow.Host) -> frozenset[tuple[str, str, int]]:

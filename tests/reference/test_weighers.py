@@ -1,21 +1,19 @@
 """The weighers, their scales and multipliers, and the slow twins of all of these say the same."""
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.engine.apply import apply, occupy, release
+from roost.engine.apply import release
 from roost.errors import ComputeHostMetricNotFound
 from roost.model import journal
-from roost.model.image import Image
 from roost.model.request import Destination
 from roost.scheduler import plugins
 from roost.scheduler.weighing import Weighing
-from tests.fleets import COLUMNS_OF_COUNTS, fleet, group, hosts_of, spec, uuid_of
+from tests.fleets import COLUMNS_OF_COUNTS, boot, fleet, group, hosts_of, spec
 from tests.reference import rules
-from tests.reference.test_rules import facts
+from tests.reference.drawn_facts import facts
 
 WEIGHERS = {weigher.name: weigher for weigher in plugins.builtin_weighers()}
 FROM_ZERO = ("cpu", "disk", "io_ops", "ram")
@@ -43,22 +41,6 @@ def fleets(draw):
             boot(state, row, image)
     metadata = [[pairs for pairs, inside in aggregates if row in inside] for row in rows]
     return state, metadata, booted
-
-
-def boot(state, row, image):
-    """Let an instance of an image come to a host; return its consumer's number."""
-    body = msgspec.json.encode(Image(properties=image))
-    number = next((number for number, known in state.images.items() if known == body), len(state.images) + 1)
-    apply(state, journal.PutDocument(number, "image", number.to_bytes(16, "big"), body))
-    consumer = journal.ConsumerRow(number_of(state), uuid_of(5000 + number_of(state)), "", "")
-    instance = journal.InstanceRow(consumer.id, state.hosts.ids[row], 0, number)
-    occupy(state, journal.Claim([consumer], [], [instance]))
-    return consumer.id
-
-
-def number_of(state):
-    """Give a number that no consumer has."""
-    return max(state.holders_by_id, default=0) + 1
 
 
 def raw_of(name, state, row, wanted, *, options, metadata, images):

@@ -81,7 +81,6 @@ def placement_served(
     placement = _joined(settings, found, given)
     if not url:
         folder = data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0)
-        folder.mkdir(parents=True, exist_ok=True)
         url = str(folder / FILE)
     if placement.workers > 1 and not is_postgresql(url):
         raise BadSettings("placement.workers", "must be 1 on SQLite, which serves one process; name a PostgreSQL URL")

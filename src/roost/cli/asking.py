@@ -57,7 +57,8 @@ class Api:
         """
         _check_filled(("a name", step) for step in steps)
         said = {name: _word(value) for name, value in (query or {}).items()}
-        path = f"{_path(steps)}?{urlencode(said)}" if said else _path(steps)
+        with _sendable():
+            path = f"{_path(steps)}?{urlencode(said)}" if said else _path(steps)
         return self._asked(method, path, {} if body is None else body)
 
     def listed(self, name: str, /, **query: str | bool | None) -> list[dict[str, Any]]:
@@ -75,7 +76,9 @@ class Api:
         cursor: str | None = ""
         while cursor is not None:
             asked = {**said, **({"cursor": cursor} if cursor else {})}
-            page = self._asked("GET", f"{_path((name,))}?{urlencode(asked)}", None)
+            with _sendable():
+                path = f"{_path((name,))}?{urlencode(asked)}"
+            page = self._asked("GET", path, None)
             if not isinstance(page, dict) or name not in page:
                 raise BadRequest(f"what answers there is not Roost: it tells no {name}")
             found += page[name]
@@ -84,7 +87,9 @@ class Api:
 
     def _asked(self, method: str, path: str, body: Mapping[str, object] | None) -> Any:
         is_sent = body is not None and method in {"POST", "PATCH", "PUT"}
-        status, answered = self._way(method, path, msgspec.json.encode(body) if is_sent else b"")
+        with _sendable():
+            sent = msgspec.json.encode(body) if is_sent else b""
+        status, answered = self._way(method, path, sent)
         try:
             told = msgspec.json.decode(answered) if answered else None
         except msgspec.DecodeError:
@@ -191,6 +196,15 @@ def _check_filled(said: Iterable[tuple[str, str]]) -> None:
     for name, value in said:
         if not value:
             raise BadRequest(f"{name} must not be empty")
+
+
+@contextmanager
+def _sendable() -> Iterator[None]:
+    """Refuse words that came in another encoding than the terminal's, so that nobody knows what they say."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise BadRequest(f"{error.object!r} is no text in the encoding of this terminal") from None
 
 
 def _word(value: str | bool | None) -> str:

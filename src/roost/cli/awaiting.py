@@ -64,16 +64,33 @@ def end(api: Api, accepted: dict[str, Any], *, is_waited: bool, is_json: bool) -
         raise RoostError(next(filter(None, [found["problem"], *faults]), "it was not done"))
 
 
+def shown(api: Api, operation: str, *, wait_s: str = "") -> dict[str, Any]:
+    """Return an operation when something has changed, or a while later; at once if no while is said.
+
+    Raises:
+        Unavailable: the server is gone; who asked is told that the operation is not.
+        KeyboardInterrupt: whoever waits ended that; so for them.
+    """
+    try:
+        found: dict[str, Any] = api.ask("GET", "operations", operation, query={"wait_s": wait_s} if wait_s else None)
+    except Unavailable as error:
+        raise Unavailable(f"{error}; the operation {operation} goes on when a server is back") from None
+    except KeyboardInterrupt:
+        click.echo(f"\nroost: the operation {operation} goes on", err=True)
+        raise
+    return found
+
+
 def waited(api: Api, operation: str) -> dict[str, Any]:
     """Return an operation when it is over; of several instances it is shown meanwhile how many are built."""
-    found: dict[str, Any] = api.ask("GET", "operations", operation)
+    found = shown(api, operation)
     if len(found["instances"]) > 1:
         return watched(
             api, found, title="instances built",
             done=lambda now: sum(each["status"] != "BUILD" for each in now["instances"]),
         )  # fmt: skip
     while found["outcome"] == "open":
-        found = _later(api, operation, wait_s=_WAIT_S)
+        found = shown(api, operation, wait_s=_WAIT_S)
     return found
 
 
@@ -93,20 +110,7 @@ def watched(
         while found["outcome"] == "open":
             if found["instances"]:
                 progress(done(found), len(found["instances"]))
-            found = _later(api, found["uuid"], wait_s=_WATCH_S)
-    return found
-
-
-def _later(api: Api, operation: str, *, wait_s: str) -> dict[str, Any]:
-    """Return an operation when something has changed, or a while later.
-
-    Raises:
-        Unavailable: the server is gone; who asked is told that the operation is not.
-    """
-    try:
-        found: dict[str, Any] = api.ask("GET", "operations", operation, query={"wait_s": wait_s})
-    except Unavailable as error:
-        raise Unavailable(f"{error}; the operation {operation} goes on when a server is back") from None
+            found = shown(api, found["uuid"], wait_s=_WATCH_S)
     return found
 
 

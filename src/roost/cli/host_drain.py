@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from roost.cli.asking import Where, as_json, asking, told, where
-from roost.cli.awaiting import check_served, watched
+from roost.cli.awaiting import check_served, shown, watched
 from roost.cli.tables import Table, aligned
 from roost.errors import RoostError
 
@@ -30,7 +30,7 @@ def drain(*, name: str, is_dry: bool, at_once: int, is_disabling: bool, is_json:
         found = api.ask("POST", "hosts", name, "drain", body=body)
         if not is_dry:
             found = watched(
-                api, api.ask("GET", "operations", found["operation"]), title="instances gone",
+                api, shown(api, found["operation"]), title="instances gone",
                 done=lambda now: len(now["instances"]) - len(_there(now)),
             )  # fmt: skip
     if is_dry:

@@ -1,11 +1,12 @@
 """What the agent of a host remembers beyond its life: orders, what guests have of the host, and its nodes."""
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -32,6 +33,7 @@ _TABLES = """
 
 Key = tuple[str, int]  # operation and number: by which an order is known as the same
 Mark = tuple[int, int]  # turn and number: of an instance they rise
+Row = TypeVar("Row")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +74,7 @@ class Journal:
         self._nodes: dict[str, str] = {}
         self._changed = 0
         self._file = None if path is None else self._opened(path)
+        self._identity = None if path is None else _identity(path)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -240,11 +243,16 @@ class Journal:
             write = _Write(self._file)
             with _explained(self._path):
                 yield write
+                if self._path is not None and _identity(self._path) != self._identity:
+                    # No later life would find what is written.
+                    raise JournalLost(f"the agent's journal {self._path} was deleted or replaced while it was used")
                 write.commit()
 
     def _opened(self, path: Path) -> sqlite3.Connection:
         with _explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)
+            if not os.access(path.parent, os.W_OK, effective_ids=True):  # SQLite would speak of an I/O error.
+                raise JournalLost(f"the agent's journal {path} cannot be used: its folder cannot be written to")
             file = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
             try:
                 # Whoever has it exclusively keeps others out until the process ends, however it ends.
@@ -265,18 +273,33 @@ class Journal:
             return file
 
     def _read(self, file: sqlite3.Connection) -> None:
-        for changed, body in file.execute("SELECT changed, body FROM entry ORDER BY changed"):
+        for changed, body in _rows(file, "SELECT changed, body FROM entry ORDER BY changed", tuple[int, bytes]):
             entry = msgspec.msgpack.decode(body, type=Entry)
             self._entries[entry.order.operation, entry.order.number] = entry
             self._changed = max(self._changed, changed)
-        for instance, turn, number, changed in file.execute("SELECT * FROM mark ORDER BY changed"):
+        marks = _rows(file, "SELECT * FROM mark ORDER BY changed", tuple[str, int, int, int])
+        for instance, turn, number, changed in marks:
             self._marks[instance] = (turn, number)
             self._changed = max(self._changed, changed)
-        for (body,) in file.execute("SELECT body FROM holding"):
+        for (body,) in _rows(file, "SELECT body FROM holding", tuple[bytes]):
             holding = msgspec.msgpack.decode(body, type=Holding)
             self._holdings[holding.node, holding.holder] = holding
-        self._paused = {instance for (instance,) in file.execute("SELECT instance FROM paused")}
-        self._nodes = dict(file.execute("SELECT name, uuid FROM node"))
+        self._paused = {instance for (instance,) in _rows(file, "SELECT instance FROM paused", tuple[str])}
+        self._nodes = dict(_rows(file, "SELECT name, uuid FROM node", tuple[str, str]))
+
+
+def _rows(file: sqlite3.Connection, question: str, row: type[Row]) -> list[Row]:
+    """Return rows of a file that may be damaged: a value of another type is an error of msgspec."""
+    return msgspec.convert(file.execute(question).fetchall(), list[row])  # type: ignore[valid-type]  # It is a type.
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return which file has a path, whatever its name; None: none has."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _check(path: Path, version: int) -> None:
@@ -320,5 +343,5 @@ def _explained(path: Path | None) -> Iterator[None]:
         raise JournalLost(f"the agent's journal {path} cannot be used: {first_line(error)}") from error
     except OSError as error:
         raise JournalLost(f"the agent's journal {path} cannot be used: {error.strerror}") from None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeError) as error:
         raise JournalLost(f"the agent's journal {path} cannot be understood: {first_line(error)}") from error

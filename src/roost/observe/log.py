@@ -8,7 +8,10 @@ from contextlib import contextmanager
 
 import msgspec
 
+from roost.errors import BuildAborted, BuildFailed, Unavailable
+
 Sink = Callable[[dict[str, object]], None]
+_SPEAKING = (Unavailable, BuildFailed, BuildAborted)  # Where they were raised says nothing more.
 _sinks: list[Sink] = []
 
 
@@ -44,9 +47,11 @@ def request(
 
 
 def fault(request_id: str, error: BaseException) -> None:
-    """Tell of an error that nobody raised on purpose, with where it came from."""
-    story = "".join(traceback.format_exception(error))
-    _write({"event": "fault", "request_id": request_id, "error": repr(error), "traceback": story})
+    """Tell of an error that nobody expected, with where it came from, unless its message says what to mend."""
+    told: dict[str, object] = {"event": "fault", "request_id": request_id, "error": repr(error)}
+    if not isinstance(error, _SPEAKING):
+        told["traceback"] = "".join(traceback.format_exception(error))
+    _write(told)
 
 
 def event(name: str, **fields: str | float | None) -> None:

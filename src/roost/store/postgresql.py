@@ -166,6 +166,7 @@ class PostgresStore:
         if position is not None:
             return self._committed(position)
         self._tokens += 1
+        self._verdicts = [None] * len(items)  # of as many items, for whoever looks for it before there are any
         with self._link.watched() as connection, connection.transaction():
             shelves = lock_and_read(connection, touched_by(items))
             refusals: list[Refusal | None] = []

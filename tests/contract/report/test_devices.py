@@ -1,6 +1,8 @@
 """PCI devices that an agent's tracker brings to any kind of Placement, a provider each."""
 
+import json
 from contextlib import contextmanager, suppress
+from itertools import permutations
 
 import pytest
 from msgspec.structs import replace
@@ -14,6 +16,7 @@ from roost.model.host import PciPool
 from roost.model.numa import NumaCell
 from roost.model.pci import PciRequest
 from roost.model.provider import Inventory
+from tests.agents import Dead
 from tests.drivers import spec_of
 from tests.tracking import HOST, Machine
 
@@ -33,6 +36,7 @@ def function(number, **more):
     )  # fmt: skip
 
 
+PORT = PciDevice(address=NIC, vendor_id="8086", product_id="1572", dev_type="type-PF")
 DEVICES = (gpu(CARD, numa_node=0), gpu(OTHER, numa_node=1), function(1), function(2))
 
 
@@ -56,6 +60,12 @@ def offers(machine):
             totals = {name: (one["total"], one["reserved"]) for name, one in each["inventories"].items()}
             found[each["name"].removeprefix(f"{machine.host}_")] = (totals, each["traits"])
     return found
+
+
+def told(capfd, event):
+    """Give the lines of an event that were logged since the last look."""
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines() if line.startswith("{")]
+    return [line for line in lines if line.get("event") == event]
 
 
 def uuid_of(machine, address):
@@ -102,10 +112,10 @@ def test_settings_say_which_devices_are_offered_and_as_what(machine):
 @pytest.mark.parametrize(
     ("devices", "specs", "problem"),
     [
-        (
-            (PciDevice(address=NIC, vendor_id="8086", product_id="1572", dev_type="type-PF"), function(1)), (),
-            f"agent.device_spec: offers device {NIC} and its function 0000:81:10.1: only one of the two can be given",
-        ),
+        *[
+            (both, (), f"agent.device_spec: offers device {NIC} and its function 0000:81:10.1: only one of the two can")
+            for both in permutations([PORT, function(1)])
+        ],
         (
             DEVICES, ('{"address": "*:81:10.1", "traits": "a"}', "{}"),
             f"gives functions 0000:81:10.1 and 0000:81:10.2 of device {NIC} different traits",
@@ -127,15 +137,36 @@ def test_what_one_provider_cannot_stand_for_ends_the_start(machine, world, devic
     assert world.children(HOST) == []
 
 
-def test_a_name_that_is_somebody_elses_ends_the_start_with_that_of_the_device(machine):
-    child = Child(name="{node}_0000:0B:00.0", inventories={"CUSTOM_A": Inventory(total=1)})
-    machine.script = script(*DEVICES, provider=(child,))
+ABOVE = Child(name="{node}_above", inventories={"CUSTOM_A": Inventory(total=1)})
+
+
+@pytest.mark.parametrize(
+    "children",
+    [
+        (Child(name=f"{{node}}_{OTHER.upper()}", inventories={"CUSTOM_A": Inventory(total=1)}),),
+        (Child(name=f"{{node}}_{OTHER.upper()}", inventories={GPU: Inventory(total=1)}, traits=("CUSTOM_A",)),),
+        (ABOVE, Child(name=f"{{node}}_{OTHER.upper()}", parent=ABOVE.name)),
+    ],
+    ids=["another class", "traits of its own", "below another provider"],
+)
+def test_a_name_that_is_somebody_elses_ends_the_start_with_that_of_the_device(machine, children):
+    machine.script = script(*DEVICES, provider=children)
     machine.start()
     with pytest.raises(BadSettings, match=f"device {OTHER} would have the provider .*0000:0B:00.0, which is somebody"):
         machine.update()
 
 
-def test_a_device_that_is_gone_goes_once_nothing_is_held_of_it(machine, world):
+@pytest.mark.parametrize("is_counting", [True, False])
+def test_what_is_marked_as_a_device_below_another_provider_is_left_alone(machine, is_counting):
+    deep = Child(name="{node}_deep", parent=ABOVE.name, inventories=ABOVE.inventories, traits=(OURS[0],))
+    machine.script, machine.counts_devices = script(*DEVICES, provider=(ABOVE, deep)), is_counting
+    machine.start()
+    machine.update()
+    assert offers(machine)["deep"] == ({"CUSTOM_A": (1, 0)}, [OURS[0]])
+    machine.check_settled()
+
+
+def test_a_device_that_is_gone_goes_once_nothing_is_held_of_it(machine, world, capfd):
     machine.start()
     machine.update()
     world.ask("PUT", f"/allocations/{world.u('one')}", world.payload(None) | {
@@ -148,6 +179,8 @@ def test_a_device_that_is_gone_goes_once_nothing_is_held_of_it(machine, world):
     world.network.asked.clear()
     machine.update(is_startup=False)
     assert machine.writes() == []
+    (line,) = told(capfd, "device_gone")
+    assert (line["provider"], line["problem"]) == (f"{machine.host}_{CARD.upper()}", f"{world.u('one')} holds it")
     world.ask("DELETE", f"/allocations/{world.u('one')}")
     machine.update(is_startup=False)
     assert [*offers(machine)] == [NIC]
@@ -192,26 +225,28 @@ def test_layouts_of_the_driver_and_devices_leave_each_other_alone(machine, layou
 # --- what guests have already ---
 
 
-def populated(machine, world, *names, count=1):
-    """Let guests run whose devices Placement does not count; give the devices of each."""
+def populated(machine, world, *names, **more):
+    """Let guests run whose devices Placement does not count, and which hold a processor; give the devices of each."""
     machine.device_specs = None
     machine.start()
     machine.update()
-    use = machine.tracker.use(machine.host)
+    use, held = machine.tracker.use(machine.host), {"VCPU": 1, **more}
     for name in names:
-        world.hold(name, **{HOST: {"VCPU": 1}})
-        spec = replace(spec_of(name, machine.host, pci=(card(count),)), uuid=world.u(name))
+        world.hold(name, **{HOST: held})
+        spec = spec_of(name, machine.host, pci=(card(),), allocations={world.u(HOST): held})
+        spec = replace(spec, uuid=world.u(name))
         machine.driver.spawn(spec, "operation")
         machine.book.of_instances[spec.uuid] = use.claim(spec.uuid, GuestNeeds(pci=spec.pci)).use
     machine.device_specs = ()
     return machine.driver.resources(machine.host).pci_in_use
 
 
-def test_what_guests_have_is_held_from_then_on(machine, world):
+def test_what_guests_have_is_held_from_then_on(machine, world, capfd):
     had = populated(machine, world, "one", "two")
     assert sorted(had.values()) == [(CARD,), (OTHER,)]
     machine.start()
     found = machine.update()
+    assert {line["consumer"]: (line["device"],) for line in told(capfd, "devices_healed")} == had
     for name in ("one", "two"):
         (address,) = had[world.u(name)]
         assert world.held(name) == {world.u(HOST): {"VCPU": 1}, uuid_of(machine, address): {GPU: 1}}
@@ -239,6 +274,41 @@ def test_who_holds_another_device_than_it_has_holds_that_one_instead(machine, wo
     })  # fmt: skip
     machine.update(is_startup=False)
     assert world.held("one") == {world.u(HOST): {"VCPU": 1}, uuid_of(machine, address): {GPU: 1}}
+
+
+def test_who_holds_more_devices_than_it_has_gives_back_as_many_as_it_is_given(machine, world):
+    third = "0000:0c:00.0"
+    machine.script = script(*DEVICES, gpu(third))
+    machine.start()
+    machine.update()
+    world.hold("one", **{HOST: {"VCPU": 1}})
+    held = world.ask("GET", f"/allocations/{world.u('one')}")
+    cards = {uuid_of(machine, address): {"resources": {GPU: 1}} for address in (CARD, OTHER)}
+    world.ask("PUT", f"/allocations/{world.u('one')}", world.payload(held["consumer_generation"]) | {
+        "allocations": cards,
+    })  # fmt: skip
+    machine.book.of_instances[world.u("one")] = GuestUse(addresses=(third,))
+    machine.update(is_startup=False)
+    assert sum(amounts[GPU] for amounts in world.held("one").values()) == 2
+    assert world.held("one")[uuid_of(machine, third)] == {GPU: 1}
+
+
+@pytest.mark.parametrize("is_counting", [True, False])
+def test_what_the_driver_moves_is_moved_in_the_same_request(machine, world, is_counting):
+    machine.script = script(*DEVICES[:2], gpu=(Gpu(name="gpu0", vgpus=2),))
+    had = populated(machine, world, "one", VGPU=1)
+    machine.counts_devices = is_counting
+    machine.start("gpus")
+    world.network.asked.clear()
+    assert machine.update().is_reshaped
+    assert world.network.paths("POST").count("/reshaper") == 1
+    part = next(each["uuid"] for each in machine.records() if each["name"] == f"{machine.host}_gpu0")
+    counted = {uuid_of(machine, address): {GPU: 1} for address in had[world.u("one")] if is_counting}
+    assert world.held("one") == {world.u(HOST): {"VCPU": 1}, part: {"VGPU": 1}, **counted}
+    machine.start("gpus")
+    world.network.asked.clear()
+    assert not machine.update().is_reshaped
+    assert machine.writes() == []
 
 
 def test_another_class_for_a_device_that_is_held_ends_the_start(machine, world):
@@ -295,8 +365,14 @@ def test_it_cannot_be_switched_on_where_nobody_says_who_has_which(machine, world
     assert world.network.paths("POST") == []
 
 
-class Dead(BaseException):
-    """The agent dies."""
+def test_where_it_is_off_nobody_has_to_say_who_has_which(machine, world):
+    machine.counts_devices = False
+    devices = (PciPool(vendor_id="10de", product_id="1db4", numa_node=0, address=CARD, count=1),)
+    machine.book.of_instances[world.u("one")] = GuestUse(devices=devices)
+    machine.start()
+    pools = {pool.address: (pool.count, pool.rp_uuids) for pool in machine.update().facts.pci_pools}
+    assert (pools[CARD], pools[OTHER]) == ((0, ()), (1, ()))
+    assert offers(machine) == {}
 
 
 @pytest.mark.parametrize("is_done", [False, True])

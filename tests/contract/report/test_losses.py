@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from roost import PlacementDirect
 from roost.direct.report import DirectHttp
 from roost.errors import Conflict, PlacementGone, ReshapeFailed, SyncFailed
-from tests.contract.report.test_reshapes import after, to_children
+from tests.contract.report.reshapes import after, to_children
 from tests.reporting import PROJECT, USER, World
 
 PARENTS = {"a": "host", "b": "a", "c": "host"}

@@ -4,9 +4,8 @@ import pytest
 
 from roost.errors import Conflict, PlacementGone, ReshapeFailed, SyncFailed
 from roost.model.names import SHARING_TRAIT
+from tests.contract.report.reshapes import GPU, after, to_children
 from tests.reporting import PROJECT, USER, VCPU
-
-GPU = {**VCPU, "total": 4, "max_unit": 4}
 
 
 @pytest.fixture
@@ -18,38 +17,12 @@ def gpus(world):
     return world.client()
 
 
-def to_children(world, client):
-    """Move VGPU from the root to two children; give the tree and the allocations."""
-    tree = client.get_provider_tree_and_ensure_root(world.u("host"))
-    allocations = client.get_allocations_for_provider_tree(world.n("host"))
-    for number, consumer in ((0, "one"), (1, "two")):
-        child = world.u(f"gpu{number}")
-        if not tree.exists(child):
-            tree.new_child(world.n(f"gpu{number}"), world.u("host"), child)
-        tree.update_inventory(child, {"VGPU": GPU})
-        held = allocations[world.u(consumer)]["allocations"]
-        count = held[world.u("host")]["resources"].pop("VGPU")
-        held[child] = {"resources": {"VGPU": count}}
-    root = tree.data(world.u("host")).inventory
-    del root["VGPU"]
-    tree.update_inventory(world.u("host"), root)
-    return tree, allocations
-
-
 def before(world):
     """Assert that nothing has moved."""
     assert world.children("host") == ["host"]
     assert world.totals("host") == {"VCPU": 8, "VGPU": 4}
     assert world.held("one") == world.amounts(host={"VCPU": 1, "VGPU": 1})
     assert world.held("two") == world.amounts(host={"VCPU": 2, "VGPU": 2})
-
-
-def after(world):
-    """Assert that all has moved."""
-    assert world.children("host") == ["gpu0", "gpu1", "host"]
-    assert (world.totals("host"), world.totals("gpu0"), world.totals("gpu1")) == ({"VCPU": 8}, {"VGPU": 4}, {"VGPU": 4})
-    assert world.held("one") == world.amounts(host={"VCPU": 1}, gpu0={"VGPU": 1})
-    assert world.held("two") == world.amounts(host={"VCPU": 2}, gpu1={"VGPU": 2})
 
 
 @pytest.mark.shows("S112", "S113")

@@ -8,17 +8,7 @@ from roost.compute.tree import ProviderTree
 from roost.errors import InUse, ReshapeFailed, ReshapeNeeded
 from roost.model.agent import Capabilities, ReshapeTerms
 from tests.drivers import spec_of
-from tests.tracking import HOST, Machine
-
-ROOT = ""
-REST = {"DISK_GB": 2, "CUSTOM_FPGA": 2}
-CELL = {"VCPU": 1, "MEMORY_MB": 1024, "SRIOV_NET_VF": 1}
-SUMS = {"VCPU": 2, "MEMORY_MB": 2048, "SRIOV_NET_VF": 2}
-USED = {
-    "gpus": {ROOT: REST | SUMS, "gpu0": {"VGPU": 1}, "gpu1": {"VGPU": 1}},
-    "numa": {ROOT: REST | {"VGPU": 2}, "numa0": CELL, "numa1": CELL},
-    "renamed": {ROOT: SUMS | {"DISK_GB": 2, "FPGA": 2, "VGPU": 2}},
-}
+from tests.tracking import HOST, ROOT, USED, Machine
 
 MOVED = {"gpus": "VGPU", "numa": "MEMORY_MB, SRIOV_NET_VF, VCPU", "renamed": "allocations"}
 

@@ -6,7 +6,7 @@ from roost import PlacementDirect
 from roost.direct.report import DirectHttp
 from roost.errors import Conflict, InUse, ReshapeFailed, SyncFailed
 from roost.model.names import SHARING_TRAIT
-from tests.contract.report.test_reshapes import to_children
+from tests.contract.report.reshapes import to_children
 from tests.reporting import PROJECT, USER, VCPU, World, world_at
 from tests.servers import serve
 

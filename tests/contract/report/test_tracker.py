@@ -1,15 +1,13 @@
 """What an agent's tracker brings to any kind of Placement, and what it tells of its node."""
 
-from unittest.mock import Mock
-
 import msgspec
 import pytest
 
 from roost.compute.cleaning import Standing
-from roost.compute.drivers.fake_script import Fault, Script
+from roost.compute.drivers.fake_script import FakeNode, Fault, Script
 from roost.compute.host_use import Size
 from roost.compute.provider_config import ProviderConfig
-from roost.errors import DriverNotReady
+from roost.errors import BadSettings, DriverNotReady
 from roost.model.agent import HostTerms
 from roost.model.guest_use import GuestAmounts, GuestNeeds, GuestUse
 from roost.model.host import PciPool
@@ -146,13 +144,25 @@ def test_the_facts_are_those_of_the_driver_with_what_guests_have(machine):
     assert [pool.count for pool in machine.update(is_startup=False).facts.pci_pools] == [1, 1]
 
 
-def test_what_the_host_has_by_the_next_update_is_told_then(machine):
+def test_facts_that_the_driver_tells_anew_are_those_of_the_next_report(machine):
     machine.start()
-    assert machine.update().facts.memory_mb == 8192
-    less = msgspec.structs.replace(machine.driver.resources(machine.host), memory_mb=4096, pci_devices=())
-    machine.driver.resources = lambda _: less
-    facts = machine.update(is_startup=False).facts
-    assert (facts.memory_mb, facts.pci_pools) == (4096, ())
+    resources = machine.driver.resources
+    before = machine.update().facts
+    machine.driver.resources = lambda node: msgspec.structs.replace(resources(node), pci_devices=(), vcpus=9)
+    after = machine.update(is_startup=False).facts
+    assert (len(before.pci_pools), before.vcpus_total, after.pci_pools, after.vcpus_total) == (2, 8, (), 9)
+
+
+def test_a_node_that_lacks_a_piece_of_a_guest_is_refused_at_the_start_alone(machine):
+    machine.script = {"node": (FakeNode(pieces={"CUSTOM_PMEM": ("ns0", "ns1")}),)}
+    machine.book.of_instances = {"a": GuestUse(pieces=("ns1", "ns9"))}
+    machine.start()
+    with pytest.raises(BadSettings, match="host: a has ns9, which is not there any more"):
+        machine.update()
+    assert machine.update(is_startup=False) is not None
+    machine.book.of_instances = {"a": GuestUse(pieces=("ns1",))}
+    machine.start()
+    assert machine.update() is not None
 
 
 def test_what_guests_hold_of_all_providers_of_the_host_counts_within_limits(machine, world):
@@ -305,7 +315,11 @@ def test_where_the_driver_cannot_tell_which_nodes_are_gone_all_stay(machine, wor
     machine.start()
     machine.update()
     another = fake(Script(), "another")
-    monkeypatch.setattr(another, "nodes", Mock(side_effect=error))
+
+    def fails():
+        raise error
+
+    monkeypatch.setattr(another, "nodes", fails)
     machine.start(driver=another)
     assert machine.tracker.drop_gone_nodes() == []
     assert "nodes_not_dropped" in capfd.readouterr().err

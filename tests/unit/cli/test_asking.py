@@ -2,6 +2,8 @@
 
 import pytest
 
+from roost.cli.asking import Api
+from roost.cli.awaiting import waited
 from tests.scripted import scripted
 
 ADDRESSES = (
@@ -82,10 +84,35 @@ def test_events_of_what_tells_none_are_not_waited_for(run):
     assert problem == f"roost: what answers at {address} is not Roost: it tells no events\n"
 
 
+@pytest.mark.parametrize("answers", [0, 1])
 @pytest.mark.parametrize("words", [("instance", "stop", GUEST, "--wait"), ("host", "drain", "host-1")], ids=" ".join)
-def test_who_waits_is_told_that_the_operation_is_not_lost_with_its_server(run, words):
+def test_who_waits_is_told_that_the_operation_is_not_lost_with_its_server(run, words, answers):
     operation = {"uuid": GUEST, "operation": GUEST, "outcome": "open", "instances": [], "story": []}
-    with scripted((202, operation), (200, operation), None) as (address, _):
+    with scripted((202, operation), *[(200, operation)] * answers, None) as (address, _):
         code, said, problem = run(*words, "--url", address)
     assert (code, said) == (7, "")
     assert problem.strip().endswith(f"; the operation {GUEST} goes on when a server is back")
+
+
+def test_who_is_interrupted_while_waiting_is_told_which_operation_goes_on(capsys):
+    def way(_method, _path, _body):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        waited(Api(way), GUEST)
+    assert capsys.readouterr().err == f"\nroost: the operation {GUEST} goes on\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("instance", "create", "gr\udcf6n", "--flavor", "vcpus=1"), ("instance", "show", "gr\udcf6n"),
+        ("instance", "list", "--name", "gr\udcf6n"), ("agent", "show", "gr\udcf6n"),
+        ("events", "--instance", "gr\udcf6n"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)  # fmt: skip
+def test_a_name_in_another_encoding_is_refused_before_anything_is_asked(run, words):
+    with scripted() as (address, asked):
+        assert "gr\\udcf6n" in refused(run, *words, "--url", address)
+    assert not asked

@@ -108,6 +108,14 @@ def test_a_password_is_never_shown(tmp_path):
         assert "store.url" in done.stderr
 
 
+@pytest.mark.parametrize("noun", ["up", "placement"])
+def test_a_server_whose_folder_cannot_be_made_says_so(noun, tmp_path):
+    (tmp_path / "data").write_text("")
+    done = roost(noun, "--data", "data", "--listen", "127.0.0.1:0", cwd=tmp_path)
+    problem = "data/roost.db cannot be created: a file is where its folder should be"
+    assert (done.returncode, done.stderr) == (7, f"roost: {problem}\n")
+
+
 @pytest.fixture
 def heeded_signals():
     """Let what is started heed SIGHUP, also below a ``nohup``."""

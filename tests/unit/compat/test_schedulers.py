@@ -20,8 +20,7 @@ from roost.model.host import HostFacts, PciPool
 from roost.model.request import Destination
 from roost.model.settings import FilterScheduler as Section
 from roost.model.settings import Settings
-from tests.fleets import fleet, uuid_text
-from tests.reference.test_weighers import boot
+from tests.fleets import boot, fleet, uuid_text
 
 TYPE = {"name": "f", "vcpus": 1, "memory_mb": 100, "root_gb": 1}
 

@@ -4,18 +4,15 @@ import msgspec
 import pytest
 
 from roost.compute.tasks import Undo, Work
+from roost.model.guest import Prepared
 from roost.model.host import HostFacts
 from roost.model.numa import MemoryPages, NumaTopology
 from roost.model.orders import Destroy, LiveMigrate, Prepare, Rebuild, Spawn
 from roost.model.topology import InstanceCell, InstanceTopology
 from tests.acting import CELLS, GUEST, Host, failing, pinned, pinned_on
-from tests.agents import HOST, order, spec
+from tests.agents import HOST, Dead, order, spec
 from tests.devices import ask
 from tests.drivers import spec_of
-
-
-class Dead(BaseException):
-    """The agent dies."""
 
 
 def rebuild_of(*cpus, image="new", turn=2):
@@ -127,3 +124,16 @@ def test_a_guest_that_runs_does_not_move_to_pages_of_another_size(monkeypatch, s
     answer = source.do(LiveMigrate(msgspec.structs.replace(to, **changes)), 2, turn=2)
     assert (answer.outcome, answer.problem) == ("failed" if problem else "ok", problem)
     assert len(source.journal.holdings(GUEST)) == int(problem != "")
+
+
+def test_a_guest_that_only_a_lost_journal_knew_is_rebuilt():
+    host = Host()
+    host.do(Spawn(spec()))
+    assert done(Host(host.driver), order(Rebuild(spec(image="new")), turn=2)).outcome == "ok"
+
+
+def test_a_guest_that_only_a_lost_journal_knew_moves_while_it_runs(monkeypatch):
+    source, to = Host(), Prepared(uuid=GUEST, node="target", address="target", page_sizes=(2048,))
+    source.do(Spawn(spec()))
+    monkeypatch.setattr(source.driver, "live_migrate", lambda *_: None)
+    assert done(Host(source.driver), order(LiveMigrate(to), turn=2)).outcome == "ok"

@@ -18,7 +18,7 @@ from roost.errors import RoostError
 from roost.model.agent import HostTerms
 from roost.model.guest import Found
 from roost.model.orders import Destroy, OwnNode, Poll, Power, Rebuild, Spawn
-from tests.agents import HOST, MemoryServer, PlainTracker, order, spec
+from tests.agents import HOST, Dead, MemoryServer, PlainTracker, order, spec
 from tests.worlds import uuid_named
 
 GUESTS = ("a", "b")
@@ -29,10 +29,6 @@ EVENTS = {
     "do": 40, "order": 15, "poll": 15, "tick": 5, "withdraw": 6, "lose": 8, "repeat": 8, "unheard": 3, "crash": 1,
     "restart": 1, "break": 3,
 }  # fmt: skip
-
-
-class Crash(BaseException):
-    """The process is gone."""
 
 
 class Seen(NamedTuple):
@@ -107,7 +103,7 @@ class World:
         if self.left is not None:
             self.left -= 1
             if self.left <= 0:
-                raise Crash
+                raise Dead
 
     def asked(self, name, *words):
         """Check what the driver is asked for, and say whether it is to build a guest."""
@@ -235,7 +231,7 @@ class World:
         }
         try:
             acts[event]()
-        except Crash:
+        except Dead:
             self.live()
 
     def tick(self):

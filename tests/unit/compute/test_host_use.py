@@ -129,6 +129,16 @@ def test_threads_beside_isolated_processors_are_free_when_the_guest_is_gone_unle
     assert seen(host)[0] == [0]
 
 
+def test_it_is_known_whether_a_guest_has_just_the_cells_that_it_wants():
+    host, own = HostUse(BARE), pinned(1)
+    host.claim("a", own)
+    emulated = InstanceTopology(cells=own.topology.cells, isolates_emulator=True)
+    wanted = [own.topology, pinned(2).topology, emulated, None]
+    assert [host.is_served("a", each) for each in wanted] == [True, False, False, False]
+    assert [host.is_served("nobody", each) for each in wanted] == [False, False, False, True]
+    assert HostUse(HostFacts()).is_served("nobody", own.topology)
+
+
 def test_what_guests_have_stays_theirs_when_the_driver_tells_other_facts():
     host = HostUse(BARE)
     host.claim("a", pinned(2, devices=1))
@@ -199,6 +209,24 @@ def test_a_rebuild_has_the_devices_that_its_operation_keeps_for_it():
     assert host.claim("b", wants(CARD)).use is None
     host.hand_over("m", "a")
     assert host.uses == {"a": use}
+
+
+def test_a_rebuild_keeps_the_very_devices_that_there_were_though_others_are_free():
+    host = apart()
+    for holder in ("other", "a"):
+        host.claim(holder, wants(PORT))
+    host.give_back("other")
+    assert host.claim_move("a", wants(PORT), migration="m", rebuilding="m").use.addresses == ("port 1",)
+
+
+def test_devices_that_nobody_named_count_beside_those_that_are_named():
+    host = apart(*CARDS, a=GuestUse(devices=(pool("a", address="card 1"),)))
+    assert counts(host) == {"one": 1, "two": 0}
+
+
+def test_devices_that_were_named_count_where_none_is_named_any_more():
+    named = GuestUse(devices=(pool("a"),), addresses=("card 0",))
+    assert seen(HostUse(BARE, instances={"a": named}))[1] == 1
 
 
 def test_devices_are_counted_by_address_however_they_are_told_anew():

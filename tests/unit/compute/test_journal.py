@@ -1,7 +1,10 @@
 """What the agent of a host remembers beyond its life."""
 
+import shutil
 import sqlite3
+import tempfile
 from contextlib import closing
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -15,6 +18,7 @@ from roost.model.guest_use import GuestUse
 from roost.model.orders import Destroy, OrderAnswer, Power, Spawn
 from tests.agents import RUN, order, spec
 from tests.devices import pool
+from tests.permissions import somebody
 
 DONE = OrderAnswer(run=RUN, outcome="ok")
 GUESTS = ("a", "b")
@@ -165,15 +169,47 @@ def test_a_journal_of_another_version_is_refused(tmp_path):
         Journal(tmp_path / "journal")
 
 
-def test_an_entry_that_makes_no_sense_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE entry SET body = x'81'", "UPDATE entry SET body = 5", "UPDATE entry SET changed = 'late'",
+        "UPDATE entry SET body = CAST(replace(body, 'spawn', x'f0f0f0f0f0') AS BLOB)", "UPDATE mark SET turn = 'first'",
+        "UPDATE holding SET body = 'text'", "UPDATE paused SET instance = x'ff'", "UPDATE node SET uuid = x'ff'",
+        "UPDATE node SET uuid = CAST(x'ff' AS TEXT)",
+    ],
+)  # fmt: skip
+def test_a_line_that_makes_no_sense_is_refused(damage, tmp_path):
     journal = Journal(tmp_path / "journal")
     journal.begin([order(Spawn(spec()))])
+    journal.hold("a", [holding("a", "one")])
+    journal.pause("a")
+    journal.keep_node("one", "uuid")
     journal.close()
     with sqlite3.connect(tmp_path / "journal") as file:
-        file.execute("UPDATE entry SET body = x'81'")
+        file.execute(damage)
     file.close()
-    with pytest.raises(JournalLost, match="cannot be understood"):
+    with pytest.raises(JournalLost, match=r"the agent's journal .*journal cannot be (understood|used)"):
         Journal(tmp_path / "journal")
+
+
+def test_a_folder_that_cannot_be_written_to_is_told():
+    with tempfile.TemporaryDirectory() as folder:  # Others may enter it.
+        Path(folder).chmod(0o555)
+        with somebody(), pytest.raises(JournalLost, match=r"journal cannot be used: its folder cannot be written to"):
+            Journal(Path(folder) / "journal")
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_file_that_is_deleted_or_replaced_takes_nothing_more(is_replaced, tmp_path):
+    journal = Journal(tmp_path / "state" / "journal")
+    journal.keep_node("one", "uuid")
+    shutil.move(tmp_path / "state", tmp_path / "away")
+    if is_replaced:
+        Journal(tmp_path / "state" / "journal").close()
+    for write in (lambda: journal.begin([order(Destroy())]), lambda: journal.pause("a")):
+        with pytest.raises(JournalLost, match=r"journal .*journal was deleted or replaced while it was used"):
+            write()
+    journal.close()
 
 
 def test_a_full_disk_is_told_and_nothing_is_half_written(tmp_path):

@@ -34,9 +34,10 @@ def test_pieces_are_those_that_the_driver_names():
     tree.update_resources("host-a", {LARGE: ["ns0"]})
     with pytest.raises(ValueError, match="two pieces are named 'ns0'"):
         pieces_in(tree, ROOT)
-    tree.update_resources("host-a", {LARGE: [7]})
-    with pytest.raises(ValueError, match=f"a piece of {LARGE} has no text as its name"):
-        pieces_in(tree, ROOT)
+    for nameless in (7, ""):
+        tree.update_resources("host-a", {LARGE: [nameless]})
+        with pytest.raises(ValueError, match=f"a piece of {LARGE} has no text as its name"):
+            pieces_in(tree, ROOT)
 
 
 def test_a_guest_has_as_many_pieces_as_it_holds_and_nobody_elses():
@@ -71,7 +72,8 @@ def test_a_move_on_its_own_host_gets_others_and_can_go_back():
 
 
 def test_pieces_that_guests_have_and_that_are_gone_are_told():
-    host = a_host(instances={"a": GuestUse(pieces=("ns1", "ns3"))}, migrations={"m": GuestUse(pieces=("ns4",))})
+    guests = {"a": GuestUse(pieces=("ns1", "ns3")), "b": GuestUse(pieces=("ns2",))}
+    host = a_host(instances=guests, migrations={"m": GuestUse(pieces=("ns4",))})
     assert host.missing_pieces == {"a": ["ns3"], "m": ["ns4"]}
 
 

@@ -6,10 +6,9 @@ import msgspec
 import pytest
 
 from roost.compute.drivers.fake import Fake
-from tests.contract.report.test_reshaping import USED
 from tests.drivers import spec_of
 from tests.offline import Stopped
-from tests.tracking import HOST
+from tests.tracking import HOST, USED
 
 
 @pytest.fixture
@@ -71,6 +70,21 @@ def test_the_settings_of_the_agent_hold_and_options_go_before_them(stopped, run,
     with stopped.machine() as machine:
         found = machine.world.of(HOST, "inventories")
     assert (found["VCPU"]["reserved"], "CUSTOM_SEATS" in found) == (reserved, not more)
+
+
+@pytest.mark.parametrize("layout", [*USED])
+def test_devices_that_placement_counts_stay_as_they_are(stopped, run, layout):
+    with stopped.machine() as machine:
+        machine.device_specs = ()
+        machine.start(driver=stopped.driver("flat"))
+        machine.update()
+        before = {each["name"] for each in machine.records()}
+    assert len(before) == 3
+    assert run(*words(stopped, layout))[:2] == (0, f"{stopped.host}: moved\n")
+    with stopped.machine() as machine:
+        assert before <= {each["name"] for each in machine.records()}
+        moved = {name: used for name, used in machine.usages().items() if used}
+    assert moved == USED[layout]
 
 
 def test_a_reshape_that_cannot_work_changes_nothing(stopped, run):

@@ -38,17 +38,23 @@ def test_a_function_is_meant_by_the_address_of_its_card_too():
     assert not spec.fits(device("nowhere"))
 
 
+def test_where_no_address_is_meant_any_will_do():
+    (spec,) = read_device_specs('{"vendor_id": "8086"}')
+    assert spec.fits(device("nowhere"))
+
+
 def test_all_else_is_said_of_the_devices():
     told = (
         '[{"vendor_id": "10DE", "resource_class": "gpu", "traits": "big,fast", "live_migratable": "yes",'
-        ' "managed": "no", "trusted": true, "own": "Y"}, {"physical_network": null}]'
+        ' "managed": "no", "trusted": true, "remote_managed": "maybe",'
+        ' "own": "Y"}, {"physical_network": null, "one_time_use": "false"}]'
     )
     assert read_device_specs(told) == (
         DeviceSpec(
             vendor_id="10de", resource_class="gpu", traits="big,fast",
-            tags={"live_migratable": "true", "trusted": "true", "own": "Y"},
+            tags={"live_migratable": "true", "trusted": "true", "remote_managed": "maybe", "own": "Y"},
         ),
-        DeviceSpec(),
+        DeviceSpec(tags={"one_time_use": "false"}),
     )  # fmt: skip
 
 
@@ -61,7 +67,10 @@ def test_all_else_is_said_of_the_devices():
         ('{"one_time_use": true}', "one_time_use is not known"),
         ('{"vendor_id": "80867"}', r"vendor_id must be four hexadecimal digits or \*"),
         ('{"traits": ["a"]}', "traits must be a text"),
+        ('{"own": null}', "own must be a text"),
+        ('{"physical_network": 7}', "physical_network must be a text"),
         ('{"address": 7}', "address must be a text, or an object"),
+        ('{"address": {"bus": 7}}', "address must be a text, or an object"),
         ('{"address": {"card": "1"}}', "address must be a text, or an object"),
         ('{"address": "0:0:0:0.0"}', "address must be domain:bus:slot.function"),
         ('{"address": "0000:xx:00.0"}', "address must be domain:bus:slot.function"),

@@ -5,14 +5,14 @@ from concurrent.futures import Future
 import pytest
 
 from roost.errors import Conflict, StoreBroken, Unavailable
-from roost.model.fleet import Departure
 from roost.model.journal import PutDocument
 from roost.model.work import Put
 from roost.placement.current import Current
-from roost.placement.plans import Act, Again, Plan
+from roost.placement.plans import Again, Plan
 from roost.placement.serving import Serving
 from roost.store.memory import MemoryStore
 from tests.asking import asking
+from tests.unit.placement.groups import leaving, together
 from tests.working import event, operation
 
 
@@ -94,29 +94,6 @@ def test_a_read_is_not_answered_at_once_where_the_database_must_be_asked_first()
     assert serving.answer_at_once(lambda _current: "read") is None
     assert serving.run(lambda _current: "read") == "read"
     serving.stop()
-
-
-def leaving(name, told):
-    """Give the act of an instance that leaves; ``told`` hears what came of it."""
-
-    def answer(result):
-        told.append((name, result))
-        if isinstance(result, Exception):
-            raise result
-        return name
-
-    return Act(deed=Departure(instance_uuids=(name,)), answer=answer)
-
-
-def together(serving, *tasks):
-    """Let tasks wait behind a long one, so that they are one group; give their outcomes."""
-    going_on = threading.Event()
-    outcomes = [Future() for _ in tasks]
-    serving.submit(lambda _current: going_on.wait(30), Future())
-    for task, outcome in zip(tasks, outcomes, strict=True):
-        serving.submit(task, outcome)
-    going_on.set()
-    return outcomes
 
 
 def test_acts_of_a_group_are_done_together_in_their_order_and_after_its_plans():

@@ -14,7 +14,7 @@ from roost.placement.current import Current
 from roost.placement.plans import Again, Plan
 from roost.placement.serving import Serving
 from roost.store.memory import MemoryStore
-from tests.unit.placement.test_serving import leaving, together
+from tests.unit.placement.groups import leaving, together
 from tests.working import event
 
 

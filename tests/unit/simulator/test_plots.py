@@ -13,7 +13,7 @@ from roost.simulator.traces.formats import open_workload
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options
 from tests.unit.simulator.first_fit import FirstFit
-from tests.unit.simulator.test_report import REPORT
+from tests.unit.simulator.reports import REPORT
 from tests.unit.simulator.traces.files import NODES, PODS, write
 
 ALL = {"requests.png", "utilisation.png", "fragmentation.png", "latency.png", "hosts.png"}

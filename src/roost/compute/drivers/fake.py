@@ -3,7 +3,8 @@
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -12,13 +13,23 @@ from msgspec.structs import replace
 from roost.compute.allocations import Allocations
 from roost.compute.driver import read_options
 from roost.compute.drivers.fake_faults import Faults
-from roost.compute.drivers.fake_guests import Arrival, FakeGuest, FolderShelf, MemoryShelf, Shelf, Uses, read_kept
+from roost.compute.drivers.fake_guests import (
+    Arrival,
+    FakeGuest,
+    FolderShelf,
+    MemoryShelf,
+    Shelf,
+    Uses,
+    read_arrival,
+    read_disk,
+    read_kept,
+)
 from roost.compute.drivers.fake_layouts import ROOT, Shaping, parts_of
-from roost.compute.drivers.fake_parts import place, room_of
+from roost.compute.drivers.fake_parts import place, placed, room_of
 from roost.compute.drivers.fake_script import FakeNode, Script, read_script
 from roost.compute.drivers.pci_choice import check_given, choose_pci
 from roost.compute.tree import ProviderTree
-from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, NotFound, understood
+from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, DriverNotReady, NotFound
 from roost.model.agent import Capabilities, HostTerms, NodeResources
 from roost.model.guest import Found, GuestSpec, GuestState, Prepared
 from roost.model.names import is_uuid_form
@@ -277,7 +288,7 @@ class Fake:
             raise BuildFailed(f"the migration of guest {uuid} from {self._host} was aborted")
         self._check_awaited(to)
         arrival = Arrival(disk=(*guest.disk, f"left {self._host}"), is_running=True)
-        with self._lock:
+        with self._lock, self._or_as_before():
             for books in (self._kept.guests, self._kept.coming, self._kept.replaced):
                 books.pop(uuid, None)  # Also what was prepared here for a move that nobody goes on with.
             self._kept.left[uuid] = to.address
@@ -357,25 +368,28 @@ class Fake:
                 self._save()
 
     def _save(self) -> None:
-        self._shelf.keep(self._host, msgspec.json.encode(self._kept))
+        with self._or_as_before():
+            self._shelf.keep(self._host, msgspec.json.encode(self._kept))
+
+    @contextmanager
+    def _or_as_before(self) -> Iterator[None]:
+        """See to it that what could not be kept did not happen."""
+        try:
+            yield
+        except DriverNotReady:
+            self._kept = read_kept(self._shelf.kept(self._host), self._host)
+            raise
 
     def _image(self, spec: GuestSpec) -> tuple[str, ...]:
         """Return the disk that an image begins with."""
         image = spec.image.id or ""
         if not image.startswith(_SAVED):
             return (f"image {image}",)
-        body = self._shelf.image(image)
-        if body is None:
-            raise BuildAborted(f"there is no image {image}")
-        with understood(f"image {image} of the fake driver"):
-            return msgspec.json.decode(body, type=tuple[str, ...])
+        return read_disk(self._shelf.image(image), image)
 
     def _arrived(self, uuid: str) -> Arrival | None:
         body = self._shelf.arrived(self._shelf.address(self._host), uuid)
-        if body is None or body == _AWAITED:
-            return None
-        with understood(f"what arrived of guest {uuid} at the fake driver"):
-            return msgspec.json.decode(body, type=Arrival)
+        return None if body is None or body == _AWAITED else read_arrival(body, uuid)
 
     def _check_awaited(self, to: Prepared) -> None:
         """Refuse to send a guest to where it is not awaited, since it would be lost there."""
@@ -443,7 +457,7 @@ class Fake:
         """
         if spec.node not in self._nodes:
             raise BuildFailed(f"host {self._host} has no node {spec.node}")
-        parts, uses = parts_of(self._nodes[spec.node]), _placed(spec)
+        parts, uses = parts_of(self._nodes[spec.node]), placed(spec)
         loose: dict[str, int] = {}
         for uuid, amounts in spec.allocations.items():
             # Until the tracker has run, no provider is known; then each counts as the node.
@@ -478,16 +492,3 @@ def _with(spec: GuestSpec) -> str:
 
 def _state(spec: GuestSpec) -> GuestState:
     return "running" if spec.is_on else "stopped"
-
-
-def _placed(spec: GuestSpec) -> Uses:
-    """Return what a guest uses of the cells that were chosen for it."""
-    uses: Uses = {}
-    for placed in spec.cells:
-        used = uses.setdefault(f"numa{placed.host_cell}", {})
-        own = len(placed.cell.pcpus) + len(placed.pins.reserved)
-        amounts = {"VCPU": len(placed.cell.cpus), "PCPU": own, "MEMORY_MB": placed.cell.memory_mb}
-        for name, amount in amounts.items():
-            if amount:
-                used[name] = used.get(name, 0) + amount
-    return uses

@@ -2,14 +2,15 @@
 
 import os
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote, unquote
 
 import msgspec
 
-from roost.errors import Unavailable, understood
+from roost.errors import BuildAborted, DriverNotReady, first_line
 from roost.model.guest import Found, GuestSpec, GuestState
 
 # What a guest uses of the parts of its node: name of the part -> resource class -> amount.
@@ -50,7 +51,10 @@ class Kept(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Shelf(Protocol):
-    """Where hosts keep what they have, and find what others sent. Threads may share it."""
+    """Where hosts keep what they have, and find what others sent. Threads may share it.
+
+    Methods raise ``DriverNotReady`` where it cannot be written or read now; then what is there stays as it was.
+    """
 
     def keep(self, host: str, kept: bytes) -> None:
         """Keep what a host has."""
@@ -165,7 +169,11 @@ class FolderShelf:
     def part(self, host: str, kept: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
         """Send a guest that runs, and keep what its host has without it, one after the other."""
         self.send(address, uuid, arrival)
-        self.keep(host, kept)
+        try:
+            self.keep(host, kept)
+        except DriverNotReady:
+            self.forget(address, uuid)  # It stays where it is, so it must not run there, too.
+            raise
 
     def arrived(self, address: str, uuid: str) -> bytes | None:
         """Return what arrived of a guest."""
@@ -173,7 +181,7 @@ class FolderShelf:
 
     def forget(self, address: str, uuid: str) -> None:
         """Drop what arrived of a guest."""
-        (Path(address) / f"{uuid}.json").unlink(missing_ok=True)
+        self._unlink(Path(address) / f"{uuid}.json")
 
     def save_image(self, image: str, disk: bytes) -> None:
         """Keep a disk as an image."""
@@ -189,12 +197,8 @@ class FolderShelf:
 
     def drop_image(self, image: str) -> None:
         """Drop an image, and what was begun of one."""
-        path = self._path("images", image)
-        try:
-            for each in self._files(f"{path.stem}.*"):
-                each.unlink(missing_ok=True)  # Another host may have been faster.
-        except OSError as error:
-            raise Unavailable(f"the fake driver cannot drop {path}: {error.strerror}") from error
+        for each in self._files(f"{self._path('images', image).stem}.*"):
+            self._unlink(each)
 
     def _files(self, pattern: str) -> list[Path]:
         """Return the files of images whose names fit."""
@@ -212,7 +216,13 @@ class FolderShelf:
                 fresh.write_bytes(body)
                 fresh.replace(path)
         except OSError as error:
-            raise Unavailable(f"the fake driver cannot write {path}: {error.strerror}") from error
+            raise DriverNotReady(f"the fake driver cannot write {path}: {error.strerror}") from error
+
+    def _unlink(self, path: Path) -> None:
+        try:
+            path.unlink(missing_ok=True)  # Another host may have been faster.
+        except OSError as error:
+            raise DriverNotReady(f"the fake driver cannot drop {path}: {error.strerror}") from error
 
     def _read(self, path: Path) -> bytes | None:
         try:
@@ -220,16 +230,48 @@ class FolderShelf:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise Unavailable(f"the fake driver cannot read {path}: {error.strerror}") from error
+            raise DriverNotReady(f"the fake driver cannot read {path}: {error.strerror}") from error
 
 
 def read_kept(body: bytes | None, host: str) -> Kept:
     """Return what a host had.
 
     Raises:
-        StoreBroken: it cannot be understood.
+        DriverNotReady: it cannot be understood.
     """
     if body is None:
         return Kept()
-    with understood(f"what the fake driver kept of host {host}"):
+    with _understood(f"what the fake driver kept of host {host}"):
         return msgspec.json.decode(body, type=Kept)
+
+
+def read_arrival(body: bytes, uuid: str) -> Arrival:
+    """Return what arrived of a guest.
+
+    Raises:
+        DriverNotReady: it cannot be understood.
+    """
+    with _understood(f"what arrived of guest {uuid} at the fake driver"):
+        return msgspec.json.decode(body, type=Arrival)
+
+
+def read_disk(body: bytes | None, image: str) -> tuple[str, ...]:
+    """Return the disk that was saved as an image.
+
+    Raises:
+        BuildAborted: there is none, or it cannot be understood.
+    """
+    if body is None:
+        raise BuildAborted(f"there is no image {image}")
+    try:
+        return msgspec.json.decode(body, type=tuple[str, ...])
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise BuildAborted(f"image {image} of the fake driver cannot be understood: {first_line(error)}") from error
+
+
+@contextmanager
+def _understood(subject: str) -> Iterator[None]:
+    try:
+        yield
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise DriverNotReady(f"{subject} cannot be understood: {first_line(error)}") from error

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from roost.compute.drivers.fake_guests import Uses
+from roost.model.guest import GuestSpec
 
 # Of these more may be used than there is, which is overcommit. Devices and processors of one's own are there or not.
 SOFT = frozenset({"VCPU", "MEMORY_MB"})
@@ -41,6 +42,19 @@ def place(amounts: Mapping[str, int], room: Uses) -> Uses | None:
         for part, taken in found.items():
             _take(room, part, taken)
             uses.setdefault(part, {}).update(taken)
+    return uses
+
+
+def placed(spec: GuestSpec) -> Uses:
+    """Return what a guest uses of the cells that were chosen for it."""
+    uses: Uses = {}
+    for each in spec.cells:
+        used = uses.setdefault(f"numa{each.host_cell}", {})
+        own = len(each.cell.pcpus) + len(each.pins.reserved)
+        amounts = {"VCPU": len(each.cell.cpus), "PCPU": own, "MEMORY_MB": each.cell.memory_mb}
+        for name, amount in amounts.items():
+            if amount:
+                used[name] = used.get(name, 0) + amount
     return uses
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from roost.errors import BuildAborted, BuildFailed, Unavailable, understood
+from roost.errors import BuildAborted, BuildFailed, Unavailable, first_line
 from roost.model.guest import GuestSpec, Prepared
 
 _GIB = 2**30
@@ -248,5 +248,7 @@ def _read_coming(path: Path) -> Coming | None:
         body = path.read_bytes()
     except FileNotFoundError:
         return None
-    with understood(f"what is to come at {path}"):
+    try:
         return msgspec.json.decode(body, type=Coming)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise Unavailable(f"what is to come at {path} cannot be understood: {first_line(error)}") from error

@@ -1,3 +1,4 @@
+import os
 import threading
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from roost.compute.driver import load
 from roost.compute.drivers.fake_guests import FolderShelf
 from roost.compute.drivers.fake_script import FakeNode, Gpu, Script
-from roost.errors import BadSettings, BuildAborted, BuildFailed, NotFound, StoreBroken, Unavailable
+from roost.errors import BadSettings, BuildAborted, BuildFailed, DriverNotReady, NotFound, Unavailable
 from roost.model.agent import PciDevice
 from roost.model.numa import NumaCell
 from roost.model.topology import InstanceCell, PlacedCell
@@ -96,12 +97,52 @@ def test_a_folder_that_cannot_be_written_or_understood_is_named(tmp_path):
     with pytest.raises(Unavailable, match=r"cannot (read|write) .*file"):
         started(tmp_path / "file", "host-a")
     driver.spawn(spec_of(), "op-1")
-    (tmp_path / "none" / "hosts" / "host-a.json").write_text("{")
-    with pytest.raises(StoreBroken, match="what the fake driver kept of host host-a cannot be understood"):
-        started(tmp_path / "none", "host-a")
+    for damaged in (b"{", b"", b'{"guests": {"\xff": 1}}'):
+        (tmp_path / "none" / "hosts" / "host-a.json").write_bytes(damaged)
+        with pytest.raises(DriverNotReady, match=r"^what the fake driver kept of host host-a cannot be understood"):
+            started(tmp_path / "none", "host-a")
     FolderShelf(tmp_path / "none").save_image("saved-x", b"{}")
-    with pytest.raises(StoreBroken, match="image saved-x"):
+    with pytest.raises(BuildAborted, match=r"^image saved-x of the fake driver cannot be understood"):
         driver.spawn(spec_of(image="saved-x"), "op-2")
+
+
+def left(driver, other):
+    """Let a guest go elsewhere while it runs; where it cannot, nothing of it is left there."""
+    to = other.prepare(spec_of(node="host-b"), "op-4")
+    try:
+        driver.live_migrate(GUEST, to)
+    except DriverNotReady:
+        other.discard(GUEST, "op-4")
+        raise
+
+
+ACTS = {
+    "spawn": lambda driver, _: driver.spawn(spec_of("second"), "op-4"),
+    "destroy": lambda driver, _: driver.destroy(GUEST, "op-4"),
+    "power": lambda driver, _: driver.power(GUEST, is_on=False),
+    "rebuild": lambda driver, _: driver.rebuild(spec_of(is_on=False), "op-4"),
+    "prepare": lambda driver, _: driver.prepare(spec_of("second"), "op-4"),
+    "discard": lambda driver, _: driver.discard(GUEST, "op-1"),
+    "live_migrate": left,
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_what_cannot_be_written_down_did_not_happen_and_may_be_asked_for_again(act, tmp_path):
+    driver, other = started(tmp_path, "host-a"), started(tmp_path, "host-b")
+    driver.spawn(spec_of(), "op-1")
+    before = (driver.guests(), driver.console(GUEST), other.guests())
+    place = tmp_path / "hosts" / f"host-a.{os.getpid()}.new"
+    place.mkdir()
+    for _ in range(2):
+        with pytest.raises(DriverNotReady, match="cannot write"):
+            ACTS[act](driver, other)
+        for each in (driver, started(tmp_path, "host-a")):
+            assert (each.guests(), each.console(GUEST), other.guests()) == before
+    place.rmdir()
+    ACTS[act](driver, other)
+    assert driver.guests() == started(tmp_path, "host-a").guests()
+    assert (driver.guests(), other.guests()) != (before[0], before[2])
 
 
 def test_saved_images_in_a_folder_go_with_what_was_begun_of_them(tmp_path):
@@ -158,6 +199,28 @@ def test_a_guest_has_the_devices_that_its_agent_says_else_such_as_are_free(tmp_p
     driver.prepare(spec_of("asks", devices=(first,)), "op-4")
     driver.discard(uuid_named("asks"), "op-4")
     assert driver.resources("host-a").pci_in_use == {uuid_named("told"): (second,)}
+
+
+def test_devices_of_a_guest_are_those_of_its_node():
+    card = PciDevice(address="0000:01:00.0", vendor_id="8086", product_id="a")
+    nodes = tuple(FakeNode(name=f"{{host}}-{n}", pci=(card,)) for n in (1, 2))
+    driver = fake(Script(node=nodes))
+    for name, node in (("one", "host-a-1"), ("two", "host-a-2")):
+        driver.spawn(spec_of(name, node, devices=(card.address,)), "op-1")
+        assert driver.resources(node).pci_in_use == {uuid_named(name): (card.address,)}
+
+
+@pytest.mark.parametrize("told", [("0000:02:00.0",), ()])
+def test_a_guest_that_arrives_has_the_devices_that_were_prepared_or_those_that_are_told_then(tmp_path, told):
+    cards = tuple(PciDevice(address=f"0000:0{n}:00.0", vendor_id="8086", product_id="a") for n in (1, 2))
+    source, target = (
+        fake(Script(node=(FakeNode(pci=cards),)), host, shelf=FolderShelf(tmp_path)) for host in ("host-a", "host-b")
+    )
+    source.spawn(spec_of(), "op-1")
+    source.power(GUEST, is_on=False)
+    source.send_disk(GUEST, target.prepare(spec_of(node="host-b", devices=(cards[0].address,)), "op-2"))
+    target.finish(spec_of(node="host-b", devices=told), "op-2")
+    assert target.resources("host-b").pci_in_use == {GUEST: told or (cards[0].address,)}
 
 
 def test_a_guest_is_built_on_a_node_of_its_host():

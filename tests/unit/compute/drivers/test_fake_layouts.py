@@ -247,6 +247,14 @@ def test_single_resources_are_on_the_root_in_any_layout_with_their_names(layout)
     assert host.tree.data(NODE).resources["CUSTOM_PMEM"] == {"ns0", "ns1"}
 
 
+def test_what_others_have_below_its_providers_is_left_alone_though_it_is_called_alike():
+    host = Host()
+    host.start("gpus")
+    host.tree.new_child(f"{NODE}_deep", GPU0, uuid_named("deep"))
+    assert not host.start("gpus")
+    assert host.totals() == {**SHAPES["gpus"], f"{NODE}_deep": {}}
+
+
 def test_a_guest_says_which_single_resources_it_has():
     host = Host()
     host.driver.spawn(spec_of("guest", NODE, pieces=("ns0", "ns1")), "op-1")

@@ -249,7 +249,7 @@ def test_a_guest_that_moves_on_its_own_host_has_parts_twice_until_it_is_decided(
 
 def rig_with_functions():
     functions = [
-        libvirt_xml.pci(f"0000:81:10.{n}", "8086", "154c", numa=0, parent="0000:81:00.0") for n in range(2)
+        libvirt_xml.pci(f"0000:81:10.{n}", "8086", "154c", numa=n, parent="0000:81:00.0") for n in range(2)
     ]  # fmt: skip
     return LibvirtRig(cards=Cards({}, *functions), pci_devices="8086:154C")
 
@@ -268,6 +268,15 @@ def test_pci_devices_that_may_be_given_away_are_told_and_given():
     assert driver.resources(NODE).pci_in_use == {
         uuid_named("three"): ("0000:81:10.0",), uuid_named("two"): ("0000:81:10.1",)
     }  # fmt: skip
+
+
+def test_pci_devices_are_near_to_the_memory_nodes_of_the_guest():
+    rig = rig_with_functions()
+    driver = rig.driver()
+    near = (PciRequest(alternatives=({"vendor_id": "8086"},), numa_policy="required"),)
+    cells = (PlacedCell(cell=InstanceCell(id=0, cpus=frozenset({0}), memory_mb=64), host_cell=1),)
+    driver.spawn(rig.spec("one", pci=near, cells=cells), "op-1")
+    assert driver.resources(NODE).pci_in_use == {uuid_named("one"): ("0000:81:10.1",)}
 
 
 def test_pci_devices_that_its_agent_says_are_given():

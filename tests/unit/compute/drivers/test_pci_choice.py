@@ -36,10 +36,12 @@ def test_a_guest_gets_free_devices_of_the_kind_it_wants_near_to_its_cells():
 
 
 def test_a_card_and_its_functions_are_not_given_out_both():
+    card = PciRequest(alternatives=({"dev_type": "type-PF"},))
+    assert chosen(card) == (CARD,)
     with pytest.raises(BuildFailed, match="the host lacks free PCI devices: 1 of product_id=154C"):
         chosen(function(), used=[CARD])
     with pytest.raises(BuildFailed, match="lacks free PCI devices"):
-        chosen(PciRequest(alternatives=({"dev_type": "type-PF"},)), used=["0000:81:10.0"])
+        chosen(card, used=["0000:81:10.0"])
 
 
 def test_what_its_agent_says_is_given_if_it_is_there_and_free():

@@ -32,6 +32,14 @@ def test_nothing_is_said_where_not_all_devices_are_held():
     assert served_by([ask(WIDE, count=2, request_id="pci0")], held("one"), pools) == {}
     assert served_by([ask(WIDE, request_id="pci0")], {"one": {"CUSTOM_OTHER": 1}}, pools) == {}
     assert served_by([ask(WIDE, request_id="pci0", source="port")], held("one"), pools) == {}
+    assert served_by([ask(WIDE)], held("one"), pools) == {}
+
+
+def test_devices_may_be_asked_for_by_a_class_of_their_own():
+    pools = [pool(rp_uuids=("one",))]
+    asked = ask({**WIDE, "resource_class": "nic"}, request_id="pci0")
+    assert served_by([asked], {"one": {"CUSTOM_NIC": 1}}, pools) == {"pci0-0": ("one",)}
+    assert served_by([asked], held("one"), pools) == {}
 
 
 def test_functions_of_one_provider_serve_several_devices():

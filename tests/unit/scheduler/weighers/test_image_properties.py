@@ -3,8 +3,7 @@ import pytest
 from roost.model.host import HostFacts
 from roost.scheduler.weighers.image_properties import ImageProperties, ImagePropertiesWeights
 from roost.scheduler.weighing import Weighing
-from tests.fleets import fleet, hosts_of, spec
-from tests.reference.test_weighers import boot
+from tests.fleets import boot, fleet, hosts_of, spec
 
 DEBIAN = {"os_distro": "debian", "hw_machine_type": "q35"}
 FEDORA = {"os_distro": "fedora", "hw_machine_type": "q35"}

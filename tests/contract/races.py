@@ -1,0 +1,85 @@
+"""Processes that decide at the same time on one PostgreSQL, and a store before whose commits others are faster."""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from roost.app import audit_database, open_roost
+from roost.errors import RoostError
+from roost.model.journal import Item
+from roost.model.request import Request
+from roost.ports import Committed
+from roost.store.postgresql import PostgresStore
+from tests.products import kill, worker
+
+
+class Answer(msgspec.Struct):
+    """What a process was told, and when."""
+
+    outcome: str  # granted, refused, or the name of an error
+    began_s: float  # of a clock that all processes share
+    ended_s: float
+    vcpus: int
+    hosts: list[str] = []
+    conflicts: list[str] = []
+    group: str | None = None
+
+
+def work(config: str) -> None:
+    """Decide groups of requests, read as JSON, from the moment the parent says so; print the answers."""
+    wanted = msgspec.json.decode(sys.stdin.readline(), type=list[list[Request]])
+    with open_roost(Path(config)) as product:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        for acts in wanted:
+            began_s = time.monotonic()
+            results = product.outcomes(acts)
+            for act, result in zip(acts, results, strict=True):
+                answer = Answer(type(result).__name__, began_s, time.monotonic(), act.flavor.vcpus, group=act.group)
+                if not isinstance(result, RoostError):
+                    assert result is not None
+                    answer.outcome, answer.conflicts = result.outcome, result.conflicts
+                    answer.hosts = [pick.host for pick in result.picks]
+                print(msgspec.json.encode(answer).decode())
+        print(flush=True)
+
+
+def race(config: Path, plans: Sequence[list[list[Request]]]) -> list[list[Answer]]:
+    """Let a process a plan decide at the same time; return what each was told."""
+    with ExitStack() as stack:
+        children = []
+        for plan in plans:
+            children.append(worker("tests.contract.races:work", str(config)))
+            stack.callback(kill, children[-1])
+            children[-1].stdin.write(msgspec.json.encode(plan).decode() + "\n")
+        for child in children:
+            assert child.stdout.readline() == "ready\n"
+        for child in children:
+            child.stdin.write("go\n")
+        answers = [
+            [msgspec.json.decode(line, type=Answer) for line in iter(child.stdout.readline, "\n")] for child in children
+        ]
+        assert [child.wait(60) for child in children] == [0] * len(plans)
+    assert audit_database(config, None, {}) == []
+    return answers
+
+
+def in_groups(acts: list[Request], size: int) -> list[list[Request]]:
+    return [acts[first : first + size] for first in range(0, len(acts), size)]
+
+
+class MeddledStore(PostgresStore):
+    """A store before whose commits somebody else is faster."""
+
+    before: Callable[[], object] | None = None
+
+    def commit(self, items: Sequence[Item]) -> Committed:
+        """Let the other go first."""
+        before, self.before = self.before, None
+        if before is not None:
+            before()
+        return super().commit(items)
