@@ -28,6 +28,27 @@ providers:
 """
 
 
+# A driver that finds out only while its agent runs that something must move.
+LATER = """
+from roost.compute.drivers import fake
+from roost.errors import ReshapeNeeded
+
+
+def make(options, terms):
+    made, seen = fake.make(options, terms), []
+    update = made.update_provider_tree
+
+    def update_provider_tree(tree, node, allocations=None):
+        seen.append(node)
+        if len(seen) > 1:
+            raise ReshapeNeeded(node, "VGPU")
+        update(tree, node, allocations)
+
+    made.update_provider_tree = update_provider_tree
+    return made
+"""
+
+
 @pytest.fixture
 def server(tmp_path):
     with serve(noun="up", folder=tmp_path) as found:
@@ -103,6 +124,28 @@ def test_what_a_deleted_instance_holds_on_the_host_of_an_agent_is_given_back(ser
         until(lambda: not server.ask("GET", f"{held}/{gone}", headers=ADMIN)[2]["allocations"])
         assert server.ask("GET", f"{held}/{stranger}", headers=ADMIN)[2]["allocations"]
         assert "allocation_released" in (tmp_path / "agent.log").read_text()
+
+
+@pytest.mark.shows("S120", "S121")
+@pytest.mark.parametrize("periodic_reshape", ["die", "log"])
+def test_a_reshape_that_is_needed_later_ends_the_process_unless_it_is_told_to_log(server, tmp_path, periodic_reshape):
+    (tmp_path / "later.py").write_text(LATER)
+    (tmp_path / "later-1.dist-info").mkdir()
+    (tmp_path / "later-1.dist-info" / "entry_points.txt").write_text("[roost.drivers]\nlater = later:make\n")
+    settings = f'[agent]\nupdate_s = 0.2\nupdate_retry_s = 0.2\nperiodic_reshape = "{periodic_reshape}"\n'
+    (tmp_path / "roost.toml").write_text(settings)
+    words = ("--driver", "later", "--host", "host-1", "--config", tmp_path / "roost.toml")
+    needed = "VGPU of node host-1 must move to other providers or classes, with what instances hold"
+    log = tmp_path / "agent.log"
+    with running_agents(server, tmp_path, *words) as process:
+        if periodic_reshape == "log":
+            until(lambda: log.read_text().count('"event":"node_not_updated"') > 2)
+            assert process.poll() is None
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == (9 if periodic_reshape == "die" else 0)
+    assert needed in log.read_text()
+    assert log.read_text().endswith(f"roost: {needed}\n") == (periodic_reshape == "die")
+    assert provider(server)[1]["VCPU"]["total"] == 16
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,10 @@ import time
 import msgspec
 import pytest
 
+from roost.model.journal import Refusal
+from roost.ports import Committed
+from roost.store.memory import MemoryStore
+from tests.asking import asking
 from tests.holding import generation, held, holding, inventories, provider, put, used
 from tests.worlds import digest, uuid_named
 
@@ -142,6 +146,34 @@ def test_a_refused_reshape_changes_nothing_that_lasts_and_one_that_is_not_does(l
     with lasting() as api:
         assert dump(api)[0] == after[0]
         assert (generation(api, "host"), used(api, "child")) == (6, {"VGPU": 2})
+
+
+class LateStore(MemoryStore):
+    """A store in which others come before every commit, while ``is_late``."""
+
+    is_late = False
+    tries = 0
+
+    def commit(self, items):
+        """See ``Store.commit``."""
+        if not self.is_late:
+            return super().commit(items)
+        self.tries += 1
+        return Committed([Refusal("capacity", "inventory")] * len(items), super().commit([]).position)
+
+
+@pytest.mark.shows("S126")
+def test_what_others_come_before_in_every_try_is_a_conflict_that_says_to_read_again():
+    store = LateStore()
+    with asking(store) as api:
+        grow(api)
+        store.is_late = True
+        answers = [reshape(api, MOVED, TO_CHILD), put(api, "another", {"free": {"VCPU": 1}})]
+        assert [(each.status, each.code) for each in answers] == [(409, "placement.concurrent_update")] * 2
+        assert answers[0].text == "others were faster 11 times (capacity inventory); try again"
+        assert store.tries == 22
+        store.is_late = False
+        assert reshape(api, MOVED, TO_CHILD).status == 204
 
 
 @pytest.mark.shows("S122")

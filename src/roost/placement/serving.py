@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from roost.errors import Conflict, RoostError, Unavailable
 from roost.model.journal import Claim, Item, Refusal, Release
+from roost.model.placement_api import GENERATION_CODE
 from roost.model.work import Put
 from roost.observe import log, metrics
 from roost.placement.arrivals import Arrivals
@@ -320,7 +321,7 @@ class Serving:
                 beaten.append(job)
             else:
                 text = f"others were faster {job.attempts} times ({refusal.kind} {refusal.table}); try again"
-                _fail([job], Conflict(text))
+                _fail([job], Conflict(text, code=GENERATION_CODE))
         return beaten
 
     def _tell_listeners(self, plan: Plan[Any]) -> None:

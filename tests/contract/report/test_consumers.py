@@ -61,10 +61,12 @@ def test_a_candidate_is_claimed_as_it_was_answered(world, hosts):
         allocation_request_version=found.version,
     )  # fmt: skip
     assert world.held("i") == world.amounts(b={"VCPU": 3})
+    assert world.network.asked[-1].body["mappings"] == {"": [world.u("b")]}
 
 
-def test_what_does_not_fit_is_not_claimed_and_leaves_no_consumer(world, hosts):
+def test_what_does_not_fit_is_not_claimed_and_leaves_no_consumer(world, hosts, capfd):
     assert not claim(world, hosts, "i", a={"VCPU": 9})
+    assert '"event":"claim_refused"' in capfd.readouterr().err
     assert world.held("i") == {}
     assert world.pauses == []
     assert claim(world, hosts, "i", a=ONE)
@@ -274,6 +276,15 @@ def test_a_move_that_was_carried_out_without_an_answer_is_done(world, hosts):
     world.network.lose("POST", "/allocations", is_done=True)
     assert hosts.move_allocations(world.u("i"), world.u("migration"))
     assert (world.held("i"), world.held("migration")) == ({}, world.amounts(a=TWO))
+
+
+def test_a_move_that_did_not_arrive_is_not_done_if_somebody_is_faster_then(world, hosts):
+    world.hold("i", a=TWO)
+    world.network.lose("POST", "/allocations", is_done=False)
+    world.network.first("POST", "/allocations", changing(world, a=ONE))
+    with pytest.raises(Conflict, match="consumer generation conflict"):
+        hosts.move_allocations(world.u("i"), world.u("migration"))
+    assert (world.held("i"), world.held("migration")) == (world.amounts(a=ONE), {})
 
 
 # --- giving back ---

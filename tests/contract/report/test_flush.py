@@ -73,6 +73,8 @@ def test_what_was_removed_is_deleted_children_first_whatever_it_offered(world):
     client.update_from_provider_tree(tree)
     assert world.children("host") == ["host"]
     assert world.network.paths("DELETE") == [f"/resource_providers/{world.u(name)}" for name in ("device", "cell")]
+    # And they are not known any more.
+    assert client.get_provider_tree_and_ensure_root(world.u("host")).get_provider_uuids() == [world.u("host")]
 
 
 def test_a_root_that_was_removed_is_deleted(world):

@@ -22,9 +22,13 @@ def shared_pool(world):
 
 @pytest.mark.shows("S132")
 def test_a_root_is_created_where_there_is_none(world):
-    tree = world.client().get_provider_tree_and_ensure_root(world.u("host"), world.n("host"))
+    client = world.client()
+    tree = client.get_provider_tree_and_ensure_root(world.u("host"), world.n("host"))
     assert [(root.uuid, root.name, root.generation) for root in tree.roots] == [(world.u("host"), world.n("host"), 0)]
     assert world.children("host") == ["host"]
+    # It is known then, and that it offers nothing.
+    client.get_provider_tree_and_ensure_root(world.u("host"))
+    assert [each.method for each in world.network.asked] == ["GET", "POST"]
 
 
 def test_a_root_without_a_name_is_called_by_its_uuid(world):

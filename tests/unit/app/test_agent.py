@@ -1,8 +1,19 @@
+from contextlib import ExitStack
+
+import pytest
+
 from roost import PlacementDirect
-from roost.app.agent import report_client
+from roost.app.agent import AgentOptions, _resident, report_client
 from roost.direct.report import DirectHttp
 from roost.model.agent_settings import Agent
+from roost.model.guest_use import GuestNeeds
+from roost.model.topology import InstanceCell, InstanceTopology
 from tests.reporting import World
+
+CELLS = """
+[[node]]
+cell = [{id = 0, memory_mb = 4096, cpus = [0, 1]}, {id = 1, memory_mb = 4096, cpus = [2, 3]}]
+"""
 
 
 def asked(settings):
@@ -24,3 +35,19 @@ def test_how_an_agent_asks_its_placement_is_set():
     assert asked(Agent()) == (1, True)
     seldom = Agent(resource_provider_association_refresh=0.0, sharing_providers_max_uuids_per_request=2)
     assert asked(seldom) == (3, False)
+
+
+@pytest.mark.parametrize(("is_packing", "cells"), [(False, [0, 1]), (True, [0, 0])])
+def test_whether_guests_go_onto_the_fullest_cells_is_set(tmp_path, is_packing, cells):
+    script = tmp_path / "cells.toml"
+    script.write_text(CELLS)
+    options = AgentOptions(
+        server="", token="", driver="fake", options={"script": str(script)}, hosts=("host-1",), is_packing=is_packing
+    )
+    needs = GuestNeeds(topology=InstanceTopology(cells=(InstanceCell(id=0, cpus=frozenset({0}), memory_mb=64),)))
+    with ExitStack() as stack, PlacementDirect("sqlite://") as placement:
+        made = _resident(options, "host-1", server=None, placement=DirectHttp(placement), stack=stack)
+        made.driver.start("host-1")
+        assert made.tracker.update("host-1", is_startup=True) is not None
+        use = made.tracker.use("host-1")
+        assert [use.claim(name, needs).use.cells[0].host_cell for name in "ab"] == cells

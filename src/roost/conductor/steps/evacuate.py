@@ -18,6 +18,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 
@@ -37,7 +38,8 @@ def next_step(view: View, desk: Desk) -> Step:
 
 
 def _send(view: View, desk: Desk, body: Moving) -> Commit:
-    return trying.sent(view, desk, body, onward=_onward, ask=_spawn, is_source_asked=False)
+    # Nothing was built yet where it cannot be sent to, so nothing failed there.
+    return trying.sent(view, desk, body, onward=_PAST, ask=_spawn, is_source_asked=False)
 
 
 def _spawn(view: View, desk: Desk, body: Moving, *, writes: tuple[Write, ...] = ()) -> Commit:
@@ -82,7 +84,7 @@ def _asked_again(view: View, desk: Desk, body: Moving) -> Commit | None:
 
 
 def _onward(view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False) -> Commit:
-    step = trying.onward(view, desk, body, problem=problem, is_final=is_final, ask=_spawn)
+    step = _PAST(view, desk, body, problem=problem, is_final=is_final)
     return replace(step, builds=((body.picks[0], True),))
 
 
@@ -96,6 +98,7 @@ def _status(view: View) -> str:
     return "SHUTOFF" if view.status.status == "SHUTOFF" else "ACTIVE"
 
 
+_PAST = partial(trying.onward, ask=_spawn)
 _STEPS: Mapping[str, Callable[[View, Desk, Moving], Commit]] = {
     "send": _send, "spawn": _spawned, "clear": _cleared, "sweep": _swept
 }  # fmt: skip

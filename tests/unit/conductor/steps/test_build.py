@@ -277,6 +277,17 @@ def test_an_alternate_without_agent_is_passed_over(here):
     assert (here.status("one").status, here.status("one").host) == ("ACTIVE", "h2")
 
 
+def test_where_no_alternate_has_an_agent_the_story_says_what_went_wrong_where_it_was_tried():
+    with server(None, ladder(2)) as here:
+        served_by = [hand(here, "h0")]
+        here.build("one")
+        served(here, *served_by, script={"h0": [failed("no network")]})
+        fault = here.status("one").fault
+        assert "Exhausted all hosts available" in fault
+        last = ("spawn.failed", {"host": "h0", "problem": "no network", "fault": fault})
+        assert here.story("one")[-1] == last
+
+
 def test_an_alternate_whose_agent_is_gone_is_passed_over_and_not_waited_for(here):
     served_by = agents(here)
     here.build("one")
@@ -333,6 +344,7 @@ def test_where_no_other_host_would_do_the_fault_is_what_the_host_said(here):
     here.build("one")
     served(here, *served_by, script={"h0": [Answer(outcome="aborted", problem="the image is broken")]})
     assert (here.status("one").status, here.status("one").fault) == ("ERROR", "the image is broken")
+    assert failed_builds(here.roost.state)["h0"] == 1
     assert (here.held("one"), here.used()["VCPU"]) == (None, 0)
 
 
@@ -378,6 +390,7 @@ def test_a_host_that_takes_too_long_first_gets_rid_of_the_instance(here):
     assert here.held("one")[0] == "h1"
     served(here, h1)
     assert attempts(here, "one")[0][2] == "it was not built within 600 s"
+    assert failed_builds(here.roost.state)["h0"] == 1
 
 
 def test_a_host_that_cannot_get_rid_of_it_keeps_what_it_holds(here):
@@ -394,6 +407,7 @@ def test_a_host_that_cannot_get_rid_of_it_keeps_what_it_holds(here):
     status = here.status("one")
     assert (status.status, status.host, here.held("one")[0]) == ("ERROR", "h0", "h0")
     assert status.fault == "it was not built within 600 s; and h0 could not get rid of it: it hangs"
+    assert failed_builds(here.roost.state)["h0"] == 1
     here.delete("one")
     served(here, *served_by)
     assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)

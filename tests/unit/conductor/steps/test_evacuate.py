@@ -13,6 +13,7 @@ from tests.conducting import Server, action, failed, server
 from tests.identities import uuid_named
 from tests.migrating import Mover, ask, at_rest, holders, migrations, movers, one_of_four, pass_time
 from tests.racing import Overtaken
+from tests.worlds import host
 
 ONE = uuid_named("one")
 
@@ -202,7 +203,15 @@ def test_where_a_target_cannot_or_falls_silent_the_next_one_builds_it(here, is_l
         evacuated(here, host="h2")
 
 
-def test_a_target_that_takes_too_long_gets_rid_of_it_before_another_builds(here):
+def test_a_target_without_agent_is_left_for_the_next_and_did_not_fail(here):
+    here.run(lambda _current: here.roost.install(host("best", VCPU=1, MEMORY_MB=9000)))
+    gone(here)
+    at_rest(here, here.hands)
+    evacuated(here)
+    assert failed_builds(here.roost.state) == {"h0": 0, "h1": 0, "h2": 0, "h3": 0, "best": 0}
+
+
+def test_a_target_that_takes_too_long_gets_rid_of_it_before_another_builds(here, capfd):
     gone(here)
     here.turn()
     h1 = here.hands["h1"]
@@ -211,6 +220,9 @@ def test_a_target_that_takes_too_long_gets_rid_of_it_before_another_builds(here)
     pass_time(here, here.hands, 601)
     here.turn()
     assert [action(order) for order in h1.poll().orders] == ["destroy"]
+    pass_time(here, here.hands, 121)
+    assert here.turn() == 1  # It is waited for, however long that takes.
+    assert '"event":"fault"' not in capfd.readouterr().err
     at_rest(here, here.hands, {("h1", "destroy"): [failed("it hangs"), failed("it hangs")]})
     assert (holders(here)[ONE], where(here)) == (["h1"], {"h1": "running"})
     for _ in range(2):

@@ -1,0 +1,46 @@
+"""What an operation makes of a decision that is not there."""
+
+import pytest
+
+from roost.errors import Conflict
+from tests.building import ladder
+from tests.conducting import hand, served, server
+from tests.identities import uuid_named
+from tests.worlds import wish
+
+LOST = "the request lost 96 races against other processes; try again"
+
+
+@pytest.fixture
+def here():
+    with server(None, ladder(2)) as made:
+        made.hands = [hand(made, f"h{number}") for number in range(2)]
+        yield made
+
+
+def losing(here, monkeypatch, count):
+    """Let so many decisions lose too many races."""
+    decide, losses = here.serving._decide, [Conflict(LOST)] * count
+    monkeypatch.setattr(here.serving, "_decide", lambda acts: [losses.pop()] if losses else decide(acts))
+
+
+def test_a_decision_that_lost_too_many_races_is_made_anew_after_a_second(here, monkeypatch):
+    losing(here, monkeypatch, 2)
+    here.build("one")
+    for _ in range(2):
+        here.turn()
+        assert (here.status("one").status, here.status("one").task) == ("BUILD", "scheduling")
+        assert here.turn() == 0
+        here.clock.time_s += 1
+    served(here, *here.hands)
+    assert (here.status("one").status, here.status("one").fault) == ("ACTIVE", "")
+
+
+def test_where_somebody_else_has_the_name_of_an_instance_it_is_not_and_they_keep_what_they_hold(here):
+    here.build("one")
+    here.run(lambda _current: here.roost.decide(wish(instance_uuids=(uuid_named("one"),), force_hosts=("h1",))))
+    served(here, *here.hands)
+    fault = f"the instance {uuid_named('one')} exists already"
+    assert (here.status("one").status, here.status("one").fault) == ("ERROR", fault)
+    assert here.held("one")[0] == "h1"
+    assert here.open_operations() == []
