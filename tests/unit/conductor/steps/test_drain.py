@@ -6,13 +6,17 @@ import pytest
 
 from roost.conductor import draining
 from roost.conductor.draining import way_of
+from roost.conductor.rows import instead, later
 from roost.conductor.step import body_of
 from roost.errors import Conflict, NotFound
+from roost.fleet.named import document_of
 from roost.model.changes import Drain
 from roost.model.fleet import Departure
 from roost.model.journal import Item
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.orders import Answer
+from roost.model.work import MigrationRow
+from roost.placement.plans import Plan
 from tests.conducting import Server, failed, server
 from tests.identities import uuid_named
 from tests.migrating import at_rest, holders, movers, pass_time
@@ -197,6 +201,20 @@ def test_what_finds_no_host_stays_and_is_told_and_the_others_go(here):
     kinds = dict(here.story("wide"))
     assert kinds["drain.stayed"]["problem"].startswith("No valid host was found. ")
     assert (here.status("wide").status, here.open_operations()) == ("ACTIVE", [])
+
+
+def test_the_flavor_that_moves_name_is_stored_once_with_them(here, monkeypatch):
+    running(here, "one", "two")
+    flavor = b'{"vcpus":1,"name":"other","memory_mb":1,"root_gb": 0}'  # It is written without the space now.
+    document = document_of("flavor", flavor, flavor)
+    rows = [instead(later(here.status(name), flavor_id=document.id)) for name in ("one", "two")]
+    here.run(lambda _current: Plan(answer=None, writes=(document,), work=tuple(rows)))
+    asked, commit, seen = drain(here), here.store.commit, []
+    monkeypatch.setattr(here.store, "commit", lambda items: seen.extend(items) or commit(items))
+    over(here, asked)
+    begun = next(item for item in seen if any(isinstance(put.row, MigrationRow) for put in item.work))
+    named = [put.row.new_flavor_id for put in begun.work if isinstance(put.row, MigrationRow)]
+    assert named == [write.id for write in begun.writes if write.kind == "flavor"] * 2 != [document.id] * 2
 
 
 def test_one_that_cannot_go_as_it_runs_is_stopped_for_it(here):
