@@ -149,6 +149,11 @@ def test_one_that_is_shelved_and_runs_is_what_it_was_built_from(here):
     said(here, "stopped")
     assert here.open_operations() == []
     said(here, "running")
+    here.hands[0].guests[ONE] = "stopped"
+    served(here, *here.hands)
+    assert here.story("one")[-1] == ("sync.done", {"status": "SHELVED"})
+    assert (here.status("one").status, here.status("one").image_id) == ("SHELVED", shelved.image_id)
+    said(here, "running")
     served(here, *here.hands)
     assert looks(here) == ("ACTIVE", "", "", "h0")
     assert shelved.image_id != here.status("one").image_id == 0

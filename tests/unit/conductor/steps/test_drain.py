@@ -154,6 +154,17 @@ def test_never_more_than_so_many_are_on_their_way(here):
     assert here.hands["h0"].guests == {}
 
 
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_when_the_last_are_on_their_way_it_looks_at_them_from_time_to_time(here, at_once):
+    running(here, "one")
+    asked = drain(here, at_once=at_once)
+    here.turn()
+    looking = here.reader.operation(asked.id)
+    assert (body_of(looking, Drain).going, looking.due_at_s) == (
+        (uuid_named("one"),), here.clock.now_s() + here.terms.look_s
+    )  # fmt: skip
+
+
 def test_nothing_new_comes_meanwhile(here):
     running(here, "one")
     facts = lambda: here.run(lambda current: current.state.hosts.facts[0])  # noqa: E731  # twice the same
