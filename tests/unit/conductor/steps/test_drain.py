@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from roost.conductor import draining
@@ -22,6 +23,8 @@ from tests.identities import uuid_named
 from tests.migrating import at_rest, holders, movers, pass_time
 from tests.worlds import group, host, joined
 
+BROKEN = failed("it hangs")
+WAYS = ("live_migrate", "send_disk")
 NAMES = ("h0", "h1", "h2")
 FLEET = joined(
     host("h0", VCPU=6, MEMORY_MB=100), host("h1", VCPU=4, MEMORY_MB=50), host("h2", VCPU=4, MEMORY_MB=40),
@@ -245,7 +248,7 @@ def test_which_part_of_it_came_first_is_not_told_by_its_number(here):
     other = Server(here.store.peer(), clock=here.clock)
     try:
         other.conductor("other").turn()
-        script = {("h0", kind): [failed("it hangs")] * 9 for kind in ("live_migrate", "send_disk")}
+        script = {("h0", kind): [BROKEN] * 9 for kind in WAYS}
         found = over(here, asked, script)
     finally:
         other.stop()
@@ -253,9 +256,20 @@ def test_which_part_of_it_came_first_is_not_told_by_its_number(here):
     assert body_of(found, Drain).problem == "1 of 1 instances stayed on h0"
 
 
+def test_the_end_is_told_with_what_came_of_it(here):
+    running(here, "one")
+    there = over(here, drain(here))
+    stayed = over(here, drain(here, "h1", key="broken"), {("h1", kind): [BROKEN] * 9 for kind in WAYS})
+    ends = [here.reader.events_of(each.id, newest=1)[0] for each in (there, stayed)]
+    assert [(end.kind, msgspec.json.decode(end.body)) for end in ends] == [
+        ("drain.done", {"host": "h0"}),
+        ("drain.failed", {"host": "h1", "problem": "1 of 1 instances stayed on h1"}),
+    ]
+
+
 def test_one_that_cannot_go_at_all_is_told(here):
     running(here, "one", "two")
-    script = {("h0", kind): [failed("it hangs")] * 9 for kind in ("live_migrate", "send_disk")}
+    script = {("h0", kind): [BROKEN] * 9 for kind in WAYS}
     found = over(here, drain(here), script)
     assert body_of(found, Drain).problem == "2 of 2 instances stayed on h0"
     assert [here.status(name).status for name in ("one", "two")] == ["ACTIVE", "ACTIVE"]
