@@ -286,8 +286,9 @@ def test_rules_of_where_new_instances_may_go_keep_none_from_what_it_has(url):
     assert healed(url, Settings(scheduler=strict))[0] == Healed("healed", 1)
 
 
-def test_a_place_that_others_took_meanwhile_is_refused(url):
-    lost(url, hosts(1), vcpus=5)
+@pytest.mark.parametrize("has_children", [False, True])
+def test_a_place_that_others_took_meanwhile_is_refused(url, has_children):
+    lost(url, nested() if has_children else hosts(1), vcpus=5)
     with serving(url) as here:
         here.build("two", key="two", vcpus=4, force_hosts=("h0",))
         at_rest(here, keepers(here, "h0"))
