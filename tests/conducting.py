@@ -10,9 +10,11 @@ from roost.conductor import accepting, changing
 from roost.conductor.answering import answer, beat, leave, poll, register
 from roost.conductor.jobs import Jobs
 from roost.conductor.loop import Conductor, Product
+from roost.conductor.remembered import image_of
 from roost.conductor.step import Terms
 from roost.model.fleet import Fleet
 from roost.model.guest import Found
+from roost.model.image import Image
 from roost.model.names import uuid_bytes
 from roost.model.operation import Powering
 from roost.model.orders import Answer, Order, OwnNode, PollingAgent, Power, Registration
@@ -137,6 +139,10 @@ class Server:
     def held(self, name: str):
         """Give the node of an instance with all that it holds, or None."""
         return self.run(lambda current: held(current.state, uuid_named(name)))
+
+    def image(self, name: str) -> Image | None:
+        """Give the image of an instance."""
+        return self.run(lambda current: image_of(current.store.document, self.status(name)))
 
     def used(self) -> dict[str, int]:
         """Give what is in use of each class."""
@@ -296,3 +302,9 @@ def looks(server: Server, name: str = "one") -> tuple[str, str, str, str]:
     """Return status, task and fault of an instance that holds something, and the host where it does."""
     status = server.status(name)
     return status.status, status.task, status.fault, server.held(name)[0]
+
+
+def standing(server: Server, name: str = "one") -> tuple[str, str, str, str, str | None]:
+    """Return status, task, host and fault of an instance, and the node where it holds something, if it does."""
+    status, held = server.status(name), server.held(name)
+    return status.status, status.task, status.host, status.fault, None if held is None else held[0]

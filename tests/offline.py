@@ -50,11 +50,18 @@ class Stopped:
             machine.populate("one", "two")
         self.register(HOST)
 
-    def options(self, layout):
-        """Give the options of the driver with a layout."""
+    def options(self, layout, *, fault=None):
+        """Give the options of the driver with a layout; ``fault`` is an act and the way in which it goes wrong."""
         script = self.folder / f"{layout}.toml"
-        script.write_text(SCRIPT.format(layout=layout))
+        faults = "" if fault is None else '[[fault]]\naction = "{}"\nkind = "{}"\n'.format(*fault)
+        script.write_text(SCRIPT.format(layout=layout) + faults)
         return {"script": str(script), "state": str(self.folder / "state")}
+
+    def words(self, layout, *, fault=None):
+        """Give the words by which a command is told the host and its driver."""
+        options = self.options(layout, fault=fault).items()
+        pairs = [word for option in options for word in ("--option", "=".join(option))]
+        return ("--driver", "fake", "--host", self.host, *pairs)
 
     def driver(self, layout):
         """Give the driver of the host."""

@@ -218,3 +218,21 @@ def fresh_database(server_url: str) -> Iterator[str]:
             unused.append(database)
         else:
             database.drop()
+
+
+def lose_the_commit(connection: psycopg.Connection) -> None:
+    """Let a connection die right after its next transaction was committed."""
+    transaction = connection.transaction
+
+    class Dying:
+        def __enter__(self):
+            self.inner = transaction()
+            return self.inner.__enter__()
+
+        def __exit__(self, *error):
+            self.inner.__exit__(*error)
+            if error[0] is None:
+                connection.close()
+                raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    connection.transaction = Dying

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from roost.model.work import (
     AgentRow,
     EventRow,
@@ -9,6 +11,7 @@ from roost.model.work import (
     MigrationRow,
     OperationRow,
     OrderRow,
+    Put,
     StatusRow,
 )
 from tests.contract.stores import uuid_of
@@ -59,3 +62,8 @@ def lease(name: str = "watch", /, **changes: Any) -> LeaseRow:
 
 def event(number: int = 1, /, **changes: Any) -> EventRow:
     return EventRow(**({"id": number, "at_s": 1000.0 + number, "kind": "build.choose"} | changes))
+
+
+def replaced(row: Any, /, **changes: Any) -> Put:
+    """Give what puts a later version of a row in its place."""
+    return Put(msgspec.structs.replace(row, version=row.version + 1, **changes), expected=row.version)

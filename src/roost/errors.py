@@ -244,7 +244,7 @@ def understood(subject: str) -> Iterator[None]:
     """
     try:
         yield
-    except (msgspec.MsgspecError, LookupError, TypeError, ValueError) as error:
+    except (msgspec.MsgspecError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise StoreBroken(f"the database is corrupt: {subject} cannot be understood: {first_line(error)}") from error
 
 

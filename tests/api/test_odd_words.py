@@ -83,17 +83,17 @@ def test_a_line_break_behind_an_identity(own):
         ("POST", "/decisions", b'{"hints":{"a":' + b"[" * 1_000 + b"]" * 1_000 + b"}}", "$.hints[...][0]"),
     ],
 )
-def test_a_body_that_is_wrong_and_does_not_end_or_contradicts_itself(own, method, path, body, place):
+def test_of_a_body_that_is_wrong_twice_the_first_place_is_told(own, method, path, body, place):
     assert refused(own.ask(method, path, body)) == place
 
 
-def test_a_query_string_that_nobody_reads(own):
+def test_a_query_string_that_nobody_reads_is_refused(own):
     for method, path in [(method, path) for path, methods in TABLE.items() for method in methods]:
         target = path.replace("{id}", INSTANCE).replace("{host}", "host-0")
         assert refused(own.ask(method, f"{target}?nonsense=true")) == "?", (method, path)
 
 
-def test_a_body_that_nobody_reads(own):
+def test_a_body_that_nobody_reads_is_refused(own):
     for method, path in UNREAD:
         target = path.replace("{id}", INSTANCE).replace("{host}", "host-0")
         for body in (b'{"nonsense":1}', b'"text"', b"[]"):
@@ -102,7 +102,7 @@ def test_a_body_that_nobody_reads(own):
         assert (refused(answer), answer.json["detail"][:22]) == ("$", "$: the body is no JSON")
 
 
-def test_a_body_that_says_nothing_where_nobody_reads_one(own):
+def test_a_body_that_says_nothing_where_nobody_reads_one_is_borne(own):
     for body in (b"", b"{}", b"null", b" { } "):
         assert own.ask("POST", f"/instances/{INSTANCE}/stop", body).status == 404
         assert own.ask("GET", "/flavors", body).json == {"flavors": []}
@@ -110,14 +110,14 @@ def test_a_body_that_says_nothing_where_nobody_reads_one(own):
         assert own.delete("/flavors/small", body=body, headers={"content-type": "text/plain"}).status == 204
 
 
-def test_a_drain_that_is_meant_to_be_dry_by_its_query_string(own):
+def test_a_drain_that_is_meant_to_be_dry_by_its_query_string_does_not_begin(own):
     assert refused(own.post("/hosts/host-0/drain?dry_run=true", {})) == "?"
     assert own.get("/hosts/host-0").json["disabled"] is False
 
 
 @pytest.mark.parametrize("name", ["vcpus_total", "memory_mb", "local_gb", "cpu_allocation_ratio",
                                   "hypervisor_version", "num_io_ops", "failed_builds"])  # fmt: skip
-def test_facts_below_nothing(own, name):
+def test_facts_below_nothing_are_refused_and_none_is_well(own, name):
     answer = own.put("/agents/host-0/nodes/host-0", {name: -1})
     assert (refused(answer), answer.json["detail"]) == (f"$.{name}", f"$.{name}: must be 0 or more")
     assert own.put("/agents/host-0/nodes/host-0", {name: 0, "of_a_newer_agent": 1}).status == 204

@@ -54,7 +54,7 @@ def orders_of(server):
 def audited(world):
     """See that nothing is wrong in the database, if it lasts."""
     if isinstance(world, SqliteWorld | PostgresWorld):
-        assert audit(str(world.path) if isinstance(world, SqliteWorld) else world.url) == []
+        assert audit(world.url) == []
 
 
 def pace(world):

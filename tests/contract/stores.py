@@ -50,6 +50,7 @@ class SqliteWorld:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.url = str(path)
         self._open: SqliteStore | None = None
 
     def open(self) -> Store:
@@ -174,3 +175,10 @@ def opened(world: World) -> Iterator[Store]:
     store = world.open()
     with closing(store):
         yield store
+
+
+def position_of(store: Store) -> int:
+    """Read everything, and say up to which change."""
+    loaded = store.load()
+    list(loaded.writes)
+    return loaded.position

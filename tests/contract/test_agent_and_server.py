@@ -3,7 +3,6 @@
 import threading
 
 import msgspec
-import pytest
 
 from roost.model.names import uuid_bytes
 from roost.model.orders import Answer, OrderBody
@@ -45,9 +44,10 @@ def test_what_a_server_orders_an_agent_does_and_says_once():
         until(lambda: own.get(f"/hosts/{HOST}").status == 200)
 
 
-@pytest.mark.filterwarnings("error")
-def test_an_agent_that_leaves_a_server_that_is_away_ends():
+def test_an_agent_that_leaves_a_server_that_is_away_ends(capfd):
     with answering() as (_, _, url):
         pass
+    before, said = threading.active_count(), []
     with living(url):
-        threading.Event().wait(0.1)
+        until(lambda: said.append(capfd.readouterr().err) or '"event":"server_is_away"' in "".join(said))
+    until(lambda: threading.active_count() <= before)

@@ -7,7 +7,7 @@ import pytest
 from roost.model.names import uuid_text
 from roost.model.work import Put
 from roost.store.audit import audit
-from tests.contract.stores import VCPU, SqliteWorld, claim, commit, host, inventory, item, offer, provider, uuid_of
+from tests.contract.stores import VCPU, claim, commit, host, inventory, item, offer, provider, uuid_of
 from tests.working import migration, operation, status
 
 ONE, TWO = uuid_of("consumer", 1), uuid_of("consumer", 2)
@@ -23,8 +23,7 @@ def found(durable, *rows, claims):
             commit(store, *(item(claim(number, (inventory(1), 1))) for number in range(1, claims + 1))) == [""] * claims
         )
         assert commit(store, item(work=map(Put, rows))) == [""]
-    url = str(durable.path) if isinstance(durable, SqliteWorld) else durable.url
-    return [(each.check, each.subject, each.problem) for each in audit(url)]
+    return [(each.check, each.subject, each.problem) for each in audit(durable.url)]
 
 
 def here(**changes):

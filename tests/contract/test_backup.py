@@ -32,6 +32,7 @@ from tests.contract.stores import (
     inventory,
     item,
     offer,
+    position_of,
     provider,
     release,
     state,
@@ -45,17 +46,6 @@ BODY = msgspec.msgpack.encode(
 
 def quiet(done, total):
     assert 0 <= done <= total
-
-
-def url_of(world):
-    return str(world.path) if isinstance(world, SqliteWorld) else world.url
-
-
-def position_of(store):
-    """Read everything, and say up to which change."""
-    loaded = store.load()
-    list(loaded.writes)
-    return loaded.position
 
 
 def used(world):
@@ -77,7 +67,7 @@ def full(durable, tmp_path):
     """A database that is in use, its content, and a backup of it."""
     store = used(durable)
     path = tmp_path / "one.backup"
-    backup(url_of(durable), path, progress=quiet)
+    backup(durable.url, path, progress=quiet)
     return store, state(store), path
 
 
@@ -100,11 +90,11 @@ def postgres_url_too(postgres_server):
 
 def test_everything_comes_back_in_either_kind_of_database(full, other):
     _, before, path = full
-    restore(url_of(other), path, may_replace=False, progress=quiet)
+    restore(other.url, path, may_replace=False, progress=quiet)
     store = other.open()
     assert state(store) == before
     assert sorted(row.id for row in store.evidence(newest=100)) == list(range(1, 60))
-    assert list(audit(url_of(other))) == []
+    assert list(audit(other.url)) == []
 
 
 def test_a_backup_holds_one_moment_of_a_database_that_goes_on(durable, tmp_path):
@@ -118,11 +108,11 @@ def test_a_backup_holds_one_moment_of_a_database_that_goes_on(durable, tmp_path)
         seen.append((done, total))
 
     path = tmp_path / "one.backup"
-    header, size = backup(url_of(durable), path, progress=meanwhile)
+    header, size = backup(durable.url, path, progress=meanwhile)
     assert seen[-1] == (header.rows, header.rows)
     assert (path.stat().st_size, path.stat().st_mode & 0o777) == (size, 0o600)
     durable.close()
-    restore(url_of(durable), path, may_replace=True, progress=quiet)
+    restore(durable.url, path, may_replace=True, progress=quiet)
     assert state(durable.open()) == before
 
 
@@ -132,7 +122,7 @@ def test_identities_and_positions_go_on_after_a_restore(full, durable):
     assert commit(store, item(provider(95))) == [""]
     position = position_of(store)
     durable.close()
-    restore(url_of(durable), path, may_replace=True, progress=quiet)
+    restore(durable.url, path, may_replace=True, progress=quiet)
     store = durable.open()
     assert store.reserve("consumer", 1) > first
     assert position_of(store) > position
@@ -141,7 +131,7 @@ def test_identities_and_positions_go_on_after_a_restore(full, durable):
 def test_decisions_of_before_are_kept_and_not_rebuilt(full, durable):
     _, _, path = full
     durable.close()
-    restore(url_of(durable), path, may_replace=True, progress=quiet)
+    restore(durable.url, path, may_replace=True, progress=quiet)
     store = durable.open()
     assert commit(store, item(provider(96))) == [""]
     for row in store.evidence(newest=100):
@@ -156,7 +146,7 @@ def test_a_database_that_holds_something_is_replaced_only_on_demand(full, durabl
     before = state(store)
     durable.close()
     with pytest.raises(BadRequest, match="--replace"):
-        restore(url_of(durable), path, may_replace=False, progress=quiet)
+        restore(durable.url, path, may_replace=False, progress=quiet)
     assert state(durable.open()) == before
 
 
@@ -164,7 +154,7 @@ def test_a_database_that_was_only_opened_is_empty(full, other):
     _, before, path = full
     Placement(Current(other.open()))
     other.close()
-    restore(url_of(other), path, may_replace=False, progress=quiet)
+    restore(other.url, path, may_replace=False, progress=quiet)
     assert state(other.open()) == before
 
 
@@ -172,7 +162,7 @@ def test_a_backup_replaces_no_file(full, durable):
     _, _, path = full
     before = path.read_bytes()
     with pytest.raises(BadRequest):
-        backup(url_of(durable), path, progress=quiet)
+        backup(durable.url, path, progress=quiet)
     assert path.read_bytes() == before
 
 
@@ -186,7 +176,7 @@ def test_a_spoilt_backup_changes_nothing(full, durable, spoil):
     path.write_bytes(spoil(path.read_bytes()))
     durable.close()
     with pytest.raises(BadFile):
-        restore(url_of(durable), path, may_replace=True, progress=quiet)
+        restore(durable.url, path, may_replace=True, progress=quiet)
     assert state(durable.open()) == before
 
 
@@ -198,7 +188,7 @@ def test_a_backup_of_another_schema_is_refused(full, durable):
     path.write_bytes(body + hashlib.sha256(body).digest())
     durable.close()
     with pytest.raises(BadFile, match="schema 0001, older than"):
-        restore(url_of(durable), path, may_replace=True, progress=quiet)
+        restore(durable.url, path, may_replace=True, progress=quiet)
     assert state(durable.open()) == before
 
 
@@ -254,7 +244,7 @@ def test_a_restore_that_is_killed_leaves_the_old_or_the_new(full, durable, steps
     assert commit(store, item(provider(99), offer(99, cpu=3))) == [""]
     old = state(store)
     durable.close()
-    process = worker("tests.contract.test_backup:slow_restore", url_of(durable), str(path))
+    process = worker("tests.contract.test_backup:slow_restore", durable.url, str(path))
     told = ""
     with contextlib.suppress(BrokenPipeError):
         for _ in range(steps):
@@ -265,7 +255,7 @@ def test_a_restore_that_is_killed_leaves_the_old_or_the_new(full, durable, steps
     kill(process)
     found = state(durable.open())
     assert found == (new if told == "done\n" else old) or (found == new and steps > 9)
-    assert list(audit(url_of(durable))) == []
+    assert list(audit(durable.url)) == []
 
 
 def test_the_commands(run, tmp_path):

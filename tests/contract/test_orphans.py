@@ -8,7 +8,7 @@ from roost.model.journal import PutSymbol, PutTraits
 from roost.model.names import uuid_text
 from roost.model.work import Put
 from roost.store.audit import audit, orphans
-from tests.contract.stores import VCPU, SqliteWorld, claim, commit, host, inventory, item, offer, provider, uuid_of
+from tests.contract.stores import VCPU, claim, commit, host, inventory, item, offer, provider, uuid_of
 from tests.working import migration, operation, status
 
 ONE, TWO = uuid_of("consumer", 1), uuid_of("consumer", 2)
@@ -16,10 +16,6 @@ OWN, OTHER, CHILD, POOL, SHARED = 1, 2, 3, 4, 5
 LENDS = PutSymbol("trait", 70_001, "MISC_SHARES_VIA_AGGREGATE")
 OPEN = ["moving", "finished", "left", "reverting"]
 OVER = ["confirmed", "reverted", "failed"]
-
-
-def url_of(durable):
-    return str(durable.path) if isinstance(durable, SqliteWorld) else durable.url
 
 
 def orphaned(durable, *rows, claims):
@@ -33,9 +29,9 @@ def orphaned(durable, *rows, claims):
     with closing(durable.open()) as store:
         known = item(VCPU, LENDS, *providers, *offers, *lends, host(OWN), host(OTHER))
         assert commit(store, known, *map(item, claims), item(work=map(Put, rows))) == [""] * (2 + len(claims))
-    found = orphans(url_of(durable))
+    found = orphans(durable.url)
     assert [(f"consumer {each.consumer}", each.problem) for each in found] == [
-        (finding.subject, finding.problem) for finding in audit(url_of(durable)) if finding.check == "orphan"
+        (finding.subject, finding.problem) for finding in audit(durable.url) if finding.check == "orphan"
     ]
     return [(each.consumer, each.provider, each.holder) for each in found]
 

@@ -164,20 +164,7 @@ def _lose_the_answer(store, *, after):
 
         connection.execute = dying
         return
-    transaction = connection.transaction
-
-    class Dying:
-        def __enter__(self):
-            self.inner = transaction()
-            return self.inner.__enter__()
-
-        def __exit__(self, *error):
-            self.inner.__exit__(*error)
-            if error[0] is None:
-                connection.close()
-                raise psycopg.OperationalError("server closed the connection unexpectedly")
-
-    connection.transaction = Dying
+    postgres.lose_the_commit(connection)
 
 
 def test_a_server_that_is_gone_is_unavailable_and_used_again_when_it_is_back(monkeypatch):

@@ -31,7 +31,7 @@ from tests.worlds import digest, host, hosts, joined, roost_on, roost_with, sett
 def snapshot(world: World) -> None:
     """Write a snapshot now, where the store has any."""
     if not isinstance(world, MemoryWorld):
-        snapshots.write_snapshot(str(world.path) if isinstance(world, SqliteWorld) else world.url)
+        snapshots.write_snapshot(world.url)
 
 
 def live(world: World, recipe: Recipe, *, settings, draw: random.Random, often: float) -> tuple[Roost, list[str]]:

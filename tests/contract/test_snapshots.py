@@ -30,10 +30,6 @@ def world(durable):
     return durable
 
 
-def url_of(world) -> str:
-    return str(world.path) if isinstance(world, SqliteWorld) else world.url
-
-
 def rows(world, what="position, part") -> list[tuple[int, ...]]:
     """Read the table as it is."""
     text = f"SELECT {what} FROM snapshot ORDER BY position, part"
@@ -110,15 +106,15 @@ def test_a_snapshot_is_begun_when_so_much_was_written_and_never_two_at_once(worl
         uuids += decide(roost, 5)
         assert [part for _, part in rows(world)].count(0) == 3
         assert all(roost.replayed(uuid).is_same for uuid in uuids)
-    assert audit(url_of(world)) == []
+    assert audit(world.url) == []
 
 
 def test_nothing_new_needs_no_snapshot(world):
     with Roost(world.open(), settings_of()) as roost:
         roost.install(hosts(1))
-        assert snapshots.write_snapshot(url_of(world))
+        assert snapshots.write_snapshot(world.url)
         before = rows(world)
-        assert not snapshots.write_snapshot(url_of(world))
+        assert not snapshots.write_snapshot(world.url)
         assert not roost._store.start_snapshot(every_bytes=1)
         assert rows(world) == before
 
@@ -127,7 +123,7 @@ def test_one_that_is_killed_is_none_and_its_parts_are_deleted_later(world):
     roost = Roost(world.open(), settings_of())
     roost.install(hosts(20))
     uuids = decide(roost, 30)
-    child = worker("tests.contract.test_snapshots:write_slowly", url_of(world))
+    child = worker("tests.contract.test_snapshots:write_slowly", world.url)
     try:
         for _ in range(12):
             assert child.stdout.readline() == "part\n"
@@ -147,7 +143,7 @@ def test_one_that_is_killed_is_none_and_its_parts_are_deleted_later(world):
         before = len(rows(world))
         assert roost.prune() == 0
         assert len(rows(world)) < before
-    assert snapshots.write_snapshot(url_of(world))
+    assert snapshots.write_snapshot(world.url)
     uuids += decide(roost, 5)
     assert all(roost.replayed(uuid).is_same for uuid in uuids)
     roost.close()
@@ -157,7 +153,7 @@ def test_one_whose_server_died_does_a_new_server_no_harm(world):
     first = Roost(world.open(), settings_of())
     first.install(hosts(20))
     uuids = decide(first, 30)
-    orphan = worker("tests.contract.test_snapshots:write_slowly", url_of(world))
+    orphan = worker("tests.contract.test_snapshots:write_slowly", world.url)
     try:
         for _ in range(5):
             assert orphan.stdout.readline() == "part\n"
@@ -167,7 +163,7 @@ def test_one_whose_server_died_does_a_new_server_no_harm(world):
         uuids += decide(second, 10)
         # The new server takes what it finds for leftovers, where it can, and writes a snapshot of its own.
         second.prune()
-        snapshots.write_snapshot(url_of(world))
+        snapshots.write_snapshot(world.url)
         uuids += decide(second, 10)
         orphan.stdin.write("\n" * 10_000)
         answers = [line for line in orphan.stdout if line != "part\n"]
@@ -193,7 +189,7 @@ def test_the_address_of_a_database_is_on_no_command_line(world):
         roost.install(hosts(2))
         assert roost._store.start_snapshot(every_bytes=1)
         words = roost._store._snapshots._process.args
-        assert not any(url_of(world) in word for word in words)
+        assert not any(world.url in word for word in words)
 
 
 def test_processes_that_create_hosts_at_the_same_time_have_them_in_one_order(postgres_url):

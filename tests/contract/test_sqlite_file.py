@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from roost.errors import BadSettings, StoreBroken, StoreBusy, StoreOutdated
-from roost.model.journal import DropProvider, PutProvider
+from roost.model.journal import DropProvider, PutAggregate, PutProvider, PutSymbol
 from roost.model.settings import Store as StoreSettings
 from roost.store import sqlite_past
 from roost.store import upgrade as migrations
@@ -145,6 +145,30 @@ def test_a_corrupt_page_is_a_clear_error(path):
         file.write(b"\xff" * page_bytes)
     with pytest.raises(StoreBroken, match="corrupt"), closing(SqliteStore(path)) as store:
         commit(store, item(provider(1000)))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["UPDATE aggregate SET metadata = 5", "UPDATE symbol SET kind = x'ff'", "UPDATE aggregate SET metadata = 'x'"],
+)
+def test_a_row_that_makes_no_sense_is_a_clear_error(damage, path):
+    with closing(SqliteStore(path)) as store:
+        commit(store, item(provider(1), PutAggregate(1, bytes(16), "one", {}, 1), PutSymbol("trait", 1, "CUSTOM_A")))
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute(damage).rowcount
+        connection.commit()
+    with pytest.raises(StoreBroken, match="corrupt"), closing(SqliteStore(path)) as store:
+        list(store.load().writes)
+
+
+def test_names_of_the_schema_that_are_damaged_are_a_clear_error(path):
+    SqliteStore(path).close()
+    content = path.read_bytes()
+    assert b"tableproviderprovider" in content
+    path.write_bytes(content.replace(b"tableproviderprovider", b"tablepro\xe7iderprovider").replace(b"(", b"\xe7"))
+    for act in (SqliteStore, audit):
+        with pytest.raises(StoreBroken, match="is corrupt: 'utf-8' codec can't decode byte 0xe7"):
+            act(path)
 
 
 def test_the_audit_reads_pages_that_no_check_needs(path):

@@ -4,7 +4,6 @@ import threading
 from contextlib import closing
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from roost.model.journal import Refusal
@@ -22,20 +21,16 @@ from tests.contract.stores import (
     inventory,
     item,
     offer,
+    position_of,
     provider,
     release,
     state,
     uuid_of,
 )
-from tests.working import agent, event, lease, migration, operation, order, status
+from tests.working import agent, event, lease, migration, operation, order, replaced, status
 from tests.worlds import FixedClock
 
 NO_UUID = uuid_of("nobody")
-
-
-def replaced(row, **changes):
-    """Give what puts a later version of a row in its place."""
-    return Put(msgspec.structs.replace(row, version=row.version + 1, **changes), expected=row.version)
 
 
 @pytest.fixture
@@ -97,13 +92,6 @@ def test_a_row_comes_to_be_once_by_its_key_and_by_whatever_else_it_is_known_by(s
     assert (refusals[1].table, refusals[1].key, refusals[1].work) == ("operation", 2, "operation 2")
     assert refusals[2].work == f"instance_status {uuid_text(uuid_of('instance', 1))}"
     assert reader.operations(most=9) == [operation(1)]
-
-
-def position_of(store):
-    """Read everything, and say up to which change."""
-    loaded = store.load()
-    list(loaded.writes)
-    return loaded.position
 
 
 def test_a_row_is_replaced_only_while_its_version_is_the_one_that_was_read(store, reader):

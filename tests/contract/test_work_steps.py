@@ -3,7 +3,6 @@
 import threading
 from contextlib import closing
 
-import msgspec
 import psycopg
 import pytest
 
@@ -18,16 +17,12 @@ from roost.store.codec import encode_writes
 from roost.store.postgresql import PostgresStore
 from tests import postgres
 from tests.contract.stores import PostgresWorld, SqliteWorld, claim, commit, evidence, inventory, item, offer, provider
+from tests.postgres import lose_the_commit
 from tests.racing import Dying
-from tests.working import agent, event, operation, order, status
+from tests.working import agent, event, operation, order, replaced, status
 from tests.worlds import FixedClock, hosts, roost_on, uuid_named, wish
 
 DECISION, ME = uuid_named("decision"), uuid_named("me")
-
-
-def replaced(row, **changes):
-    """Give what puts a later version of a row in its place."""
-    return Put(msgspec.structs.replace(row, version=row.version + 1, **changes), expected=row.version)
 
 
 def reading(store):
@@ -145,32 +140,13 @@ def _together(act):
 def test_a_commit_of_work_whose_answer_was_lost_is_not_made_twice(postgres_url, has_writes):
     with closing(PostgresStore(postgres_url)) as store, reading(store) as reader:
         assert commit(store, item(provider(1), offer(1, cpu=8), work=[Put(operation(1))])) == [""]
-        _lose_the_answer(store)
+        lose_the_commit(store._link.connection)
         writes = [claim(1, (inventory(1), 1))] if has_writes else []
         step = item(*writes, work=[replaced(operation(1), step="send")])
         stale = item(rows=[evidence(7)], work=[Put(operation(1))])
         assert commit(store, step, stale) == ["", "duplicate"]
         assert reader.operation(1).version == 2
         assert store.evidence() == []
-
-
-def _lose_the_answer(store):
-    """Let the connection die right after the next transaction was committed."""
-    connection = store._link.connection
-    transaction = connection.transaction
-
-    class Dying:
-        def __enter__(self):
-            self.inner = transaction()
-            return self.inner.__enter__()
-
-        def __exit__(self, *error):
-            self.inner.__exit__(*error)
-            if error[0] is None:
-                connection.close()
-                raise psycopg.OperationalError("server closed the connection unexpectedly")
-
-    connection.transaction = Dying
 
 
 def test_a_reader_connects_again_and_writes_nothing(postgres_url):

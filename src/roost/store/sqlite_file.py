@@ -54,6 +54,8 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _explain(path, error) from error
+    except UnicodeDecodeError as error:  # SQLite's own words are those of the file, where its schema is damaged.
+        raise StoreBroken(f"{path} is corrupt: {error}") from error
 
 
 def _explain(path: Path, error: sqlite3.Error) -> Unavailable:

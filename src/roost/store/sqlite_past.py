@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
+from roost.errors import understood
 from roost.model.journal import Write
 from roost.ports import Loaded, Past
 from roost.store.codec import decode_writes, parts_of
@@ -88,7 +89,7 @@ def _closing(connection: sqlite3.Connection, path: Path, writes: Iterator[Write]
 def _until_closed(connection: sqlite3.Connection, path: Path, writes: Iterator[Write]) -> Iterator[Write | None]:
     try:
         yield None
-        with explained(path):
+        with explained(path), understood("a row"):
             yield from writes
     finally:
         connection.close()

@@ -8,18 +8,10 @@ import pytest
 from roost.client.report import ReportHttp
 from roost.model.agent import ReshapeTerms
 from tests.reporting import SERVICE, World, world_at
-from tests.servers import serve
 from tests.tracking import HOST, Machine
 
 CLIENTS = 3
 LAYOUTS = ("gpus", "numa", "renamed")
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """Give the address of a server of Roost."""
-    with serve(folder=tmp_path_factory.mktemp("served")) as server:
-        yield server.address
 
 
 def churn(world, name, stop, counts):

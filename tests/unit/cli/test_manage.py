@@ -289,10 +289,9 @@ def test_2_3_6_a_placement_that_is_away_one_that_refuses_and_one_without_the_pro
 # --- migrate_compute_inventory ---
 
 
-def words(stopped, layout, *more):
+def words(stopped, layout, *more, fault=None):
     """Give the words that say which host."""
-    pairs = [word for pair in stopped.options(layout).items() for word in ("--option", "=".join(pair))]
-    return ("--driver", "fake", "--host", stopped.host, *pairs, *more)
+    return (*stopped.words(layout, fault=fault), *more)
 
 
 @pytest.mark.shows("S131")
@@ -334,10 +333,7 @@ def test_127_a_driver_that_cannot_be_meant(stopped, run, more):
 
 @pytest.mark.parametrize(("kind", "named"), [("unready", ""), ("crash", "host  host: FakeCrash: ")])
 def test_255_a_driver_that_is_not_ready_or_raises_what_it_likes(stopped, run, kind, named):
-    asked = words(stopped, "gpus")
-    script = stopped.folder / "gpus.toml"
-    script.write_text(f'{script.read_text()}[[fault]]\naction = "start"\nkind = "{kind}"\n')
-    code, _, error = run("migrate_compute_inventory", *asked)
+    code, _, error = run("migrate_compute_inventory", *words(stopped, "gpus", fault=("start", kind)))
     said = f"roost-manage: {named}start on {stopped.host} was to go wrong ({kind})"
     assert (code, error.splitlines()[-1]) == (255, said)
 
@@ -390,7 +386,7 @@ def test_127_an_option_or_a_command_that_there_is_not(run, words, problem):
     assert problem in error
 
 
-def test_0_help(run):
+def test_0_help_names_the_options(run):
     code, said, _ = run("heal_allocations", "--help")
     assert (code, "--max-count" in said) == (0, True)
 

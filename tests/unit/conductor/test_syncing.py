@@ -9,6 +9,8 @@ from roost.model.names import uuid_bytes
 from tests.building import ladder
 from tests.conducting import OK, TERMS, Hand, action, failed, hand, looks, served, server
 from tests.identities import uuid_named
+from tests.migrating import at_rest
+from tests.resizing import ask, keepers, told
 
 ONE, TWO = uuid_named("one"), uuid_named("two")
 
@@ -86,6 +88,21 @@ def test_one_that_somebody_works_on_is_left_alone(here):
     here.turn()
     said(here, "stopped")
     assert [each.kind for each in here.open_operations()] == ["stop"]
+
+
+def test_one_whose_move_waits_to_be_confirmed_may_run_or_not_on_both_hosts():
+    with server(None, ladder(2)) as here:
+        hands = keepers(here, "h0", "h1")
+        here.build("one", force_hosts=("h0",))
+        at_rest(here, hands)
+        ask(here, "migrate", "one", is_verified=True)
+        at_rest(here, hands)
+        assert told(here, "one") == ("VERIFY_RESIZE", "h1", "")
+        for each in hands.values():
+            for state in ("stopped", "running"):
+                each.guests[ONE] = state
+                each.register()
+        assert (here.open_operations(), looks(here)[0]) == ([], "VERIFY_RESIZE")
 
 
 @pytest.mark.parametrize("given", [OK, failed("it hangs")], ids=["nothing there", "failed"])

@@ -25,6 +25,7 @@ from tests.conducting import server
 from tests.group_rules import rule_holds
 from tests.migrating import at_rest
 from tests.resizing import Copy, ask, keepers, told
+from tests.working import status
 from tests.worlds import aggregate, group, host, hosts, joined, uuid_named
 
 SHARES = frozenset({"MISC_SHARES_VIA_AGGREGATE"})
@@ -174,13 +175,18 @@ def test_one_that_may_go_back_lets_nobody_join_its_group_and_goes_back(url):
     assert (audit(url), orphans(url)) == ([], [])
 
 
-def test_what_somebody_wrote_to_placement_stays_and_is_known_as_an_instance(url):
-    lost(url, hosts(2))
+def write_to_placement(url, *, of="h0", **amounts):
+    """Let somebody write by the Placement API what the instance holds of a provider."""
     with PlacementDirect(url) as client:
-        amounts = {"allocations": {uuid_named("h0"): {"resources": {"VCPU": 3}}}}
-        body = {**amounts, "project_id": "p", "user_id": "u", "consumer_generation": None}
+        held = {"allocations": {uuid_named(of): {"resources": amounts}}}
+        body = {**held, "project_id": "p", "user_id": "u", "consumer_generation": None}
         answer = client.put(f"/allocations/{uuid_named('one')}", json=body, microversion="1.28")
         assert answer.status_code == 204
+
+
+def test_what_somebody_wrote_to_placement_stays_and_is_known_as_an_instance(url):
+    lost(url, hosts(2))
+    write_to_placement(url, VCPU=3)
     assert healed(url)[0] == Healed("healed", 1)
     assert taken(url) == {"h0": {"VCPU": 3}}
     with serving(url) as here:
@@ -289,14 +295,35 @@ def test_a_place_that_others_took_meanwhile_is_refused(url):
     assert f"provider {uuid_named('h0')} has less than 5 VCPU left" in done.problem
 
 
+def test_by_force_it_holds_what_it_asked_for_in_place_of_what_it_holds_and_in_its_room(url):
+    lost(url, nested(wide=1), vcpus=5, extra_specs=FAST)
+    write_to_placement(url, of="card1", CUSTOM_CARD=1)
+    forced = {"instance": uuid_named("one"), "is_forced": True}
+    assert healed(url, **forced)[0] == Healed("healed", 1)
+    assert taken(url) == {"h0": {"VCPU": 5, "MEMORY_MB": 1}, "card1": {"CUSTOM_CARD": 1}}
+    assert healed(url, **forced)[0] == Healed("nothing", 0)
+    assert (audit(url), orphans(url)) == ([], [])
+
+
+def test_an_instance_is_on_the_very_node_that_it_is_said_to_be_on(url):
+    nodes = joined(host("n0"), host("n1"))
+    fleet = msgspec.structs.replace(nodes, hosts=[msgspec.structs.replace(each, host="h0") for each in nodes.hosts])
+    with serving(url, fleet) as here:
+        reclaiming = Reclaiming(here.roost, here.store.document)
+        row = reclaiming.row_of(status(host="H0", node="n1"))
+        assert here.roost.state.hosts.nodes[row] == "n1"
+        assert reclaiming.row_of(status(host="h0", node="n2")) is None
+        assert reclaiming.row_of(status(host="n1", node="n1")) is None
+
+
 def test_an_instance_that_changes_meanwhile_is_left_alone(url):
     lost(url, hosts(1))
     uuid = uuid_bytes(uuid_named("one"))
     with closing(open_store(url, settings=StoreSettings())) as store, server(store) as here:
-        status, reclaiming = here.status("one"), Reclaiming(here.roost, store.document)
-        shape = here.roost.scheduler.shape(reclaiming.request(status))
-        found = reclaiming.reclaim(shape, status, 0, allocations=reclaiming.wanted(shape, status, 0))
-        assert here.roost.placement.commit([Item((), work=(instead(later(status, name="other")),))]) == [None]
+        one, reclaiming = here.status("one"), Reclaiming(here.roost, store.document)
+        shape = here.roost.scheduler.shape(reclaiming.request(one))
+        found = reclaiming.reclaim(shape, one, 0, allocations=reclaiming.wanted(shape, one, 0))
+        assert here.roost.placement.commit([Item((), work=(instead(later(one, name="other")),))]) == [None]
         (refusal,) = here.roost.placement.commit([found.item])
         assert refusal.is_final
         assert uuid not in here.roost.state.holders

@@ -17,12 +17,9 @@ def stopped(tmp_path):
     return Stopped(tmp_path)
 
 
-def words(stopped, layout="flat", *more):
+def words(stopped, layout="flat", *more, fault=None):
     """Give the words of the command."""
-    pairs = [word for pair in stopped.options(layout).items() for word in ("--option", "=".join(pair))]
-    return (
-        "host", "migrate-inventory", "--data", stopped.folder, "--driver", "fake", "--host", stopped.host, *pairs, *more
-    )  # fmt: skip
+    return ("host", "migrate-inventory", "--data", stopped.folder, *stopped.words(layout, fault=fault), *more)
 
 
 @pytest.mark.shows("S131", "S138", "S140")
@@ -105,24 +102,14 @@ def test_a_server_that_runs_keeps_it_away(stopped, run):
         assert run(*words(stopped, "gpus"))[0] == 7
 
 
+@pytest.mark.parametrize(("kind", "named"), [("unready", ""), ("crash", "FakeCrash: ")])
 @pytest.mark.parametrize("act", ["start", "update_provider_tree"])
-def test_a_driver_that_is_not_ready_changes_nothing(stopped, run, act):
-    asked, before = words(stopped, "gpus"), stopped.dump()
-    script = stopped.folder / "gpus.toml"
-    script.write_text(f'{script.read_text()}[[fault]]\naction = "{act}"\nkind = "unready"\n')
-    code, _, error = run(*asked)
-    assert (code, f"{act} on {stopped.host} was to go wrong" in error) == (7, True)
-    assert stopped.dump() == before
-
-
-@pytest.mark.parametrize("act", ["start", "update_provider_tree"])
-def test_a_driver_that_raises_what_it_likes_is_one_sentence_with_its_name(stopped, run, act):
-    asked, before = words(stopped, "gpus"), stopped.dump()
-    script = stopped.folder / "gpus.toml"
-    script.write_text(f'{script.read_text()}[[fault]]\naction = "{act}"\nkind = "crash"\n')
-    code, _, error = run(*asked)
-    problem = f"FakeCrash: {act} on {stopped.host} was to go wrong (crash)"
-    assert (code, error.splitlines()[-1].startswith("roost: "), problem in error) == (7, True, True)
+def test_a_driver_that_is_not_ready_or_raises_what_it_likes_changes_nothing(stopped, run, act, kind, named):
+    before = stopped.dump()
+    code, _, error = run(*words(stopped, "gpus", fault=(act, kind)))
+    last = error.splitlines()[-1]
+    assert (code, last.startswith("roost: ")) == (7, True)
+    assert f"{named}{act} on {stopped.host} was to go wrong ({kind})" in last
     assert stopped.dump() == before
 
 

@@ -50,6 +50,9 @@ def test_a_path_without_such_keys_stays():
         '{"parts": [{"tables": {"a": ' + "[" * 1_000 + "]" * 1_000 + "}}]}",
         '{"parts": [{"tables": {"a": 5}}], "other": ' + "[" * 1_000 + "]" * 1_000 + "}",
         '{"parts": [{"tables": {"a": 5}}], "other": ' + "[" * 10_000,
+        '{"parts": [{"tables": {"a": 5}}], "other": ' + "9" * 5_000 + "}",
+        '{"parts": [{"tables": {"a": 5}}], "number": 1e400}',
+        '{"parts": [{"tables": {"a": 1e400}}]}',
     ],
 )
 def test_a_document_that_reads_otherwise_to_its_end_has_the_path_without_keys(body):
@@ -59,21 +62,3 @@ def test_a_document_that_reads_otherwise_to_its_end_has_the_path_without_keys(bo
     told = placed(str(caught.value), raw, _Whole)
     assert told == str(caught.value)
     assert told.endswith(" - at `$.parts[0].tables[...]`")
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        '{"number": 1e400, "parts": [{"tables": {"a": 5}}]}',
-        '{"parts": [{"tables": {"a": {"b": 1e400}}}]}',
-        '{"parts": [{"tables": {"a": 5}}], "number": 1e400}',
-        '{"parts": [{"tables": {"a": 5}}], "other": ' + "9" * 5_000 + "}",
-    ],
-)
-def test_numbers_that_nothing_holds(body):
-    raw = body.encode()
-    with pytest.raises(msgspec.ValidationError) as caught:
-        msgspec.json.decode(raw, type=_Whole)
-    problem, _, place = placed(str(caught.value), raw, _Whole).partition(" - at `")
-    assert str(caught.value).startswith(problem)
-    assert place.startswith(("$.parts[0].tables[", "$.number"))

@@ -10,6 +10,7 @@ from roost.conductor.step import body_of
 from roost.errors import Conflict, NotFound
 from roost.model.changes import Drain
 from roost.model.fleet import Departure
+from roost.model.journal import Item
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.orders import Answer
 from tests.conducting import Server, failed, server
@@ -38,14 +39,17 @@ def running(here, *names, **request):
     assert {here.status(name).host for name in names} == {"h0"}
 
 
-def drain(here, *, at_once=2, is_disabling=True, key="drain"):
-    """Ask for it."""
-    return here.run(
-        lambda current: draining.drain(
-            current, here.reader, "H0", at_once=at_once, is_disabling=is_disabling,
-            operation_uuid=uuid_bytes(uuid_named(key)), now_s=here.clock.now_s(),
-        )
+def accepted(current, here, host="H0", *, at_once=2, is_disabling=True, key="drain"):
+    """Give what is to be committed for it."""
+    return draining.drain(
+        current, here.reader, host, at_once=at_once, is_disabling=is_disabling,
+        operation_uuid=uuid_bytes(uuid_named(key)), now_s=here.clock.now_s(),
     )  # fmt: skip
+
+
+def drain(here, *host, **told):
+    """Ask for it."""
+    return here.run(lambda current: accepted(current, here, *host, **told))
 
 
 def test_a_host_is_left_by_one_drain_at_once(here):
@@ -54,8 +58,25 @@ def test_a_host_is_left_by_one_drain_at_once(here):
     with pytest.raises(Conflict, match=f"the host h0 is drained already, by the operation {uuid_text(first.uuid)}"):
         drain(here, key="other")
     assert drain(here).uuid == first.uuid
+    assert drain(here, "h1", is_disabling=False, key="beside").uuid != first.uuid
     assert over(here, first).outcome == "done"
     drain(here, key="other")
+
+
+def test_of_two_drains_that_are_asked_for_at_the_same_moment_one_finds_the_other(here, monkeypatch):
+    running(here, "one")
+    (theirs,) = here.run(lambda current: (accepted(current, here, is_disabling=False, key="theirs"),))
+    commit = here.store.commit
+
+    def meanwhile(items):
+        monkeypatch.setattr(here.store, "commit", commit)
+        assert commit([Item(writes=(), work=theirs.work)]).refusals == [None]
+        return commit(items)
+
+    monkeypatch.setattr(here.store, "commit", meanwhile)
+    with pytest.raises(Conflict, match=f"the host h0 is drained already, by .* {uuid_text(theirs.answer.uuid)}"):
+        drain(here, is_disabling=False)
+    assert [row.uuid for row in here.open_operations()] == [theirs.answer.uuid]
 
 
 def over(here, operation, script=None, *, turns=40):

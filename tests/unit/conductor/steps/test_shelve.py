@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from roost.conductor.remembered import image_of
 from roost.errors import Conflict
 from roost.model.image import Image
 from roost.model.names import uuid_bytes, uuid_text
 from tests.building import ladder
-from tests.conducting import OK, TERMS, action, failed, hand, served, server
+from tests.conducting import OK, TERMS, action, failed, hand, served, server, standing
 from tests.identities import uuid_named
 from tests.worlds import group, joined
 
@@ -44,16 +43,6 @@ def next_order(here, number=0):
     return order
 
 
-def looks(here, name="one"):
-    status = here.status(name)
-    held = here.held(name)
-    return status.status, status.task, status.host, status.fault, None if held is None else held[0]
-
-
-def image(here, name="one"):
-    return here.run(lambda current: image_of(current.store.document, here.status(name)))
-
-
 def test_it_is_stopped_saved_and_keeps_what_it_holds(here):
     running(here)
     asked = here.change("one", "shelve")
@@ -65,8 +54,8 @@ def test_it_is_stopped_saved_and_keeps_what_it_holds(here):
     assert (action(save), save.limit_s, save.turn) == ("save", 600.0, off.turn)
     here.hands[0].act(save)
     here.turn()
-    assert looks(here) == ("SHELVED", "", "h0", "", "h0")
-    assert image(here) == Image(id=f"saved {ONE}", disk_format="raw", properties=IMAGE.properties)
+    assert standing(here) == ("SHELVED", "", "h0", "", "h0")
+    assert here.image("one") == Image(id=f"saved {ONE}", disk_format="raw", properties=IMAGE.properties)
     assert (here.hands[0].guests, here.reader.operation(asked.id).outcome) == ({ONE: "stopped"}, "done")
     assert here.story("one")[-1] == ("shelve.done", {"image": f"saved {ONE}"})
 
@@ -80,7 +69,7 @@ def test_one_that_is_stopped_is_saved_at_once(here):
     here.clock.time_s += 600
     here.hands[0].beat()
     here.turn()
-    assert looks(here) == ("SHUTOFF", "", "h0", "h0 did not answer within 600 s", "h0")
+    assert standing(here) == ("SHUTOFF", "", "h0", "h0 did not answer within 600 s", "h0")
 
 
 def test_one_that_may_have_been_started_too_late_is_stopped_first(here):
@@ -90,7 +79,7 @@ def test_one_that_may_have_been_started_too_late_is_stopped_first(here):
     here.power("one", "start")
     here.hands[0].answer(next_order(here), failed("it hangs"))
     here.turn()
-    assert looks(here) == ("SHUTOFF", "", "h0", "it hangs", "h0")
+    assert standing(here) == ("SHUTOFF", "", "h0", "it hangs", "h0")
     here.change("one", "shelve")
     assert action(next_order(here)) == "power_off"
 
@@ -99,10 +88,10 @@ def test_by_default_it_leaves_its_host_at_once_and_gives_back_what_it_holds(here
     here.terms = replace(TERMS, shelved_offload_time_s=AT_ONCE)
     running(here)
     shelved(here)
-    assert looks(here) == ("SHELVED_OFFLOADED", "", "", "", None)
+    assert standing(here) == ("SHELVED_OFFLOADED", "", "", "", None)
     assert (here.used()["VCPU"], here.hands[0].guests, here.open_operations()) == (0, {}, [])
     assert [kind for kind, _ in here.story("one")][-2:] == ["shelve.done", "offload.done"]
-    assert image(here).id == f"saved {ONE}"
+    assert here.image("one").id == f"saved {ONE}"
 
 
 def test_it_leaves_its_host_when_that_is_asked(here):
@@ -115,7 +104,7 @@ def test_it_leaves_its_host_when_that_is_asked(here):
     assert (action(order), here.status("one").task, here.held("one")[0]) == ("destroy", "offloading", "h0")
     here.hands[0].act(order)
     here.turn()
-    assert looks(here) == ("SHELVED_OFFLOADED", "", "", "", None)
+    assert standing(here) == ("SHELVED_OFFLOADED", "", "", "", None)
 
 
 def test_it_leaves_its_host_by_itself_after_a_while(here):
@@ -136,7 +125,7 @@ def test_it_leaves_its_host_by_itself_after_a_while(here):
     jobs.turn()
     jobs.turn()
     served(here, *here.hands)
-    assert looks(here) == ("SHELVED_OFFLOADED", "", "", "", None)
+    assert standing(here) == ("SHELVED_OFFLOADED", "", "", "", None)
 
 
 def test_where_it_cannot_be_stopped_it_is_as_it_was(here):
@@ -144,7 +133,7 @@ def test_where_it_cannot_be_stopped_it_is_as_it_was(here):
     here.change("one", "shelve")
     here.hands[0].answer(next_order(here), failed("it hangs"))
     here.turn()
-    assert looks(here) == ("ACTIVE", "", "h0", "it hangs", "h0")
+    assert standing(here) == ("ACTIVE", "", "h0", "it hangs", "h0")
 
 
 def test_where_it_cannot_be_saved_it_runs_again(here):
@@ -156,7 +145,7 @@ def test_where_it_cannot_be_saved_it_runs_again(here):
     assert action(back) == "power_on"
     here.hands[0].act(back)
     here.turn()
-    assert looks(here) == ("ACTIVE", "", "h0", "no space", "h0")
+    assert standing(here) == ("ACTIVE", "", "h0", "no space", "h0")
     assert here.hands[0].guests == {ONE: "running"}
 
 
@@ -167,7 +156,7 @@ def test_where_it_cannot_be_started_again_either_it_is_stopped(here):
     here.hands[0].answer(next_order(here), failed("no space"))
     here.hands[0].answer(next_order(here), failed("no memory"))
     here.turn()
-    assert looks(here) == ("SHUTOFF", "", "h0", "no space; and it could not be started again: no memory", "h0")
+    assert standing(here) == ("SHUTOFF", "", "h0", "no space; and it could not be started again: no memory", "h0")
 
 
 def test_a_host_that_does_not_say_what_it_saved_has_saved_nothing(here):
@@ -177,7 +166,7 @@ def test_a_host_that_does_not_say_what_it_saved_has_saved_nothing(here):
     here.hands[0].answer(next_order(here), OK)
     here.turn()
     served(here, *here.hands)
-    assert looks(here) == ("ACTIVE", "", "h0", "h0 did not say what it was saved as", "h0")
+    assert standing(here) == ("ACTIVE", "", "h0", "h0 did not say what it was saved as", "h0")
 
 
 @pytest.mark.parametrize("step", ["off", "save"])
@@ -191,7 +180,7 @@ def test_a_host_that_goes_leaves_it_as_far_as_it_came(here, step):
     here.hands[0].leave()
     here.turn()
     expected = "ACTIVE" if step == "off" else "SHUTOFF"
-    assert looks(here) == (expected, "", "h0", "the agent of h0 does not answer", "h0")
+    assert standing(here) == (expected, "", "h0", "the agent of h0 does not answer", "h0")
     assert here.open_operations() == []
 
 
@@ -199,7 +188,7 @@ def test_a_host_that_is_away_has_nothing_shelved(here):
     running(here)
     here.hands[0].leave()
     shelved(here)
-    assert looks(here) == ("ACTIVE", "", "h0", "the agent of h0 does not answer", "h0")
+    assert standing(here) == ("ACTIVE", "", "h0", "the agent of h0 does not answer", "h0")
 
 
 def test_a_host_that_cannot_get_rid_of_it_keeps_it(here):
@@ -208,7 +197,7 @@ def test_a_host_that_cannot_get_rid_of_it_keeps_it(here):
     here.change("one", "offload")
     here.hands[0].answer(next_order(here), failed("it hangs"))
     here.turn()
-    assert looks(here) == ("SHELVED", "", "h0", "h0 could not get rid of it: it hangs", "h0")
+    assert standing(here) == ("SHELVED", "", "h0", "h0 could not get rid of it: it hangs", "h0")
 
 
 def test_a_host_that_is_alive_is_waited_for_however_long_it_takes(here):
@@ -223,7 +212,7 @@ def test_a_host_that_is_alive_is_waited_for_however_long_it_takes(here):
     assert (here.status("one").task, here.held("one")[0]) == ("offloading", "h0")
     here.hands[0].act(order)
     here.turn()
-    assert looks(here) == ("SHELVED_OFFLOADED", "", "", "", None)
+    assert standing(here) == ("SHELVED_OFFLOADED", "", "", "", None)
 
 
 def test_a_host_that_is_given_up_gets_rid_of_it_on_its_return(here):
@@ -233,7 +222,7 @@ def test_a_host_that_is_given_up_gets_rid_of_it_on_its_return(here):
     here.turn()
     here.hands[0].leave()
     here.turn()
-    assert looks(here) == ("SHELVED_OFFLOADED", "", "", "", None)
+    assert standing(here) == ("SHELVED_OFFLOADED", "", "", "", None)
     assert here.hands[0].register().destroy == (ONE,)
     served(here, *here.hands)
     assert (here.hands[0].guests, here.reader.agent("h0").state) == ({}, "ready")
@@ -248,15 +237,15 @@ def test_a_deletion_ends_it_at_any_step(here, orders):
         here.hands[0].act(next_order(here))
     here.delete("one")
     served(here, *here.hands)
-    assert looks(here) == ("DELETED", "", "", "", None)
+    assert standing(here) == ("DELETED", "", "", "", None)
     assert (here.used()["VCPU"], here.hands[0].guests, here.open_operations()) == (0, {}, [])
 
 
 def test_a_disk_that_is_a_volume_is_not_saved(here):
     running(here, is_bfv=True)
     shelved(here)
-    assert looks(here) == ("SHELVED_OFFLOADED", "", "", "", None)
-    assert image(here) == IMAGE
+    assert standing(here) == ("SHELVED_OFFLOADED", "", "", "", None)
+    assert here.image("one") == IMAGE
     (operation, *_) = here.reader.operations_on(uuid_bytes(ONE), newest=1)
     assert [order.action for order in here.reader.orders_of(operation.id)] == ["power_off", "destroy"]
     assert uuid_text(operation.instance_uuid) == ONE

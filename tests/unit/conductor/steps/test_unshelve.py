@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from roost.conductor.remembered import image_of
 from roost.errors import Conflict
 from roost.model.image import Image
 from roost.store.memory import MemoryStore
 from tests.building import ladder
-from tests.conducting import TERMS, action, failed, hand, served, server
+from tests.conducting import TERMS, action, failed, hand, served, server, standing
 from tests.identities import uuid_named
 from tests.worlds import group, host, joined
 
@@ -38,15 +37,6 @@ def shelved(here, name="one", *, offload_s=0.0, **request):
     assert here.status(name).status == ("SHELVED" if offload_s else "SHELVED_OFFLOADED")
 
 
-def looks(here, name="one"):
-    status, held = here.status(name), here.held(name)
-    return status.status, status.task, status.host, status.fault, None if held is None else held[0]
-
-
-def image(here, name="one"):
-    return here.run(lambda current: image_of(current.store.document, here.status(name)))
-
-
 def test_it_is_started_where_it_is(here):
     shelved(here, offload_s=-1.0)
     here.change("one", "unshelve")
@@ -55,8 +45,8 @@ def test_it_is_started_where_it_is(here):
     assert (action(order), here.status("one").task) == ("power_on", "unshelving")
     here.hands[0].act(order)
     here.turn()
-    assert looks(here) == ("ACTIVE", "", "h0", "", "h0")
-    assert image(here) == IMAGE
+    assert standing(here) == ("ACTIVE", "", "h0", "", "h0")
+    assert here.image("one") == IMAGE
 
 
 @pytest.mark.parametrize("way", ["fails", "is silent", "is away", "goes"])
@@ -77,8 +67,8 @@ def test_where_it_cannot_be_started_it_stays_shelved(here, way):
     here.turn()
     said = {"fails": "no memory", "is silent": "h0 did not answer within 120 s"}
     why = said.get(way, "the agent of h0 does not answer")
-    assert looks(here) == ("SHELVED", "", "h0", why, "h0")
-    assert image(here).id == f"saved {ONE}"
+    assert standing(here) == ("SHELVED", "", "h0", why, "h0")
+    assert here.image("one").id == f"saved {ONE}"
 
 
 def test_it_is_built_from_what_was_saved_on_a_host_that_is_chosen_for_it(here):
@@ -92,8 +82,8 @@ def test_it_is_built_from_what_was_saved_on_a_host_that_is_chosen_for_it(here):
     assert order.act.guest.allocations == {uuid_named("h0"): {"VCPU": 1, "MEMORY_MB": 1}}
     here.hands[0].act(order)
     here.turn()
-    assert looks(here) == ("ACTIVE", "", "h0", "", "h0")
-    assert image(here) == IMAGE
+    assert standing(here) == ("ACTIVE", "", "h0", "", "h0")
+    assert here.image("one") == IMAGE
     decision = here.run(lambda _current: here.roost.decision(uuid_named("decision of back")))
     assert here.run(lambda _current: here.roost.request_of(decision)).image == IMAGE
     (part,) = here.reader.parts_of(asked.id)
@@ -104,21 +94,21 @@ def test_an_alternate_takes_it_where_its_host_cannot(here):
     shelved(here)
     here.change("one", "unshelve")
     served(here, *here.hands, script={"h0": [failed("no network")]})
-    assert looks(here) == ("ACTIVE", "", "h1", "", "h1")
+    assert standing(here) == ("ACTIVE", "", "h1", "", "h1")
 
 
 def test_where_no_host_can_it_is_as_before_and_holds_nothing(here):
     shelved(here)
     here.change("one", "unshelve")
     served(here, *here.hands, script={f"h{number}": [failed("no network")] for number in range(3)})
-    status, task, host, fault, held = looks(here)
+    status, task, host, fault, held = standing(here)
     assert (status, task, host, held) == ("SHELVED_OFFLOADED", "", "", None)
     assert "no network" in fault
-    assert (here.used()["VCPU"], here.open_operations(), image(here).id) == (0, [], f"saved {ONE}")
+    assert (here.used()["VCPU"], here.open_operations(), here.image("one").id) == (0, [], f"saved {ONE}")
     here.clock.time_s += 1
     here.change("one", "unshelve")
     served(here, *here.hands)
-    assert looks(here)[0] == "ACTIVE"
+    assert standing(here)[0] == "ACTIVE"
 
 
 def test_where_there_is_no_host_for_it_it_is_as_before(here):
@@ -127,7 +117,7 @@ def test_where_there_is_no_host_for_it_it_is_as_before(here):
         running(here, f"other-{number}")
     here.change("one", "unshelve")
     served(here, *here.hands)
-    status, task, host, fault, held = looks(here)
+    status, task, host, fault, held = standing(here)
     assert (status, task, host, held) == ("SHELVED_OFFLOADED", "", "", None)
     assert fault.startswith("No valid host was found. ")
     assert here.open_operations() == []
@@ -139,7 +129,7 @@ def test_a_host_without_an_agent_is_left_for_the_next(here):
     here.run(lambda _current: here.roost.install(host("best", VCPU=1, MEMORY_MB=9000)))
     here.change("one", "unshelve")
     served(here, *here.hands)
-    assert looks(here) == ("ACTIVE", "", "h0", "", "h0")
+    assert standing(here) == ("ACTIVE", "", "h0", "", "h0")
 
 
 def test_a_host_without_an_agent_is_given_back_where_there_is_no_other(here):
@@ -150,7 +140,7 @@ def test_a_host_without_an_agent_is_given_back_where_there_is_no_other(here):
     here.run(lambda _current: here.roost.install(host("best", VCPU=1, MEMORY_MB=9000)))
     here.change("one", "unshelve")
     served(here, *here.hands)
-    assert looks(here) == ("SHELVED_OFFLOADED", "", "", "no agent runs on best", None)
+    assert standing(here) == ("SHELVED_OFFLOADED", "", "", "no agent runs on best", None)
 
 
 def test_it_joins_its_server_group_again_under_its_policy(here):
@@ -173,7 +163,7 @@ def test_one_operation_at_a_time_works_on_it(here):
     with pytest.raises(Conflict, match="cannot unshelve now: its task is unshelving"):
         here.change("one", "unshelve", key="again")
     served(here, *here.hands)
-    assert looks(here)[0] == "ACTIVE"
+    assert standing(here)[0] == "ACTIVE"
 
 
 @pytest.mark.parametrize("turns", [0, 1])
@@ -188,7 +178,7 @@ def test_a_deletion_ends_it_at_any_step(here, turns, offload_s):
     for each in here.hands:
         each.beat()
     served(here, *here.hands)
-    assert looks(here)[:3] == ("DELETED", "", "")
+    assert standing(here)[:3] == ("DELETED", "", "")
     assert (here.used()["VCPU"], here.hands[0].guests, here.open_operations()) == (0, {}, [])
 
 
