@@ -155,6 +155,21 @@ def test_where_its_group_has_no_place_for_it_any_more_it_is_outside_until_it_mov
         rule_holds(here, "anti-affinity", 1)
 
 
+def test_where_the_others_of_its_group_are_elsewhere_by_now_it_is_outside(url):
+    lost(url, joined(hosts(2), group("g", "affinity")), in_group="g")
+    with serving(url) as here:
+        hands = keepers(here, "h1")
+        here.build("two", key="two", in_group="g", force_hosts=("h1",))
+        at_rest(here, hands)
+        assert told(here, "two")[:2] == ("ACTIVE", "h1")
+    done, (one, _) = healed(url)
+    assert done == Healed("healed", 1)
+    assert one.endswith("the policy affinity of its server group has no place for it on h0")
+    assert audit(url) == []
+    with serving(url) as here:
+        rule_holds(here, "affinity", 1)
+
+
 def test_one_that_may_go_back_lets_nobody_join_its_group_and_goes_back(url):
     with serving(url, hosts(2), group("g", "affinity")) as here:
         hands = keepers(here, "h0", "h1")
@@ -257,7 +272,10 @@ def test_groups_that_its_host_cannot_serve_are_refused_with_the_reason(url):
         assert told(here, "two")[0] == "ACTIVE"
     done, _ = healed(url)
     assert (done.verdict, done.healed) == ("refused", 0)
-    assert f"instance {uuid_named('one')} cannot hold what it asks for: h0 is among the hosts that" in done.problem
+    assert done.problem == (
+        f"instance {uuid_named('one')} cannot hold what it asks for: "
+        "h0 is among the hosts that lack 1 CUSTOM_CARD or more on 2 providers"
+    )
     assert held(url) is None
 
 
