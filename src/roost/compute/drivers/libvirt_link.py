@@ -225,6 +225,8 @@ class Link:
             self.stop(guest.domain)
             binding = self._libvirt
             flags = binding.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE | binding.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
+            if self.kind() == "QEMU":  # Others refuse to be told of what they have not.
+                flags |= binding.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA | binding.VIR_DOMAIN_UNDEFINE_NVRAM
             guest.domain.undefineFlags(flags)
         made = {each.uuid for each in guest.mark.vgpus if each.is_made}
         for mdev in self.devices().mdevs if made else ():
