@@ -92,6 +92,7 @@ def test_an_option_that_makes_no_sense_is_named(options, problem):
     ("options", "problem"),
     [
         ({"cpu_shared_set": "99"}, "option cpu_shared_set: the host has no processor 99"),
+        ({"cpu_shared_set": "0-9999,^50"}, "option cpu_shared_set: the host has no processor 16-49, 51-9999$"),
         ({"virt_type": "kvm"}, "option virt_type: the host runs test, not kvm"),
         ({"state": "/dev/null/x"}, "/dev/null/x/hosts/host-a cannot be used: Not a directory"),
     ],
