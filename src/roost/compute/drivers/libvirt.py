@@ -24,7 +24,7 @@ from roost.compute.drivers.libvirt_host import Encryption, HostCapabilities, cpu
 from roost.compute.drivers.libvirt_link import Guest, Link, run_events
 from roost.compute.drivers.libvirt_options import LibvirtOptions, read_libvirt_options
 from roost.compute.drivers.libvirt_providers import Offer, to_use, update, using
-from roost.compute.drivers.libvirt_xml import Domain, domain_xml, mark_of, used_devices
+from roost.compute.drivers.libvirt_xml import Domain, domain_xml, mark_of, read_mark, used_devices
 from roost.compute.drivers.pci_choice import check_given, choose_pci
 from roost.compute.tree import ProviderTree
 from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, NotFound, Unavailable, first_line
@@ -253,13 +253,16 @@ class Libvirt:
                 coming = None
             if guest is not None and guest.mark.operation == operation:
                 self._link.remove(guest)
-                self._disks.drop(uuid, operation)
                 guest = None
             if guest is None and before is not None:
                 self._put_back(uuid, before, is_on=False)
-                self._disks.drop_replaced(uuid)
-            elif guest is None and coming is None:
+                guest = self._link.guest(uuid)
+            if guest is None and coming is None:
                 self._disks.drop_all(uuid)
+            else:
+                self._disks.drop(uuid, operation)
+            if guest is not None and before is not None and read_mark(before) == guest.mark:
+                self._disks.drop_replaced(uuid)
 
     def settle(self, uuid: str, operation: str) -> None:
         """Let what an operation finished here stay."""

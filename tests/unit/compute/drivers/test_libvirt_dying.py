@@ -1,4 +1,6 @@
-"""Rebuilds of guests of libvirt that fail or break off at any moment: a guest is the old one or the new one."""
+"""Agents of hosts with libvirt that die in the midst of a rebuild or a move: a guest is the old one or the new one."""
+
+from contextlib import suppress
 
 import pytest
 
@@ -62,3 +64,19 @@ def test_what_an_agent_began_of_a_disk_before_it_died_goes_with_the_next_try(rig
     begun.write_bytes(b"half")
     rig.driver().rebuild(rig.spec(), "op-2")
     assert files(rig) == ["op-2.raw"]
+
+
+@pytest.mark.parametrize("dies_in", ["finish", "discard"])
+@pytest.mark.parametrize(("call", "is_done"), [("undefineFlags", False), *MOMENTS])
+def test_an_agent_that_dies_in_a_move_to_its_own_host_undoes_it_whole(rig, dies_in, call, is_done):
+    to = rig.driver().prepare(rig.spec(), "op-2")
+    rig.driver().power(GUEST, is_on=False)
+    rig.driver().send_disk(GUEST, to)
+    if dies_in == "discard":
+        rig.driver().finish(rig.spec(), "op-2")
+    dying = rig.dying(call, Dead(), is_done=is_done)
+    with suppress(Dead):  # Nothing is started or marked where a move is undone.
+        dying.finish(rig.spec(), "op-2") if dies_in == "finish" else dying.discard(GUEST, "op-2")
+    again = rig.restarted()
+    again.discard(GUEST, "op-2")
+    assert (states(again), files(rig)) == ([("op-1", "stopped")], ["op-1.raw"])
