@@ -482,7 +482,7 @@ class Libvirt:
         """Let what goes wrong say whether another host may do."""
         try:
             yield
-        except (Unavailable, OSError, self._link.error) as error:
+        except (Unavailable, OSError, ValueError, self._link.error) as error:
             kind = BuildAborted if self._link.is_nonsense(error) else BuildFailed
             raise kind(f"guest {uuid} cannot be had on {self._host}: {first_line(error)}") from error
 
@@ -490,7 +490,7 @@ class Libvirt:
     def _or_undone(self, undo: Callable[[], None]) -> Iterator[None]:
         try:
             yield
-        except (BuildFailed, BuildAborted, Unavailable, OSError, self._link.error):
+        except (BuildFailed, BuildAborted, Unavailable, OSError, ValueError, self._link.error):
             try:
                 undo()
             except (Unavailable, OSError, self._link.error) as error:

@@ -88,10 +88,10 @@ class Link:
             raise kind(f"{subject}: {first_line(error)}") from error
 
     def is_nonsense(self, error: Exception) -> bool:
-        """Say whether libvirt could not understand what it was told, so that no other would either."""
+        """Say whether libvirt could not understand what it was told, or be told it, so that no other could either."""
         binding = self._libvirt
         codes = (binding.VIR_ERR_XML_ERROR, binding.VIR_ERR_XML_DETAIL, binding.VIR_ERR_XML_INVALID_SCHEMA)
-        return self._code(error) in codes
+        return isinstance(error, ValueError) or self._code(error) in codes
 
     # --- the host ---
 

@@ -168,6 +168,14 @@ def test_a_rebuild_that_broke_off_goes_on():
     assert (broken.inspect(GUEST).operation, broken.inspect(GUEST).state) == ("op-2", "running")
 
 
+def test_what_libvirt_cannot_be_told_leaves_nothing():
+    rig = LibvirtRig()
+    image = Image(id="cirros", properties={"hw_disk_bus": "sata\0"})
+    with pytest.raises(BuildAborted, match=f"guest {GUEST} cannot be had on host-a: embedded null character"):
+        rig.driver().spawn(rig.spec(image=image), "op-1")
+    assert (rig.driver().guests(), [*rig.folder.rglob("*.raw")]) == ([], [])
+
+
 def test_what_was_sent_to_a_folder_that_is_not_shared_is_not_lost():
     source, target = LibvirtRig(), LibvirtRig()
     source.driver().spawn(source.spec(is_on=False), "op-1")
