@@ -150,8 +150,11 @@ def known(store, *rows):
         (None, False),  # It was decided, and is run by somebody else.
         (status(1, status="ACTIVE", host="h1", node="p1"), False),
         (status(1, status="ERROR", host="h1", node="p1"), False),
+        (status(1, status="BUILD"), False),
         (status(1, status="ERROR"), True),
         (status(1, status="DELETED"), True),
+        (status(1, status="DELETED", host="h1", node="p1"), True),
+        (status(1, status="DELETED", operation_id=1), True),
         (status(1, status="SHELVED_OFFLOADED"), True),
         (status(1, status="SHELVED_OFFLOADED", operation_id=1), False),
     ],
@@ -171,13 +174,16 @@ def test_what_an_instance_on_no_host_holds_is_an_orphan(database, row, is_orphan
         )
 
 
+@pytest.mark.parametrize("is_member", [False, True])  # It keeps the place of its instance in a server group.
 @pytest.mark.parametrize(
     ("words", "is_orphan"),
     [("moving", False), ("finished", False), ("reverting", False), ("confirmed", True), ("failed", True)],
 )
-def test_who_is_no_instance_is_an_orphan_unless_it_is_a_migration_that_is_under_way(database, words, is_orphan):
+def test_who_is_no_instance_is_an_orphan_unless_it_is_a_migration_that_is_under_way(
+    database, words, is_orphan, is_member
+):  # fmt: skip
     with closing(open_store(database, settings=StoreSettings())) as store:
-        taken = claim(7, (inventory(3), 1), instance=False)
+        taken = claim(7, (inventory(3), 1), instance=is_member)
         assert commit(store, item(taken)) == [""]
         assert audit(database) == []  # Nobody tells which instances there are.
         known(store, status(9), migration(1, uuid=taken.consumers[0].uuid, status=words))

@@ -2,6 +2,7 @@
 
 from contextlib import closing
 
+import msgspec
 import pytest
 
 from roost.model.journal import PutSymbol, PutTraits
@@ -14,20 +15,26 @@ from tests.working import migration, operation, status
 ONE, TWO = uuid_of("consumer", 1), uuid_of("consumer", 2)
 OWN, OTHER, CHILD, POOL, SHARED = 1, 2, 3, 4, 5
 LENDS = PutSymbol("trait", 70_001, "MISC_SHARES_VIA_AGGREGATE")
+FAST = PutSymbol("trait", 70_002, "CUSTOM_FAST")
 OPEN = ["moving", "finished", "left", "reverting"]
 OVER = ["confirmed", "reverted", "failed"]
 
 
-def orphaned(durable, *rows, claims):
-    """Give what is found with two hosts, of which the other has a child that offers and one that lends; and a pool."""
+def orphaned(durable, *rows, claims, **names):
+    """Give what is found with two hosts, of which the other has a child that offers and one that lends; and a pool.
+
+    Args:
+        names: of the other host.
+    """
     other = provider(OTHER)
     providers = [
         provider(OWN), other, provider(CHILD, parent=other), provider(POOL), provider(SHARED, parent=other)
     ]  # fmt: skip
     offers = [offer(number, cpu=8) for number in (OWN, OTHER, CHILD, POOL, SHARED)]
-    lends = [PutTraits(number, 1, [LENDS.id]) for number in (POOL, SHARED)]
+    traits = [PutTraits(number, 1, [LENDS.id]) for number in (POOL, SHARED)] + [PutTraits(CHILD, 1, [FAST.id])]
+    beside = msgspec.structs.replace(host(OTHER), **names)
     with closing(durable.open()) as store:
-        known = item(VCPU, LENDS, *providers, *offers, *lends, host(OWN), host(OTHER))
+        known = item(VCPU, LENDS, FAST, *providers, *offers, *traits, host(OWN), beside)
         assert commit(store, known, *map(item, claims), item(work=map(Put, rows))) == [""] * (2 + len(claims))
     found = orphans(durable.url)
     assert [(f"consumer {each.consumer}", each.problem) for each in found] == [
@@ -40,10 +47,10 @@ def here(**changes):
     return status(1, **({"uuid": ONE, "status": "ACTIVE", "task": "", "host": "h1", "node": "p1"} | changes))
 
 
-def move(state, *, source=OWN, target=OTHER, **changes):
+def move(state, *, source=OWN, target=OTHER, of=ONE, **changes):
     """Give a migration from host to host."""
     return migration(
-        1, instance_uuid=ONE, status=state, source_host=f"h{source}", source_node=f"p{source}",
+        1, instance_uuid=of, status=state, source_host=f"h{source}", source_node=f"p{source}",
         target_host=f"h{target}", target_node=f"p{target}", **changes,
     )  # fmt: skip
 
@@ -53,6 +60,7 @@ LEFTOVER = [
     ([here(status="SHUTOFF")], CHILD),
     *[([here(), move(state)], OTHER) for state in OVER],
     *[([here(), move(state, source=9, target=OWN)], CHILD) for state in OPEN],
+    ([here(), move("moving", of=TWO)], OTHER),
 ]
 FINE = [
     ([here()], POOL),
@@ -89,3 +97,12 @@ def test_a_migration_keeps_what_is_of_its_hosts_alone(durable, state, source, ta
     held = [claim(1, (inventory(OWN), 1)), claim(2, (inventory(at), 1), instance=False)]
     expected = [(uuid_text(TWO), uuid_text(uuid_of("provider", at)), "migration")]
     assert orphaned(durable, here(), moving, claims=held) == expected * is_found
+
+
+@pytest.mark.parametrize("names", [{"host": "h1"}, {"node": "p1"}])
+def test_what_is_beside_on_a_node_of_the_same_name_or_the_same_service_is_found(durable, names):
+    moving = move("moving", target=9, of=uuid_of("consumer", 3), uuid=ONE)
+    held = [claim(each, (inventory(OWN), 1), (inventory(OTHER), 2), instance=False) for each in (1, 2)]
+    at = uuid_text(uuid_of("provider", OTHER))
+    found = orphaned(durable, here(uuid=TWO), moving, claims=held, **names)
+    assert found == [(uuid_text(ONE), at, "migration"), (uuid_text(TWO), at, "instance")] == sorted(found)

@@ -4,13 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from roost.conductor.syncing import differing
 from roost.errors import Conflict
-from roost.model.names import uuid_bytes
+from roost.model.guest import Found
+from roost.model.names import uuid_bytes, uuid_text
 from tests.building import ladder
 from tests.conducting import OK, TERMS, Hand, action, failed, hand, looks, served, server
 from tests.identities import uuid_named
 from tests.migrating import at_rest
 from tests.resizing import ask, keepers, told
+from tests.working import status
 
 ONE, TWO = uuid_named("one"), uuid_named("two")
 
@@ -105,6 +108,13 @@ def test_one_whose_move_waits_to_be_confirmed_may_run_or_not_on_both_hosts():
         assert (here.open_operations(), looks(here)[0]) == ([], "VERIFY_RESIZE")
 
 
+@pytest.mark.parametrize(("host", "count"), [("H0", 1), ("h1", 0), ("", 0)])
+def test_of_what_a_host_has_what_is_on_another_host_does_not_count(host, count):
+    row = status(1, status="ACTIVE", host=host)
+    guest = Found(uuid=uuid_text(row.uuid), node="h0", operation=ONE, state="stopped")
+    assert differing("h0", [guest], statuses=[row], paused=()) == [row] * count
+
+
 @pytest.mark.parametrize("given", [OK, failed("it hangs")], ids=["nothing there", "failed"])
 def test_where_the_host_does_not_say_the_status_stays(here, given):
     said(here, "stopped")
@@ -138,6 +148,11 @@ def test_one_that_is_shelved_and_runs_is_what_it_was_built_from(here):
     assert shelved.status == "SHELVED"
     said(here, "stopped")
     assert here.open_operations() == []
+    said(here, "running")
+    here.hands[0].guests[ONE] = "stopped"
+    served(here, *here.hands)
+    assert here.story("one")[-1] == ("sync.done", {"status": "SHELVED"})
+    assert (here.status("one").status, here.status("one").image_id) == ("SHELVED", shelved.image_id)
     said(here, "running")
     served(here, *here.hands)
     assert looks(here) == ("ACTIVE", "", "", "h0")

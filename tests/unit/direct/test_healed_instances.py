@@ -12,13 +12,14 @@ from roost.direct.healing import Asked, Healed, heal
 from roost.direct.reclaiming import Reclaiming
 from roost.model.fleet import Fleet
 from roost.model.host import HostFacts
-from roost.model.journal import Item
+from roost.model.journal import DropProvider, Item
 from roost.model.names import uuid_bytes
 from roost.model.placement_settings import Placement
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import ResourceGroup
 from roost.model.settings import FilterScheduler, Pci, Scheduler, Settings
 from roost.model.settings import Store as StoreSettings
+from roost.placement.plans import Plan
 from roost.store.audit import audit, orphans
 from roost.store.opening import open_store
 from tests.conducting import server
@@ -285,8 +286,9 @@ def test_rules_of_where_new_instances_may_go_keep_none_from_what_it_has(url):
     assert healed(url, Settings(scheduler=strict))[0] == Healed("healed", 1)
 
 
-def test_a_place_that_others_took_meanwhile_is_refused(url):
-    lost(url, hosts(1), vcpus=5)
+@pytest.mark.parametrize("has_children", [False, True])
+def test_a_place_that_others_took_meanwhile_is_refused(url, has_children):
+    lost(url, nested() if has_children else hosts(1), vcpus=5)
     with serving(url) as here:
         here.build("two", key="two", vcpus=4, force_hosts=("h0",))
         at_rest(here, keepers(here, "h0"))
@@ -314,6 +316,10 @@ def test_an_instance_is_on_the_very_node_that_it_is_said_to_be_on(url):
         assert here.roost.state.hosts.nodes[row] == "n1"
         assert reclaiming.row_of(status(host="h0", node="n2")) is None
         assert reclaiming.row_of(status(host="n1", node="n1")) is None
+        providers = here.roost.state.providers
+        gone = DropProvider(providers.ids[providers.row_of_uuid[uuid_named("n1")]])
+        here.run(lambda _current: Plan(answer=None, writes=(gone,)))
+        assert reclaiming.row_of(status(host="h0", node="n1")) is None
 
 
 def test_an_instance_that_changes_meanwhile_is_left_alone(url):

@@ -270,6 +270,10 @@ def test_one_whose_deletion_failed_while_a_move_waited_to_be_confirmed_can_only_
             here.change("one", "rebuild")
         with pytest.raises(Conflict, match="cannot be evacuated: a move"):
             ask(here, "evacuate", "one")
+        here.power("one", "reset")
+        served(here, *here.hands)
+        assert here.story("one")[-1] == ("reset.failed", {"problem": "a move of it is not settled"})
+        assert here.status("one").status == "ERROR"
         here.delete("one", key="again")
         served(here, *here.hands)
         assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)

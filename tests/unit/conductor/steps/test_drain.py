@@ -2,22 +2,29 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from roost.conductor import draining
 from roost.conductor.draining import way_of
+from roost.conductor.rows import instead, later
 from roost.conductor.step import body_of
 from roost.errors import Conflict, NotFound
+from roost.fleet.named import document_of
 from roost.model.changes import Drain
 from roost.model.fleet import Departure
 from roost.model.journal import Item
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.orders import Answer
+from roost.model.work import MigrationRow
+from roost.placement.plans import Plan
 from tests.conducting import Server, failed, server
 from tests.identities import uuid_named
 from tests.migrating import at_rest, holders, movers, pass_time
 from tests.worlds import group, host, joined
 
+BROKEN = failed("it hangs")
+WAYS = ("live_migrate", "send_disk")
 NAMES = ("h0", "h1", "h2")
 FLEET = joined(
     host("h0", VCPU=6, MEMORY_MB=100), host("h1", VCPU=4, MEMORY_MB=50), host("h2", VCPU=4, MEMORY_MB=40),
@@ -150,6 +157,17 @@ def test_never_more_than_so_many_are_on_their_way(here):
     assert here.hands["h0"].guests == {}
 
 
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_when_the_last_are_on_their_way_it_looks_at_them_from_time_to_time(here, at_once):
+    running(here, "one")
+    asked = drain(here, at_once=at_once)
+    here.turn()
+    looking = here.reader.operation(asked.id)
+    assert (body_of(looking, Drain).going, looking.due_at_s) == (
+        (uuid_named("one"),), here.clock.now_s() + here.terms.look_s
+    )  # fmt: skip
+
+
 def test_nothing_new_comes_meanwhile(here):
     running(here, "one")
     facts = lambda: here.run(lambda current: current.state.hosts.facts[0])  # noqa: E731  # twice the same
@@ -199,6 +217,20 @@ def test_what_finds_no_host_stays_and_is_told_and_the_others_go(here):
     assert (here.status("wide").status, here.open_operations()) == ("ACTIVE", [])
 
 
+def test_the_flavor_that_moves_name_is_stored_once_with_them(here, monkeypatch):
+    running(here, "one", "two")
+    flavor = b'{"vcpus":1,"name":"other","memory_mb":1,"root_gb": 0}'  # It is written without the space now.
+    document = document_of("flavor", flavor, flavor)
+    rows = [instead(later(here.status(name), flavor_id=document.id)) for name in ("one", "two")]
+    here.run(lambda _current: Plan(answer=None, writes=(document,), work=tuple(rows)))
+    asked, commit, seen = drain(here), here.store.commit, []
+    monkeypatch.setattr(here.store, "commit", lambda items: seen.extend(items) or commit(items))
+    over(here, asked)
+    begun = next(item for item in seen if any(isinstance(put.row, MigrationRow) for put in item.work))
+    named = [put.row.new_flavor_id for put in begun.work if isinstance(put.row, MigrationRow)]
+    assert named == [write.id for write in begun.writes if write.kind == "flavor"] * 2 != [document.id] * 2
+
+
 def test_one_that_cannot_go_as_it_runs_is_stopped_for_it(here):
     running(here, "one")
     broken = failed("guests on h0 cannot move while they run")
@@ -216,7 +248,7 @@ def test_which_part_of_it_came_first_is_not_told_by_its_number(here):
     other = Server(here.store.peer(), clock=here.clock)
     try:
         other.conductor("other").turn()
-        script = {("h0", kind): [failed("it hangs")] * 9 for kind in ("live_migrate", "send_disk")}
+        script = {("h0", kind): [BROKEN] * 9 for kind in WAYS}
         found = over(here, asked, script)
     finally:
         other.stop()
@@ -224,9 +256,20 @@ def test_which_part_of_it_came_first_is_not_told_by_its_number(here):
     assert body_of(found, Drain).problem == "1 of 1 instances stayed on h0"
 
 
+def test_the_end_is_told_with_what_came_of_it(here):
+    running(here, "one")
+    there = over(here, drain(here))
+    stayed = over(here, drain(here, "h1", key="broken"), {("h1", kind): [BROKEN] * 9 for kind in WAYS})
+    ends = [here.reader.events_of(each.id, newest=1)[0] for each in (there, stayed)]
+    assert [(end.kind, msgspec.json.decode(end.body)) for end in ends] == [
+        ("drain.done", {"host": "h0"}),
+        ("drain.failed", {"host": "h1", "problem": "1 of 1 instances stayed on h1"}),
+    ]
+
+
 def test_one_that_cannot_go_at_all_is_told(here):
     running(here, "one", "two")
-    script = {("h0", kind): [failed("it hangs")] * 9 for kind in ("live_migrate", "send_disk")}
+    script = {("h0", kind): [BROKEN] * 9 for kind in WAYS}
     found = over(here, drain(here), script)
     assert body_of(found, Drain).problem == "2 of 2 instances stayed on h0"
     assert [here.status(name).status for name in ("one", "two")] == ["ACTIVE", "ACTIVE"]

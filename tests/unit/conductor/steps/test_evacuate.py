@@ -79,8 +79,10 @@ def test_a_host_that_comes_back_without_it_gives_back_what_was_held_there(here):
     gone(here)
     at_rest(here, here.hands)
     here.hands["h0"].guests.clear()
+    here.clock.time_s += 7
     assert here.hands["h0"].register().is_ready
     clean(here)
+    assert here.reader.migrations(most=1)[0].changed_at_s == here.clock.time_s
 
 
 def test_one_that_was_stopped_is_stopped_there(here):

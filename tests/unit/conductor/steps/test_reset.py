@@ -83,6 +83,7 @@ def test_a_host_that_does_not_answer_leaves_it_in_error(here, is_gone):
     here.turn()
     assert looks(here) == ("ERROR", "", "no such image", "h0")
     assert here.open_operations() == []
+    assert is_gone or not here.hands[0].poll().orders
     here.clock.time_s += 1
     here.hands[0].leave()
     here.power("one", "reset")
