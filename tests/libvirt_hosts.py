@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -63,6 +64,16 @@ class Faulty:
             raise error
 
         return fail
+
+
+class FaultyDomains(Faulty):
+    """A connection on which one call goes wrong, of its own or of a domain that it gives."""
+
+    def __getattr__(self, name):
+        found = super().__getattr__(name)
+        if name not in ("lookupByUUIDString", "defineXML"):
+            return found
+        return lambda *words: Faulty(found(*words), call=self._call, error=self._error, is_done=self._is_done)
 
 
 class Cards:
@@ -168,9 +179,34 @@ class LibvirtRig:
         self._drivers[host].start(host)
         return self._drivers[host]
 
+    def dying(self, call, error, *, is_done, host="host-a"):
+        """Give the driver of a host whose process ends by an error with a call of libvirt, or of one of its domains."""
+        self.driver(host)
+        self._drivers[host] = self._made(
+            FaultyDomains(self._connections[host], call=call, error=error, is_done=is_done)
+        )
+        self._drivers[host].start(host)
+        return self._drivers[host]
+
     def texts(self, host="host-a"):
         """Give the XML of all domains of a host."""
         return [domain.XMLDesc() for domain in self._connections[host].listAllDomains()]
+
+    def beside(self, other, host="host-a"):
+        """Give the driver of another host, on the same libvirt."""
+        self._connections[other] = self._connections[host]
+        return self.driver(other)
+
+    def edit(self, uuid, pattern, text, *, host="host-a", is_copy=False):
+        """Edit the XML of a domain, as an operator may do by hand, or define what comes of it as another one."""
+        connection = self._connections[host]
+        domain = connection.lookupByUUIDString(uuid)
+        told = domain.XMLDesc(self._libvirt.VIR_DOMAIN_XML_INACTIVE)
+        edited = re.sub(pattern, text, told, flags=re.DOTALL)
+        assert edited != told
+        if not is_copy:
+            domain.destroy()
+        connection.defineXML(edited)
 
     def spec(self, name="guest", host="host-a", **more):
         """Give a guest that the driver of a host can run."""

@@ -9,7 +9,7 @@ from roost.errors import BuildFailed
 from roost.model.flavor import Flavor
 from roost.model.topology import InstanceCell, Pins, PlacedCell
 from tests.drivers import spec_of, tree_of
-from tests.libvirt_hosts import boot_sector, qemu_uri
+from tests.libvirt_hosts import binding, boot_sector, qemu_uri
 from tests.worlds import uuid_named
 
 GUEST = uuid_named("guest")
@@ -102,6 +102,19 @@ def test_what_qemu_cannot_run_is_not_built_and_nothing_is_left(driver, qemu):
     with pytest.raises(BuildFailed, match=f"guest {GUEST} cannot be had on host-a: .*network"):
         networked.spawn(spec(), "op-1")
     assert driver.guests() == []
+
+
+def test_a_guest_with_uefi_goes_with_the_memory_of_its_firmware(driver, qemu, tmp_path):
+    driver.spawn(spec(), "op-1")
+    driver.power(GUEST, is_on=False)
+    domain = binding().open(qemu["uri"]).lookupByUUIDString(GUEST)
+    memory = tmp_path / "memory.fd"
+    for path in (tmp_path / "code.fd", memory):
+        path.write_bytes(b"firmware")
+    told = f"<loader readonly='yes' type='pflash'>{tmp_path}/code.fd</loader><nvram>{memory}</nvram></os>"
+    binding().open(qemu["uri"]).defineXML(domain.XMLDesc().replace("</os>", told))
+    driver.destroy(GUEST, "op-2")
+    assert (driver.guests(), memory.exists()) == ([], False)
 
 
 def test_the_host_tells_what_it_really_has(driver):

@@ -23,14 +23,13 @@ from roost.compute.drivers.libvirt_disks import Coming, Disks
 from roost.compute.drivers.libvirt_host import Encryption, HostCapabilities, cpu_traits, divided
 from roost.compute.drivers.libvirt_link import Guest, Link, run_events
 from roost.compute.drivers.libvirt_options import LibvirtOptions, read_libvirt_options
-from roost.compute.drivers.libvirt_providers import Offer, Using, update
-from roost.compute.drivers.libvirt_xml import Domain, domain_xml, mark_of, own_processors, used_devices
+from roost.compute.drivers.libvirt_providers import Offer, to_use, update, using
+from roost.compute.drivers.libvirt_xml import Domain, domain_xml, mark_of, read_mark, used_devices
 from roost.compute.drivers.pci_choice import check_given, choose_pci
-from roost.compute.drivers.pinned import Processors
 from roost.compute.tree import ProviderTree
 from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, NotFound, Unavailable, first_line
 from roost.model.agent import Capabilities, HostTerms, NodeResources
-from roost.model.guest import Found, GuestSpec, GuestState, Prepared
+from roost.model.guest import Found, GuestSpec, Prepared
 from roost.model.numa import NumaTopology
 from roost.observe import log
 
@@ -97,6 +96,10 @@ class Libvirt:
             except OSError as error:
                 raise BadSettings("driver libvirt", f"{folder} cannot be used: {error.strerror}") from None
         self._host, self._disks = host, disks
+        self._link.work_for(host)
+        with self._link.asking(f"rebuilds that broke off on {host} cannot be undone"):
+            for uuid in disks.all_rebuilt():
+                self._as_before(uuid)
 
     def nodes(self) -> list[str]:
         """Return the name of its one node, which is that of the host."""
@@ -133,8 +136,8 @@ class Libvirt:
             offer = Offer(totals=totals, gpus=gpus, traits=traits if encryption is None else traits | {_ENCRYPTS})
             topology = self._topology(told)
             own = frozenset(number for cell in (topology.cells if topology else ()) for number in cell.pcpus)
-            users = {each.spec.uuid: _to_use(each.spec) for each in self._disks.all_coming()}
-            users |= {each.mark.uuid: _using(each, own) for each in guests}
+            users = {each.spec.uuid: to_use(each.spec) for each in self._disks.all_coming()}
+            users |= {each.mark.uuid: using(each, own) for each in guests}
             self._gpu_of = update(tree, node, offer, terms=self._terms, allocations=allocations, guests=users)
 
     def metrics(self, node: str) -> dict[str, float]:
@@ -174,18 +177,23 @@ class Libvirt:
         """Give a guest the disk of an image anew; where that fails it is as before."""
         uuid = spec.uuid
         with self._building(uuid):
-            guest = self._link.guest(uuid)
-            if guest is None or (not guest.mark.is_complete and guest.mark.operation != operation):
+            guest = self._as_before(uuid)
+            if guest is None or not guest.mark.is_complete:
                 raise self._unknown(uuid)
-            if self._is_by(uuid, operation):
+            if guest.mark.operation == operation:
                 return
             self._check_spec(spec)
             disk = self._disks.make(spec, operation)
-            with self._or_undone(lambda: self._put_back(uuid, guest.xml, is_on=guest.is_active)):
+            self._disks.keep_rebuilt(uuid, guest.xml)
+
+            def undo() -> None:
+                self._put_back(uuid, guest.xml, is_on=guest.is_active)
+                self._disks.end_rebuild(uuid, guest.mark.operation)
+
+            with self._or_undone(undo):
                 self._link.remove(guest)
                 self._run(spec, operation, disk)
-            if guest.mark.operation != operation:
-                self._disks.drop(uuid, guest.mark.operation)
+            self._disks.end_rebuild(uuid, operation)
 
     def save(self, uuid: str) -> str:
         """Save the disk of a stopped guest as an image."""
@@ -245,13 +253,16 @@ class Libvirt:
                 coming = None
             if guest is not None and guest.mark.operation == operation:
                 self._link.remove(guest)
-                self._disks.drop(uuid, operation)
                 guest = None
             if guest is None and before is not None:
                 self._put_back(uuid, before, is_on=False)
-                self._disks.drop_replaced(uuid)
-            elif guest is None and coming is None:
+                guest = self._link.guest(uuid)
+            if guest is None and coming is None:
                 self._disks.drop_all(uuid)
+            else:
+                self._disks.drop(uuid, operation)
+            if guest is not None and before is not None and read_mark(before) == guest.mark:
+                self._disks.drop_replaced(uuid)
 
     def settle(self, uuid: str, operation: str) -> None:
         """Let what an operation finished here stay."""
@@ -276,14 +287,14 @@ class Libvirt:
         with self._asking_of(uuid):
             guest, coming = self._link.guest(uuid), self._disks.coming(uuid)
         if guest is not None:
-            return _found(guest)
-        return None if coming is None else _awaited(coming)
+            return guest.found
+        return None if coming is None else coming.found
 
     def guests(self) -> list[Found]:
         """Return what there is of any guest, by uuid."""
         with self._link.asking(f"the guests of {self._host} cannot be told"):
-            found = {each.spec.uuid: _awaited(each) for each in self._disks.all_coming()}
-            found |= {each.mark.uuid: _found(each) for each in self._link.guests()}
+            found = {each.spec.uuid: each.found for each in self._disks.all_coming()}
+            found |= {each.mark.uuid: each.found for each in self._link.guests()}
         return [found[uuid] for uuid in sorted(found)]
 
     def console(self, uuid: str) -> str:
@@ -332,6 +343,7 @@ class Libvirt:
         if is_encrypted and encryption is None:
             raise BuildFailed(f"host {self._host} does not encrypt memory, as guest {spec.uuid} wants")
         with self._lock:
+            self._link.check_free(spec.uuid)
             texts = [*self._link.texts(), *self._disks.all_replaced()]
             used = [used_devices(text) for text in texts]
             devices, topology = self._link.devices(), self._topology(told)
@@ -391,6 +403,16 @@ class Libvirt:
                 self._link.remove(before)
             self._run(spec, operation, disk)
 
+    def _as_before(self, uuid: str) -> Guest | None:
+        """Return a guest; one whose rebuild broke off is what it was before, and stopped."""
+        guest, before = self._link.guest(uuid), self._disks.rebuilt(uuid)
+        if before is not None and (guest is None or not guest.mark.is_complete):
+            self._put_back(uuid, before, is_on=False)
+            guest = self._link.guest(uuid)
+        if before is not None and guest is not None:
+            self._disks.end_rebuild(uuid, guest.mark.operation)
+        return guest
+
     def _put_back(self, uuid: str, xml: str, *, is_on: bool) -> None:
         """Let a guest be what it was, in place of what is there now."""
         now = self._link.guest(uuid)
@@ -421,7 +443,7 @@ class Libvirt:
 
     def _guest(self, uuid: str) -> Guest:
         """Return a complete guest."""
-        guest = self._link.guest(uuid)
+        guest = self._as_before(uuid)
         if guest is None or not guest.mark.is_complete:
             raise self._unknown(uuid)
         return guest
@@ -460,7 +482,7 @@ class Libvirt:
         """Let what goes wrong say whether another host may do."""
         try:
             yield
-        except (Unavailable, OSError, self._link.error) as error:
+        except (Unavailable, OSError, ValueError, self._link.error) as error:
             kind = BuildAborted if self._link.is_nonsense(error) else BuildFailed
             raise kind(f"guest {uuid} cannot be had on {self._host}: {first_line(error)}") from error
 
@@ -468,31 +490,9 @@ class Libvirt:
     def _or_undone(self, undo: Callable[[], None]) -> Iterator[None]:
         try:
             yield
-        except (BuildFailed, BuildAborted, Unavailable, OSError, self._link.error):
+        except (BuildFailed, BuildAborted, Unavailable, OSError, ValueError, self._link.error):
             try:
                 undo()
             except (Unavailable, OSError, self._link.error) as error:
                 log.fault("what was begun of a guest stays", error)
             raise
-
-
-def _using(guest: Guest, own: frozenset[int]) -> Using:
-    """Return what a guest uses, where some processors are for one guest each."""
-    count = own_processors(guest.xml, own)
-    gpus = Counter(vgpu.gpu for vgpu in guest.mark.vgpus)
-    return Using(gpus=gpus, processors=Processors(max(guest.mark.vcpus - count, 0), count))
-
-
-def _to_use(spec: GuestSpec) -> Using:
-    """Return what a guest that is to come will use of processors."""
-    count = sum(len(each.pins.pairs) + len(each.pins.reserved) for each in spec.cells)
-    return Using(processors=Processors(max(spec.flavor.vcpus - count, 0), count))
-
-
-def _found(guest: Guest) -> Found:
-    state: GuestState = "building" if not guest.mark.is_complete else "running" if guest.is_active else "stopped"
-    return Found(uuid=guest.mark.uuid, node=guest.mark.node, operation=guest.mark.operation, state=state)
-
-
-def _awaited(coming: Coming) -> Found:
-    return Found(uuid=coming.spec.uuid, node=coming.spec.node, operation=coming.operation, state="prepared")

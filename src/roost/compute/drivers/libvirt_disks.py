@@ -7,18 +7,19 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 
 from roost.errors import BuildAborted, BuildFailed, Unavailable, first_line
-from roost.model.guest import GuestSpec, Prepared
+from roost.model.guest import Found, GuestSpec, Prepared
 
 _GIB = 2**30
 _CHUNK = 2**20  # bytes copied at a time
 _CONSOLE_MAX = 2**16  # bytes of a console that are told
 _COMING = "coming.json"
 _REPLACED = "replaced.xml"
+_REBUILT = "rebuilt.xml"
 # The names of images that guests were saved as, and of files that become such ones.
 _SAVED = re.compile(r"saved-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:\.[0-9]+\.new)?")
 
@@ -28,6 +29,11 @@ class Coming(msgspec.Struct, frozen=True, kw_only=True):
 
     spec: GuestSpec
     operation: str
+
+    @property
+    def found(self) -> Found:
+        """What an agent is told of it."""
+        return Found(uuid=self.spec.uuid, node=self.spec.node, operation=self.operation, state="prepared")
 
 
 class Disks:
@@ -99,8 +105,10 @@ class Disks:
             return ""
 
     def drop(self, uuid: str, operation: str) -> None:
-        """Delete the disk that an operation made, if there is one."""
-        self.path(uuid, operation).unlink(missing_ok=True)
+        """Delete the disk that an operation made, if there is one, and what was begun of it."""
+        path = self.path(uuid, operation)
+        _drop_begun(path)
+        path.unlink(missing_ok=True)
 
     def drop_all(self, uuid: str) -> None:
         """Delete everything of a guest."""
@@ -108,6 +116,27 @@ class Disks:
             shutil.rmtree(self._guest(uuid))
         except FileNotFoundError:
             return
+
+    # --- rebuilds ---
+
+    def keep_rebuilt(self, uuid: str, xml: str) -> None:
+        """Keep what a guest was before its rebuild."""
+        with _whole(self._guest(uuid) / _REBUILT) as fresh:
+            fresh.write_text(xml, encoding="utf-8")
+
+    def rebuilt(self, uuid: str) -> str | None:
+        """Return what a guest was before a rebuild that is not over; None: none was begun."""
+        return _read_kept(self._guest(uuid) / _REBUILT)
+
+    def all_rebuilt(self) -> list[str]:
+        """Return the uuids of guests whose rebuilds are not over."""
+        return [unquote(path.parent.name) for path in sorted(self.folder.glob(f"*/{_REBUILT}"))]
+
+    def end_rebuild(self, uuid: str, operation: str) -> None:
+        """Drop what a guest was before its rebuild, and all its disks but the one that an operation made."""
+        if self.replaced(uuid) is None:
+            self.drop_others(uuid, operation)
+        (self._guest(uuid) / _REBUILT).unlink(missing_ok=True)
 
     # --- moves ---
 
@@ -161,11 +190,11 @@ class Disks:
 
     def replaced(self, uuid: str) -> str | None:
         """Return what a guest was before a move to its own host; None: nothing is kept."""
-        return _read_replaced(self._guest(uuid))
+        return _read_kept(self._guest(uuid) / _REPLACED)
 
     def all_replaced(self) -> list[str]:
         """Return what guests were before moves to their own host."""
-        found = map(_read_replaced, sorted(self.folder.iterdir()))
+        found = (_read_kept(folder / _REPLACED) for folder in sorted(self.folder.iterdir()))
         return [each for each in found if each is not None]
 
     def drop_replaced(self, uuid: str) -> None:
@@ -179,6 +208,9 @@ class Disks:
         kept = {self.path(uuid, operation), *([] if coming is None else [self.path(uuid, coming.operation)])}
         for path in sorted(self._guest(uuid).glob("*.raw")):
             if path not in kept:
+                path.unlink(missing_ok=True)
+        for path in sorted(self._guest(uuid).glob("*.raw.*.new")):
+            if coming is None or not path.name.startswith(f"{self.path(uuid, coming.operation).name}."):
                 path.unlink(missing_ok=True)
 
     def _guest(self, uuid: str) -> Path:
@@ -227,6 +259,7 @@ def copy_sparse(source: Path, target: Path) -> None:
 def _whole(path: Path) -> Iterator[Path]:
     """Give where to write a file first; what goes wrong, as on a full disk, leaves nothing of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    _drop_begun(path)
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         yield fresh
@@ -236,9 +269,17 @@ def _whole(path: Path) -> Iterator[Path]:
         raise
 
 
-def _read_replaced(folder: Path) -> str | None:
+def _drop_begun(path: Path) -> None:
+    """Drop what was begun of a file by processes that died."""
+    ours = re.compile(rf"{re.escape(path.name)}\.[0-9]+\.new")
+    for begun in path.parent.glob("*.new"):
+        if ours.fullmatch(begun.name):
+            begun.unlink(missing_ok=True)
+
+
+def _read_kept(path: Path) -> str | None:
     try:
-        return (folder / _REPLACED).read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):  # Of most guests there is none, and one may go meanwhile.
         return None
 

@@ -232,4 +232,11 @@ def _cell(element: Element) -> NumaCell:
 
 
 def _told(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))
+    """Return numbers in order as ranges, since a typing error may name thousands."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and ranges[-1][-1] == number - 1:
+            ranges[-1][1:] = [number]
+        else:
+            ranges.append([number])
+    return ", ".join("-".join(map(str, each)) for each in ranges)

@@ -19,6 +19,7 @@ from roost.compute.drivers.libvirt_host import (
 )
 from roost.compute.drivers.libvirt_xml import MACHINE, NAMESPACE, PREFIX, Mark, mark_xml, read_mark
 from roost.errors import DriverNotReady, Unavailable, first_line
+from roost.model.guest import Found, GuestState
 from roost.observe import log
 
 _ALL_PROCESSORS = -1
@@ -35,6 +36,13 @@ class Guest:
     is_active: bool
     domain: Any  # libvirt's own object
 
+    @property
+    def found(self) -> Found:
+        """What an agent is told of it."""
+        mark = self.mark
+        state: GuestState = "building" if not mark.is_complete else "running" if self.is_active else "stopped"
+        return Found(uuid=mark.uuid, node=mark.node, operation=mark.operation, state=state)
+
 
 class Link:
     """What the driver asks of libvirt. Methods raise libvirt's own error, ``Link.error``, where it does.
@@ -50,7 +58,12 @@ class Link:
         self.error: type[Exception] = binding.libvirtError
         self._lock = threading.Lock()
         self._connection: Any = None
+        self._node = ""  # whose guests these are
         self._features: dict[str, frozenset[str]] = {}  # all of them, by XML of the processors
+
+    def work_for(self, node: str) -> None:
+        """Let the guests of a node be those that there are; what else is there belongs to others."""
+        self._node = node
 
     def connection(self) -> Any:
         """Return a connection that lives.
@@ -75,10 +88,10 @@ class Link:
             raise kind(f"{subject}: {first_line(error)}") from error
 
     def is_nonsense(self, error: Exception) -> bool:
-        """Say whether libvirt could not understand what it was told, so that no other would either."""
+        """Say whether libvirt could not understand what it was told, or be told it, so that no other could either."""
         binding = self._libvirt
         codes = (binding.VIR_ERR_XML_ERROR, binding.VIR_ERR_XML_DETAIL, binding.VIR_ERR_XML_INVALID_SCHEMA)
-        return self._code(error) in codes
+        return isinstance(error, ValueError) or self._code(error) in codes
 
     # --- the host ---
 
@@ -152,13 +165,31 @@ class Link:
         return found
 
     def guest(self, uuid: str) -> Guest | None:
-        """Return a guest; None: there is none."""
+        """Return a guest; None: there is none, or it is of another node.
+
+        Raises:
+            Unavailable: a domain of its uuid is not marked as a guest, so nobody knows what runs there.
+        """
+        domain = self._domain(uuid)
         try:
-            return self._read(self.connection().lookupByUUIDString(uuid))
+            mark = None if domain is None else self._mark_of(domain)
+            if domain is not None and (mark is None or mark.uuid != uuid):
+                raise Unavailable(f"domain {domain.name()} has the uuid of guest {uuid}, and is not marked as that")
+            return None if domain is None else self._read(domain)
         except self.error as error:
             if not self._is_gone(error):
                 raise
             return None
+
+    def check_free(self, uuid: str) -> None:
+        """Check that a domain that is defined with a uuid replaces nobody else's.
+
+        Raises:
+            Unavailable: it would.
+        """
+        domain = self._domain(uuid)
+        if domain is not None and self._read(domain) is None:
+            raise Unavailable(f"domain {domain.name()} is somebody else's")
 
     def define(self, xml: str) -> Any:
         """Define a domain, and return libvirt's object of it."""
@@ -194,6 +225,8 @@ class Link:
             self.stop(guest.domain)
             binding = self._libvirt
             flags = binding.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE | binding.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
+            if self.kind() == "QEMU":  # Others refuse to be told of what they have not.
+                flags |= binding.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA | binding.VIR_DOMAIN_UNDEFINE_NVRAM
             guest.domain.undefineFlags(flags)
         made = {each.uuid for each in guest.mark.vgpus if each.is_made}
         for mdev in self.devices().mdevs if made else ():
@@ -206,12 +239,29 @@ class Link:
         except self.error as error:
             log.fault(f"part of a GPU {mdev.name} stays", error)
 
+    def _domain(self, uuid: str) -> Any:
+        """Return libvirt's domain of a uuid; None: there is none."""
+        try:
+            return self.connection().lookupByUUIDString(uuid)
+        except self.error as error:
+            if not self._is_gone(error):
+                raise
+            return None
+
     def _read(self, domain: Any) -> Guest | None:
-        mark = read_mark(domain.XMLDesc())
-        if mark is None:
+        """Return the guest that a domain is; None: it is none of this node. A copy of a guest has the mark of that."""
+        mark = self._mark_of(domain)
+        if mark is None or (mark.node, mark.uuid) != (self._node, domain.UUIDString()):
             return None
         xml = domain.XMLDesc(self._libvirt.VIR_DOMAIN_XML_INACTIVE | self._libvirt.VIR_DOMAIN_XML_SECURE)
         return Guest(mark=mark, xml=xml, is_active=bool(domain.isActive()), domain=domain)
+
+    def _mark_of(self, domain: Any) -> Mark | None:
+        try:
+            return read_mark(domain.XMLDesc())
+        except ValueError as error:
+            problem = f"the mark of domain {domain.name()} cannot be understood: {first_line(error)}"
+            raise DriverNotReady(problem) from None
 
     @contextmanager
     def _unless_gone(self) -> Iterator[None]:

@@ -1,5 +1,6 @@
 """What a host with libvirt offers on its providers: all on the root, but each GPU on a child of its own."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
@@ -8,10 +9,13 @@ from roost.compute.allocations import Allocations, Holding
 from roost.compute.drivers import pinned
 from roost.compute.drivers.libvirt_devices import VGPU
 from roost.compute.drivers.libvirt_host import known_cpu_traits
+from roost.compute.drivers.libvirt_link import Guest
+from roost.compute.drivers.libvirt_xml import own_processors
 from roost.compute.ratios import offered
 from roost.compute.tree import ProviderTree
 from roost.errors import ReshapeFailed, ReshapeNeeded
 from roost.model.agent import HostTerms
+from roost.model.guest import GuestSpec
 from roost.observe import log
 
 
@@ -28,6 +32,19 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     totals: dict[str, int]  # by resource class, in its unit; 0: there is none
     gpus: dict[str, int]  # parts of each, by name
     traits: frozenset[str]  # of its processors
+
+
+def using(guest: Guest, own: frozenset[int]) -> Using:
+    """Return what a guest uses, where some processors are for one guest each."""
+    count = own_processors(guest.xml, own)
+    gpus = Counter(vgpu.gpu for vgpu in guest.mark.vgpus)
+    return Using(gpus=gpus, processors=pinned.Processors(max(guest.mark.vcpus - count, 0), count))
+
+
+def to_use(spec: GuestSpec) -> Using:
+    """Return what a guest that is to come will use of processors."""
+    count = sum(len(each.pins.pairs) + len(each.pins.reserved) for each in spec.cells)
+    return Using(processors=pinned.Processors(max(spec.flavor.vcpus - count, 0), count))
 
 
 def update(

@@ -63,7 +63,7 @@ def domain_xml(domain: Domain) -> str:
     SubElement(root, "name").text = f"roost-{spec.uuid}"
     SubElement(root, "uuid").text = spec.uuid
     if spec.name:
-        SubElement(root, "title").text = spec.name.replace("\n", " ")
+        SubElement(root, "title").text = "".join(letter if letter.isprintable() else " " for letter in spec.name)
     SubElement(root, "metadata").append(_mark_element(mark))
     SubElement(root, "memory", unit="MiB").text = str(spec.flavor.memory_mb)
     SubElement(root, "vcpu").text = str(spec.flavor.vcpus)
@@ -99,7 +99,8 @@ def read_mark(text: str) -> Mark | None:
     """Return the mark in the XML of a domain; None: it is no guest of ours.
 
     Raises:
-        DriverNotReady: it cannot be understood.
+        DriverNotReady: it is no XML.
+        ValueError: an amount is no number.
     """
     found = read_xml(text).find(f"metadata/{{{NAMESPACE}}}guest")
     if found is None:

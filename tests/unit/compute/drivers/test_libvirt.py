@@ -92,6 +92,7 @@ def test_an_option_that_makes_no_sense_is_named(options, problem):
     ("options", "problem"),
     [
         ({"cpu_shared_set": "99"}, "option cpu_shared_set: the host has no processor 99"),
+        ({"cpu_shared_set": "0-9999,^50"}, "option cpu_shared_set: the host has no processor 16-49, 51-9999$"),
         ({"virt_type": "kvm"}, "option virt_type: the host runs test, not kvm"),
         ({"state": "/dev/null/x"}, "/dev/null/x/hosts/host-a cannot be used: Not a directory"),
     ],
@@ -165,6 +166,14 @@ def test_a_rebuild_that_broke_off_goes_on():
     assert broken.inspect(GUEST).state == "building"
     broken.rebuild(rig.spec(), "op-2")
     assert (broken.inspect(GUEST).operation, broken.inspect(GUEST).state) == ("op-2", "running")
+
+
+def test_what_libvirt_cannot_be_told_leaves_nothing():
+    rig = LibvirtRig()
+    image = Image(id="cirros", properties={"hw_disk_bus": "sata\0"})
+    with pytest.raises(BuildAborted, match=f"guest {GUEST} cannot be had on host-a: embedded null character"):
+        rig.driver().spawn(rig.spec(image=image), "op-1")
+    assert (rig.driver().guests(), [*rig.folder.rglob("*.raw")]) == ([], [])
 
 
 def test_what_was_sent_to_a_folder_that_is_not_shared_is_not_lost():

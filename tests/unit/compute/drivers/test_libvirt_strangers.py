@@ -1,0 +1,74 @@
+"""Domains that are no guests of this host, on the same libvirt: those of others, copies, and such as were edited."""
+
+import re
+
+import pytest
+from msgspec.structs import replace
+
+from roost.errors import BuildFailed, DriverNotReady, Unavailable
+from tests.libvirt_hosts import LibvirtRig
+from tests.worlds import uuid_named
+
+GUEST, COPIES = uuid_named("guest"), [uuid_named(f"copy-{number}") for number in range(8)]
+
+
+@pytest.fixture
+def rig():
+    """Give a host with a guest that runs."""
+    rig = LibvirtRig()
+    rig.driver().spawn(rig.spec(), "op-1")
+    return rig
+
+
+def states(driver):
+    return {found.uuid: (found.operation, found.state) for found in driver.guests()}
+
+
+def test_a_copy_of_a_guest_is_somebody_elses(rig):
+    driver = rig.driver()
+    for uuid in COPIES:  # Libvirt tells them in any order.
+        rig.edit(GUEST, f"<(name|uuid)>(roost-)?{GUEST}<", rf"<\1>{uuid}<", is_copy=True)
+    assert states(driver) == {GUEST: ("op-1", "running")}
+    assert driver.resources("host-a").vcpus_used == 1
+    driver.destroy(GUEST, "op-2")
+    assert len(rig.texts()) == len(COPIES)
+
+
+def test_hosts_on_one_libvirt_leave_the_guests_of_each_other_alone(rig):
+    other = rig.beside("host-b")
+    assert (other.guests(), other.inspect(GUEST)) == ([], None)
+    assert other.resources("host-b").vcpus_used == 0
+    with pytest.raises(BuildFailed, match=f"domain roost-{GUEST} is somebody else's"):
+        other.spawn(rig.spec(host="host-b"), "op-2")
+    other.discard(GUEST, "op-2")
+    other.destroy(GUEST, "op-2")
+    assert states(rig.driver()) == {GUEST: ("op-1", "running")}
+
+
+def test_a_guest_that_lost_its_mark_keeps_its_disk_while_it_may_run(rig):
+    rig.edit(GUEST, "<metadata.*</metadata>", "")
+    driver = rig.driver()
+    problem = f"domain roost-{GUEST} has the uuid of guest {GUEST}, and is not marked as that"
+    with pytest.raises(Unavailable, match=problem):
+        driver.destroy(GUEST, "op-2")
+    with pytest.raises(BuildFailed, match=problem):
+        driver.spawn(rig.spec(), "op-2")
+    assert len([*rig.folder.rglob("op-1.raw")]) == len(rig.texts()) == 1
+
+
+def test_a_mark_that_makes_no_sense_is_told_with_its_domain(rig):
+    rig.edit(GUEST, "vcpus=.1.", "vcpus='many'")
+    problem = f"the mark of domain roost-{GUEST} cannot be understood: .*'many'"
+    with pytest.raises(DriverNotReady, match=problem):
+        rig.driver().guests()
+    with pytest.raises(Unavailable, match=problem):
+        rig.driver().destroy(GUEST, "op-2")
+    assert len(rig.texts()) == 1
+
+
+@pytest.mark.parametrize("name", ["a\x01b", "a\rb", "\ufffe", "<&>"])
+def test_a_guest_is_called_what_xml_can_hold_of_its_name(name):
+    rig = LibvirtRig()
+    rig.driver().spawn(replace(rig.spec(), name=name), "op-1")
+    (text,) = rig.texts()
+    assert re.search("<title>.+</title>", text)
