@@ -134,18 +134,24 @@ def test_it_is_counted_on_its_host_is_in_its_group_and_may_move(url, policy):
     assert audit(url) == []
 
 
-def test_where_its_group_has_no_place_for_it_any_more_it_is_outside_until_it_moves(url):
-    lost(url, joined(hosts(3), group("g", "anti-affinity")), in_group="g")
+def healed_outside(url, policy, *, count, fellow):
+    """Heal one whose group has a fellow on a host by now, so that there is no place for it; give what is said."""
+    lost(url, joined(hosts(count), group("g", policy)), in_group="g")
     with serving(url) as here:
-        hands = keepers(here, "h0")
-        here.build("two", key="two", in_group="g", force_hosts=("h0",))
+        hands = keepers(here, fellow)
+        here.build("two", key="two", in_group="g", force_hosts=(fellow,))
         at_rest(here, hands)
-        assert told(here, "two")[:2] == ("ACTIVE", "h0")
+        assert told(here, "two")[:2] == ("ACTIVE", fellow)
     done, (one, _) = healed(url)
     assert done == Healed("healed", 1)
+    assert audit(url) == []
+    return one
+
+
+def test_where_its_group_has_no_place_for_it_any_more_it_is_outside_until_it_moves(url):
+    one = healed_outside(url, "anti-affinity", count=3, fellow="h0")
     reason = "outside of its server group: the policy anti-affinity of its server group has no place for it on h0"
     assert one.endswith(reason)
-    assert audit(url) == []
     with serving(url) as here:
         hands = keepers(here, "h0", "h1")
         hands["h0"].copies[uuid_named("one")] = Copy("running")
@@ -156,16 +162,8 @@ def test_where_its_group_has_no_place_for_it_any_more_it_is_outside_until_it_mov
 
 
 def test_where_the_others_of_its_group_are_elsewhere_by_now_it_is_outside(url):
-    lost(url, joined(hosts(2), group("g", "affinity")), in_group="g")
-    with serving(url) as here:
-        hands = keepers(here, "h1")
-        here.build("two", key="two", in_group="g", force_hosts=("h1",))
-        at_rest(here, hands)
-        assert told(here, "two")[:2] == ("ACTIVE", "h1")
-    done, (one, _) = healed(url)
-    assert done == Healed("healed", 1)
+    one = healed_outside(url, "affinity", count=2, fellow="h1")
     assert one.endswith("the policy affinity of its server group has no place for it on h0")
-    assert audit(url) == []
     with serving(url) as here:
         rule_holds(here, "affinity", 1)
 
