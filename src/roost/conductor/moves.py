@@ -9,13 +9,14 @@ from roost.conductor.step import View
 from roost.engine.state import Group, Holder, State
 from roost.errors import Conflict
 from roost.model.decision import Pick
+from roost.model.group import GUARDED_POLICIES
 from roost.model.journal import Claim, ConsumerRow, InstanceRow, Place, Write
 from roost.model.names import uuid_text
 from roost.model.request import Move, Request
 from roost.model.work import MigrationRow, Put, StatusRow
 from roost.placement.claims import given_back, places_of, release_of
 from roost.ports import Commits
-from roost.scheduler.places import is_closed, kept_of, moved, place_of
+from roost.scheduler.places import is_closed, is_outside, kept_of, moved, place_of
 
 
 def asked_again(stored: Request, status: StatusRow, *, may_stay: bool = False) -> Request:
@@ -73,12 +74,16 @@ def gone_on(current: Commits, migration: MigrationRow, pick: Pick) -> tuple[Writ
     number, kept_number = current.new_id("consumer"), current.new_id("consumer")
     instance = msgspec.structs.replace(holder.instance, consumer_id=number, host_id=state.hosts.ids[row])
     group = state.groups.get(instance.group_id)
-    place = None if group is None else _place(group, instance, rack=state.hosts.facts[row].rack, source_id=source_id)
+    was_outside = group is not None and _was_outside(group, holder.instance, kept, source_id=source_id)
+    may_come_back = instance.host_id != source_id and not was_outside
+    place = None if group is None else _place(
+        group, instance, rack=state.hosts.facts[row].rack, may_come_back=may_come_back
+    )  # fmt: skip
     if group is not None and place is not None:
         if not _is_free(group, place, holder, kept):
             return f"the policy {group.policy} of its server group keeps it away from {pick.node}"
         instance = msgspec.structs.replace(instance, scope=place.scope, holder=place.holder)
-    stays = kept_of(group, before, number=kept_number, host_id=instance.host_id)
+    stays = None if was_outside else kept_of(group, before, number=kept_number, host_id=instance.host_id)
     held = [(kept_number, inventory_id, amount) for inventory_id, amount in kept.takes]
     taken = [(number, inventory_id, amount) for inventory_id, amount in takes]
     return (
@@ -156,6 +161,8 @@ def _had_before(current: Commits, migration: MigrationRow) -> Claim:
     row = msgspec.structs.replace(
         instance, consumer_id=number, host_id=host_id, flavor_id=migration.old_flavor_id, scope=scope, holder=held_by
     )  # fmt: skip
+    if group is not None and _was_outside(group, instance, kept, source_id=host_id):
+        row = msgspec.structs.replace(row, group_id=0, scope=0, holder=0)
     taken = [(number, inventory_id, amount) for inventory_id, amount in kept.takes]
     return Claim([succeeding(holder, number)], taken, [row], places_of(state, row))
 
@@ -179,14 +186,28 @@ def _both(state: State, migration: MigrationRow) -> tuple[Holder, Holder]:
     return instance, kept
 
 
-def _place(group: Group, instance: InstanceRow, *, rack: str, source_id: int | None) -> Place | None:
-    """Return the place that an instance that moves takes in its server group on another host."""
+def _was_outside(group: Group, instance: InstanceRow, kept: Holder, *, source_id: int | None) -> bool:
+    """Say whether an instance that is a member where it goes was outside of the group, and is so where it comes back.
+
+    Args:
+        instance: where it goes.
+        kept: what its migration holds: the place of a member, too, unless that is also the one where it goes.
+    """
+    if group.policy == "affinity":
+        return is_outside(group, instance, host_id=source_id)
+    if group.policy == "anti-affinity" and instance.host_id == source_id:
+        return False
+    return group.policy in GUARDED_POLICIES and kept.kept is None
+
+
+def _place(group: Group, instance: InstanceRow, *, rack: str, may_come_back: bool) -> Place | None:
+    """Return the place that an instance that moves takes in its server group on a host."""
     place = place_of(group, host_id=instance.host_id, rack=rack, domain="")
     if place is None:
         return None
     if group.policy == "fault-domain":
         return msgspec.structs.replace(place, holder=instance.holder)  # Its domain does not change.
-    if group.policy == "affinity" and instance.host_id != source_id:
+    if group.policy == "affinity" and may_come_back:
         return moved(place, number=instance.consumer_id)
     return place
 

@@ -10,7 +10,7 @@ from roost.model.journal import Claim, ConsumerRow
 from roost.model.names import uuid_bytes
 from roost.model.request import Move, Request
 from roost.ports import IdKind, Left
-from roost.scheduler.places import kept_of, moved
+from roost.scheduler.places import is_outside, kept_of, moved
 
 
 def completed(request: Request, state: State) -> Request:
@@ -79,7 +79,7 @@ def claimed(move: Move, left: Left, claim: Claim, *, state: State) -> Claim:
     (instance,), (before,) = claim.instances, left.held.instances
     group = state.groups.get(instance.group_id)
     is_kept = move.may_return and instance.host_id != before.host_id
-    if not is_kept or group is None or group.policy != "affinity":
+    if not is_kept or group is None or group.policy != "affinity" or is_outside(group, before, host_id=before.host_id):
         return claim
     place = moved(claim.places[0], number=instance.consumer_id)
     row = msgspec.structs.replace(instance, holder=place.holder)

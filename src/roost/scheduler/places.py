@@ -37,6 +37,19 @@ def is_closed(group: Group) -> bool:
     return group.policy == "affinity" and group.places.get(0, (0, 0))[0] < 0
 
 
+def is_outside(group: Group, instance: InstanceRow, *, host_id: int | None) -> bool:
+    """Say whether an instance is outside of a group whose members stay together on one host, as others are elsewhere.
+
+    Args:
+        group: the server group that its request names.
+        instance: as it is.
+        host_id: the host that it is on, was on, or goes back to; None: that is not there any more.
+    """
+    holder, members = group.places.get(0, (0, 0))
+    is_counted = (instance.group_id, instance.holder) == (group.id, holder)
+    return group.policy == "affinity" and members > is_counted and holder != host_id
+
+
 def moved(place: Place, *, number: int) -> Place:
     """Return the place of the only member of a group whose members stay together, while it moves: on no host.
 

@@ -22,7 +22,7 @@ from roost.model.settings import Store as StoreSettings
 from roost.placement.plans import Plan
 from roost.store.audit import audit, orphans
 from roost.store.opening import open_store
-from tests.conducting import server
+from tests.conducting import failed, server
 from tests.group_rules import rule_holds
 from tests.migrating import at_rest
 from tests.resizing import Copy, ask, keepers, told
@@ -109,10 +109,14 @@ def test_who_is_shown_as_nobody_is_nobody_however_that_is_written(url):
 # --- moves and groups ---
 
 
+def racks(count):
+    """Give hosts, each in a rack of its own."""
+    return [host(f"h{number}", facts=HostFacts(rack=f"r{number}")) for number in range(count)]
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_it_is_counted_on_its_host_is_in_its_group_and_may_move(url, policy):
-    fleet = [host(f"h{number}", facts=HostFacts(rack=f"r{number}")) for number in range(3)]
-    lost(url, joined(*fleet, group("g", policy)), in_group="g", hints={"fault_domain": "a"})
+    lost(url, joined(*racks(3), group("g", policy)), in_group="g", hints={"fault_domain": "a"})
     assert healed(url)[0] == Healed("healed", 1)
     assert (audit(url), orphans(url)) == ([], [])
     with serving(url) as here:
@@ -136,10 +140,10 @@ def test_it_is_counted_on_its_host_is_in_its_group_and_may_move(url, policy):
 
 def healed_outside(url, policy, *, count, fellow):
     """Heal one whose group has a fellow on a host by now, so that there is no place for it; give what is said."""
-    lost(url, joined(hosts(count), group("g", policy)), in_group="g")
+    lost(url, joined(*racks(count), group("g", policy)), in_group="g", hints={"fault_domain": "a"})
     with serving(url) as here:
         hands = keepers(here, fellow)
-        here.build("two", key="two", in_group="g", force_hosts=(fellow,))
+        here.build("two", key="two", in_group="g", force_hosts=(fellow,), hints={"fault_domain": "b"})
         at_rest(here, hands)
         assert told(here, "two")[:2] == ("ACTIVE", fellow)
     done, (one, _) = healed(url)
@@ -166,6 +170,45 @@ def test_where_the_others_of_its_group_are_elsewhere_by_now_it_is_outside(url):
     assert one.endswith("the policy affinity of its server group has no place for it on h0")
     with serving(url) as here:
         rule_holds(here, "affinity", 1)
+
+
+@pytest.mark.parametrize("end", ["confirm", "revert"])
+@pytest.mark.parametrize(("policy", "fellow"), [("affinity", "h1"), ("anti-affinity", "h0"), ("fault-domain", "h0")])
+def test_one_outside_of_its_group_is_a_member_where_it_moves_and_outside_where_it_goes_back(url, policy, fellow, end):
+    healed_outside(url, policy, count=2, fellow=fellow)
+    with serving(url) as here:
+        hands = keepers(here, "h0", "h1")
+        hands["h0"].copies[uuid_named("one")] = Copy("running")
+        ask(here, "migrate", "one", is_verified=True)
+        at_rest(here, hands)
+        assert told(here, "one") == ("VERIFY_RESIZE", "h1", "")
+        rule_holds(here, policy, 1)
+        ask(here, end, "one")
+        at_rest(here, hands)
+        assert told(here, "one") == ("ACTIVE", "h1" if end == "confirm" else "h0", "")
+        rule_holds(here, policy, 1)
+    assert (audit(url), orphans(url)) == ([], [])
+
+
+@pytest.mark.parametrize("policy", ["anti-affinity", "fault-domain"])
+def test_one_outside_of_its_group_that_goes_on_to_an_alternate_keeps_no_place_elsewhere(url, policy):
+    healed_outside(url, policy, count=3, fellow="h0")
+    with serving(url) as here:
+        hands = keepers(here, "h0", "h1", "h2")
+        hands["h0"].copies[uuid_named("one")] = Copy("running")
+        ask(here, "migrate", "one", is_verified=True)
+        once = [failed("no room")]  # whichever is asked first
+        at_rest(here, hands, {("h1", "prepare"): once, ("h2", "prepare"): once})
+        assert not once
+        target = told(here, "one")[1]
+        assert told(here, "one") == ("VERIFY_RESIZE", target, "")
+        assert target != "h0"
+        rule_holds(here, policy, 1)
+        ask(here, "revert", "one")
+        at_rest(here, hands)
+        assert told(here, "one") == ("ACTIVE", "h0", "")
+        rule_holds(here, policy, 1)
+    assert (audit(url), orphans(url)) == ([], [])
 
 
 def test_one_that_may_go_back_lets_nobody_join_its_group_and_goes_back(url):
