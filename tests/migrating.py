@@ -59,7 +59,8 @@ class Mover(Hand):
         if kind == "live_migrate":
             return self.let_go(uuid, order.act.to.address)
         if kind == "discard":
-            if self.marks.get(uuid) == (order.act.of or order.operation):
+            is_spared = order.act.is_sparing and self.guests.get(uuid) == "running"
+            if self.marks.get(uuid) == (order.act.of or order.operation) and not is_spared:
                 self.guests.pop(uuid, None)
         elif kind == "spawn":
             self.guests[uuid], self.marks[uuid] = "running" if order.act.guest.is_on else "stopped", order.operation

@@ -5,11 +5,13 @@ from dataclasses import replace
 import msgspec
 
 from roost.compute import lanes
+from roost.compute.acting import Acting
 from roost.conductor import answering, moves, reconcile, targets, trying
 from roost.conductor.endings import cancelled
 from roost.conductor.moves import migration_of, settled
 from roost.conductor.step import body_of
 from roost.conductor.steps import STEPS, clean, confirm, drain, live_migrate, move, revert, shelve, spawn
+from roost.conductor.trying import target_of
 from roost.model.changes import Drain
 from roost.model.orders import Discard
 
@@ -100,9 +102,15 @@ def undone_unseen(monkeypatch):
     def undo(view, desk, body, *, host, lost=""):
         if view.operation.step != "migrate":
             return look(view, desk, body, host=host, lost=lost)
-        return live_migrate._undo(view, desk, msgspec.structs.replace(body, lost=lost))
+        target = target_of(body)
+        return live_migrate._ordered(view, desk, body, host=target, actions=("discard",), step="undo", lost=lost)
 
     monkeypatch.setattr(live_migrate, "_look", undo)
+
+
+def unspared(monkeypatch):
+    """Let the target of a live migration undo what came to run there after it was asked."""
+    monkeypatch.setattr(Acting, "_runs", lambda _self, _instance, _operation: False)
 
 
 def reverted_unseen(monkeypatch):
@@ -140,7 +148,7 @@ _RESIZED = ("build", "resize", "confirm", "revert")
 PLANTS_OF_MOVES = {
     settled_on_arrival: _RESIZED, unclaimed_alternate: (), claimed_beside: (), forgotten_place: (),
     unfenced_return: ("build", "evacuate"), forgotten_move: ("build", "evacuate"), drained_too_fast: ("build", "drain"),
-    confirmed_unseen: _RESIZED, undone_unseen: ("build", "live_migrate"),
+    confirmed_unseen: _RESIZED, undone_unseen: ("build", "live_migrate"), unspared: (),
     reverted_unseen: _RESIZED, offloaded_unheard: ("build", "shelve", "offload", "unshelve"),
     kept_by_a_cancelled_move: (), discarded_once: ("build", "resize"),
 }  # fmt: skip

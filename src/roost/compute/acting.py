@@ -124,9 +124,10 @@ class Acting:
             case Destroy():
                 driver.destroy(instance, operation)
                 self._give_back(instance)
-            case Discard(of):
-                driver.discard(instance, of or operation)
-                self._revert(instance, of or operation)
+            case Discard(of, is_sparing):
+                if not (is_sparing and self._runs(instance, of or operation)):
+                    driver.discard(instance, of or operation)
+                    self._revert(instance, of or operation)
             case Settle(of):
                 driver.settle(instance, of or operation)
                 self._settle(instance, of or operation)
@@ -205,6 +206,11 @@ class Acting:
                 (self._settle if is_rebuilt else self._revert)(instance, order.operation)
         if isinstance(order.act, (Spawn, Prepare)) or (isinstance(order.act, Finish) and is_left):
             self._revert(instance, order.operation)
+
+    def _runs(self, instance: str, operation: str) -> bool:
+        """Say whether a guest runs that an operation brought about."""
+        found = self._inspected(instance)
+        return found is not None and found.state == "running" and found.operation == operation
 
     def _inspected(self, instance: str) -> Found | None:
         """Return what the driver tells of a guest, if it is about that one."""

@@ -30,7 +30,6 @@ _MADE_OF_GUESTS: Mapping[str, type[Spawn | Rebuild | Prepare | Finish]] = {
     "spawn": Spawn, "rebuild": Rebuild, "prepare": Prepare, "finish": Finish,
 }  # fmt: skip
 _SENT: Mapping[str, type[SendDisk | LiveMigrate]] = {"send_disk": SendDisk, "live_migrate": LiveMigrate}
-_ABOUT: Mapping[str, type[Discard | Settle]] = {"discard": Discard, "settle": Settle}
 _ALONE: Mapping[str, Act] = {
     "destroy": Destroy(), "inspect": Inspect(), "save": Save(), "reboot": Reboot(),
     "abort_migration": AbortMigration(), "power_on": Power(is_on=True), "power_off": Power(is_on=False),
@@ -54,6 +53,8 @@ def _act(action: str, body: OrderBody) -> Act:
     if action in _SENT:
         assert body.to is not None, f"an order to {action} tells where to"
         return _SENT[action](body.to)
-    if action in _ABOUT:
-        return _ABOUT[action](body.of)
+    if action == "discard":
+        return Discard(body.of, is_sparing=body.is_sparing)
+    if action == "settle":
+        return Settle(body.of)
     return _ALONE[action]

@@ -99,6 +99,7 @@ class Discard(msgspec.Struct, frozen=True, tag_field="action", tag="discard"):
     """Undo what an operation prepared and finished here."""
 
     of: str = ""  # uuid of the operation; empty: the order's own
+    is_sparing: bool = False  # whether a guest that runs here by then stays, as one that came while it ran
 
 
 class Settle(msgspec.Struct, frozen=True, tag_field="action", tag="settle"):
@@ -160,6 +161,7 @@ class OrderBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     guest: GuestSpec | None = None  # of spawn, rebuild, prepare and finish
     to: Prepared | None = None  # of send_disk and live_migrate
     of: str = ""  # of discard and settle
+    is_sparing: bool = False  # of discard
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):

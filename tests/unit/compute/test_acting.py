@@ -3,6 +3,7 @@
 from unittest.mock import Mock
 
 import pytest
+from msgspec.structs import replace
 
 from roost.compute.acting import Acting, checked_guests
 from roost.compute.drivers.fake import Fake
@@ -366,6 +367,23 @@ def test_what_was_discarded_before_its_agent_died_is_given_back_though_nobody_wa
     assert host.free == 1
     host.acting.carry_out(Undo(order(Discard(), 2, turn=2)))
     assert (host.free, host.journal.holdings(GUEST)) == (2, [])
+
+
+@pytest.mark.parametrize("task", [Work, Undo])
+@pytest.mark.parametrize("has_come", [False, True])
+def test_who_came_while_it_ran_is_spared_by_an_order_to_discard_that_says_so(task, has_come):
+    shelf = MemoryShelf()
+    source, host = fake(Script(), "source", shelf=shelf), Host(fake(Script(), HOST, shelf=shelf))
+    source.spawn(replace(spec_of("one", "source"), uuid=GUEST), "built")
+    moving = order(Prepare(spec(**CARD)), turn=2)
+    to = host.acting.carry_out(Work(moving)).prepared
+    if has_come:
+        source.live_migrate(GUEST, to)
+    answer = host.acting.carry_out(task(order(Discard(is_sparing=True), 2, turn=2)))
+    assert answer.outcome == "ok"
+    found = host.driver.inspect(GUEST)
+    assert (found is not None and found.state == "running") is has_come
+    assert (len(host.journal.holdings(GUEST)), host.free) == ((1, 1) if has_come else (0, 2))
 
 
 def test_room_that_could_not_be_discarded_is_discarded_later_and_the_guest_beside_it_stays():

@@ -13,11 +13,12 @@
     migrate ─▶ end       it runs on the target, and its migration gives back what it had
             ─▶ look      it failed, took too long, or the source was given up: where it is, is asked and never guessed
     look    ─▶ look      a host could not tell, or was given up: the other one is asked, or the same again
-            ─▶ undo      it is not on the target
+            ─▶ undo      it is not on the target, which spares it if it comes to run there before
             ─▶ sweep     it runs on the target, and the source is back meanwhile
             ─▶ end       it runs on the target; of a source that is away its migration keeps what it had
-    undo    ─▶ end       the target has nothing of it: it stays
+    undo    ─▶ end       the target has nothing of it: it stays; or spared it
             ─▶ look      the target was given up before anybody could tell
+            ─▶ sweep     the target spared it, and the source is back meanwhile
     sweep   ─▶ end       the source got rid of what it had, or was given up again
 """
 
@@ -29,7 +30,7 @@ from roost.conductor import targets, trying
 from roost.conductor.asking import asked, insisted
 from roost.conductor.endings import gone_elsewhere, stayed
 from roost.conductor.patience import PAUSE_S, awaited, paused, problem_of, silent, unfinished
-from roost.conductor.step import Commit, Desk, Step, View, answer_of, is_open, waiting
+from roost.conductor.step import Commit, Desk, Step, View, answer_of, is_open, plain, waiting
 from roost.conductor.trying import target_of
 from roost.model.guest import Found
 from roost.model.names import uuid_text
@@ -140,12 +141,15 @@ def _seen_at_target(view: View, desk: Desk, body: Moving, *, found: Found | None
 
 
 def _undo(view: View, desk: Desk, body: Moving) -> Commit:
-    return _ordered(view, desk, body, host=target_of(body), actions=("discard",), step="undo", lost=body.lost)
+    """Let the target undo what it prepared; where nobody knows that the source has it, it may still arrive."""
+    is_sparing = not _is_at_source(view)
+    said = msgspec.structs.replace(plain(view, limit_s=view.terms.act_timeout_s), is_sparing=is_sparing)
+    return insisted(view, desk, body, host=target_of(body), actions=("discard",), step="undo", said=said)
 
 
 def _undone(view: View, desk: Desk, body: Moving) -> Commit:
     order, source, seen = view.orders[-1], view.status.host, _seen_at_source(view)
-    is_there = seen is not None and _is_whole(seen)
+    is_there = _is_at_source(view)
     if is_open(order):
         if not view.is_away(order.host):
             return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
@@ -155,6 +159,8 @@ def _undone(view: View, desk: Desk, body: Moving) -> Commit:
             return _look(view, desk, body, host=source)
     elif answer_of(order).outcome != "ok" and (not is_there or _may_ask_again(view)):
         return paused(view, limit_at_s=body.limit_at_s) or _undo(view, desk, body)
+    elif not is_there and _is_spared(view, found := answer_of(order).found):
+        return _seen_at_target(view, desk, body, found=found)
     if is_there or seen is None:
         is_stopped = seen is not None and seen.found is not None and seen.found.state == "stopped"
         return stayed(view, desk, body, problem=body.lost, status="SHUTOFF" if is_stopped else "")
@@ -205,6 +211,17 @@ def _said(order: OrderRow) -> Answer | None:
 
 def _is_source(view: View, host: str) -> bool:
     return host.lower() == view.status.host.lower()
+
+
+def _is_at_source(view: View) -> bool:
+    """Say whether the source is known to have the whole instance."""
+    seen = _seen_at_source(view)
+    return seen is not None and _is_whole(seen)
+
+
+def _is_spared(view: View, found: Found | None) -> bool:
+    """Say whether an instance came to run on the target before that undid what it had prepared."""
+    return found is not None and (found.state, found.operation) == ("running", uuid_text(view.operation.uuid))
 
 
 def _has_nothing(seen: Answer | None) -> bool:

@@ -233,6 +233,26 @@ def test_where_the_source_is_gone_and_the_target_does_not_run_it_it_stays(here):
     assert here.hands["h0"].register().keep == (ONE,)
 
 
+@pytest.mark.parametrize("is_back", [False, True])
+def test_what_arrives_after_the_target_was_asked_and_before_it_undid_it_is_there(here, is_back):
+    moving = on_its_way(here)
+    here.hands["h0"].leave()
+    here.turn()
+    here.hands["h1"].work()  # It says that nothing has come yet.
+    here.turn()
+    assert [action(order) for order in here.hands["h1"].poll().orders] == ["discard"]
+    here.hands["h0"].result(moving)
+    if is_back:
+        here.hands["h0"].register()
+    at_rest(here, here.hands)
+    status = here.status("one")
+    assert (status.status, status.host, where(here)) == ("ACTIVE", "h1", {"h1": "running"})
+    if is_back:
+        settled(here, host="h1")
+    else:
+        assert holders(here) == {ONE: ["h1"], uuid_text(status.migration_uuid): ["h0"]}
+
+
 def test_where_both_are_gone_nothing_is_decided_until_one_is_back(here):
     here.hands["h0"].result(on_its_way(here))
     here.hands["h0"].leave()
