@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import weakref
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree.ElementTree import fromstring
@@ -215,6 +216,13 @@ class LibvirtRig:
     def _made(self, connection):
         link = Link(self._libvirt, self._options["uri"], opened=lambda _: connection)
         return Libvirt(read_libvirt_options(self._options), terms=HostTerms(), link=link, wait=lambda _: None)
+
+
+@contextmanager
+def short_folder():
+    """Give a folder with a short path: that of a socket in it has 107 bytes at most."""
+    with tempfile.TemporaryDirectory(prefix="roost-", dir="/tmp") as folder:
+        yield Path(folder)
 
 
 def qemu_uri(folder):

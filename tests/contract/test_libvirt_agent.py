@@ -2,7 +2,6 @@
 
 import os
 import signal
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from xml.etree.ElementTree import fromstring
@@ -10,7 +9,7 @@ from xml.etree.ElementTree import fromstring
 import pytest
 
 from tests.clusters import Program, ServerProgram
-from tests.libvirt_hosts import binding, boot_sector, qemu_uri_elsewhere
+from tests.libvirt_hosts import binding, boot_sector, qemu_uri_elsewhere, short_folder
 from tests.products import roost
 
 HOST = "host-1"
@@ -89,9 +88,8 @@ def test_what_libvirt_says_of_a_host_is_in_placement_and_an_instance_comes_and_g
 
 @pytest.fixture
 def short():
-    """Give a folder with a short path: that of a socket in it has 107 bytes at most."""
-    with tempfile.TemporaryDirectory(prefix="roost-", dir="/tmp") as folder:
-        yield Path(folder)
+    with short_folder() as folder:
+        yield folder
 
 
 def test_an_instance_boots_and_its_words_are_on_its_console(tmp_path, short):

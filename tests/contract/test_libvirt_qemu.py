@@ -9,7 +9,7 @@ from roost.errors import BuildFailed
 from roost.model.flavor import Flavor
 from roost.model.topology import InstanceCell, Pins, PlacedCell
 from tests.drivers import spec_of, tree_of
-from tests.libvirt_hosts import binding, boot_sector, qemu_uri
+from tests.libvirt_hosts import binding, boot_sector, qemu_uri, short_folder
 from tests.worlds import uuid_named
 
 GUEST = uuid_named("guest")
@@ -24,10 +24,11 @@ def qemu(tmp_path_factory):
     (folder / "images").mkdir()
     (folder / "images" / "greeting").write_bytes(boot_sector("roost"))
     (folder / "images" / "farewell").write_bytes(boot_sector("so long"))
-    return {
-        "uri": qemu_uri(folder / "libvirt"), "state": str(folder / "state"), "images": str(folder / "images"),
-        "virt_type": "qemu", "shutdown_s": "0",
-    }  # fmt: skip
+    with short_folder() as short:
+        yield {
+            "uri": qemu_uri(short), "state": str(folder / "state"), "images": str(folder / "images"),
+            "virt_type": "qemu", "shutdown_s": "0",
+        }  # fmt: skip
 
 
 def started(options):
