@@ -11,6 +11,11 @@ from roost.model.pci import PciNumaPolicy, PciTraits
 
 Size = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Text = Annotated[str, Meta(max_length=255)]
+Key = Annotated[str, Meta(min_length=1, max_length=255)]
+
+# Bounds of what one request may say: rules look at each entry, and some at each entry of every host.
+ENTRIES_MAX = 1_000
+PROPERTY_MAX = 65_535  # characters of an image property's value, as in Glance
 
 
 class FlavorEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,7 +28,8 @@ class FlavorEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     ephemeral_gb: Annotated[Size, Meta(description="Further disk in GiB.")] = 0
     swap: Annotated[Size, Meta(description="Swap in MiB.")] = 0
     extra_specs: Annotated[
-        dict[str, str], Meta(description="Such as trait:NAME, resources:CLASS, capabilities:NAME, group_policy.")
+        Annotated[dict[Key, Text], Meta(max_length=ENTRIES_MAX)],
+        Meta(description="Such as trait:NAME, resources:CLASS, capabilities:NAME, group_policy."),
     ] = {}
 
 
@@ -32,7 +38,10 @@ class ImageEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     id: Annotated[str | None, Meta(description="Its id.")] = None
     disk_format: Annotated[str | None, Meta(description="Such as qcow2.")] = None
-    properties: Annotated[dict[str, str], Meta(description="Such as hw_architecture, img_hv_type.")] = {}
+    properties: Annotated[
+        Annotated[dict[Key, Annotated[str, Meta(max_length=PROPERTY_MAX)]], Meta(max_length=ENTRIES_MAX)],
+        Meta(description="Such as hw_architecture, img_hv_type."),
+    ] = {}
 
 
 class ResourceGroupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -117,7 +126,9 @@ class RequestDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     version: Annotated[Literal[1], Meta(description="Of this kind of document.")] = 1
     flavor: Annotated[FlavorEntry, Meta(description="The size of the instances.")]
     image: Annotated[ImageEntry | None, Meta(description="What they boot from.")] = None
-    hints: Annotated[dict[str, str | list[str]], Meta(description="Scheduler hints.")] = {}
+    hints: Annotated[
+        Annotated[dict[str, str | list[str]], Meta(max_length=ENTRIES_MAX)], Meta(description="Scheduler hints.")
+    ] = {}
     group: Annotated[str | None, Meta(description="The server group they join, by uuid or name.")] = None
     count: Annotated[
         Annotated[int, Meta(ge=1, le=100_000)], Meta(description="How many instances: all of them, or none.")
@@ -136,17 +147,23 @@ class RequestDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     destination: Annotated[DestinationEntry | None, Meta(description="Where they must go.")] = None
     retry: Annotated[RetryEntry | None, Meta(description="What was tried before.")] = None
     resource_groups: Annotated[
-        tuple[ResourceGroupEntry, ...], Meta(description="Resource groups beside those that the flavor gives.")
+        Annotated[tuple[ResourceGroupEntry, ...], Meta(max_length=ENTRIES_MAX)],
+        Meta(description="Resource groups beside those that the flavor gives."),
     ] = ()
     is_bfv: Annotated[
         bool, Meta(description="Whether they boot from a volume: then the root disk takes no room on a host.")
     ] = False
-    networks: Annotated[tuple[NetworkEntry, ...], Meta(description="Networks they are put on.")] = ()
-    pci_requests: Annotated[tuple[DeviceEntry, ...], Meta(description="PCI devices beside those of the flavor.")] = ()
+    networks: Annotated[
+        Annotated[tuple[NetworkEntry, ...], Meta(max_length=ENTRIES_MAX)], Meta(description="Networks they are put on.")
+    ] = ()
+    pci_requests: Annotated[
+        Annotated[tuple[DeviceEntry, ...], Meta(max_length=ENTRIES_MAX)],
+        Meta(description="PCI devices beside those of the flavor."),
+    ] = ()
     move: Annotated[MoveEntry | None, Meta(description="The instance that moves; null: they are new.")] = None
     root_required: Annotated[frozenset[str], Meta(description="Traits that the root provider has.")] = frozenset()
     root_forbidden: Annotated[frozenset[str], Meta(description="Traits that it has not.")] = frozenset()
     same_subtree: Annotated[
-        tuple[frozenset[str], ...],
+        Annotated[tuple[frozenset[str], ...], Meta(max_length=ENTRIES_MAX)],
         Meta(description="Sets of suffixes: one of the providers of each set is above all others of it."),
     ] = ()

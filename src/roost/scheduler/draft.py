@@ -16,7 +16,8 @@ class DraftGroup:
 
     def __init__(self, group: ResourceGroup = _EMPTY) -> None:
         self.resources = dict(group.resources)  # an amount of 0 takes a default away
-        self.required = list(group.required)
+        # Insertion-ordered and unique: a request may require thousands of traits.
+        self.required = dict.fromkeys(group.required)
         self.forbidden = set(group.forbidden)
         self.member_of = list(group.member_of)
         self.avoided = set(group.forbidden_aggregates)
@@ -24,14 +25,12 @@ class DraftGroup:
 
     def require(self, trait: str) -> None:
         """Ask for one trait."""
-        wanted = frozenset({trait})
-        if wanted not in self.required:
-            self.required.append(wanted)
+        self.required[frozenset({trait})] = None
 
     def add(self, group: ResourceGroup) -> None:
         """Add what another group without suffix asks; its amounts replace."""
         self.resources.update(group.resources)
-        self.required.extend(traits for traits in group.required if traits not in self.required)
+        self.required.update(dict.fromkeys(group.required))
         self.forbidden |= group.forbidden
         self.member_of.extend(group.member_of)
         self.avoided |= group.forbidden_aggregates

@@ -294,15 +294,15 @@ class Scheduler:
         if not request.instance_uuids:
             number, *made = self._random.uuids(1 + request.count)
             return wish.uuid or number, made
-        found = []
+        found: dict[bytes, None] = {}
         for text in request.instance_uuids:
             body = uuid_bytes(text)
             if body is None:
                 raise BadRequest(f"the instance {text!r} is no uuid")
             if (body in state.holders and request.move is None) or body in found:
                 raise Conflict(f"the instance {text} exists already")
-            found.append(body)
-        return wish.uuid or self._random.uuids(1)[0], found
+            found[body] = None
+        return wish.uuid or self._random.uuids(1)[0], list(found)
 
     def _consumption(self, shape: Shape) -> Consumption:
         return Consumption(self._placement.state, shape, is_packing=self._is_packing)

@@ -6,6 +6,7 @@ from roost.model.host import HostFacts
 from roost.model.image import Image
 from roost.model.request import Destination, Request, ResourceGroup
 from roost.model.settings import Scheduler as SchedulerSettings
+from roost.scheduler.draft import DraftGroup
 from roost.scheduler.query_string import query_string
 from roost.scheduler.translate import translate
 from tests.fleets import fleet, uuid_text
@@ -248,3 +249,11 @@ def test_the_query_string_is_sorted_and_of_version_1_36():
         "&requiredp1=CUSTOM_X,!CUSTOM_Y&resources=DISK_GB:10,MEMORY_MB:512,VCPU:2&resources1=VGPU:1"
         "&resourcesp1=NET_BW_EGR_KILOBIT_PER_SEC:10&root_required=A,B,!COMPUTE_STATUS_DISABLED&same_subtree=p1"
     )
+
+
+def test_a_group_keeps_each_required_trait_once_in_the_order_it_came():
+    draft = DraftGroup(ResourceGroup(required=(frozenset({"B", "C"}), frozenset({"A"}))))
+    for trait in ("Z", "A", "Z"):
+        draft.require(trait)
+    draft.add(ResourceGroup(required=(frozenset({"Z"}), frozenset({"Y"}), frozenset({"C", "B"}))))
+    assert draft.group("").required == tuple(map(frozenset, ("BC", "A", "Z", "Y")))

@@ -9,6 +9,7 @@ from roost.api.v1.named_schemas import FlavorsList, ImagesList, ShownImage
 from roost.errors import BadRequest
 from roost.fleet.named import bodies_of, body_of, storing
 from roost.model.flavor import Flavor
+from roost.model.image import Image
 from roost.model.named import Noun
 from roost.model.request_document import FlavorEntry, ImageEntry
 from roost.placement.plans import Plan
@@ -79,11 +80,16 @@ def image_named(call: Call, name: str, *, at: str) -> ImageEntry:
     body = bodies_of(call.current.state, "image").get(name)
     if body is None:
         raise wrong(at, f"there is no image {name[:70]!r}")
-    return msgspec.json.decode(body, type=ImageEntry)
+    return _entry(body)
+
+
+def _entry(body: bytes) -> ImageEntry:
+    # As an image, which has no bounds: one stored before the bounds of today stays usable.
+    return ImageEntry(**msgspec.structs.asdict(msgspec.json.decode(body, type=Image)))
 
 
 def _image(name: str, body: bytes) -> ShownImage:
-    entry = msgspec.json.decode(body, type=ImageEntry)
+    entry = _entry(body)
     return ShownImage(name=name, id=entry.id, disk_format=entry.disk_format, properties=entry.properties)
 
 
