@@ -1,19 +1,17 @@
 """Filters and weighers written for Nova, as rules of ours: each row is shown to them as a host state."""
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from roost.compat import weights
-from roost.compat.numa import topology_for
+from roost.compat.host_rows import HostRow, rows_of
 from roost.compat.objects import InstanceGroup, RequestSpec
-from roost.compat.scheduler.host_state import HostState, pools_of
+from roost.compat.scheduler.host_state import HostState
 from roost.compat.weights import WeighedObject, multiplier_of
 from roost.engine.types import Mask, Scores
 from roost.model.decision import Limits
-from roost.scheduler.attributes import NAMES, RATIOS, TOLD, USED, WHOLE
 from roost.scheduler.hosts import HostView
 from roost.scheduler.plugins import RuleClass
 from roost.scheduler.rules import NoOptions
@@ -72,8 +70,8 @@ class _AdaptedFilter(_Adapted):
             for row in self._asked(hosts, spec)[0]
         ]
 
-    def _asked(self, hosts: HostView, spec: Spec) -> tuple[list["HostRow"], Mask]:
-        rows, wanted = rows_of(hosts), _request_spec(hosts, spec)
+    def _asked(self, hosts: HostView, spec: Spec) -> tuple[Sequence[HostRow | HostState], Mask]:
+        rows, wanted = rows_of(hosts, spec), _request_spec(hosts, spec)
         if hasattr(self._foreign, "filter_all"):
             passed = {id(row) for row in self._foreign.filter_all(rows, wanted) or ()}
             return rows, np.array([id(row) in passed for row in rows], dtype=np.bool_)
@@ -98,7 +96,7 @@ class _AdaptedWeigher(_Adapted):
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Ask about all hosts."""
         foreign, wanted = self._foreign, _request_spec(hosts, spec)
-        weighed = [WeighedObject(row, 0.0) for row in rows_of(hosts)]
+        weighed = [WeighedObject(row, 0.0) for row in rows_of(hosts, spec)]
         spelled = getattr(type(foreign), "weight_objects", None)
         if spelled is not None and spelled is not weights.BaseWeigher.weight_objects:
             found = foreign.weight_objects(weighed, wanted)
@@ -110,86 +108,16 @@ class _AdaptedWeigher(_Adapted):
         return np.array(found, dtype=np.float64)
 
 
-class HostRow:
-    """One row, under the names of HostState's attributes. Of what is set on it only limits are looked at."""
-
-    def __init__(self, table: "_Table", position: int) -> None:
-        self._table = table
-        self._position = position
-        self.limits: dict[str, Any] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        values = self._table.values(name)
-        if values is None:
-            raise AttributeError(f"a host has no {name}")
-        return values[self._position]
-
-    def __repr__(self) -> str:
-        return f"<HostRow {self.host} {self.nodename}>"
-
-
-class _Table:
-    """The attributes of all hosts of a view, each made when first asked for."""
-
-    def __init__(self, hosts: HostView) -> None:
-        self._hosts = hosts
-        self._known: dict[str, list[Any] | None] = {}
-
-    def values(self, name: str) -> list[Any] | None:
-        """Return an attribute of every host; None if hosts have none of this name."""
-        if name not in self._known:
-            self._known[name] = self._made(name)
-        return self._known[name]
-
-    def _made(self, name: str) -> list[Any] | None:
-        hosts = self._hosts
-        for table in (USED, WHOLE):
-            if name in table:
-                return [int(value) for value in table[name](hosts).tolist()]
-        if name in RATIOS:
-            ratios: list[Any] = RATIOS[name](hosts).tolist()
-            return ratios
-        if name in NAMES:
-            return list(NAMES[name](hosts))
-        if name == "cpu_info":
-            return [json.dumps(facts.cpu_info) if facts.cpu_info else None for facts in hosts.all_facts()]
-        if name in TOLD:
-            return [TOLD[name](facts) for facts in hosts.all_facts()]
-        make = _OTHERS.get(name)
-        return None if make is None else make(hosts)
-
-
-_OTHERS: Mapping[str, Callable[[HostView], list[Any]]] = {
-    "aggregates": lambda hosts: list(hosts.aggregates()),
-    "instances": lambda hosts: [dict.fromkeys(uuids) for uuids in hosts.instances()],
-    "metrics": lambda hosts: [dict(facts.metrics) for facts in hosts.all_facts()],
-    "numa_topology": lambda hosts: [topology_for(facts) for facts in hosts.all_facts()],
-    "pci_stats": lambda hosts: [pools_of(facts) for facts in hosts.all_facts()],
-    "allocation_candidates": lambda hosts: [[] for _ in range(len(hosts))],
-    "service": lambda hosts: [
-        {"disabled": facts.is_disabled, "forced_down": facts.is_forced_down, "last_seen_up": facts.reported_at_s}
-        for facts in hosts.all_facts()
-    ],
-}
-
-
-def rows_of(hosts: HostView) -> list[HostRow]:
-    """Return every host of a view as an object."""
-    table = _Table(hosts)
-    return [HostRow(table, position) for position in range(len(hosts))]
-
-
 def _request_spec(hosts: HostView, spec: Spec) -> RequestSpec:
     wanted = RequestSpec.from_request(spec.request, spec.group, pci_requests=spec.pci_requests)
     wanted.instance_uuid = spec.moved_uuid
     if spec.group is not None:
-        with_members = np.flatnonzero(hosts.members(spec.group)).tolist()
-        names = hosts.names()
         wanted.instance_group = InstanceGroup(
             uuid=spec.group.uuid,
+            name=spec.group.name,
             policy=spec.group.policy,
             members=hosts.instances_of(spec.group),
-            hosts=[names[position] for position in with_members],
+            hosts=hosts.hosts_of(spec.group),
             rules={"max_server_per_host": spec.group.limit},
         )
     return wanted

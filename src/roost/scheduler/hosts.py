@@ -6,13 +6,15 @@ from typing import TypeVar, cast
 import numpy as np
 
 from roost.engine.candidates import RowCandidate
+from roost.engine.images import read_image
 from roost.engine.kinds import KindColumn, Kinds
 from roost.engine.query import Compiled
 from roost.engine.search import search, to_candidate
-from roost.engine.state import Group, State
+from roost.engine.state import Group, Holder, State
 from roost.engine.types import Amounts, AnyArray, Mask, Rows, Scores
 from roost.model.allocation import Mappings
 from roost.model.host import Aggregate, HostFacts
+from roost.model.image import Image
 from roost.model.names import uuid_bytes, uuid_text
 from roost.scheduler.image_texts import spelled
 
@@ -232,10 +234,21 @@ class HostView:
 
     def instances(self) -> list[list[str]]:
         """Return the uuids of the instances on every host of this view, in order; reads all consumers."""
-        found: dict[int, list[str]] = {}
+        return [[uuid_text(holder.uuid) for holder in some] for some in self._holders()]
+
+    def guests(self) -> list[list[tuple[Holder, Image | None]]]:
+        """Return the instances on every host of this view with their images, in order; reads all consumers."""
+        images = self._state.images
+        return [
+            [(each, read_image(images, each.instance.image_id)) for each in some if each.instance is not None]
+            for some in self._holders()
+        ]
+
+    def _holders(self) -> list[list[Holder]]:
+        found: dict[int, list[Holder]] = {}
         for holder in self._state.holders.values():
             if holder.instance is not None:
-                found.setdefault(holder.instance.host_id, []).append(uuid_text(holder.uuid))
+                found.setdefault(holder.instance.host_id, []).append(holder)
         ids = self._state.hosts.ids
         return [found.get(ids[row], []) for row in self.rows.tolist()]
 
@@ -243,6 +256,10 @@ class HostView:
         """Return the uuids of the members of a server group; reads all consumers."""
         holders = self._state.holders.values()
         return [uuid_text(each.uuid) for each in holders if each.instance and each.instance.group_id == group.id]
+
+    def hosts_of(self, group: Group) -> list[str]:
+        """Return the names of all hosts with members of a server group, whether they are in this view or not."""
+        return [self._state.hosts.names[row] for row in sorted(group.members)]
 
     def image_counts(self, name: str, text: str) -> Amounts:
         """Return how many instances on each host have an image with this text for a property: int64.

@@ -44,7 +44,7 @@ class Bare:
         """Look at everything."""
         assert spec_obj.get_scheduler_hint("x") == "y"
         assert not hasattr(host_state, "nonsense")
-        assert host_state.metrics == {}
+        assert list(host_state.metrics) == []
         host_state.limits["memory_mb"] = 1
         in_ssd = any(each.metadata.get("ssd") == "yes" for each in host_state.aggregates)
         return in_ssd and not host_state.instances and host_state.cpu_info == '{"arch": "x"}'

@@ -1,7 +1,10 @@
 """Validators of extra specs: the built-in namespaces, and what a validator may say."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from roost.compat.api.validation.extra_specs import validators
 from roost.compat.api.validation.extra_specs.extra_spec import ExtraSpecValidator
 from roost.compat.api.validation.extra_specs.validators import validate
 from roost.compat.exception import ValidationError
@@ -93,3 +96,33 @@ def test_a_validator_says_name_description_and_type_with_bounds_pattern_or_choic
     ]
     with pytest.raises(ValueError, match="its type must be int, str or bool"):
         ExtraSpecValidator(name="acme:f", description="A fraction.", value={"type": float})
+
+
+def test_a_validator_of_an_installed_nova_is_read_and_the_namespaces_of_nova_are_the_ones_here(monkeypatch):
+    told = {"description": "d", "deprecated": False, "parameters": []}
+    foreign = SimpleNamespace(name="acme:foo", value={"type": str, "enum": ["bar"]}, **told)
+    entries = [
+        Entry("nova.api.validation.extra_specs.hw", None),
+        Entry("acme.validators", SimpleNamespace(register=lambda: [foreign])),
+    ]
+    monkeypatch.setattr(validators, "entry_points", lambda group: entries if group == validators.NAMESPACE else [])
+    validators._known.cache_clear()
+    try:
+        assert is_accepted("acme:foo", "bar")
+        assert not is_accepted("acme:foo", "qux")
+        assert is_accepted("hw:numa_nodes", "1")
+    finally:
+        validators._known.cache_clear()
+
+
+class Entry:
+    """An entry point; one without a module cannot be loaded."""
+
+    def __init__(self, value, module):
+        self.name = self.value = value
+        self._module = module
+
+    def load(self):
+        """Return the module."""
+        assert self._module is not None
+        return self._module

@@ -247,10 +247,20 @@ def test_a_schedule_prepares_the_request_looks_at_the_hosts_once_and_at_each_ins
     assert len(lists) == 1
     assert seen == [(f"i{number}", host, 1) for number in range(3) for host in "ab"]
     assert (group.hosts, group.members) == (["b", "a", "b"], ["i0", "i1", "i2"])
+    assert properties["group_hosts"] == {"a", "b"}
     assert [(state.host, state.num_instances, state.free_ram_mb) for state in lists[0]] == [
         ("a", 1, 150),
         ("b", 2, 100),
     ]
+
+
+@pytest.mark.shows("S200")
+def test_a_schedule_fills_in_the_instance_type_of_the_request():
+    properties = {}
+    request_spec = {"instance_type": TYPE, "instance_uuids": ["i0"]}
+    FilterScheduler(keeper(hosts(a=9)))._schedule(None, request_spec, properties)
+    assert properties["instance_type"] == TYPE
+    assert "group_hosts" not in properties
 
 
 @pytest.mark.shows("S212")

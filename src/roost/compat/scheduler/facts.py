@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from roost.compat.numa import topology_from
+from roost.compat.objects.host_records import read_moment
 from roost.model.allocation import Mappings
 from roost.model.host import HostFacts, PciPool
 
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def facts_of(host: "HostState") -> HostFacts:
-    """Return what a host state says, as our rules see it."""
+    """Return what a host state says, as our rules see it; a row of columns has its facts already."""
+    facts: HostFacts | None = getattr(host, "facts", None)
+    if facts is not None:
+        return facts
     return HostFacts(
         vcpus_total=host.vcpus_total,
         hypervisor_type=host.hypervisor_type or "",
@@ -30,7 +34,7 @@ def facts_of(host: "HostState") -> HostFacts:
         cell=host.cell_uuid,
         is_disabled=bool(host.service.get("disabled", False)),
         is_forced_down=bool(host.service.get("forced_down", False)),
-        reported_at_s=host.service.get("last_seen_up"),
+        reported_at_s=read_moment(host.service.get("last_seen_up")),
     )
 
 

@@ -141,8 +141,13 @@ class FilterScheduler(Scheduler):
         update_group_hosts = self._setup_instance_group(filter_properties)
         self._populate_retry(filter_properties)
         filter_properties.update(
-            context=context, request_spec=request_spec, config_options=self._get_configuration_options()
+            context=context,
+            request_spec=request_spec,
+            config_options=self._get_configuration_options(),
+            instance_type=filter_properties.get("instance_type") or request_spec.get("instance_type"),
         )
+        if update_group_hosts:
+            filter_properties["group_hosts"] = set(filter_properties["instance_group"].hosts)
         spec_obj = RequestSpec.from_primitives(context, request_spec, filter_properties)
         uuids = request_spec.get("instance_uuids") or ()
         hosts: list[HostState] = list(self._get_all_host_states(context))
@@ -158,6 +163,7 @@ class FilterScheduler(Scheduler):
             if update_group_hosts:
                 assert spec_obj.instance_group is not None
                 spec_obj.instance_group.hosts.append(chosen.obj.host)
+                filter_properties["group_hosts"].add(chosen.obj.host)
                 if spec_obj.instance_uuid is not None:
                     spec_obj.instance_group.members.append(spec_obj.instance_uuid)
         return selected

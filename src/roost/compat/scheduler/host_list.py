@@ -44,6 +44,11 @@ class HostList(HostView):
     def __len__(self) -> int:
         return len(self._states)
 
+    @property
+    def states(self) -> Sequence[HostState]:
+        """The host states."""
+        return self._states
+
     def part(self, positions: Rows) -> "HostList":
         """Return a list of those at some positions: intp, shape (part,)."""
         return HostList([self._states[at] for at in positions.tolist()])
@@ -114,6 +119,10 @@ class HostList(HostView):
     def holds_instance(self, instance_uuid: str) -> Mask:
         """Say which hosts an instance is on: bool."""
         return np.array([instance_uuid in host.instances for host in self._states], dtype=np.bool_)
+
+    def hosts_of(self, group: Group) -> list[str]:
+        """Return the names of the hosts in the list with members of a server group."""
+        return [self._states[row].host for row in sorted(group.members) if row >= 0]
 
     def image_counts(self, name: str, text: str) -> Amounts:
         """Return how many instances on each host have an image with this text for a property: int64."""

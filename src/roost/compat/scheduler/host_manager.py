@@ -13,7 +13,7 @@ from roost.engine.state import State
 from roost.model.names import uuid_text
 from roost.model.settings import Settings
 from roost.scheduler import plugins
-from roost.scheduler.plugins import Adapt
+from roost.scheduler.plugins import Adapt, RuleClass
 
 __all__ = ["HostAggregate", "HostManager", "HostState", "host_states_of"]
 
@@ -40,14 +40,10 @@ class HostManager:
         self.filter_handler = HostFilterHandler()
         self.weight_handler = HostWeightHandler()
         self.enabled_filters: list[Any] = (
-            [filter_for(rule)(plugins.options_of(rule, settings.tables)) for rule in enabled]
-            if filters is None
-            else list(filters)
+            [_filter(rule, settings) for rule in enabled] if filters is None else list(filters)
         )
         self.weighers: list[Any] = (
-            [weigher_for(rule)(plugins.options_of(rule, settings.tables)) for rule in found.weighers]
-            if weighers is None
-            else list(weighers)
+            [_weigher(rule, settings) for rule in found.weighers] if weighers is None else list(weighers)
         )
 
     def get_all_host_states(self, context: object = None) -> Iterator[HostState]:
@@ -78,6 +74,22 @@ class HostManager:
         return weighed
 
     get_weighted_hosts = get_weighed_hosts
+
+
+def _filter(rule: RuleClass, settings: Settings) -> Any:
+    """Make a filter over host states; a class written for Nova is one already."""
+    kind = getattr(rule, "kind", None)
+    if kind is not None and hasattr(kind, "filter_all"):
+        return kind()
+    return filter_for(rule)(plugins.options_of(rule, settings.tables))
+
+
+def _weigher(rule: RuleClass, settings: Settings) -> Any:
+    """Make a weigher of host states; a class written for Nova is one already."""
+    kind = getattr(rule, "kind", None)
+    if kind is not None and hasattr(kind, "weigh_objects"):
+        return kind()
+    return weigher_for(rule)(plugins.options_of(rule, settings.tables))
 
 
 def _named(hosts: list[HostState], asked: Any) -> list[HostState]:

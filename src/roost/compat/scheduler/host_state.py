@@ -8,19 +8,12 @@ from typing import Any
 import msgspec
 
 from roost.compat.numa import topology_for
-from roost.compat.objects import RequestSpec
+from roost.compat.objects import Aggregate, RequestSpec
 from roost.compat.scheduler.facts import facts_of, mappings_of
 from roost.model.host import HostFacts
 from roost.scheduler.consuming import Appetite
 
-
-@dataclass(slots=True, kw_only=True)
-class HostAggregate:
-    """An aggregate a host is in."""
-
-    name: str = ""
-    uuid: str = ""
-    metadata: dict[str, str] = field(default_factory=dict)
+HostAggregate = Aggregate
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ import functools
 import logging
 from importlib.metadata import entry_points
 from types import ModuleType
+from typing import Any
 
 from roost.compat.aliases import lend_names
 from roost.compat.api.validation.extra_specs import (
@@ -61,11 +62,23 @@ def _known() -> dict[str, ExtraSpecValidator]:
     lend_names()
     found = {each.name: each for module in _OURS for each in module.register()}
     for entry in sorted(entry_points(group=NAMESPACE), key=lambda entry: entry.name):
+        if entry.value.startswith("nova."):
+            continue  # An installed Nova announces its own namespaces, which are built in here.
         try:
-            found.update({each.name: each for each in entry.load().register()})
+            found.update({each.name: _ours(each) for each in entry.load().register()})
         except (Exception, SystemExit) as error:  # noqa: BLE001  # A plug-in may fail in any way.
             _log.warning("the extra spec validators of %s cannot be loaded: %s", entry.name, error)
     return found
+
+
+def _ours(validator: Any) -> ExtraSpecValidator:
+    """Return a validator, which may be of an installed Nova's class, as one of the class here."""
+    if isinstance(validator, ExtraSpecValidator):
+        return validator
+    return ExtraSpecValidator(
+        name=validator.name, description=validator.description, value=validator.value,
+        deprecated=validator.deprecated, parameters=validator.parameters,
+    )  # fmt: skip
 
 
 def _namespace(name: str) -> str:

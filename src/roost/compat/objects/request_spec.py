@@ -2,50 +2,32 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 
+from roost.compat.objects.devices import InstancePCIRequests, read_devices, show_device
+from roost.compat.objects.filter_properties import filter_property
+from roost.compat.objects.flavor_view import show_flavor
+from roost.compat.objects.image_meta import show_image
+from roost.compat.objects.placement_target import read_destination, show_destination
+from roost.compat.objects.record import Record
+from roost.compat.objects.server_group import InstanceGroup
 from roost.engine.state import Group
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.pci import PciRequest
-from roost.model.request import Destination, Network, Request, Retry
+from roost.model.request import Network, Request, Retry
+from roost.scheduler.numa.constraints import networks_of
 
 
 @dataclass(slots=True, kw_only=True)
-class InstanceGroup:
-    """A server group: its policy, its members by uuid, and the hosts they are on."""
+class RequestSpec(Record):
+    """What is asked for. Filters and weighers read it.
 
-    uuid: str = ""
-    policy: str
-    members: list[str] = field(default_factory=list)
-    hosts: list[str] = field(default_factory=list)
-    rules: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def policies(self) -> list[str]:
-        """The policy, as the list that older plug-ins read."""
-        return [self.policy]
-
-
-@dataclass(slots=True, kw_only=True, frozen=True)
-class Selection:
-    """A host for one instance, with what is claimed there or, of an alternate, would be."""
-
-    compute_node_uuid: str
-    service_host: str
-    nodename: str
-    cell_uuid: str
-    limits: dict[str, Any]
-    allocation_request: str  # JSON, the body of a claim
-    allocation_request_version: str  # of the Placement API
-    availability_zone: str | None
-
-
-@dataclass(slots=True, kw_only=True)
-class RequestSpec:
-    """What is asked for. Filters and weighers read it."""
+    It is also the table of properties that filters of Icehouse read: ``filter_properties["instance_type"]``.
+    """
 
     flavor: Flavor
     image: Image | None = None
@@ -59,11 +41,16 @@ class RequestSpec:
     ignore_hosts: list[str] | None = None
     force_hosts: list[str] | None = None
     force_nodes: list[str] | None = None
-    requested_destination: Destination | None = None
+    requested_destination: Any = None  # something that has the fields of ``objects.Destination``
     retry: dict[str, Any] | None = None
     limits: dict[str, Any] = field(default_factory=dict)
     network_metadata: Any = None  # something that has physnets and tunneled
     pci_requests: Any = None  # requests for devices, a list of them or something that has them as ``requests``
+    is_bfv: bool = False  # whether it boots from a volume
+    requested_networks: Any = None
+    requested_resources: list[Any] = field(default_factory=list)
+    security_groups: Any = None
+    properties: Mapping[str, Any] = field(default_factory=dict)  # of Icehouse, where the request was made of them
 
     @property
     def vcpus(self) -> int:
@@ -90,6 +77,28 @@ class RequestSpec:
         """Swap of the flavor, MiB."""
         return self.flavor.swap
 
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return an entry of the properties of Icehouse, else a field; ``default`` where neither is set."""
+        for value in (self.properties.get(key), filter_property(self, key), getattr(self, key, None)):
+            if value is not None:
+                return value
+        return default
+
+    def __getitem__(self, key: str) -> Any:
+        """Return the same as ``get``.
+
+        Raises:
+            KeyError: it is not set.
+        """
+        value = self.get(key)
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __contains__(self, name: object) -> bool:
+        """Say whether a field, or an entry of the properties, is set."""
+        return isinstance(name, str) and self.get(name) is not None
+
     def get_scheduler_hint(self, hint_name: str, default: Any = None) -> Any:
         """Return a hint; of a list of exactly one its only value."""
         if hint_name not in self.scheduler_hints:
@@ -113,8 +122,8 @@ class RequestSpec:
         uuids = request_spec.get("instance_uuids") or []
         group = filter_properties.get("instance_group")
         return cls(
-            flavor=msgspec.convert({"name": ""} | known, Flavor),
-            image=None if image is None else msgspec.convert(_image(image), Image),
+            flavor=show_flavor(msgspec.convert({"name": ""} | known, Flavor)),
+            image=None if image is None else show_image(msgspec.convert(_image(image), Image)),
             scheduler_hints=filter_properties.get("scheduler_hints") or {},
             instance_group=group,
             project_id=filter_properties.get("project_id") or "",
@@ -124,6 +133,7 @@ class RequestSpec:
             force_hosts=filter_properties.get("force_hosts"),
             force_nodes=filter_properties.get("force_nodes"),
             retry=filter_properties.get("retry"),
+            properties=filter_properties,
         )
 
     @classmethod
@@ -136,12 +146,16 @@ class RequestSpec:
             pci_requests: all devices that it wants; None: those that do not come from its flavor.
         """
         return cls(
-            flavor=request.flavor,
-            image=request.image,
-            scheduler_hints=request.hints,
+            flavor=show_flavor(request.flavor),
+            image=show_image(request.image),
+            scheduler_hints={
+                name: [value] if isinstance(value, str) else list(value) for name, value in request.hints.items()
+            },
             instance_group=None
             if group is None
-            else InstanceGroup(uuid=group.uuid, policy=group.policy, rules={"max_server_per_host": group.limit}),
+            else InstanceGroup(
+                uuid=group.uuid, name=group.name, policy=group.policy, rules={"max_server_per_host": group.limit}
+            ),
             project_id=request.project_id,
             user_id=request.user_id,
             instance_uuid=request.instance_uuids[0] if request.instance_uuids else None,
@@ -150,14 +164,19 @@ class RequestSpec:
             ignore_hosts=list(request.ignore_hosts) or None,
             force_hosts=list(request.force_hosts) or None,
             force_nodes=list(request.force_nodes) or None,
-            requested_destination=request.destination,
+            requested_destination=show_destination(request.destination),
             retry=None
             if request.retry is None
             else {
                 "num_attempts": request.retry.attempts,
                 "hosts": [list(tried) for tried in request.retry.hosts],
             },
-            pci_requests=list(map(_shown, request.pci_requests if pci_requests is None else pci_requests)) or None,
+            network_metadata=_network_metadata(request),
+            pci_requests=InstancePCIRequests(
+                map(show_device, request.pci_requests if pci_requests is None else pci_requests)
+            )
+            or None,
+            is_bfv=request.is_bfv,
         )
 
     def to_request(self) -> Request:
@@ -171,10 +190,10 @@ class RequestSpec:
             project_id=self.project_id,
             user_id=self.user_id,
             availability_zone=self.availability_zone,
-            destination=self.requested_destination,
+            destination=read_destination(self.requested_destination),
             networks=() if self.network_metadata is None else _networks(self.network_metadata),
             retry=None if self.retry is None else _retry(self.retry),
-            pci_requests=tuple(map(_device, getattr(self.pci_requests, "requests", self.pci_requests) or ())),
+            pci_requests=read_devices(self.pci_requests),
         )
 
 
@@ -195,61 +214,9 @@ def _networks(told: Any) -> tuple[Network, ...]:
     return (*named, Network(is_tunneled=True)) if told.tunneled else tuple(named)
 
 
-@dataclass(slots=True, kw_only=True)
-class InstancePCIRequest:
-    """Devices of one kind that an instance wants."""
-
-    FLAVOR_ALIAS: ClassVar[int] = 0
-    NEUTRON_PORT: ClassVar[int] = 1
-
-    count: int = 1
-    spec: list[dict[str, Any]] = field(default_factory=list)  # alternatives
-    alias_name: str | None = None
-    request_id: str | None = None
-    numa_policy: str | None = None
-
-    @property
-    def source(self) -> int:
-        """Who wants them: a flavor by an alias, or a port."""
-        return self.NEUTRON_PORT if self.alias_name is None else self.FLAVOR_ALIAS
-
-
-def _shown(wanted: PciRequest) -> InstancePCIRequest:
-    alternatives = [{name: _shown_value(value) for name, value in each.items()} for each in wanted.alternatives]
-    return InstancePCIRequest(
-        count=wanted.count, spec=alternatives, alias_name=wanted.name if wanted.source == "flavor" else None,
-        request_id=wanted.request_id or None, numa_policy=wanted.numa_policy,
-    )  # fmt: skip
-
-
-def _shown_value(value: str | tuple[str, ...] | None) -> str | list[str] | None:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _told_value(value: Any) -> list[str] | str | None:
-    if isinstance(value, list | tuple):
-        return [str(each) for each in value]
-    return None if value is None else str(value)
-
-
-def _device(told: Any) -> PciRequest:
-    """Return a request for devices as our rules read it.
-
-    Raises:
-        msgspec.ValidationError: it makes no sense.
-    """
-    alternatives = [{name: _told_value(value) for name, value in each.items()} for each in told.spec]
-    return msgspec.convert(
-        {
-            "count": told.count,
-            "alternatives": alternatives,
-            "numa_policy": told.numa_policy or "legacy",
-            "source": "flavor" if told.source == InstancePCIRequest.FLAVOR_ALIAS else "port",
-            "request_id": told.request_id or "",
-            "name": told.alias_name or "",
-        },
-        PciRequest,
-    )
+def _network_metadata(request: Request) -> SimpleNamespace | None:
+    needs = networks_of(request)
+    return None if needs is None else SimpleNamespace(physnets=set(needs.physnets), tunneled=needs.is_tunneled)
 
 
 def _image(told: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,129 @@
+"""Rows of columns under the names of Nova's HostState: what filters and weighers written for Nova look at."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from roost.compat.numa import topology_for
+from roost.compat.objects.host_records import (
+    Aggregate,
+    CpuInfo,
+    Instance,
+    PciDeviceStats,
+    metrics_of,
+    service_of,
+)
+from roost.compat.objects.image_meta import show_image
+from roost.compat.scheduler.host_list import HostList
+from roost.compat.scheduler.host_state import HostState, pools_of
+from roost.model.names import uuid_text
+from roost.scheduler.attributes import NAMES, RATIOS, TOLD, USED, WHOLE
+from roost.scheduler.hosts import HostView
+from roost.scheduler.spec import Spec
+
+
+class HostRow:
+    """One row, under the names of HostState's attributes. Of what is set on it only limits are looked at."""
+
+    def __init__(self, table: "_Table", position: int) -> None:
+        self._table = table
+        self._position = position
+        self.limits: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        values = self._table.values(name)
+        if values is None:
+            raise AttributeError(f"a host has no {name}")
+        return values[self._position]
+
+    def __repr__(self) -> str:
+        return f"<HostRow {self.host} {self.nodename}>"
+
+
+class _Table:
+    """The attributes of all hosts of a view, each made at its first use."""
+
+    def __init__(self, hosts: HostView, spec: Spec) -> None:
+        self._hosts = hosts
+        self._spec = spec
+        self._known: dict[str, Sequence[Any] | None] = {}
+
+    def values(self, name: str) -> Sequence[Any] | None:
+        """Return an attribute of every host; None if hosts have none of this name."""
+        if name not in self._known:
+            self._known[name] = self._made(name)
+        return self._known[name]
+
+    def _made(self, name: str) -> Sequence[Any] | None:
+        hosts = self._hosts
+        for table in (USED, WHOLE):
+            if name in table:
+                return [int(value) for value in table[name](hosts).tolist()]
+        if name in RATIOS:
+            ratios: list[Any] = RATIOS[name](hosts).tolist()
+            return ratios
+        if name in NAMES:
+            return list(NAMES[name](hosts))
+        if name == "cpu_info":
+            return [CpuInfo(json.dumps(facts.cpu_info)) if facts.cpu_info else None for facts in hosts.all_facts()]
+        if name in TOLD:
+            return [TOLD[name](facts) for facts in hosts.all_facts()]
+        make = _OTHERS.get(name)
+        return None if make is None else make(hosts, self._spec)
+
+
+def _aggregates(hosts: HostView, _spec: Spec) -> list[list[Aggregate]]:
+    made: dict[str, Aggregate] = {}
+    for each in (one for some in hosts.aggregates() for one in some):
+        if each.uuid not in made:
+            made[each.uuid] = Aggregate(name=each.name, uuid=each.uuid, metadata=dict(each.metadata))
+    return [[made[each.uuid] for each in some] for some in hosts.aggregates()]
+
+
+def _instances(hosts: HostView, _spec: Spec) -> list[dict[str, Instance]]:
+    return [
+        {
+            uuid_text(holder.uuid): Instance(
+                uuid=uuid_text(holder.uuid), host=host, node=node, project_id=holder.project_id,
+                user_id=holder.user_id, image_meta=show_image(image),
+            )
+            for holder, image in guests
+        }
+        for host, node, guests in zip(hosts.names(), hosts.nodes(), hosts.guests(), strict=True)
+    ]  # fmt: skip
+
+
+def _pci_stats(hosts: HostView, _spec: Spec) -> list[PciDeviceStats | None]:
+    return [
+        PciDeviceStats(facts=facts, pools=pools_of(facts)) if facts.pci_pools else None for facts in hosts.all_facts()
+    ]
+
+
+def _candidates(hosts: HostView, spec: Spec) -> list[list[dict[str, Any]]]:
+    return [[{"mappings": each} for each in hosts.mappings(at, spec.ways)] for at in range(len(hosts))]
+
+
+_OTHERS: Mapping[str, Callable[[HostView, Spec], Sequence[Any]]] = {
+    "aggregates": _aggregates,
+    "instances": _instances,
+    "pci_stats": _pci_stats,
+    "allocation_candidates": _candidates,
+    "facts": lambda hosts, _spec: hosts.all_facts(),
+    "metrics": lambda hosts, _spec: [metrics_of(facts) for facts in hosts.all_facts()],
+    "numa_topology": lambda hosts, _spec: [topology_for(facts) for facts in hosts.all_facts()],
+    "rack": lambda hosts, _spec: [facts.rack for facts in hosts.all_facts()],
+    "updated": lambda hosts, spec: [
+        service_of("", facts, now_s=spec.now_s)["updated_at"] for facts in hosts.all_facts()
+    ],
+    "service": lambda hosts, spec: [
+        service_of(host, facts, now_s=spec.now_s) for host, facts in zip(hosts.names(), hosts.all_facts(), strict=True)
+    ],
+}
+
+
+def rows_of(hosts: HostView, spec: Spec) -> Sequence[HostRow | HostState]:
+    """Return every host of a view as an object; a view of host states has them already."""
+    if isinstance(hosts, HostList):
+        return hosts.states
+    table = _Table(hosts, spec)
+    return [HostRow(table, position) for position in range(len(hosts))]

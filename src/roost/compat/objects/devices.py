@@ -1,0 +1,83 @@
+"""Requests for PCI devices as Nova's filters read them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import msgspec
+
+from roost.compat.objects.record import Record
+from roost.model.pci import PciRequest
+
+
+@dataclass(slots=True, kw_only=True)
+class InstancePCIRequest(Record):
+    """Devices of one kind that an instance wants."""
+
+    FLAVOR_ALIAS: ClassVar[int] = 0
+    NEUTRON_PORT: ClassVar[int] = 1
+
+    count: int = 1
+    spec: list[dict[str, Any]] = field(default_factory=list)  # alternatives
+    alias_name: str | None = None
+    request_id: str | None = None
+    numa_policy: str | None = None
+
+    @property
+    def source(self) -> int:
+        """Who wants them: a flavor by an alias, or a port."""
+        return self.NEUTRON_PORT if self.alias_name is None else self.FLAVOR_ALIAS
+
+
+def show_device(wanted: PciRequest) -> InstancePCIRequest:
+    """Return one of our requests for devices under Nova's names."""
+    alternatives = [{name: _shown_value(value) for name, value in each.items()} for each in wanted.alternatives]
+    return InstancePCIRequest(
+        count=wanted.count, spec=alternatives, alias_name=wanted.name if wanted.source == "flavor" else None,
+        request_id=wanted.request_id or None, numa_policy=wanted.numa_policy,
+    )  # fmt: skip
+
+
+def _shown_value(value: str | tuple[str, ...] | None) -> str | list[str] | None:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _told_value(value: Any) -> list[str] | str | None:
+    if isinstance(value, list | tuple):
+        return [str(each) for each in value]
+    return None if value is None else str(value)
+
+
+def read_device(told: Any) -> PciRequest:
+    """Return a request for devices as our rules read it.
+
+    Raises:
+        msgspec.ValidationError: it makes no sense.
+    """
+    alternatives = [{name: _told_value(value) for name, value in each.items()} for each in told.spec]
+    return msgspec.convert(
+        {
+            "count": told.count,
+            "alternatives": alternatives,
+            "numa_policy": told.numa_policy or "legacy",
+            "source": "flavor" if told.source == InstancePCIRequest.FLAVOR_ALIAS else "port",
+            "request_id": told.request_id or "",
+            "name": told.alias_name or "",
+        },
+        PciRequest,
+    )
+
+
+class InstancePCIRequests(list[InstancePCIRequest]):
+    """The requests of an instance."""
+
+    @property
+    def requests(self) -> list[InstancePCIRequest]:
+        """The same, under Nova's name."""
+        return self
+
+
+def read_devices(shown: Any) -> tuple[PciRequest, ...]:
+    """Return requests for devices, or something that has them as ``requests``, as our rules read them."""
+    found: Iterable[Any] = getattr(shown, "requests", shown) or ()
+    return tuple(map(read_device, found))

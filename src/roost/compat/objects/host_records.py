@@ -1,0 +1,107 @@
+"""What is on and around a host, as Nova's filters read it: instances, aggregates, metrics, devices."""
+
+import datetime as dt
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from roost.compat.objects.devices import read_devices
+from roost.compat.objects.image_meta import ImageMeta
+from roost.compat.objects.record import Record
+from roost.engine.pci.pools import UNMAPPED, supports
+from roost.model.allocation import Mappings
+from roost.model.host import HostFacts
+
+
+@dataclass(slots=True, kw_only=True)
+class Aggregate(Record):
+    """An aggregate a host is in."""
+
+    name: str = ""
+    uuid: str = ""
+    metadata: dict[str, str] = field(default_factory=dict)
+    hosts: list[str] = field(default_factory=list)
+    id: int | None = None
+
+    @property
+    def availability_zone(self) -> str | None:
+        """The zone that the metadata names, if any."""
+        return self.metadata.get("availability_zone")
+
+
+@dataclass(slots=True, kw_only=True)
+class Instance(Record):
+    """An instance on a host."""
+
+    uuid: str
+    host: str = ""
+    node: str = ""
+    project_id: str = ""
+    user_id: str = ""
+    image_meta: ImageMeta | None = None
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties of its image."""
+        return {} if self.image_meta is None else self.image_meta.properties
+
+
+@dataclass(slots=True, frozen=True)
+class MonitorMetric:
+    """A number that a host measures of itself."""
+
+    name: str
+    value: float
+
+
+class CpuInfo(str):
+    """Facts about the processor as JSON text, which some filters of Nova read as the table that it holds."""
+
+    __slots__ = ()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an entry of the table."""
+        return json.loads(self).get(name, default)
+
+
+@dataclass(slots=True, kw_only=True)
+class PciDeviceStats:
+    """The pools of free devices of a host."""
+
+    facts: HostFacts
+    pools: list[dict[str, Any]]
+
+    def support_requests(self, requests: Iterable[Any], provider_mapping: Mappings | None = None) -> bool:
+        """Say whether the pools hold the devices of all requests."""
+        mappings = UNMAPPED if provider_mapping is None else provider_mapping
+        return supports(self.facts.pci_pools, read_devices(requests), mappings=mappings)
+
+
+def service_of(host: str, facts: HostFacts, *, now_s: float) -> dict[str, Any]:
+    """Return the service of a host as filters of Nova read it; times are of UTC, without a zone.
+
+    A host without an agent never reports. It counts as up, so its last report is now.
+    """
+    seen = _moment(now_s if facts.reported_at_s is None else facts.reported_at_s)
+    return {
+        "host": host, "binary": "nova-compute", "topic": "compute", "report_count": 0,
+        "disabled": facts.is_disabled, "disabled_reason": facts.disabled_reason or None,
+        "forced_down": facts.is_forced_down, "last_seen_up": seen, "created_at": seen, "updated_at": seen,
+    }  # fmt: skip
+
+
+def read_moment(told: Any) -> float | None:
+    """Return a moment in seconds since the epoch, whether it is given so or as a time of UTC."""
+    if not isinstance(told, dt.datetime):
+        return None if told is None else float(told)
+    return (told if told.tzinfo is not None else told.replace(tzinfo=dt.UTC)).timestamp()
+
+
+def _moment(seconds: float) -> dt.datetime:
+    return dt.datetime.fromtimestamp(seconds, tz=dt.UTC).replace(tzinfo=None)
+
+
+def metrics_of(facts: HostFacts) -> Sequence[MonitorMetric]:
+    """Return what a host measures."""
+    return [MonitorMetric(name, value) for name, value in facts.metrics.items()]

@@ -1,0 +1,56 @@
+"""Where a request must go, and cells, as Nova's filters read them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from roost.compat.objects.record import Record
+from roost.model.request import Destination as ModelDestination
+
+
+@dataclass(slots=True, kw_only=True)
+class CellMapping(Record):
+    """A cell."""
+
+    uuid: str
+    name: str = ""
+
+    @classmethod
+    def get_by_uuid(cls, context: object, uuid: str) -> "CellMapping":
+        """Return a cell."""
+        return cls(uuid=uuid, name=uuid)
+
+
+@dataclass(slots=True, kw_only=True)
+class Destination(Record):
+    """Where a request must go."""
+
+    host: str | None = None
+    node: str | None = None
+    cell: CellMapping | None = None
+    aggregates: list[str] | None = None  # uuids, comma-separated: each entry one of its aggregates
+    forbidden_aggregates: list[str] = field(default_factory=list)
+    allow_cross_cell_move: bool = False
+
+
+def show_destination(told: ModelDestination | None) -> Destination | None:
+    """Return one of our destinations under Nova's names."""
+    if told is None:
+        return None
+    return Destination(
+        host=told.host, node=told.node, cell=None if told.cell is None else CellMapping(uuid=told.cell),
+        aggregates=[",".join(sorted(each)) for each in told.aggregates] or None,
+        forbidden_aggregates=sorted(told.forbidden_aggregates), allow_cross_cell_move=told.allow_cross_cell_move,
+    )  # fmt: skip
+
+
+def read_destination(shown: Any) -> ModelDestination | None:
+    """Return a destination as our rules read it."""
+    if shown is None or isinstance(shown, ModelDestination):
+        return shown
+    cell = getattr(shown, "cell", None)
+    return ModelDestination(
+        host=shown.host, node=shown.node, cell=getattr(cell, "uuid", cell),
+        aggregates=tuple(frozenset(each.split(",")) for each in shown.aggregates or ()),
+        forbidden_aggregates=frozenset(shown.forbidden_aggregates or ()),
+        allow_cross_cell_move=bool(shown.allow_cross_cell_move),
+    )  # fmt: skip
