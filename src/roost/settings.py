@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from roost.compat import config_view
 from roost.compat.nova_conf import NovaConf, read_nova_conf
 from roost.errors import BadSettings
 from roost.model.agent_settings import Agent
@@ -259,10 +260,13 @@ class _Reading:
         assert isinstance(filter_scheduler, FilterScheduler)
         # Only now is known which rules there are, and so which settings.
         found = self._rules(filter_scheduler)
+        registered = config_view.registered()
         pci = own["pci"]
         assert isinstance(pci, Pci)
         self.attempt(partial(_check_pci, pci, is_placed=filter_scheduler.pci_in_placement), None)
         known = _known(found.known)
+        for section, kind in registered:
+            known.setdefault(section, set()).update(kind.__struct_fields__)
         for error in _unknown(self._document, known):
             self.attempt(partial(_refuse, error), None)
         tables: dict[str, dict[str, Any]] = {}
@@ -272,6 +276,14 @@ class _Reading:
                 self._dropped += [str(self._placed(each)) for each in rule.dropped(options)]
             if rule.options.__struct_fields__:
                 tables.setdefault(rule.section, {}).update(msgspec.structs.asdict(options))
+        for section, kind in registered:
+            said = {
+                key: value
+                for key, value in msgspec.structs.asdict(self._part(section, kind)).items()
+                if value is not None
+            }
+            self.attempt(partial(config_view.check, section, said), None)
+            tables.setdefault(section, {}).update(said)
         values: dict[str, Any] = {**own, "tables": tables}
         return msgspec.convert({key: msgspec.to_builtins(value) for key, value in values.items()}, Settings), known
 

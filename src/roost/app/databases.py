@@ -60,7 +60,17 @@ def check_settings(config: Path | None, environ: Mapping[str, str]) -> Sourced:
             plugins.build(found.settings, adapt=adapt)
         except BadSettings as error:
             return msgspec.structs.replace(found, problems=(error,))
-    return found
+    return msgspec.structs.replace(found, problems=(*found.problems, *_validator_problems()))
+
+
+def _validator_problems() -> list[BadSettings]:
+    """Return what is wrong with validators of extra specs that packages announce; decisions are made without them."""
+    from roost.compat.api.validation.extra_specs.validators import NAMESPACE, load_problems
+
+    return [
+        BadSettings(f"entry point {NAMESPACE}.{name}", f"cannot be loaded: {why}; its extra specs are not looked at")
+        for name, why in load_problems()
+    ]
 
 
 def notes_on(nova_conf: Path) -> tuple[str, ...]:

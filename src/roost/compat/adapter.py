@@ -6,12 +6,14 @@ from typing import Any, cast
 import numpy as np
 
 from roost.compat import weights
+from roost.compat.config_view import use
 from roost.compat.host_rows import HostRow, rows_of
 from roost.compat.objects import InstanceGroup, RequestSpec
 from roost.compat.scheduler.host_state import HostState
 from roost.compat.weights import WeighedObject, multiplier_of
 from roost.engine.types import Mask, Scores
 from roost.model.decision import Limits
+from roost.model.settings import Settings
 from roost.scheduler.hosts import HostView
 from roost.scheduler.plugins import RuleClass
 from roost.scheduler.rules import NoOptions
@@ -46,8 +48,15 @@ class _Adapted:
     name: str
     kind: type
 
-    def __init__(self, options: NoOptions) -> None:
+    def __init__(self, options: NoOptions, settings: Settings | None = None) -> None:
+        self._settings = settings
+        use(settings)
         self._foreign = self.kind()
+
+    @classmethod
+    def of_settings(cls, options: NoOptions, settings: Settings) -> "_Adapted":
+        """Make the rule so that CONF shows some settings whenever it is at work."""
+        return cls(options, settings)
 
     def concerns(self, spec: Spec) -> bool:
         """Say yes, since nobody can know."""
@@ -71,6 +80,7 @@ class _AdaptedFilter(_Adapted):
         ]
 
     def _asked(self, hosts: HostView, spec: Spec) -> tuple[Sequence[HostRow | HostState], Mask]:
+        use(self._settings)
         rows, wanted = rows_of(hosts, spec), _request_spec(hosts, spec)
         if hasattr(self._foreign, "filter_all"):
             passed = {id(row) for row in self._foreign.filter_all(rows, wanted) or ()}
@@ -91,10 +101,12 @@ class _AdaptedWeigher(_Adapted):
         """What the class says of a host that is in no aggregate."""
         if not hasattr(self._foreign, "weight_multiplier"):
             return 1.0
+        use(self._settings)
         return multiplier_of(self._foreign, HostState("", ""))
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Ask about all hosts."""
+        use(self._settings)
         foreign, wanted = self._foreign, _request_spec(hosts, spec)
         weighed = [WeighedObject(row, 0.0) for row in rows_of(hosts, spec)]
         spelled = getattr(type(foreign), "weight_objects", None)

@@ -9,6 +9,10 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 _OURS = "roost.compat"
+# Packages that plug-ins import, and what stands in for each where it is not installed.
+_LENT = {"nova": _OURS} | {
+    name: f"{_OURS}.{name}" for name in ("oslo_config", "oslo_log", "oslo_serialization", "oslo_utils")
+}
 # Names that say nothing here; what Nova has under them is called by what it is.
 _CALLED = {
     "api.validation.extra_specs.base": "api.validation.extra_specs.extra_spec",
@@ -17,28 +21,36 @@ _CALLED = {
 
 
 def lend_names() -> None:
-    """Let ``nova.scheduler.filters`` and its neighbours mean the modules here, once somebody imports them.
+    """Let ``nova.scheduler.filters`` and its neighbours mean the modules here for imports that follow.
 
-    Where Nova is installed it is found first, and nothing changes.
+    An installed package is found first: of Nova, and of the libraries that its plug-ins import.
     """
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         # First, because our packages would else be searched for files of Nova's names, and found twice.
         sys.meta_path.insert(0, _Finder())
 
 
+def is_installed(package: str) -> bool:
+    """Say whether a package is there itself, and not lent."""
+    loaded = sys.modules.get(package)
+    if loaded is not None:
+        return not loaded.__name__.startswith(_OURS)
+    spec = PathFinder.find_spec(package)
+    # A folder of this name that is no package has no origin.
+    return spec is not None and spec.origin is not None
+
+
 class _Finder(MetaPathFinder):
-    """Finds modules of Nova's names where there is no Nova."""
+    """Finds modules of Nova's names, and of oslo's, where they are not installed."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return how to import one of Nova's names, if it is lent."""
         top, _, rest = fullname.partition(".")
-        if top != "nova" or (not rest and PathFinder.find_spec("nova") is not None):
+        if top not in _LENT or is_installed(top):
             return None
-        if rest and getattr(sys.modules.get("nova"), "__name__", "") != _OURS:
-            return None
-        ours = f"{_OURS}.{_CALLED.get(rest, rest)}" if rest else _OURS
+        ours = f"{_LENT[top]}.{_CALLED.get(rest, rest)}" if rest else _LENT[top]
         try:
             is_ours = importlib.util.find_spec(ours) is not None
         except ModuleNotFoundError:

@@ -21,6 +21,7 @@ from roost.scheduler.rules import Filter, Rules, Weigher
 _AVAILABLE = "filter_scheduler.available_filters"
 _ENABLED = "filter_scheduler.enabled_filters"
 _WEIGHTS = "filter_scheduler.weight_classes"
+_ELSEWHERE = "keep rules of your own in a package of yours, and name it in filter_scheduler.available_filters"
 _UP = "compute"  # the filter by which a host is up
 
 
@@ -110,8 +111,10 @@ def build(settings: Settings, *, adapt: Adapt | None = None) -> Rules:
 
 def _made(rule: RuleClass, settings: Settings) -> Any:
     options = options_of(rule, settings.tables)
+    # One that reads settings beyond its options is made with all of them.
+    of_settings = getattr(rule, "of_settings", None)
     try:
-        return rule(options)
+        return rule(options) if of_settings is None else of_settings(options, settings)
     except BadSettings:
         raise
     except (Exception, SystemExit) as error:  # It may be somebody else's.
@@ -139,10 +142,20 @@ def options_of(rule: RuleClass, tables: dict[str, dict[str, Any]]) -> msgspec.St
 def _scan(package: ModuleType) -> tuple[RuleClass, ...]:
     found: list[RuleClass] = []
     for module in pkgutil.iter_modules(package.__path__):
-        members = vars(import_module(f"{package.__name__}.{module.name}")).values()
-        rule: Any = next(each for each in members if inspect.isclass(each) and _name(each) == module.name)
+        path = f"{package.__name__}.{module.name}"
+        members = vars(_imported(path)).values()
+        rule: Any = next((each for each in members if inspect.isclass(each) and _name(each) == module.name), None)
+        if rule is None:
+            raise BadSettings(path, f"has no rule named {module.name}; {_ELSEWHERE}")
         found.append(rule)
     return tuple(found)
+
+
+def _imported(path: str) -> ModuleType:
+    try:
+        return import_module(path)
+    except (Exception, SystemExit) as error:  # Somebody may have put a file of their own there.
+        raise BadSettings(path, f"cannot be loaded: {error}; {_ELSEWHERE}") from error
 
 
 def _name(member: object) -> object:

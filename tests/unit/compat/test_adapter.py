@@ -177,6 +177,21 @@ WHERE = {
 }
 
 
+@pytest.mark.shows("S182")
+def test_modules_are_imported_from_their_packages_as_openstack_does_it():
+    script = """
+from roost.compat.aliases import lend_names
+lend_names()
+from nova.scheduler import manager
+from nova.api.validation.extra_specs import base
+from oslo_utils import timeutils
+print(manager.SchedulerManager.__name__, base.ExtraSpecValidator.__name__, timeutils.utcnow().tzinfo)
+"""
+    environ = {"PYTHONPATH": ":".join(sys.path)}
+    run = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=False)
+    assert run.stdout == "SchedulerManager ExtraSpecValidator None\n", run.stderr
+
+
 @pytest.mark.shows("S218")
 def test_each_class_is_found_in_the_module_that_nova_had_it_in():
     lines = [f"from {module} import {name}; print({name}.__name__)" for module, name in WHERE.items()]

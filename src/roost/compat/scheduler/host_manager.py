@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from roost.compat.config_view import use
 from roost.compat.numa import topology_for
 from roost.compat.objects import as_request_spec
 from roost.compat.scheduler.filters import HostFilterHandler, filter_for
@@ -80,6 +81,7 @@ def _filter(rule: RuleClass, settings: Settings) -> Any:
     """Make a filter over host states; a class written for Nova is one already."""
     kind = getattr(rule, "kind", None)
     if kind is not None and hasattr(kind, "filter_all"):
+        use(settings)
         return kind()
     return filter_for(rule)(plugins.options_of(rule, settings.tables))
 
@@ -88,6 +90,7 @@ def _weigher(rule: RuleClass, settings: Settings) -> Any:
     """Make a weigher of host states; a class written for Nova is one already."""
     kind = getattr(rule, "kind", None)
     if kind is not None and hasattr(kind, "weigh_objects"):
+        use(settings)
         return kind()
     return weigher_for(rule)(plugins.options_of(rule, settings.tables))
 

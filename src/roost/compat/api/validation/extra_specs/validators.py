@@ -56,10 +56,20 @@ def problem_of(name: str, value: str) -> str:
     return ""
 
 
-@functools.cache
+def load_problems() -> list[tuple[str, str]]:
+    """Return the entry points whose validators cannot be loaded, and why."""
+    return list(_loaded()[1])
+
+
 def _known() -> dict[str, ExtraSpecValidator]:
-    """Return all validators by name: the built-in ones, then those of entry points; what fails is logged and left."""
+    return _loaded()[0]
+
+
+@functools.cache
+def _loaded() -> tuple[dict[str, ExtraSpecValidator], list[tuple[str, str]]]:
+    """Return all validators by name, built-in ones and those of entry points, and what fails, which is logged."""
     lend_names()
+    problems: list[tuple[str, str]] = []
     found = {each.name: each for module in _OURS for each in module.register()}
     for entry in sorted(entry_points(group=NAMESPACE), key=lambda entry: entry.name):
         if entry.value.startswith("nova."):
@@ -68,7 +78,8 @@ def _known() -> dict[str, ExtraSpecValidator]:
             found.update({each.name: _ours(each) for each in entry.load().register()})
         except (Exception, SystemExit) as error:  # noqa: BLE001  # A plug-in may fail in any way.
             _log.warning("the extra spec validators of %s cannot be loaded: %s", entry.name, error)
-    return found
+            problems.append((entry.name, str(error)))
+    return found, problems
 
 
 def _ours(validator: Any) -> ExtraSpecValidator:

@@ -1,0 +1,147 @@
+"""The CONF that plug-ins read, and the options that they register, with oslo.config and without it."""
+
+import pytest
+
+from roost.compat.oslo_config import cfg
+from roost.errors import BadSettings
+from roost.scheduler import filters, plugins
+from tests.plugin_site import OSLO, run_roost, write
+
+FLEET = '{"hosts": [{"host": "a", "num_io_ops": 3}, {"host": "b"}]}'
+REQUEST = '{"flavor": {"name": "f", "vcpus": 1, "memory_mb": 1}}'
+LIMITED = """
+import nova.conf
+from nova.scheduler import filters
+
+CONF = nova.conf.CONF
+
+
+class IoLimit(filters.BaseHostFilter):
+    def host_passes(self, host_state, spec_obj):
+        return host_state.num_io_ops < CONF.filter_scheduler.max_io_ops_per_host
+"""
+OWN = """
+from oslo_config import cfg
+from nova.scheduler import filters
+
+opts = [
+    cfg.IntOpt("most", default=5, min=1, help="The most operations."),
+    cfg.ListOpt("hosts", default=["a", "b"]),
+    cfg.StrOpt("mode", default="all", choices=["all", "none"]),
+    cfg.BoolOpt("strict", default=False),
+    cfg.StrOpt("unset"),
+]
+cfg.CONF.register_group(cfg.OptGroup("acme"))
+cfg.CONF.register_opts(opts, group="acme")
+
+
+class Own(filters.BaseHostFilter):
+    def host_passes(self, host_state, spec_obj):
+        acme = cfg.CONF.acme
+        assert acme.unset is None
+        assert "most" in acme
+        return host_state.host in acme.hosts and host_state.num_io_ops < acme.most and acme.mode == "all"
+"""
+ENABLED = "[filter_scheduler]\navailable_filters = plug.{name}\nenabled_filters = {name}\n"
+
+
+def decide(folder, name, source, settings="", *, hidden=OSLO, words=("decide",)):
+    """Run a command with one plug-in; ``settings`` is what nova.conf says beside it."""
+    files = {"plug.py": source, "nova.conf": ENABLED.format(name=name) + settings, "fleet.json": FLEET,
+             "request.json": REQUEST}  # fmt: skip
+    write(folder, files)
+    return run_roost(folder, *words, "--fleet", "fleet.json", "--request", "request.json", "--nova-conf", "nova.conf",
+                     hidden=hidden)  # fmt: skip
+
+
+@pytest.mark.parametrize("hidden", [OSLO, ("nova",)], ids=["alone", "with oslo.config"])
+def test_a_plug_in_reads_settings_from_conf(tmp_path, hidden):
+    done = decide(tmp_path, "IoLimit", LIMITED, "max_io_ops_per_host = 3\n", hidden=hidden)
+    assert done.stdout.startswith("granted: b\n"), done.stderr
+    assert "IoLimit                                2 ->       1" in done.stdout
+
+
+@pytest.mark.parametrize("hidden", [OSLO, ("nova",)], ids=["alone", "with oslo.config"])
+def test_a_plug_in_registers_options_and_reads_them_from_nova_conf(tmp_path, hidden):
+    assert "alternates: a" in decide(tmp_path, "Own", OWN, hidden=hidden).stdout
+    done = decide(tmp_path, "Own", OWN, "[acme]\nmost = 3\nhosts = a, b\n", hidden=hidden)
+    assert done.stdout.startswith("granted: b\n"), done.stderr
+    assert "alternates" not in done.stdout
+    assert "no effect" not in done.stderr
+
+
+@pytest.mark.parametrize("hidden", [OSLO, ("nova",)], ids=["alone", "with oslo.config"])
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("most = many", "nova.conf:5: acme.most: must be a whole number, got 'many'"),
+        ("most = 0", "nova.conf:5: acme.most: "),
+        ("mode = some", "nova.conf:5: acme.mode: "),
+    ],
+)
+def test_a_wrong_value_of_an_option_of_a_plug_in_is_one_sentence(tmp_path, hidden, line, problem):
+    done = decide(tmp_path, "Own", OWN, f"[acme]\n{line}\n", hidden=hidden)
+    assert done.returncode == 3
+    assert done.stderr.startswith(f"roost: {problem}"), done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_options_of_a_plug_in_are_read_from_a_settings_file_too_and_shown(tmp_path):
+    text = '[filter_scheduler]\navailable_filters = ["plug.Own"]\nenabled_filters = ["Own"]\n[acme]\nmost = 3\n'
+    write(tmp_path, {"plug.py": OWN, "roost.toml": text})
+    done = run_roost(tmp_path, "config", "show", "--section", "acme")
+    assert "acme.most    3" in done.stdout, done.stdout + done.stderr
+    assert 'acme.hosts   ["a","b"]' in done.stdout
+    write(tmp_path, {"roost.toml": text + "mots = 4\n"})
+    assert "acme.mots: is no setting; the nearest known name is most" in run_roost(tmp_path, "config", "check").stdout
+
+
+def test_a_conf_without_the_library_knows_what_was_registered_and_no_more():
+    conf = cfg.ConfigOpts()
+    conf.settings = {"DEFAULT": {"my_ip": "::1"}, "acme": {"said": 7}}
+    conf.register_opts([cfg.IntOpt("said"), cfg.StrOpt("free-name", default="x")], "acme")
+    assert (conf.my_ip, conf.acme.said, conf["acme"]["free_name"]) == ("::1", 7, "x")
+    assert (sorted(conf.acme), "acme" in conf, "my_ip" in conf) == (["free_name", "said"], True, True)
+    assert not conf.register_opt(cfg.IntOpt("said"), "acme")
+    for act in (lambda: conf.acme.color, lambda: conf.nowhere, lambda: conf.set_default("color", 1, "acme")):
+        with pytest.raises(cfg.NoSuchOptError):
+            act()
+    with pytest.raises(cfg.DuplicateOptError):
+        conf.register_opt(cfg.StrOpt("said"), "acme")
+    with pytest.raises(cfg.Error, match="read-only"):
+        conf.set_override("said", 8, "acme")
+    conf.set_default("free_name", "y", group="acme")
+    assert conf.acme.free_name == "y"
+
+
+@pytest.mark.shows("S207")
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("iolimit", "class IoLimit: pass", "has no rule named iolimit; keep rules of your own in a package of yours"),
+        (
+            "iobroken",
+            "import nothing_of_this_name",
+            "cannot be loaded: No module named 'nothing_of_this_name'; keep rules",
+        ),
+    ],
+)
+def test_a_stray_file_among_the_filters_is_one_sentence(tmp_path, monkeypatch, name, text, problem):
+    write(tmp_path, {f"{name}.py": text})
+    monkeypatch.setattr(filters, "__path__", [str(tmp_path)])
+    with pytest.raises(BadSettings, match=f"^roost.scheduler.filters.{name}: {problem}"):
+        plugins.builtin_filters()
+
+
+def test_config_check_tells_which_validators_cannot_be_loaded(tmp_path):
+    entry = "[nova.api.extra_spec_validators]\nacme = acme_validators\n"
+    files = {
+        "site/acme-1.dist-info/METADATA": "Name: acme\nVersion: 1\n",
+        "site/acme-1.dist-info/entry_points.txt": entry,
+        "site/acme_validators.py": "def register(:\n",
+    }
+    write(tmp_path, files)
+    done = run_roost(tmp_path, "config", "check")
+    assert done.returncode == 3
+    expected = "entry point nova.api.extra_spec_validators.acme: cannot be loaded: invalid syntax"
+    assert done.stdout.startswith(expected), done.stderr
