@@ -20,6 +20,7 @@
     │   ├── StoreGone     the database server does not answer
     │   ├── StoreOutdated run the command that the message names
     │   ├── StoreBroken   the database is corrupt, read-only, full or gone
+    │   ├── OverBudget    ask for less at once, or raise the limit that the message names
     │   ├── PlacementGone the remote Placement does not answer, or not as one does
     │   ├── SyncFailed    Placement has only a part of what a host offers: the next update goes on
     │   ├── JournalLost   an agent cannot remember what it does: mend its disk, then start it again
@@ -172,6 +173,14 @@ class Unavailable(RoostError):
     """It cannot be answered now: retry later, or mend what the message names."""
 
     exit_code = 7
+
+
+class OverBudget(Unavailable):
+    """The work on a question reached its budget. Nothing was changed."""
+
+    def __init__(self, what: str, *, seconds: float, limit: str) -> None:
+        self.what, self.seconds, self.limit = what, seconds, limit
+        super().__init__(f"{what} took longer than {seconds:g} s (limit {limit}); ask for less at once")
 
 
 class StoreBusy(Unavailable):

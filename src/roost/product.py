@@ -285,14 +285,14 @@ class Roost:
         return results
 
     def capacity(
-        self, request: Request, *, by: Collection[By] = BY, limit: int = LIMIT, progress: Progress | None = None
+        self, request: Request, *, by: Collection[By] = BY, limit: int | None = None, progress: Progress | None = None
     ) -> Capacity:
         """Say how many more instances of a request would be placed one after the other; nothing is claimed.
 
         Args:
             request: what is asked for; its count and uuids do not matter.
             by: which parts of the fleet are counted too.
-            limit: where counting stops, >= 1.
+            limit: where counting stops, >= 1; None: 10,000,000, and 10,000 where instances are placed one by one.
             progress: told now and then how many steps of how many, at most, are done.
 
         Raises:
@@ -302,11 +302,11 @@ class Roost:
         return next(self.capacities([request], by=by, limit=limit, progress=progress))
 
     def capacities(
-        self, requests: Sequence[Request], *, by: Collection[By] = BY, limit: int = LIMIT,
+        self, requests: Sequence[Request], *, by: Collection[By] = BY, limit: int | None = None,
         progress: Progress | None = None,
     ) -> Iterator[Capacity]:  # fmt: skip
         """Say the same of several requests, each as if it were the only one; ``progress`` starts anew for each."""
-        if not 1 <= limit <= LIMIT:
+        if limit is not None and not 1 <= limit <= LIMIT:
             raise BadRequest(f"the limit must be 1..{LIMIT:,} instances, got {limit}")
         if self.remote is not None:
             raise BadRequest("what a remote Placement has room for cannot be counted without claiming it")

@@ -24,6 +24,7 @@ class Edge:
 
     def __init__(self, serving, *, options=DEFAULTS, **settings):
         self.serving = serving
+        self.gone = asyncio.Event()  # whether clients have left
         application = Application(identify=believe, allows=Policy().allows, options=options)
         self.application = AsgiApplication(application, serving, settings=Settings(**settings))
 
@@ -40,9 +41,13 @@ class Edge:
             "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
         }  # fmt: skip
         answer = []
+        messages = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive():
-            return {"type": "http.request", "body": body, "more_body": False}
+            if not messages:  # The client stays, unless the test lets it leave.
+                await self.gone.wait()
+                return {"type": "http.disconnect"}
+            return messages.pop()
 
         async def send(message):
             answer.append(message)
@@ -89,6 +94,21 @@ def held(serving):
     gate.set()
 
 
+TEN_BILLION = "&".join(f"resources{number}=VCPU:2" for number in range(10)) + "&group_policy=none"
+
+
+def deep_tree(edge):
+    """Make a tree in which ten groups can be served in ten billion ways."""
+    inventories = b'{"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 100}}}'
+    root, *providers = [f"c0ffee00-0000-4000-8000-{number:012}" for number in range(11)]
+    asyncio.run(edge.ask("POST", "/resource_providers", f'{{"name": "root", "uuid": "{root}"}}'.encode()))
+    for each in providers:
+        body = f'{{"name": "{each}", "uuid": "{each}", "parent_provider_uuid": "{root}"}}'
+        assert asyncio.run(edge.ask("POST", "/resource_providers", body.encode()))[0] == 200
+        assert asyncio.run(edge.ask("PUT", f"/resource_providers/{each}/inventories", inventories))[0] == 200
+    return root
+
+
 @pytest.mark.usefixtures("held")
 def test_a_request_that_takes_too_long_is_told_which_limit_it_met(serving):
     edge = Edge(serving, request_timeout_s=0.05)
@@ -101,18 +121,37 @@ def test_a_search_whose_client_was_sent_away_does_not_go_on(serving, strategy):
     """There are ten billion ways; whoever asks next is answered although nobody ever sees them."""
     options = Options(candidates_max_bytes=2**62, allocation_candidates_generation_strategy=strategy)
     edge = Edge(serving, options=options, request_timeout_s=0.5)
-    inventories = b'{"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 100}}}'
-    root, *providers = [f"c0ffee00-0000-4000-8000-{number:012}" for number in range(11)]
-    asyncio.run(edge.ask("POST", "/resource_providers", f'{{"name": "root", "uuid": "{root}"}}'.encode()))
-    for each in providers:
-        body = f'{{"name": "{each}", "uuid": "{each}", "parent_provider_uuid": "{root}"}}'
-        assert asyncio.run(edge.ask("POST", "/resource_providers", body.encode()))[0] == 200
-        assert asyncio.run(edge.ask("PUT", f"/resource_providers/{each}/inventories", inventories))[0] == 200
-    groups = "&".join(f"resources{number}=VCPU:2" for number in range(10))
-    status, _, body = asyncio.run(edge.ask("GET", f"/allocation_candidates?{groups}&group_policy=none"))
+    root = deep_tree(edge)
+    status, _, body = asyncio.run(edge.ask("GET", f"/allocation_candidates?{TEN_BILLION}"))
     assert (status, "placement.request_timeout_s" in body) == (503, True)
     patient = Edge(serving, request_timeout_s=30)
     assert asyncio.run(patient.ask("GET", f"/resource_providers/{root}"))[0] == 200
+
+
+def test_a_question_ends_when_its_budget_is_used_up(serving):
+    options = Options(candidates_max_bytes=2**62, allocation_candidates_generation_strategy="breadth-first")
+    edge = Edge(serving, options=options, question_budget_s=0.05)
+    root = deep_tree(edge)
+    status, headers, body = asyncio.run(edge.ask("GET", f"/allocation_candidates?{TEN_BILLION}"))
+    assert (status, headers["retry-after"]) == (503, "1")
+    assert "took longer than 0.05 s (limit placement.question_budget_s)" in body
+    assert asyncio.run(edge.ask("GET", f"/resource_providers/{root}"))[0] == 200
+
+
+def test_a_question_ends_when_its_client_leaves(serving):
+    options = Options(candidates_max_bytes=2**62, allocation_candidates_generation_strategy="breadth-first")
+    edge = Edge(serving, options=options, question_budget_s=600.0)
+    root = deep_tree(edge)
+
+    async def leave():
+        asked = asyncio.create_task(edge.ask("GET", f"/allocation_candidates?{TEN_BILLION}"))
+        await asyncio.sleep(0)
+        edge.gone.set()
+        return await asked
+
+    assert asyncio.run(leave())[0] == 503
+    edge.gone.clear()
+    assert asyncio.run(edge.ask("GET", f"/resource_providers/{root}"))[0] == 200
 
 
 def test_a_write_whose_client_was_sent_away_is_not_begun(serving, held):

@@ -12,6 +12,7 @@ from roost.api.pace import Pace
 from roost.api.placement.application import new_request_id
 from roost.api.placement.request import Identity, Receive, Request, Response, Send
 from roost.api.problems import Problem
+from roost.errors import OverBudget
 from roost.model.placement_settings import Placement as Settings
 from roost.observe import log, metrics
 from roost.placement.serving import Serving, Task, contained
@@ -211,19 +212,29 @@ class AsgiApplication:
         if self._mailbox is None or self._mailbox.loop is not loop:
             self._mailbox = Mailbox(loop)
         outcome = AsgiOutcome(loop, self._mailbox)
-        self._serving.submit(entered, outcome)
+        self._serving.submit(self._bounded(request, entered), outcome)
         timeout_s = self._settings.request_timeout_s
-        late = busy(f"the answer took longer than {timeout_s:g} s", "request_timeout_s")
 
-        def give_up() -> None:
+        def give_up(problem: Problem) -> None:
             request.is_given_up = True
-            outcome.expire(late)
+            outcome.expire(problem)
 
-        timer = loop.call_later(timeout_s, give_up)
+        late = busy(f"the answer took longer than {timeout_s:g} s", "request_timeout_s")
+        timer = loop.call_later(timeout_s, give_up, late)
+        gone = None
+        if request.method == "GET":
+            gone = loop.create_task(_disconnected(receive, lambda: give_up(Problem(503, "the client has left"))))
         try:
             return self._application.finish(request, await outcome.wait())
         finally:
             timer.cancel()
+            if gone is not None:
+                gone.cancel()
+
+    def _bounded(self, request: Request, task: Task[Response]) -> Task[Response]:
+        budget_s = self._settings.question_budget_s
+        slow = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
+        return request.within(budget_s, task, too_slow=slow)
 
     async def _body(self, request: Request, receive: Receive) -> bytes:
         size_max = self._settings.body_max_bytes
@@ -263,6 +274,12 @@ class AsgiApplication:
             host_url=f"{scope['scheme']}://{headers.get('host', '')}",
             request_id=new_request_id(),
         )
+
+
+async def _disconnected(receive: Receive, act: Callable[[], None]) -> None:
+    """Act when a client whose request was read closes its connection."""
+    if (await receive())["type"] == "http.disconnect":
+        act()
 
 
 def busy(what: str, limit: str) -> Problem:

@@ -46,9 +46,9 @@ class Pace:
         """Answer a read on the loop; None: it is not quick, or there is something to wait for."""
         if self._took_s.get((request.route, request.query_string), math.inf) > _QUICK_S:
             return None
-        request.until_s = time.perf_counter() + _AT_ONCE_MAX_S
+        request.is_at_once = True
         try:
-            return serving.answer_at_once(task)
+            return serving.answer_at_once(request.within(_AT_ONCE_MAX_S, task))
         except TooSlow:
             return None
         except RoostError:
@@ -57,4 +57,4 @@ class Pace:
             metrics.FAULTS.inc()
             raise
         finally:
-            request.until_s = math.inf
+            request.is_at_once = False

@@ -12,7 +12,7 @@ from roost.cli.plain import shown
 from roost.cli.progress import progress_bar
 from roost.cli.tables import Table, aligned
 from roost.errors import BadRequest
-from roost.model.capacity import LIMIT, Capacity, ScopeCapacity, Shortage
+from roost.model.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
 
 if TYPE_CHECKING:
     from roost.scheduler.counting import By
@@ -30,7 +30,10 @@ _ZONES_SHOWN = 6  # columns of a table, so that it fits a screen
 @click.option("--by", type=click.Choice(["zone", "aggregate", "host"]), default="zone", show_default=True,
               help="Parts of the fleet to count too.")  # fmt: skip
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Most parts shown as text.")
-@click.option("--limit", default=LIMIT, show_default=True, help="Where counting stops.")
+@click.option(
+    "--limit", type=int, show_default=f"{LIMIT:,}; {PLACED_LIMIT:,} where instances are placed one by one",
+    help="Where counting stops.",
+)  # fmt: skip
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="For people, or for programs.")  # fmt: skip
 @options.config
@@ -42,7 +45,7 @@ def capacity(
     requests: tuple[str, ...],
     by: "By",
     top: int,
-    limit: int,
+    limit: int | None,
     style: str,
     config: Path | None,
     data: Path | None,
@@ -81,9 +84,7 @@ def capacity(
 
 
 def _one_text(found: Capacity, *, by: str, top: int) -> str:
-    lines = [
-        f"{found.flavor}: {_count(found.count, found)} more fit; {found.takers:,} of {found.hosts:,} hosts take one now"
-    ]
+    lines = [f"{found.flavor}: {_count(found)} more fit; {found.takers:,} of {found.hosts:,} hosts take one now"]
     if found.exhausted:
         lines.append(f"runs out first: {_runs_out(found.exhausted)}")
     lines += [f"take none now: {each.hosts:,} hosts {each.reason}" for each in found.unfit]
@@ -100,7 +101,7 @@ def _one_text(found: Capacity, *, by: str, top: int) -> str:
 def _by_scope(found: Capacity, *, by: str) -> Table:
     table: Table = [(by, "hosts", "more fit")]
     scopes = found.zones if by == "zone" else found.aggregates
-    table += [(scope.name or scope.uuid, f"{scope.hosts:,}", _count(scope.count, found)) for scope in _most(scopes)]
+    table += [(scope.name or scope.uuid, f"{scope.hosts:,}", _count(scope)) for scope in _most(scopes)]
     return table
 
 
@@ -111,7 +112,7 @@ def _most(scopes: list[ScopeCapacity]) -> list[ScopeCapacity]:
 def _by_host(found: Capacity) -> Table:
     hosts = sorted(found.by_host, key=lambda each: -each.count)
     table: Table = [("host", "more fit", "then they")]
-    table += [(each.node, _count(each.count, found), each.reason) for each in hosts]
+    table += [(each.node, _count(each), each.reason) for each in hosts]
     return table
 
 
@@ -121,14 +122,14 @@ def _many(found: list[Capacity], *, by: str) -> Table:
     names = [scope.name or scope.uuid for scope in scopes[0]][:_ZONES_SHOWN] if scopes else []
     table: Table = [("flavor", "more fit", *names, "runs out first")]
     for each, parts in zip(found, scopes, strict=True):
-        counts = [_count(part.count, each) for part in parts[: len(names)]]
+        counts = [_count(part) for part in parts[: len(names)]]
         why = _runs_out(each.exhausted) if each.exhausted else _refused(each.unfit)
-        table.append((each.flavor, _count(each.count, each), *counts, why))
+        table.append((each.flavor, _count(each), *counts, why))
     return table
 
 
-def _count(count: int, found: Capacity) -> str:
-    return f"at least {count:,}" if count >= found.limit else f"{count:,}"
+def _count(found: Capacity | ScopeCapacity | HostCapacity) -> str:
+    return f"at least {found.count:,}" if found.is_at_least else f"{found.count:,}"
 
 
 def _runs_out(shortages: list[Shortage]) -> str:

@@ -1,6 +1,6 @@
 """The candidates of one anchor: every way to make its picks together, one after the other."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain, pairwise
 from operator import itemgetter
 
@@ -18,7 +18,7 @@ Mapping = tuple[str, tuple[int, ...]]  # suffix of a group, rows of the provider
 _DEAD_MAX = 20_000  # how many states that led nowhere are remembered; more would only cost memory
 _ENDS_MAX = 1_024  # how many ways there may be to make the last picks, to be remembered
 _ENDS_KEPT = 64  # for how many states they are
-_STEPS = 16  # steps between two calls of what may end the search
+_STEPS = 16  # steps between two checks of the budget
 _ENDS_AFTER = 32  # candidates: who asks for fewer does not pay for what is not reached
 
 End = tuple[list[tuple[Take, ...]], list[Mapping]]  # of every one of the last picks
@@ -52,20 +52,19 @@ class Walk:
     """
 
     __slots__ = (
-        "_alike", "_anchor", "_check", "_chosen", "_contention", "_dead", "_decisive", "_end_at", "_ends", "_firsts",
+        "_alike", "_anchor", "_chosen", "_contention", "_dead", "_decisive", "_end_at", "_ends", "_firsts",
         "_forces", "_highest", "_is_ordered", "_isolated_bits", "_layout", "_mapped", "_matched", "_rules_at",
-        "_served", "_spread", "_takes", "_twin",
+        "_served", "_spread", "_state", "_takes", "_twin",
     )  # fmt: skip
 
     def __init__(
-        self, state: State, compiled: Compiled, picks: list[Pick], *, anchor: int, are_mappings_distinct: bool = True,
-        check: Callable[[], None] | None = None,
-    ) -> None:  # fmt: skip
+        self, state: State, compiled: Compiled, picks: list[Pick], *, anchor: int, are_mappings_distinct: bool = True
+    ) -> None:
         own = set(state.providers.rows_of_tree(anchor))
         layout = Layout(picks, own=own, is_isolated=compiled.is_isolated)
         rules = rules_for(state, compiled, layout)
         self._anchor = anchor
-        self._check = check
+        self._state = state
         self._layout = layout
         self._contention = Contention(state, layout)
         self._rules_at = [[rule for rule in rules if at in rule.members] for at in range(len(layout))]
@@ -117,8 +116,8 @@ class Walk:
         count, steps = 0, 0
         while levels:
             steps += 1
-            if self._check is not None and steps % _STEPS == 0:
-                self._check()
+            if steps % _STEPS == 0:
+                self._state.check()
             depth = len(levels) - 1
             if next(levels[-1], None) is None:
                 levels.pop()

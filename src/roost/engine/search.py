@@ -1,6 +1,6 @@
 """Candidate search: every way to hold a query, best anchors first, made only as far as they are asked for."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, groupby, islice, product
 from typing import Literal, NamedTuple
 
@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _FIRST_CHUNK = 16
+_CHECKED_EACH = 64  # candidates between two checks of the budget
 
 Order = Literal["depth-first", "breadth-first"]
 
@@ -50,7 +51,6 @@ def search(
     limit: int | None = None,
     order: Order = "depth-first",
     distinct_mappings: bool = True,
-    check: Callable[[], None] | None = None,
 ) -> Iterator[RowCandidate]:
     """Find candidates, one after the other.
 
@@ -62,7 +62,6 @@ def search(
         order: all of one anchor before the next, or one of each anchor in turn.
         distinct_mappings: give candidates that differ only in which group is served by which provider;
             otherwise each set of amounts comes once.
-        check: called again and again meanwhile; what it raises ends the search.
 
     Returns:
         candidates, none twice, in an order that the state and the arguments decide. Within an anchor,
@@ -72,7 +71,7 @@ def search(
     Source:
         placement/objects/allocation_candidate.py, _get_by_requests and what it calls.
     """
-    finder = _Finder(state, compiled, distinct_mappings=distinct_mappings, check=check)
+    finder = _Finder(state, compiled, distinct_mappings=distinct_mappings)
     found = finder.depth_first(anchors) if order == "depth-first" else finder.breadth_first(anchors)
     if not distinct_mappings or finder.sharing:
         found = finder.unique(found)
@@ -82,17 +81,15 @@ def search(
 
 
 def search_together(
-    state: State, compiled: Compiled, *, limit: int | None = None, check: Callable[[], None] | None = None,
-    watch: Watch | None = None,
+    state: State, compiled: Compiled, *, limit: int | None = None, watch: Watch | None = None
 ) -> Iterator[RowCandidate | Fan | Tree]:  # fmt: skip
     """Find what ``search`` finds depth-first, at least so many; many candidates may come as one value.
 
     Args:
         limit: how many will be taken; None: all.
-        check: as there.
         watch: is shown what the candidates of each tree depend on before the first of them comes.
     """
-    finder = _Finder(state, compiled, distinct_mappings=True, check=check)
+    finder = _Finder(state, compiled, distinct_mappings=True)
     if finder.sharing:
         return finder.unique(finder.depth_first(None))
     return finder.together(limit, watch)
@@ -100,6 +97,7 @@ def search_together(
 
 def has_candidate(state: State, compiled: Compiled, anchor_row: int) -> bool:
     """Say whether there is a candidate at one anchor, the row of a root."""
+    state.check()
     picks = picks_at(state, compiled, anchor_row, sharing=Sharing(state))
     if picks is None:
         return False
@@ -125,15 +123,12 @@ def to_candidate(state: State, row_candidate: RowCandidate) -> Candidate:
 class _Finder:
     """One search: the sharing providers it met, and what must not come twice."""
 
-    __slots__ = ("_check", "_compiled", "_distinct_mappings", "_seen", "_seen_options", "_serving", "_state", "sharing")
+    __slots__ = ("_compiled", "_distinct_mappings", "_seen", "_seen_options", "_serving", "_state", "sharing")
 
-    def __init__(
-        self, state: State, compiled: Compiled, *, distinct_mappings: bool, check: Callable[[], None] | None
-    ) -> None:
+    def __init__(self, state: State, compiled: Compiled, *, distinct_mappings: bool) -> None:
         self._state = state
         self._compiled = compiled
         self._distinct_mappings = distinct_mappings
-        self._check = check
         self._seen: set[object] = set()
         self._seen_options: set[object] = set()
         self._serving: Serving | None = None  # where all anchors were looked at
@@ -170,11 +165,11 @@ class _Finder:
         if picks is None:
             return
         if not self._compiled.are_picks_free:
-            yield from Walk(self._state, self._compiled, picks, anchor=anchor, check=self._check).sheaves()
+            yield from Walk(self._state, self._compiled, picks, anchor=anchor).sheaves()
             return
         fan = fan_of(self._compiled, picks)
         if fan is None:
-            yield from _free(self._compiled, picks, anchor)
+            yield from _free(self._state, self._compiled, picks, anchor=anchor)
         else:
             yield fan
 
@@ -234,8 +229,7 @@ class _Finder:
         return RowCandidate(takes, (("", (anchor,)),), anchor)
 
     def _picks(self, anchor: int) -> list[Pick] | None:
-        if self._check is not None:
-            self._check()
+        self._state.check()
         return picks_at(self._state, self._compiled, anchor, sharing=self.sharing, serving=self._serving)
 
     def _at(self, anchor: int) -> Iterator[RowCandidate]:
@@ -249,15 +243,14 @@ class _Finder:
                 return
             self._seen_options.add(options)
         if self._compiled.are_picks_free:
-            yield from _free(self._compiled, picks, anchor)
+            yield from _free(self._state, self._compiled, picks, anchor=anchor)
             return
         yield from Walk(
-            self._state, self._compiled, picks, anchor=anchor, are_mappings_distinct=self._distinct_mappings,
-            check=self._check,
-        )  # fmt: skip
+            self._state, self._compiled, picks, anchor=anchor, are_mappings_distinct=self._distinct_mappings
+        )
 
 
-def _free(compiled: Compiled, picks: list[Pick], anchor: int) -> Iterator[RowCandidate]:
+def _free(state: State, compiled: Compiled, picks: list[Pick], *, anchor: int) -> Iterator[RowCandidate]:
     """Yield the candidates at an anchor where any provider of one pick goes with any provider of another."""
     if compiled.kinds:
         picks = sorted(picks, key=by_freedom)  # As everywhere where groups have suffixes.
@@ -265,7 +258,10 @@ def _free(compiled: Compiled, picks: list[Pick], anchor: int) -> Iterator[RowCan
     for at, pick in enumerate(picks):
         members[pick.suffix].append(at)
     takes_of = [[_takes(pick, row) for row in pick.options] for pick in picks]
-    for rows, takes in zip(product(*[pick.options for pick in picks]), product(*takes_of), strict=True):
+    ways = zip(product(*[pick.options for pick in picks]), product(*takes_of), strict=True)
+    for number, (rows, takes) in enumerate(ways):
+        if number % _CHECKED_EACH == 0:
+            state.check()
         mappings = [
             (suffix, (rows[at[0]],) if len(at) == 1 else tuple(sorted({rows[each] for each in at})))
             for suffix, at in members.items()

@@ -1,5 +1,6 @@
 """Everything a process knows, as columns: the one value that searches, ranks and claims work on."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,10 @@ from roost.engine.types import NOTHING, Amounts, Cells, Mask, Rows
 from roost.model.journal import KEPT, ConsumerRow, InstanceRow
 from roost.model.named import Named
 from roost.model.names import SHARING_TRAIT
+
+
+def unbounded() -> None:
+    """Allow any amount of work: the check of a state without a budget."""
 
 
 class Holder:
@@ -91,10 +96,10 @@ class State:
 
     __slots__ = (
         "_best", "_host_trees", "_image_counts", "_ledgers", "aggregate_names", "aggregate_versions", "aggregates",
-        "changes", "class_ids", "classes", "consumer_types", "content_versions", "counted", "directory", "documents",
-        "groups", "groups_by_uuid", "holders", "holders_by_id", "hosts", "images", "inventory_version", "membership",
-        "metadata", "named", "names_touched_s", "now_s", "position", "providers", "shared_version", "stale_hosts",
-        "trait_ids", "traits",
+        "changes", "check", "class_ids", "classes", "consumer_types", "content_versions", "counted", "directory",
+        "documents", "groups", "groups_by_uuid", "holders", "holders_by_id", "hosts", "images", "inventory_version",
+        "membership", "metadata", "named", "names_touched_s", "now_s", "position", "providers", "shared_version",
+        "stale_hosts", "trait_ids", "traits",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -128,6 +133,8 @@ class State:
         self.now_s = 0.0  # of what is applied: seconds since the epoch, as whoever applies it says
         self.names_touched_s = 0.0  # when a resource class or a trait came, changed or went
         self.directory: Directory[Holder] | None = None  # see ``consumers``
+        # Called now and then by work whose size depends on a request; raises when its budget is used up.
+        self.check: Callable[[], None] = unbounded
         self._best: dict[int, Column] = {}
         self._ledgers: dict[int, Ledger] = {}
         self._host_trees: tuple[Rows, Mask] | None = None
@@ -276,5 +283,6 @@ class State:
         copy.shared_version = self.shared_version
         copy.stale_hosts = set(self.stale_hosts)
         copy.position = self.position
+        copy.check = self.check
         copy.now_s, copy.names_touched_s = self.now_s, self.names_touched_s
         return copy

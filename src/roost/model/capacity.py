@@ -3,6 +3,7 @@
 import msgspec
 
 LIMIT = 10_000_000  # Counting stops there at the latest.
+PLACED_LIMIT = 10_000  # The same by default where instances are placed one by one, some thousand a second.
 
 
 class Shortage(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +27,7 @@ class ScopeCapacity(msgspec.Struct, frozen=True, kw_only=True):
     uuid: str = ""  # of an aggregate; a zone has none
     hosts: int
     count: int
+    is_at_least: bool = False  # whether counting stopped early: so many fit, or more
 
 
 class HostCapacity(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +36,7 @@ class HostCapacity(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     node: str
     count: int
+    is_at_least: bool = False  # as there; then rule and reason are empty
     rule: str
     reason: str
 
@@ -48,7 +51,8 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
 
     flavor: str
     count: int  # on the whole fleet
-    limit: int  # where counting stopped: a count that is equal to it means so many or more
+    is_at_least: bool = False  # whether counting stopped early, at its limit or budget: so many fit, or more
+    limit: int  # where counting stops
     hosts: int
     takers: int  # hosts that take one at least now
     adds_up: bool

@@ -30,6 +30,7 @@ _AT_LEAST = {
     "remote_timeout_s": 0.001,
     "remote_sync_s": 0.001,
     "request_timeout_s": 0.001,
+    "question_budget_s": 0.001,
     "header_timeout_s": 0.001,
     "body_timeout_s": 0.001,
     "keep_alive_s": 0.001,
@@ -155,6 +156,9 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     request_timeout_s: Annotated[
         float, Meta(description="Seconds from the last byte of a request until its client is told 503.")
     ] = 60.0
+    question_budget_s: Annotated[
+        float, Meta(description="Seconds of work on one question, such as a search for candidates, else 503.")
+    ] = 2.0
     header_timeout_s: Annotated[
         float, Meta(description="Seconds from the first byte of a request to the end of its head, else 408.")
     ] = 10.0

@@ -38,6 +38,9 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     plugin_timeout_s: Annotated[
         float, Meta(description="Seconds that a rule of somebody else may take for one pass over the hosts; 0: any.")
     ] = 10.0
+    search_budget_s: Annotated[
+        float, Meta(description="Seconds that a decision may search provider trees for candidates, else 503.")
+    ] = 0.5
     plugin_failure: Annotated[
         str, Meta(description="What such a rule refuses where it fails: the request, or the host.")
     ] = "request"
@@ -76,6 +79,8 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         for name in ("periodic_task_interval", "plugin_timeout_s"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
+        if self.search_budget_s <= 0:
+            raise ValueError(f"search_budget_s must be more than 0, got {self.search_budget_s}")
         if self.driver not in ("filter", "chance", "caching"):
             raise ValueError(f"driver must be filter, chance or caching, got {self.driver!r}")
         if self.plugin_failure not in ("request", "host"):

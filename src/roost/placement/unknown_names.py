@@ -1,6 +1,6 @@
 """Names in queries for candidates that nobody has defined, and when that is told."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from roost.engine.query import UnknownName, compile_query
 from roost.engine.search import search
@@ -11,11 +11,8 @@ from roost.errors import BadRequest
 from roost.model.request import CandidateQuery, ResourceGroup
 
 
-def refuse(state: State, query: CandidateQuery, *, check: Callable[[], None] | None = None) -> None:
+def refuse(state: State, query: CandidateQuery) -> None:
     """Refuse a query that names unknown classes or traits, unless the groups before them leave nothing to find.
-
-    Args:
-        check: see ``roost.engine.search.search``.
 
     Raises:
         BadRequest: it names what nobody has defined.
@@ -32,7 +29,7 @@ def refuse(state: State, query: CandidateQuery, *, check: Callable[[], None] | N
         for names in group.required:
             _check_traits(state, sorted(names))
         _check_traits(state, sorted(group.forbidden))
-        if not _is_served(state, query, group, check=check):
+        if not _is_served(state, query, group):
             return
 
 
@@ -61,7 +58,7 @@ def _known_aggregates(state: State, uuids: Iterable[str]) -> Iterator[int]:
     return (number for uuid in uuids if (number := state.aggregates.id_of(uuid)) is not None)
 
 
-def _is_served(state: State, query: CandidateQuery, group: ResourceGroup, *, check: Callable[[], None] | None) -> bool:
+def _is_served(state: State, query: CandidateQuery, group: ResourceGroup) -> bool:
     """Say whether a group alone, under the traits of the root, has a candidate; one without resources is not asked."""
     if not group.resources:
         return True
@@ -69,4 +66,4 @@ def _is_served(state: State, query: CandidateQuery, group: ResourceGroup, *, che
         groups=(group,), root_required=query.root_required, root_forbidden=query.root_forbidden, limit=1
     )
     compiled = compile_query(state, alone)
-    return not isinstance(compiled, UnknownName) and next(search(state, compiled, check=check), None) is not None
+    return not isinstance(compiled, UnknownName) and next(search(state, compiled), None) is not None

@@ -19,7 +19,8 @@ from roost.engine.feasible import Amount, Family
 from roost.engine.room import ROOM_MAX, bound, rooms
 from roost.engine.state import State
 from roost.engine.types import Amounts, Mask
-from roost.model.capacity import Capacity, HostCapacity, ScopeCapacity, Shortage
+from roost.errors import OverBudget
+from roost.model.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
 from roost.model.journal import Claim, ConsumerRow
 from roost.model.request import Request
 from roost.ports import Placement, Random
@@ -43,6 +44,15 @@ class _Counts(NamedTuple):
 
     most: Amounts  # 0..ROOM_MAX
     last: Amounts  # place of the check that refuses one more, or the first that refuses any
+    cut: Mask  # bool, shape (hosts,): counting stopped before the host was full
+
+
+class _Placed(NamedTuple):
+    """How many instances were placed until one was refused."""
+
+    total: int
+    last: Amounts  # as in ``_Counts``
+    is_cut: bool  # whether placing stopped before one was refused
 
 
 class Counter:
@@ -52,19 +62,21 @@ class Counter:
         placement, scheduler: over a fork.
         random: gives the uuids of what is placed.
         default_zone: the zone of hosts that no aggregate gives one.
-        limit: where counting stops, 1..ROOM_MAX.
+        limit: where counting stops, 1..ROOM_MAX; None: ``LIMIT``, and ``PLACED_LIMIT`` where instances are placed.
         progress: told now and then where instances are placed one by one.
     """
 
     def __init__(
-        self, *, placement: Placement, scheduler: Scheduler, random: Random, default_zone: str, limit: int,
+        self, *, placement: Placement, scheduler: Scheduler, random: Random, default_zone: str, limit: int | None,
         progress: Progress | None,
     ) -> None:  # fmt: skip
         self._placement = placement
         self._scheduler = scheduler
         self._random = random
         self._default_zone = default_zone
-        self._limit = limit
+        self._limit = LIMIT if limit is None else limit
+        self._placed_limit = PLACED_LIMIT if limit is None else limit
+        self._is_over = False  # whether the budget is used up
         self._progress = progress
         self._done = self._total = self._per_scope = 0
 
@@ -74,6 +86,8 @@ class Counter:
 
     def count(self, request: Request, *, by: Collection[By]) -> Capacity:
         """Count one more instance of a request after the other; its count and uuids do not matter.
+
+        Where the budget of the state is used up meanwhile, what was counted so far is returned as "at least".
 
         Raises:
             BadRequest, NotFound: as for a decision.
@@ -89,25 +103,30 @@ class Counter:
         scope_count = 0 if adds_up else 1 + len(zones) + len(aggregates)
         self._expect(hosts=int(asked.sum()), scope_count=scope_count, shape=shape)
         counts = self._counts(shape, refused, asked=asked)
-        whole, last = (self._sum(counts.most, alive), counts.last) if adds_up else self._place(one, shape)
+        whole = self._sum(counts, alive) if adds_up else self._place(shape)
 
         def scope_counts(found: list[scopes.Scope]) -> list[ScopeCapacity]:
+            counted = (
+                (scope, self._sum(counts, scope.mask) if adds_up else self._place_among(one, scope.mask))
+                for scope in found
+            )
             return [
                 ScopeCapacity(
-                    name=scope.name, uuid=scope.uuid, hosts=int(scope.mask.sum()),
-                    count=self._sum(counts.most, scope.mask) if adds_up else self._place_among(one, scope.mask),
+                    name=scope.name, uuid=scope.uuid, hosts=int(scope.mask.sum()), count=placed.total,
+                    is_at_least=placed.is_cut,
                 )
-                for scope in found
+                for scope, placed in counted
             ]  # fmt: skip
 
         return Capacity(
             flavor=one.flavor.name,
-            count=whole,
-            limit=self._limit,
+            count=whole.total,
+            is_at_least=whole.is_cut,
+            limit=self._limit if adds_up and not asked.any() else self._placed_limit,
             hosts=int(alive.sum()),
             takers=int(takers.sum()),
             adds_up=adds_up,
-            exhausted=_shortages(shape, state, last=last, among=takers),
+            exhausted=_shortages(shape, state, last=whole.last, among=takers),
             unfit=_shortages(shape, state, last=refused, among=alive & ~takers),
             zones=scope_counts(zones),
             aggregates=scope_counts(aggregates),
@@ -127,42 +146,69 @@ class Counter:
             # Of two that are used up at once the first in order refuses.
             tighter = room < most
             most[tighter], last[tighter] = room[tighter], at
+        cut: Mask = most > self._limit
         for row in np.flatnonzero(asked).tolist():
             most[row], last[row] = self._place_on(shape, row)
+            cut[row] = last[row] == checks
             self._step()
-        return _Counts(most, last)
+        return _Counts(most, last, cut)
 
-    def _sum(self, most: Amounts, mask: Mask) -> int:
-        return min(int(most[mask].sum()), self._limit)
+    def _sum(self, counts: _Counts, mask: Mask) -> _Placed:
+        total = int(counts.most[mask].sum())
+        is_cut = total > self._limit or bool(counts.cut[mask].any())
+        return _Placed(min(total, self._limit), counts.last, is_cut)
 
     def _place_on(self, shape: Shape, row: int) -> tuple[int, int]:
-        """Place instances on one host until it refuses; return how many, and the check that refuses."""
+        """Place instances on one host until it refuses; return how many, and the check that refuses.
+
+        Where placing stops early, no check does. A host that is not looked at for that takes one at least.
+        """
+        passing = len(shape.checks.rules)
         claims: list[Claim] = []
-        refusal = shape.refusal(row)
+        if self._is_over:
+            return 1, passing
         try:
-            while refusal == len(shape.checks.rules) and len(claims) < self._limit:
+            refusal = shape.refusal(row)
+            while refusal == passing and len(claims) < self._placed_limit:
                 claims.append(self._occupy(shape, row))
+                self._state.check()
                 refusal = shape.refusal(row)
+        except OverBudget:
+            self._is_over, refusal = True, passing
         finally:
             self._placement.withdraw(claims)
-        return len(claims), refusal
+        return max(len(claims), 1), refusal
 
-    def _place_among(self, request: Request, mask: Mask) -> int:
-        return self._place(request, self._scheduler.unkept_shape(request, among=mask))[0]
-
-    def _place(self, request: Request, shape: Shape) -> tuple[int, Amounts]:
-        """Place instances where decisions would until one is refused; return how many, and what refuses each host."""
-        claims: list[Claim] = []
+    def _place_among(self, request: Request, mask: Mask) -> _Placed:
+        if self._is_over:
+            return _Placed(0, np.zeros(0, dtype=np.int64), is_cut=True)
         try:
-            while len(claims) < self._limit:
+            shape = self._scheduler.unkept_shape(request, among=mask)
+        except OverBudget:
+            self._is_over = True
+            return self._place_among(request, mask)
+        return self._place(shape)
+
+    def _place(self, shape: Shape) -> _Placed:
+        """Place instances where decisions would until one is refused."""
+        claims: list[Claim] = []
+        is_full = False
+        last: Amounts = np.full(len(self._state.hosts), len(shape.checks.rules), dtype=np.int64)
+        try:
+            while not self._is_over:
                 row = self._scheduler.next_host(shape)
                 if row is None:
+                    last, is_full = shape.refusals(), True
+                if row is None or len(claims) == self._placed_limit:
                     break
                 claims.append(self._occupy(shape, row))
+                self._state.check()
                 self._step()
-            return len(claims), shape.refusals()
+        except OverBudget:
+            self._is_over = True
         finally:
             self._placement.withdraw(claims)
+        return _Placed(len(claims), last, not is_full)
 
     def _occupy(self, shape: Shape, row: int) -> Claim:
         state = self._state
@@ -178,14 +224,15 @@ class Counter:
         return [
             HostCapacity(
                 host=hosts.names[row], node=hosts.nodes[row], count=min(counts.most.item(row), self._limit),
-                rule=checks[counts.last.item(row)][0], reason=checks[counts.last.item(row)][1],
+                is_at_least=counts.cut.item(row), rule=checks[counts.last.item(row)][0],
+                reason=checks[counts.last.item(row)][1],
             )
             for row in np.flatnonzero(hosts.alive.view).tolist()
         ]  # fmt: skip
 
     def _expect(self, *, hosts: int, scope_count: int, shape: Shape) -> None:
         """Set what there is to do, at most: hosts to fill one by one, and scopes to fill as a whole."""
-        self._done, self._per_scope = 0, min(bound(self._state, shape.fit), self._limit)
+        self._done, self._per_scope = 0, min(bound(self._state, shape.fit), self._placed_limit)
         self._total = hosts + scope_count * self._per_scope
 
     def _step(self) -> None:

@@ -21,7 +21,7 @@ import msgspec
 
 from roost.engine.state import State
 from roost.engine.types import Mask
-from roost.errors import BadRequest, Conflict, NotFound, RoostError
+from roost.errors import BadRequest, Conflict, NotFound, OverBudget, RoostError
 from roost.model.allocation import Mappings
 from roost.model.decision import Decision, Pick
 from roost.model.evidence import REMOTE, pack, pack_checks
@@ -34,6 +34,7 @@ from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
 from roost.ports import Clock, Documents, Placement, Random
 from roost.scheduler import moving
+from roost.scheduler.budget import search_budget
 from roost.scheduler.choice import Choice
 from roost.scheduler.consuming import Consumption
 from roost.scheduler.drawing import Drawing
@@ -158,7 +159,7 @@ class Scheduler:
         """Do one act of several; an error it causes is its own result and leaves the others alone."""
         try:
             act()
-        except (BadRequest, Conflict, NotFound) as error:
+        except (BadRequest, Conflict, NotFound, OverBudget) as error:
             results[at] = error
             return False
         return True
@@ -248,7 +249,16 @@ class Scheduler:
         return self._placement.refresh()
 
     def _choose(self, wish: Wish) -> None:
-        """Choose hosts for a request as things are now, and stage the claim, or the refusal."""
+        """Choose hosts for a request as things are now, and stage the claim, or the refusal.
+
+        Raises:
+            OverBudget: the search took too long; nothing is staged.
+        """
+        seconds = self._settings.search_budget_s
+        with search_budget(self._placement.state, self._clock, seconds=seconds, count=wish.request.count):
+            self._choose_within(wish)
+
+    def _choose_within(self, wish: Wish) -> None:
         request, state = wish.request, self._placement.state
         started_s = self._clock.elapsed_s()
         if wish.races >= self._settings.claim_rounds * _LOSSES_IN_ROUND:

@@ -15,9 +15,11 @@ from roost.api.placement.options import DEFAULTS, Options
 from roost.api.placement.versions import CACHE_HEADERS, OLDEST, Version
 from roost.api.problems import Problem, VersionHeaders
 from roost.api.schema import Schema, decode
+from roost.engine.state import unbounded
 from roost.errors import BadRequest
 from roost.placement.current import Current
-from roost.placement.plans import Plan
+from roost.placement.plans import Act, Again, Plan
+from roost.placement.serving import Task
 
 JSON = "application/json"
 # Some hundred microseconds' worth of what is shown.
@@ -26,12 +28,13 @@ _CHECKED_EACH = 64
 _HOSTS_SHOWN = 5
 
 Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class TooSlow(Exception):
-    """A request takes longer than whoever works on it may take."""
+    """A request takes longer than it may take here: it is to be answered elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +76,10 @@ class Request:
     identity: Identity | None = None
     options: Options = DEFAULTS
     parameters: Mapping[str, str] = field(default_factory=dict)  # of the path
-    is_given_up: bool = False  # whether the client was told already that the answer takes too long
-    until_s: float = math.inf  # by ``time.perf_counter``: when whoever works on it has to do something else
+    is_given_up: bool = False  # whether the client has left, or has its answer already
+    is_at_once: bool = False  # whether the loop itself works on it
+    until_s: float = math.inf  # end of the work on it, by ``time.perf_counter``
+    too_slow: Exception = field(default_factory=TooSlow)  # raised when work goes on beyond that
     _decoded: Any = None
 
     def wants(self, version: Version) -> bool:
@@ -92,16 +97,36 @@ class Request:
         return self._decoded
 
     def check_wanted(self) -> None:
-        """End what takes long if nobody waits for it any more, or whoever works on it must not take so long.
+        """End the work if its client has left, or its budget is used up; cheap enough to be called often.
 
         Raises:
-            Problem: 503.
-            TooSlow: it is to be answered elsewhere.
+            Problem: 503, the client has left.
+            Exception: ``too_slow``.
         """
         if self.is_given_up:
-            raise Problem(503, "the client was told already that this takes too long")
+            raise Problem(503, "the client has left, or was answered already")
         if time.perf_counter() > self.until_s:
-            raise TooSlow
+            raise self.too_slow
+
+    def within(self, budget_s: float, task: Task[Answer], *, too_slow: Exception | None = None) -> Task[Answer]:
+        """Return a task that may work for so long.
+
+        Args:
+            budget_s: seconds from the moment at which the task is begun.
+            too_slow: what is raised after that; None: ``TooSlow``.
+        """
+
+        def run(current: Current) -> "Answer | Plan[Answer] | Act[Answer] | Again":
+            self.until_s, self.too_slow = time.perf_counter() + budget_s, too_slow or TooSlow()
+            state = current.state
+            state.check = self.check_wanted
+            try:
+                return task(current)
+            finally:
+                state.check = unbounded
+                self.until_s = math.inf
+
+        return run
 
     def while_wanted(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield what there may be much of, and check now and then; see ``check_wanted``."""

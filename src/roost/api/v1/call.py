@@ -1,6 +1,5 @@
 """One request to the API on its way through the thread that owns the columns."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -73,7 +72,7 @@ class Call:
         Raises:
             TooSlow: somebody else is about to.
         """
-        if self.request.until_s != math.inf:
+        if self.request.is_at_once:
             raise TooSlow
 
 

@@ -9,7 +9,10 @@ from roost.model.capacity import LIMIT
 from roost.model.request_document import RequestDocument
 from roost.scheduler.counting import By
 
-_Limit = Annotated[Annotated[int, Meta(ge=1, le=LIMIT)], Meta(description="Where counting stops.")]
+_Limit = Annotated[
+    Annotated[int, Meta(ge=1, le=LIMIT)] | None,
+    Meta(description="Where counting stops; null: 10,000,000, and 10,000 where instances are placed one by one."),
+]
 
 
 class CapacityQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -17,7 +20,7 @@ class CapacityQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     flavor: Annotated[str, Meta(description="Name of a flavor that decisions were made for.")]
     by: Annotated[By | None, Meta(description="Parts of the fleet to count too; none: only all of it.")] = None
-    limit: _Limit = LIMIT
+    limit: _Limit = None
 
 
 class CapacityBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -25,4 +28,4 @@ class CapacityBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     request: Annotated[RequestDocument, Meta(description="What is asked for; its count and uuids do not matter.")]
     by: Annotated[tuple[By, ...], Meta(description="Parts of the fleet to count too.")] = ()
-    limit: _Limit = LIMIT
+    limit: _Limit = None

@@ -58,7 +58,7 @@ class Product(Protocol):
     def replayed(self, uuid: str, settings: Settings | None = None) -> Replayed:
         """Make a stored decision again."""
 
-    def capacity(self, request: Request, *, by: Collection[By], limit: int) -> Capacity:
+    def capacity(self, request: Request, *, by: Collection[By], limit: int | None) -> Capacity:
         """Say how many more fit."""
 
     def flavors(self) -> list[Flavor]:

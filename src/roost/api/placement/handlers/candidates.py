@@ -67,7 +67,7 @@ class _Kept:
             is_one_provider_a_tree=not request.wants(versions.NESTED_CANDIDATES),
         )  # fmt: skip
         if isinstance(compiled, UnknownName):
-            unknown_names.refuse(state, query, check=request.check_wanted)
+            unknown_names.refuse(state, query)
             return None
         classes = {state.class_ids.id_of(name) for group in query.groups for name in group.resources}
         form = form_of(request.version, (each for each in classes if each is not None))
@@ -112,19 +112,18 @@ def list_candidates(request: Request, current: Current) -> Response:
 
 def _body(kept: _Kept, known: _Known, request: Request) -> bytes:
     state, compiled, limit, options = kept.state, known.compiled, known.query.limit, request.options
-    check = request.check_wanted
     texts = kept.texts(known)
     requests = Requests(state, known.form, bytes_max=options.candidates_max_bytes, kept=texts)
     order, most = options.allocation_candidates_generation_strategy, _generated_max(limit, options)
     if options.randomize_allocation_candidates:
-        drawn = list(islice(search(state, compiled, order=order, check=check), most or _DRAWN_MAX))
+        drawn = list(islice(search(state, compiled, order=order), most or _DRAWN_MAX))
         shown = requests.of(random.sample(drawn, len(drawn) if limit is None else min(limit, len(drawn))))
     elif (alone := requests.of_alone(compiled, most)) is not None:
         shown = alone
     elif order == "breadth-first":
-        shown = requests.of(search(state, compiled, order=order, check=check), limit=most)
+        shown = requests.of(search(state, compiled, order=order), limit=most)
     else:
-        found = search_together(state, compiled, limit=most, check=check, watch=texts.watch)
+        found = search_together(state, compiled, limit=most, watch=texts.watch)
         shown = requests.of(found, limit=most)
     summaries = kept.summaries(known.form).of(requests.used, while_wanted=request.while_wanted) if shown else ""
     return f'{{"allocation_requests":[{shown}],"provider_summaries":{{{summaries}}}}}'.encode()

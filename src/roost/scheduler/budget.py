@@ -1,0 +1,39 @@
+"""How long one decision may search."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from roost.engine.state import State, unbounded
+from roost.errors import OverBudget
+from roost.ports import Clock
+
+# Seconds more for each further instance of one request.
+_EACH_S = 0.001
+
+
+@contextmanager
+def search_budget(state: State, clock: Clock, *, seconds: float, count: int) -> Iterator[None]:
+    """Bound the search on a state for one decision; where a budget holds already, that one counts.
+
+    Args:
+        seconds: for the first instance.
+        count: instances.
+
+    Raises:
+        OverBudget: by ``state.check``, when the budget is used up.
+    """
+    if state.check is not unbounded:
+        yield
+        return
+    allowed_s = seconds + _EACH_S * (count - 1)
+    end_s = clock.elapsed_s() + allowed_s
+
+    def check() -> None:
+        if clock.elapsed_s() > end_s:
+            raise OverBudget("the search for hosts", seconds=allowed_s, limit="scheduler.search_budget_s")
+
+    state.check = check
+    try:
+        yield
+    finally:
+        state.check = unbounded
