@@ -136,11 +136,15 @@ def test_a_name_that_stands_twice_in_a_body_or_among_headers_is_borne(server):
     is_well(server)
 
 
+SLOW = b"POST /resource_providers HTTP/1.1\r\nhost: x\r\nx-auth-token: admin\r\n"
+SLOW += b"content-type: application/json\r\ncontent-length: 100\r\n\r\n{"
+
+
 def test_many_slow_clients_keep_nobody_else_waiting(server):
     clients = [server.connect() for _ in range(50)]
     try:
         for client in clients:
-            client.sendall(b"POST /resource_providers HTTP/1.1\r\ncontent-length: 100\r\n\r\n{")
+            client.sendall(SLOW)
         is_well(server)
         assert all(b"408" in read_all(client)[:20] for client in clients)
     finally:

@@ -18,6 +18,8 @@ keep_alive_s = 1
 connections_max = 20
 """
 HEAD = b"".join(f"{name}: {value}\r\n".encode() for name, value in ADMIN.items()) + b"host: localhost\r\n"
+JSON = b"content-type: application/json\r\n"
+START = b"POST /resource_providers HTTP/1.1\r\n" + HEAD + JSON
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +54,7 @@ def test_a_large_body_is_refused_while_it_comes_in_pieces(server):
 
 
 def test_after_a_body_that_was_too_large_the_connection_is_still_good(server):
-    big = b"POST /resource_providers HTTP/1.1\r\ncontent-length: 3000\r\n" + HEAD + b"\r\n" + b"x" * 3000
+    big = b"POST /resource_providers HTTP/1.1\r\ncontent-length: 3000\r\n" + HEAD + JSON + b"\r\n" + b"x" * 3000
     good = b"GET / HTTP/1.1\r\nconnection: close\r\nhost: localhost\r\n\r\n"
     with server.connect() as client:
         client.sendall(big)
@@ -73,8 +75,8 @@ def test_after_a_body_that_was_too_large_the_connection_is_still_good(server):
         (b"GET / HTTP/1.1\r\n" + b"a" * 5000, 431, "head_max_bytes"),
         (b"GET / HTTP/1.1\r\n", 408, "header_timeout_s"),
         (b"GET / HT", 408, "header_timeout_s"),
-        (b"POST /resource_providers HTTP/1.1\r\ncontent-length: 9\r\n" + HEAD + b"\r\n{", 408, "body_timeout_s"),
-        (b"POST /resource_providers HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n5\r\n", 408, "body_timeout_s"),
+        (START + b"content-length: 9\r\n\r\n{", 408, "body_timeout_s"),
+        (START + b"transfer-encoding: chunked\r\n\r\n5\r\n", 408, "body_timeout_s"),
     ],
 )
 def test_what_is_too_long_or_too_slow_is_told_with_the_name_of_its_limit(server, request_bytes, status, limit):
@@ -155,6 +157,13 @@ def test_a_body_that_is_announced_is_asked_for(server):
         assert client.recv(100).startswith(b"HTTP/1.1 100")
         client.sendall(b"{}")
         assert read_all(client).startswith(b"HTTP/1.1 400")
+
+
+def test_a_refused_body_that_was_announced_is_not_asked_for(server):
+    start = b"POST /resource_providers HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n"
+    answer = server.raw(start)
+    assert answer.startswith(b"HTTP/1.1 401")
+    assert b"\r\nconnection: close\r\n" in answer
 
 
 def test_what_breaks_off_behind_a_request_under_way_is_borne(server):

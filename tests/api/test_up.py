@@ -92,7 +92,7 @@ def test_a_decision_in_flight_is_answered_before_the_end(server):
 
 def test_limits_hold_for_both_apis(folder):
     with serve(noun="up", folder=folder, settings="body_max_bytes = 100") as server:
-        for path in ("/v1/decisions", "/placement/allocations"):
+        for path in ("/v1/decisions", "/placement/resource_providers"):
             status, headers, answered = server.ask("POST", path, {"a": "x" * 200}, headers=ADMIN)
             assert status == 413
             assert headers["content-type"].startswith("application/problem+json") == path.startswith("/v1")

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, ClassVar, Protocol
 from urllib.parse import unquote_to_bytes
 
+from roost.api.bodies import Bodies
 from roost.api.cors import Cors
 from roost.api.pace import Pace
 from roost.api.placement.application import new_request_id
-from roost.api.placement.request import Identity, Receive, Request, Response, Send
-from roost.api.problems import Problem
+from roost.api.placement.request import Admitted, Identity, Receive, Request, Response, Send
+from roost.api.problems import Problem, busy
 from roost.errors import OverBudget
 from roost.model.placement_settings import Placement as Settings
 from roost.observe import log, metrics
@@ -28,8 +29,11 @@ class Api(Protocol):
 
     open_paths: ClassVar[frozenset[str]]  # below the prefix: what everybody may ask
 
+    def admit(self, request: Request) -> Response | Admitted:
+        """Check who asks for what before the body is read; return an error, or how to go on."""
+
     def enter(self, request: Request) -> Response | Task[Response]:
-        """Answer what needs no columns, errors above all; else return what is to be asked of them."""
+        """Admit a request whose body is there, and return its answer or its task."""
 
     def refuse(self, request: Request, response: Response) -> Response:
         """Return an answer to somebody who is not known."""
@@ -122,15 +126,17 @@ class AsgiApplication:
         serving: the thread that answers.
         settings: limits, and where the API is mounted.
         authenticate: says who asks, where the application cannot say so at once.
+        bodies: of all applications of the process; None: this is the only one.
     """
 
     def __init__(
         self, application: Api, serving: Serving, *, settings: Settings | None = None,
-        authenticate: Authenticate | None = None,
+        authenticate: Authenticate | None = None, bodies: Bodies | None = None,
     ) -> None:  # fmt: skip
         self._application = application
         self._serving = serving
         self._settings = settings or Settings()
+        self._bodies = bodies or Bodies(self._settings)
         self._authenticate = authenticate
         self._cors = Cors.of(self._settings)
         self._mailbox: Mailbox | None = None
@@ -150,6 +156,7 @@ class AsgiApplication:
         except Exception as error:  # noqa: BLE001  # everybody gets an answer
             response = self._application.fail(request, error)
         finally:
+            self._bodies.release(request)
             self._under_way -= 1
         headers = [(name.encode("latin-1"), _bytes(value)) for name, value in self._headers(request, response).items()]
         start = {"type": "http.response.start", "status": response.status, "headers": headers}
@@ -174,9 +181,13 @@ class AsgiApplication:
         return None if self._cors is None else self._cors.preflight(request)
 
     def _headers(self, request: Request, response: Response) -> Mapping[str, str]:
-        if self._cors is None:
-            return response.headers
-        return {**response.headers, **self._cors.headers(request.headers.get("origin"))}
+        headers = dict(response.headers)
+        if "expect" in request.headers and not request.is_body_read:
+            # The client may send the body or leave it out: only a new connection tells the next request from it.
+            headers["connection"] = "close"
+        if self._cors is not None:
+            headers |= self._cors.headers(request.headers.get("origin"))
+        return headers
 
     def _observe(self, request: Request, response: Response, elapsed_s: float) -> None:
         metrics.answered(request.route, request.method, response.status, elapsed_s=elapsed_s)
@@ -194,13 +205,17 @@ class AsgiApplication:
             raise busy(f"{self._settings.requests_max:,} requests are under way", "requests_max")
         if not request.is_mounted:
             raise Problem(404)
-        request.body = await self._body(request, receive)
+        # The head decides who may ask: a stranger's body is not read.
         if self._authenticate is not None and request.path not in self._application.open_paths:
             found = await self._authenticate(request)
             if isinstance(found, Response):
                 return self._application.refuse(request, found)
             request.identity = found
-        entered = self._application.enter(request)
+        admitted = self._application.admit(request)
+        if isinstance(admitted, Response):
+            return admitted
+        await self._bodies.read(request, receive, route_max=admitted.body_max_bytes)
+        entered = admitted.enter()
         if isinstance(entered, Response):
             return entered
         if request.method == "GET":
@@ -236,25 +251,6 @@ class AsgiApplication:
         slow = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
         return request.within(budget_s, task, too_slow=slow)
 
-    async def _body(self, request: Request, receive: Receive) -> bytes:
-        size_max = self._settings.body_max_bytes
-        too_large = Problem(413, f"The body is larger than {size_max:,} bytes (limit placement.body_max_bytes).")
-        length = request.headers.get("content-length", "")
-        if length.isdecimal() and int(length) > size_max:
-            raise too_large
-        parts, size = [], 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise Problem(400, "The client left before its request had ended.")
-            part = message.get("body", b"")
-            size += len(part)
-            if size > size_max:
-                raise too_large
-            parts.append(part)
-            if not message.get("more_body", False):
-                return b"".join(parts) if len(parts) > 1 else parts[0]
-
     def _request(self, scope: Scope) -> Request:
         headers: dict[str, str] = {}
         for name, value in scope["headers"]:
@@ -280,11 +276,6 @@ async def _disconnected(receive: Receive, act: Callable[[], None]) -> None:
     """Act when a client whose request was read closes its connection."""
     if (await receive())["type"] == "http.disconnect":
         act()
-
-
-def busy(what: str, limit: str) -> Problem:
-    """Return the answer of a server that cannot now, with the limit that says so."""
-    return Problem(503, f"{what} (limit placement.{limit}); try again.", headers={"retry-after": "1"})
 
 
 def _bytes(value: str) -> bytes:

@@ -68,6 +68,11 @@ class Problem(errors.RoostError):
         super().__init__(text)
 
 
+def busy(what: str, limit: str) -> Problem:
+    """Return the 503 of a server that has reached a limit, with the name of the limit."""
+    return Problem(503, f"{what} (limit placement.{limit}); try again.", headers={"retry-after": "1"})
+
+
 def problem_of(error: Exception) -> Problem:
     """Return what an error is in HTTP; one that nobody raised on purpose says nothing of itself."""
     if isinstance(error, Problem):

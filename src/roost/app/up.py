@@ -73,7 +73,8 @@ def events_of(settings: Notifications) -> Iterator[Events]:
 def _serve(
     served: Served, listener: socket, events: Events, *, parent: "Parent | None", on_ready: Callable[[], None]
 ) -> None:  # fmt: skip
-    from roost.api.asgi import AsgiApplication
+    from roost.api.asgi import Api, AsgiApplication
+    from roost.api.bodies import Bodies
     from roost.api.front import Front
     from roost.api.observing import Observing
     from roost.api.placement.access import access_of
@@ -99,13 +100,16 @@ def _serve(
     own = v1.Application(roost, agents=agents, identify=identify, events=events)
 
     def sites(serving: Serving, health: "Health") -> list[Site]:
-        apis = ((PLACEMENT, placement), (v1.PREFIX, own)) if remote is None else ((v1.PREFIX, own),)
-        below = {
-            prefix: AsgiApplication(
-                api, serving, settings=msgspec.structs.replace(settings, prefix=prefix), authenticate=authenticate
-            )
-            for prefix, api in apis
-        }
+        apis: list[tuple[str, Api]] = [(v1.PREFIX, own)]
+        if remote is None:
+            apis.insert(0, (PLACEMENT, placement))
+        bodies = Bodies(settings)
+
+        def edge(prefix: str, api: Api) -> AsgiApplication:
+            own = msgspec.structs.replace(settings, prefix=prefix)
+            return AsgiApplication(api, serving, settings=own, authenticate=authenticate, bodies=bodies)
+
+        below = {prefix: edge(prefix, api) for prefix, api in apis}
         return [Site(Front(below, otherwise=Observing(health, others=tuple(below))), listener, tls)]
 
     reload = reloading(roost, serving, served=served, tls=tls)

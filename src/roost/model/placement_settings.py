@@ -16,6 +16,7 @@ _AT_LEAST = {
     "max_allocation_candidates": -1,
     "cors_max_age": 0,
     "body_max_bytes": 1,
+    "bodies_max_bytes": 1,
     "head_max_bytes": 1024,
     "header_count_max": 8,
     "uri_max_bytes": 64,
@@ -128,6 +129,9 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     body_max_bytes: Annotated[int, Meta(description="Bytes that the body of a request may have, else 413.")] = (
         16 * 2**20
     )
+    bodies_max_bytes: Annotated[
+        int, Meta(description="Bytes that the bodies of all requests under way in one process may have, else 503.")
+    ] = 256 * 2**20
     head_max_bytes: Annotated[
         int, Meta(description="Bytes that the head of a request (its first line and headers) may have, else 431.")
     ] = 64 * 2**10

@@ -11,6 +11,7 @@ from roost.api.placement import ownership, routes, versions
 from roost.api.placement.options import DEFAULTS, Options
 from roost.api.placement.request import (
     JSON,
+    Admitted,
     Identity,
     Request,
     Response,
@@ -51,7 +52,12 @@ class Application:
         self._options = options
 
     def enter(self, request: Request) -> Response | Task[Response]:
-        """Answer what needs no columns, errors above all; else return what is to be asked of them."""
+        """Admit a request whose body is there, and return its answer or its task."""
+        admitted = self.admit(request)
+        return admitted if isinstance(admitted, Response) else admitted.enter()
+
+    def admit(self, request: Request) -> Response | Admitted:
+        """Check who asks for what before the body is read; return an error, or how to go on."""
         try:
             route = self._admit(request)
         except Exception as error:  # noqa: BLE001  # everybody gets an answer
@@ -63,7 +69,7 @@ class Application:
             ownership.check(request, current.state)
             return handler(request, current)
 
-        return task
+        return Admitted(enter=lambda: task)
 
     def _admit(self, request: Request) -> Route:
         """Find who asks, in which version, and for what.

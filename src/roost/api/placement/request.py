@@ -67,6 +67,8 @@ class Request:
     query_string: str = ""  # as it came, a character a byte
     headers: Mapping[str, str]  # names in lower case; of repeated ones the values joined by commas
     body: bytes = b""
+    body_bytes: int = 0  # of the body that the server counts as under way
+    is_body_read: bool = False
     prefix: str = ""  # where the API is mounted: links and locations begin with it
     host_url: str = ""  # scheme and host as the client named them, for locations
     request_id: str = ""
@@ -197,6 +199,14 @@ class Response:
 
 
 Handler = Callable[[Request, Current], Response | Plan[Response]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """A request whose head was accepted: what its body may have, and what to do once it is there."""
+
+    enter: Callable[[], Response | Task[Response]]  # answers what needs no columns, or returns what to ask of them
+    body_max_bytes: int | None = None  # None: as many as the settings allow
 
 
 def _text(raw: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from roost.api import problems
-from roost.api.placement.request import Identity, Request, Response
+from roost.api.placement.request import Admitted, Identity, Request, Response
 from roost.api.problems import Problem
 from roost.api.v1 import keys, openapi
 from roost.api.v1.agents import Agents
@@ -52,13 +52,24 @@ class Application:
         self._events = events or Events(Notifications(), run="none")
 
     def enter(self, request: Request) -> Response | Task[Response]:
-        """Answer what needs no columns, errors above all; else return what is to be asked of them."""
+        """Admit a request whose body is there, and return its answer or its task."""
+        admitted = self.admit(request)
+        return admitted if isinstance(admitted, Response) else admitted.enter()
+
+    def admit(self, request: Request) -> Response | Admitted:
+        """Check who asks for what before the body is read; return an error, or how to go on."""
         try:
             if request.path == openapi.PATH and request.method == "GET":
                 request.route = PREFIX + openapi.PATH
                 document = Response(body=openapi.body(), headers={"content-type": JSON})
                 return self.finish(request, document)
             route = self._admit(request)
+        except Exception as error:  # noqa: BLE001  # everybody gets an answer
+            return self.fail(request, error)
+        return Admitted(enter=lambda: self._enter(request, route), body_max_bytes=route.body_max_bytes)
+
+    def _enter(self, request: Request, route: Route) -> Response | Task[Response]:
+        try:
             body, query = _read(request, route)
         except Exception as error:  # noqa: BLE001  # everybody gets an answer
             return self.fail(request, error)
@@ -98,8 +109,6 @@ class Application:
             raise Problem(403, f"this is for the role {', '.join(first)} or {last}")
         if route.is_keyed and "idempotency-key" in request.headers:
             keys.check(request.headers["idempotency-key"])
-        if route.body is not None and request.body and _media_type(request) != JSON:
-            raise Problem(415, f"the body must be {JSON}, and its content-type say so")
         return route
 
     def refuse(self, request: Request, response: Response) -> Response:
@@ -130,8 +139,11 @@ def _read(request: Request, route: Route) -> tuple[Any, Any]:
     """Return the body and the query string that a route names, None where it names none.
 
     Raises:
-        Problem: 400, one of them is wrong, or says something where nobody reads it.
+        Problem: 415, the body is not declared to be JSON; 400, one of them is wrong, or says something where nobody
+            reads it.
     """
+    if route.body is not None and request.body and _media_type(request) != JSON:
+        raise Problem(415, f"the body must be {JSON}, and its content-type say so")
     check_unsaid(request, has_body=route.body is not None, has_query=route.query is not None)
     body = None if route.body is None else decoded(request.body, route.body)
     return body, None if route.query is None else queried(request.pairs(), route.query)

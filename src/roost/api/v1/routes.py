@@ -84,6 +84,8 @@ from roost.model.request_document import FlavorEntry, ImageEntry
 from roost.model.standing import Holders, Standings
 
 Kind = type[msgspec.Struct]
+# What people and programs ask is small; what agents report grows with their hosts.
+_BODY_MAX_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +103,7 @@ class Route:
     is_read: bool = True  # whether it changes nothing, so that readers may ask it
     is_for_agents: bool = False  # whether agents, which read all, may ask it although it changes something
     is_keyed: bool = False  # whether an idempotency key is minded
+    body_max_bytes: int | None = _BODY_MAX_BYTES  # None: as many as placement.body_max_bytes allows
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -118,7 +121,7 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
         "GET": Route(handler=agents.show, about="Show the agent of a host.", answer=ShownAgent),
         "PUT": Route(
             handler=agents.register, about="Say that an agent lives on a host, and which guests it found.",
-            body=Registration, answer=Registered, is_read=False, is_for_agents=True,
+            body=Registration, answer=Registered, is_read=False, is_for_agents=True, body_max_bytes=None,
         ),
         "DELETE": Route(
             handler=agents.leave, about="Say that no agent lives on a host any more: it is down at once.",
@@ -129,24 +132,25 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
         "PUT": Route(
             handler=agents.report, about="Say what is known of a node, whose root provider is in Placement.",
             body=HostFacts, query=ReportQuery, answer=None, status=204, is_read=False, is_for_agents=True,
+            body_max_bytes=None,
         ),
     },
     "/agents/{host}/standings": {
         "POST": Route(
             handler=standings.tell, about="Say what became of instances of which there is something on a host.",
-            body=Holders, answer=Standings,
+            body=Holders, answer=Standings, body_max_bytes=None,
         ),
     },
     "/orders/poll": {
         "POST": Route(
             handler=orders.poll, about="Say that agents are alive, and wait for what they are to do.", body=Poll,
-            answer=Polled, is_read=False, is_for_agents=True,
+            answer=Polled, is_read=False, is_for_agents=True, body_max_bytes=None,
         ),
     },
     "/orders/{id}/answer": {
         "POST": Route(
             handler=orders.answer, about="Say what became of an order; said again, the first answer stays.",
-            body=OrderAnswer, answer=Kept, is_read=False, is_for_agents=True,
+            body=OrderAnswer, answer=Kept, is_read=False, is_for_agents=True, body_max_bytes=None,
         ),
     },
 }  # fmt: skip

@@ -1,0 +1,1 @@
+"""Attacks on a live server, each with what other clients see meanwhile."""

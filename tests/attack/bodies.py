@@ -1,0 +1,65 @@
+"""Attacks with the bodies of requests."""
+
+import socket
+from collections import Counter
+from contextlib import ExitStack
+
+from tests.attack.bystander import standing_by
+from tests.attack.figures import Figures
+from tests.attack.server import Target
+
+_MIB = 2**20
+_DECLARED_MIB, _SENT_MIB = 16, 15
+_PATIENCE_S = 30
+
+
+def bodies_of_strangers(target: Target, *, connections: int = 100) -> Figures:
+    """Send most of a large body on each of many connections, without a token."""
+    return _send_halves(target, "bodies of strangers", connections=connections, path="/placement/allocations", who="")
+
+
+def bodies_of_clients(target: Target, *, connections: int = 40) -> Figures:
+    """Send most of a large body on each of many connections, as an administrator."""
+    headers = {**target.headers, "openstack-api-version": "placement 1.39"}
+    who = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return _send_halves(target, "bodies of clients", connections=connections, path="/placement/allocations", who=who)
+
+
+def _send_halves(target: Target, name: str, *, connections: int, path: str, who: str) -> Figures:
+    head = (
+        f"POST {path} HTTP/1.1\r\nhost: localhost\r\n{who}content-type: application/json\r\n"
+        f"content-length: {_DECLARED_MIB * _MIB}\r\n\r\n"
+    )
+    statuses: Counter[int] = Counter()
+    with standing_by(target) as bystander, ExitStack() as opened:
+        clients = [
+            opened.enter_context(socket.create_connection((target.host, target.port), timeout=_PATIENCE_S))
+            for _ in range(connections)
+        ]
+        for client in clients:
+            _send(client, head.encode(), b"x" * (_SENT_MIB * _MIB))
+        growth_mib = target.rss_growth_mib()
+        for client in clients:
+            client.settimeout(0.2)  # Whoever was not answered yet is not refused: its body is waited for.
+            statuses[_status(client)] += 1
+    return Figures(
+        name=name, requests=connections, statuses=statuses, seen=bystander.seen(), rss_growth_mib=growth_mib
+    )  # fmt: skip
+
+
+def _send(client: socket.socket, *parts: bytes) -> None:
+    """Send as much as the server takes."""
+    try:
+        for part in parts:
+            client.sendall(part)
+    except (ConnectionError, TimeoutError):
+        return
+
+
+def _status(client: socket.socket) -> int:
+    """Give the status of the answer; 0: there is none."""
+    try:
+        line = client.recv(64)
+    except (ConnectionError, TimeoutError):
+        return 0
+    return int(line.split()[1]) if line.startswith(b"HTTP/1.1 ") else 0

@@ -1,0 +1,42 @@
+"""What an attack did, and what other clients saw meanwhile."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What a bystander saw: how many answers of each kind, and the slowest of them."""
+
+    decisions: int = 0
+    decision_ms_max: float = 0.0
+    healthz: int = 0
+    healthz_ms_max: float = 0.0
+    reads: int = 0
+    read_ms_max: float = 0.0
+    problems: tuple[str, ...] = ()  # answers that were not what they should be
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """One attack."""
+
+    name: str
+    requests: int  # of the attacker
+    statuses: Counter[int] = field(default_factory=Counter)  # of the answers to them
+    seen: Seen
+    rss_growth_mib: float  # the most memory of the server, less what it had before
+
+    def row(self) -> str:
+        """Give a line of a table."""
+        seen = self.seen
+        return (
+            f"{self.name:<32} {self.requests:>9,} {seen.decisions:>9,} {seen.decision_ms_max:>11.1f} "
+            f"{seen.healthz_ms_max:>10.1f} {seen.read_ms_max:>8.1f} {self.rss_growth_mib:>8.0f}  {dict(self.statuses)}"
+        )
+
+
+HEADER = (
+    f"{'attack':<32} {'requests':>9} {'decisions':>9} {'decision ms':>11} {'healthz ms':>10} {'read ms':>8} "
+    f"{'RSS MiB':>8}  statuses"
+)
