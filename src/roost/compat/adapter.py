@@ -1,17 +1,19 @@
 """Filters and weighers written for Nova, as rules of ours: each row is shown to them as a host state."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from roost.compat import weights
+from roost.compat import installed, weights
 from roost.compat.config_view import use
 from roost.compat.host_rows import HostRow, rows_of
 from roost.compat.objects import InstanceGroup, RequestSpec
+from roost.compat.objects.lookups import look_at
 from roost.compat.scheduler.host_state import HostState
 from roost.compat.weights import WeighedObject, multiplier_of
 from roost.engine.types import Mask, Scores
+from roost.model.allocation import Mappings
 from roost.model.decision import Limits
 from roost.model.settings import Settings
 from roost.scheduler.hosts import HostView
@@ -39,7 +41,10 @@ def adapt(kind: type) -> RuleClass | None:
         "minval": getattr(kind, "minval", None),
         "maxval": getattr(kind, "maxval", None),
     }
-    return cast("RuleClass", type(kind.__name__, (_AdaptedFilter if is_filter else _AdaptedWeigher,), attributes))
+    base: type[_Adapted] = _AdaptedWeigher
+    if is_filter:
+        base = _AdaptedChoosingFilter if hasattr(kind, "filter_candidates") else _AdaptedFilter
+    return cast("RuleClass", type(kind.__name__, (base,), attributes))
 
 
 class _Adapted:
@@ -51,6 +56,7 @@ class _Adapted:
     def __init__(self, options: NoOptions, settings: Settings | None = None) -> None:
         self._settings = settings
         use(settings)
+        installed.objects()  # An installed Nova is imported now, since decisions have little time.
         self._foreign = self.kind()
 
     @classmethod
@@ -61,6 +67,11 @@ class _Adapted:
     def concerns(self, spec: Spec) -> bool:
         """Say yes, since nobody can know."""
         return True
+
+    def _prepare(self, hosts: HostView, spec: Spec) -> None:
+        """Let CONF and look-ups answer about the decision at hand."""
+        use(self._settings)
+        look_at(hosts, spec)
 
 
 class _AdaptedFilter(_Adapted):
@@ -80,16 +91,31 @@ class _AdaptedFilter(_Adapted):
         ]
 
     def _asked(self, hosts: HostView, spec: Spec) -> tuple[Sequence[HostRow | HostState], Mask]:
-        use(self._settings)
+        self._prepare(hosts, spec)
         rows, wanted = rows_of(hosts, spec), _request_spec(hosts, spec)
+        passed = {id(row) for row in self._passing(rows, wanted)}
+        return rows, np.array([id(row) in passed for row in rows], dtype=np.bool_)
+
+    def _passing(self, rows: Sequence[HostRow | HostState], wanted: RequestSpec) -> Iterable[Any]:
         if hasattr(self._foreign, "filter_all"):
-            passed = {id(row) for row in self._foreign.filter_all(rows, wanted) or ()}
-            return rows, np.array([id(row) in passed for row in rows], dtype=np.bool_)
-        return rows, np.array([bool(self._foreign.host_passes(row, wanted)) for row in rows], dtype=np.bool_)
+            passed: Iterable[Any] = self._foreign.filter_all(rows, wanted) or ()
+            return list(passed)
+        return [row for row in rows if self._foreign.host_passes(row, wanted)]
 
     def reason(self, spec: Spec) -> str:
         """Say which class refused them."""
         return f"do not pass {self.name}"
+
+
+class _AdaptedChoosingFilter(_AdaptedFilter):
+    """A filter that narrows the ways in which a host could hold the request."""
+
+    def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
+        """Ask about a host that has only one way left."""
+        self._prepare(hosts, spec)
+        row: Any = rows_of(hosts.part(np.array([at], dtype=np.intp)), spec)[0]
+        row.allocation_candidates = [{"mappings": mappings}]
+        return bool(self._passing([row], _request_spec(hosts, spec)))
 
 
 class _AdaptedWeigher(_Adapted):
@@ -104,9 +130,16 @@ class _AdaptedWeigher(_Adapted):
         use(self._settings)
         return multiplier_of(self._foreign, HostState("", ""))
 
+    def multipliers(self, hosts: HostView, spec: Spec) -> Scores | None:
+        """Return what the class says of each host, whose aggregates may set another multiplier."""
+        if not hasattr(self._foreign, "weight_multiplier"):
+            return None
+        self._prepare(hosts, spec)
+        return np.array([multiplier_of(self._foreign, row) for row in rows_of(hosts, spec)], dtype=np.float64)
+
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Ask about all hosts."""
-        use(self._settings)
+        self._prepare(hosts, spec)
         foreign, wanted = self._foreign, _request_spec(hosts, spec)
         weighed = [WeighedObject(row, 0.0) for row in rows_of(hosts, spec)]
         spelled = getattr(type(foreign), "weight_objects", None)
@@ -123,6 +156,10 @@ class _AdaptedWeigher(_Adapted):
 def _request_spec(hosts: HostView, spec: Spec) -> RequestSpec:
     wanted = RequestSpec.from_request(spec.request, spec.group, pci_requests=spec.pci_requests)
     wanted.instance_uuid = spec.moved_uuid
+    if installed.objects() is not None:
+        wanted.shown_numa_topology = installed.numa_topology_of(wanted)
+        wanted.network_metadata = installed.networks_of(wanted.network_metadata)
+        wanted.pci_requests = installed.devices_of(wanted.pci_requests)
     if spec.group is not None:
         wanted.instance_group = InstanceGroup(
             uuid=spec.group.uuid,

@@ -11,12 +11,14 @@ from types import ModuleType
 _OURS = "roost.compat"
 # Packages that plug-ins import, and what stands in for each where it is not installed.
 _LENT = {"nova": _OURS} | {
-    name: f"{_OURS}.{name}" for name in ("oslo_config", "oslo_log", "oslo_serialization", "oslo_utils")
+    name: f"{_OURS}.{name}" for name in ("netaddr", "oslo_config", "oslo_log", "oslo_serialization", "oslo_utils")
 }
 # Names that say nothing here; what Nova has under them is called by what it is.
 _CALLED = {
     "api.validation.extra_specs.base": "api.validation.extra_specs.extra_spec",
+    "scheduler.filters.utils": "scheduler.filters.aggregate_values",
     "scheduler.manager": "scheduler.scheduler_manager",
+    "scheduler.utils": "scheduler.rule_inputs",
 }
 
 

@@ -43,6 +43,16 @@ def use(settings: Settings | None) -> None:
         fill(cfg.CONF)
 
 
+def options_of(rule: plugins.RuleClass) -> msgspec.Struct:
+    """Return the options of a rule, by the settings that CONF shows."""
+    return plugins.options_of(rule, _current[0].tables)
+
+
+def down_time_s() -> float:
+    """Return how long a service may be silent before it counts as down, by the settings that CONF shows."""
+    return float(_values(_current[0])["DEFAULT"]["service_down_time"])
+
+
 def fill(conf: Any) -> None:
     """Put the values of the settings into a CONF.
 
@@ -106,7 +116,14 @@ def _values(settings: Settings) -> dict[str, dict[str, Any]]:
         found.setdefault(group, {}).update(msgspec.structs.asdict(getattr(settings, part)))
     for group, table in settings.tables.items():
         found.setdefault(group, {}).update(table)
-    return {group: {name: _plain(value) for name, value in table.items()} for group, table in found.items()}
+    # A text that is empty by default is one that is not set, which is None in Nova.
+    unset = {(group, name) for group, table in _defaults().items() for name, value in table.items() if value == ""}
+    return {
+        group: {
+            name: None if value == "" and (group, name) in unset else _plain(value) for name, value in table.items()
+        }
+        for group, table in found.items()
+    }
 
 
 @functools.cache
@@ -181,8 +198,8 @@ def _override(conf: Any, group: str, name: str, value: Any) -> None:
         else:
             conf.set_override(name, value, place)
     except (cfg.NoSuchOptError, cfg.NoSuchGroupError):
+        conf.register_opt(_option(cfg, name, value), place)
         if value is not None:
-            conf.register_opt(_option(cfg, name, value), place)
             conf.set_override(name, value, place)
     except ValueError as error:
         # What is left empty here has no value there.

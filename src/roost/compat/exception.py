@@ -1,5 +1,7 @@
 """Nova's errors of scheduling, by their names and texts, in our tree."""
 
+from typing import Any
+
 from roost import errors
 
 NoValidHost = errors.NoValidHost
@@ -47,3 +49,88 @@ class MigrationPreCheckError(errors.BadRequest):
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
         super().__init__(f"Migration pre-check error: {reason}")
+
+
+class NovaException(Exception):
+    """Base of errors that plug-ins declare: ``msg_fmt`` names the keywords that make the message."""
+
+    msg_fmt = "An unknown exception occurred."
+    code = 500
+
+    def __init__(self, message: object = None, **kwargs: Any) -> None:
+        self.kwargs = kwargs
+        super().__init__(self.msg_fmt % kwargs if message is None else message)
+
+    def format_message(self) -> str:
+        """Return the message."""
+        return str(self)
+
+
+class NotFound(NovaException):
+    """Something is not there."""
+
+    msg_fmt = "Resource could not be found."
+    code = 404
+
+
+class Invalid(NovaException):
+    """Something makes no sense."""
+
+    msg_fmt = "Bad Request - Invalid Parameters"
+    code = 400
+
+
+class AggregateNotFound(NotFound):
+    """There is no such aggregate."""
+
+    msg_fmt = "Aggregate %(aggregate_id)s could not be found."
+
+
+class CellMappingNotFound(NotFound):
+    """There is no such cell."""
+
+    msg_fmt = "Cell %(uuid)s has no mapping."
+
+
+class ComputeHostNotFound(NotFound):
+    """There is no such host."""
+
+    msg_fmt = "Compute host %(host)s could not be found."
+
+
+class InstanceNotFound(NotFound):
+    """There is no such instance."""
+
+    msg_fmt = "Instance %(instance_id)s could not be found."
+
+
+class InstanceGroupNotFound(NotFound):
+    """There is no such server group."""
+
+    msg_fmt = "Instance group %(group_uuid)s could not be found."
+
+
+class ServiceNotFound(NotFound):
+    """There is no such service."""
+
+    msg_fmt = "Service %(service_id)s could not be found."
+
+
+class InvalidName(Invalid):
+    """A name of an architecture, a hypervisor or a mode of virtual machines is unknown."""
+
+    msg_fmt = "%(what)s '%(name)s' is not recognised"
+
+
+class ReshapeNeeded(errors.ReshapeNeeded):
+    """A driver says that inventories must move; it need not say which."""
+
+    def __init__(self, node: str = "", moved: str = "inventories") -> None:
+        super().__init__(node, moved)
+
+
+class ReshapeFailed(errors.ReshapeFailed):
+    """Inventories could not move."""
+
+    def __init__(self, *, error: object, node: str = "") -> None:
+        super().__init__(node, str(error))

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from roost.compat import installed
 from roost.compat.numa import topology_for
 from roost.compat.objects.host_records import (
     Aggregate,
@@ -80,20 +81,24 @@ def _aggregates(hosts: HostView, _spec: Spec) -> list[list[Aggregate]]:
     return [[made[each.uuid] for each in some] for some in hosts.aggregates()]
 
 
-def _instances(hosts: HostView, _spec: Spec) -> list[dict[str, Instance]]:
-    return [
-        {
-            uuid_text(holder.uuid): Instance(
+def _instances(hosts: HostView, _spec: Spec) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for host, node, guests in zip(hosts.names(), hosts.nodes(), hosts.guests(), strict=True):
+        instances = [
+            Instance(
                 uuid=uuid_text(holder.uuid), host=host, node=node, project_id=holder.project_id,
                 user_id=holder.user_id, image_meta=show_image(image),
             )
             for holder, image in guests
-        }
-        for host, node, guests in zip(hosts.names(), hosts.nodes(), hosts.guests(), strict=True)
-    ]  # fmt: skip
+        ]  # fmt: skip
+        show = installed.instance_of if installed.objects() is not None else None
+        found.append({each.uuid: each if show is None else show(each) for each in instances})
+    return found
 
 
-def _pci_stats(hosts: HostView, _spec: Spec) -> list[PciDeviceStats | None]:
+def _pci_stats(hosts: HostView, _spec: Spec) -> list[Any]:
+    if installed.objects() is not None:
+        return [installed.pci_stats_of(facts) for facts in hosts.all_facts()]
     return [
         PciDeviceStats(facts=facts, pools=pools_of(facts)) if facts.pci_pools else None for facts in hosts.all_facts()
     ]
@@ -110,7 +115,10 @@ _OTHERS: Mapping[str, Callable[[HostView, Spec], Sequence[Any]]] = {
     "allocation_candidates": _candidates,
     "facts": lambda hosts, _spec: hosts.all_facts(),
     "metrics": lambda hosts, _spec: [metrics_of(facts) for facts in hosts.all_facts()],
-    "numa_topology": lambda hosts, _spec: [topology_for(facts) for facts in hosts.all_facts()],
+    "numa_topology": lambda hosts, _spec: [
+        topology_for(facts) if installed.objects() is None else installed.topology_of(facts)
+        for facts in hosts.all_facts()
+    ],
     "rack": lambda hosts, _spec: [facts.rack for facts in hosts.all_facts()],
     "updated": lambda hosts, spec: [
         service_of("", facts, now_s=spec.now_s)["updated_at"] for facts in hosts.all_facts()

@@ -20,7 +20,10 @@ def topology_from(told: Any) -> NumaTopology | None:
 
 def topology_for(facts: HostFacts) -> SimpleNamespace | None:
     """Return the topology of a host under Nova's names."""
-    return None if facts.numa is None else SimpleNamespace(cells=[_cell_for(cell) for cell in facts.numa.cells])
+    if facts.numa is None:
+        return None
+    has_threads = any(len(core) > 1 for cell in facts.numa.cells for core in cell.siblings)
+    return SimpleNamespace(cells=[_cell_for(cell) for cell in facts.numa.cells], has_threads=has_threads)
 
 
 def _cell_from(told: Any) -> NumaCell:

@@ -218,6 +218,8 @@ class GuardedWeigher(_Guarded):
         for more in ("is_of_facts", "unweighable", "warnings"):
             if hasattr(rule, more):
                 setattr(self, more, getattr(rule, more))
+        if hasattr(rule, "multipliers"):
+            self.multipliers = partial(self._asked, "multipliers", None)
 
     @property
     def multiplier(self) -> float:

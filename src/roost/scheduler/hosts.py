@@ -257,6 +257,14 @@ class HostView:
         holders = self._state.holders.values()
         return [uuid_text(each.uuid) for each in holders if each.instance and each.instance.group_id == group.id]
 
+    def whole(self) -> "HostView":
+        """Return a view of all hosts of the fleet, and of rows that no host has any more."""
+        return HostView(self._state)
+
+    def groups(self) -> list[Group]:
+        """Return all server groups."""
+        return list(self._state.groups.values())
+
     def hosts_of(self, group: Group) -> list[str]:
         """Return the names of all hosts with members of a server group, whether they are in this view or not."""
         return [self._state.hosts.names[row] for row in sorted(group.members)]

@@ -73,6 +73,15 @@ def image_text(image: Image | None, name: str) -> str | None:
     return None if text == _OFF.get(name) else text
 
 
+def value_kind(name: str) -> type:
+    """Return what the values of a property are in Nova: numbers, switches or texts.
+
+    >>> value_kind("hw_boot_menu"), value_kind("hw_cpu_sockets"), value_kind("color")
+    (<class 'bool'>, <class 'int'>, <class 'str'>)
+    """
+    return bool if name in _SWITCHES else int if name in _NUMBERS else str
+
+
 def spelled(name: str, value: str) -> str:
     """Return the value of a property in its one spelling; of a property that is no known one as it is.
 

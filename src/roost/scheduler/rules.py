@@ -241,6 +241,13 @@ class OfFacts(Protocol):
     is_of_facts: ClassVar[Literal[True]]
 
 
+class PerHost(Protocol):
+    """What a weigher adds that knows itself how much it counts on each host, as those written for Nova do."""
+
+    def multipliers(self, hosts: HostView, spec: Spec) -> Scores | None:
+        """Return the multiplier of each host: float64, shape (len(hosts),); None: ``multiplier`` counts for all."""
+
+
 class Choosy(Protocol):
     """What a weigher adds that cannot weigh every host: there its raw weight is NaN."""
 

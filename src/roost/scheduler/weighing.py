@@ -14,7 +14,7 @@ from roost.model.decision import HostScore, Scale
 from roost.scheduler.aggregates import least, unread
 from roost.scheduler.hosts import HostView
 from roost.scheduler.ratios import finite
-from roost.scheduler.rules import Choosy, OfFacts, Weigher, adds, is_consumed
+from roost.scheduler.rules import Choosy, OfFacts, PerHost, Weigher, adds, is_consumed
 from roost.scheduler.spec import Spec
 
 
@@ -75,7 +75,7 @@ class Weighing:
         self.floating = [(weigher.minval is None, weigher.maxval is None) for weigher in self._active]
 
     def _place(self, weigher: Weigher, spec: Spec) -> None:
-        override = self._override(weigher)
+        override = self._override(weigher, spec)
         is_off = weigher.multiplier == 0.0 and override is None
         if is_off and not adds(weigher, Choosy):
             return
@@ -100,8 +100,11 @@ class Weighing:
         self._lasting.append(raw if name is not None or is_of_facts else None)
         self._is_choosy |= adds(weigher, Choosy) and not (is_of_facts and is_whole)
 
-    def _override(self, weigher: Weigher) -> Scores | None:
+    def _override(self, weigher: Weigher, spec: Spec) -> Scores | None:
         """Return the multiplier of every host if any aggregate sets one: the least of its aggregates'."""
+        if adds(weigher, PerHost):
+            own = weigher.multipliers(self._everyone, spec)
+            return None if own is None or bool((own == weigher.multiplier).all()) else own
         key, sign = weigher.aggregate_key, weigher.sign
         if not any(key in metadata for metadata in self._state.metadata.values()):
             return None

@@ -11,7 +11,8 @@ from tests.environments import create, python_with
 from tests.products import ROOT
 
 ENVIRONMENT = ROOT / ".cache" / "reference-nova"
-REQUIREMENTS = ("nova==34.0.0",)
+# With what Roost needs, since its rules also run as plug-ins beside Roost.
+REQUIREMENTS = ("nova==34.0.0", "--requirement", str(ROOT / "requirements.lock"))
 VARIABLE = "ROOST_REFERENCE_NOVA"
 HOW_TO_INSTALL = f"nova is not installed: run `make reference-nova`, or let {VARIABLE} name a Python that has it"
 
@@ -48,7 +49,7 @@ Json = dict[str, Any]
 
 def python() -> Path | None:
     """Return the Python that has the reference; None where there is none."""
-    return python_with("nova.version", ENVIRONMENT, named=os.environ.get(VARIABLE))
+    return python_with("nova.version, msgspec, numpy", ENVIRONMENT, named=os.environ.get(VARIABLE))
 
 
 class Nova:

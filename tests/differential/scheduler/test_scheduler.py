@@ -6,13 +6,15 @@ import pytest
 
 from bench.peers import rules
 from roost.scheduler.filters.io_ops import IoOps
-from tests.differential.scheduler import nova
+from tests.differential.scheduler import nova, plugins
 from tests.differential.scheduler.compare import Duel, Tally, shorten, story
 from tests.differential.scheduler.differences import DIFFERENCES
-from tests.differential.scheduler.pairs import pair
+from tests.differential.scheduler.pairs import pair, whole
 from tests.differential.scheduler.subject import FILTERS, WEIGHERS
+from tests.plugin_site import OSLO, run_roost, write
 
 SEEDS = range(400)
+PLUG_IN_SEEDS = range(100)
 SOAK_SEEDS = range(10_000, 15_600)
 SOAK_PAIRS_MIN = 5_000
 TOLD_MAX = 5
@@ -74,6 +76,57 @@ def test_a_rule_is_asked_as_often_and_weighs_within_the_same_bounds(reference, n
 @pytest.mark.differential
 def test_the_reference_has_the_rules_that_are_compared(reference):
     assert (sorted(reference.filters), sorted(reference.weighers)) == (sorted(nova.FILTERS), sorted(nova.WEIGHERS))
+
+
+@pytest.mark.differential
+def test_the_reference_s_rules_are_the_same_as_plug_ins_of_roost(reference):
+    filters, weighers = sorted(reference.filters), sorted(reference.weighers)
+    found, compared = [], 0
+    with plugins.NovaPlugins() as ours:
+        assert set(ours.kinds) == {*filters, *weighers}
+        for seed in PLUG_IN_SEEDS:
+            asked = whole(pair(seed))
+            theirs = reference.ask(asked, filters=filters, weighers=weighers)
+            if "refused" not in theirs:
+                compared += 1
+                told = plugins.differences(theirs, ours.ask(asked, filters=filters, weighers=weighers))
+                found += [f"seed {seed}: {each}" for each in told]
+    assert found == []
+    assert compared > len(PLUG_IN_SEEDS) / 2
+    print(f"{compared} pairs, {len(ours.kinds)} classes of {len(ours.modules)} modules: {', '.join(ours.modules)}")
+
+
+@pytest.mark.differential
+@pytest.mark.usefixtures("reference")
+@pytest.mark.parametrize("hidden", [("nova", *OSLO, "netaddr"), ("nova",)], ids=["alone", "with the libraries of oslo"])
+def test_copies_of_the_reference_s_modules_are_plug_ins_without_it(tmp_path, hidden):
+    plugins.copy_modules(str(tmp_path))
+    lines = [f"available_filters = site_rules.rules.{name}" for name in nova.FILTERS]
+    weighers = ", ".join(f"site_rules.rules.{name}" for name in nova.WEIGHERS)
+    settings = [*lines, f"enabled_filters = {', '.join(nova.FILTERS)}", f"weight_classes = {weighers}"]
+    write(tmp_path, {
+        "site_rules/rules.py": GATHER,
+        "nova.conf": "[filter_scheduler]\n" + "\n".join(settings) + "\n",
+        "fleet.json": '{"hosts": [{"host": "a"}, {"host": "b", "service": {"disabled": true}}, {"host": "c"}]}',
+        "request.json": '{"flavor": {"name": "f", "vcpus": 1, "memory_mb": 1}}',
+    })  # fmt: skip
+    words = ("--fleet", "fleet.json", "--request", "request.json", "--nova-conf", "nova.conf")
+    done = run_roost(tmp_path, "decide", *words, hidden=hidden)
+    assert "ComputeFilter                          3 ->       2" in done.stdout, done.stderr
+    assert "granted: " in done.stdout, done.stdout
+    assert [name for name in nova.FILTERS if f"  {name} " not in done.stdout] == []
+
+
+# One module that has all classes of the copies.
+GATHER = """
+import importlib, pkgutil
+from site_rules import filters, weights
+
+for package in (filters, weights):
+    for module in pkgutil.iter_modules(package.__path__):
+        found = vars(importlib.import_module(f"{package.__name__}.{module.name}"))
+        globals().update({name: each for name, each in found.items() if isinstance(each, type)})
+"""
 
 
 class OneTooMany(IoOps):

@@ -149,7 +149,7 @@ rules = build(read_settings(text, adapt=adapt), adapt=adapt)
 import nova.scheduler.filters
 print([rule.name for rule in rules.filters], sys.modules["nova.scheduler.filters"].__name__)
 try:
-    import nova.virt
+    import nova.cmd
 except ModuleNotFoundError as error:
     print(error)
 """
@@ -161,7 +161,7 @@ def test_an_external_package_that_imports_nova_works_without_nova(tmp_path):
     command = [sys.executable, "-c", USE]
     path = [str(tmp_path), *sys.path]
     run = subprocess.run(command, env={"PYTHONPATH": ":".join(path)}, capture_output=True, text=True, check=False)
-    assert run.stdout == "['compute', 'AcmeFilter'] roost.compat.scheduler.filters\nNo module named 'nova.virt'\n", (
+    assert run.stdout == "['compute', 'AcmeFilter'] roost.compat.scheduler.filters\nNo module named 'nova.cmd'\n", (
         run.stderr
     )
 
@@ -182,9 +182,13 @@ def test_modules_are_imported_from_their_packages_as_openstack_does_it():
     script = """
 from roost.compat.aliases import lend_names
 lend_names()
-from nova.scheduler import manager
+from nova.scheduler import manager, utils
+import nova.scheduler.utils
+from nova.scheduler.filters import utils as filter_utils
 from nova.api.validation.extra_specs import base
 from oslo_utils import timeutils
+assert nova.scheduler.utils is utils
+assert filter_utils.validate_num_values({"1"}) == 1
 print(manager.SchedulerManager.__name__, base.ExtraSpecValidator.__name__, timeutils.utcnow().tzinfo)
 """
     environ = {"PYTHONPATH": ":".join(sys.path)}

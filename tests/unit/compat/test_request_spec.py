@@ -43,10 +43,13 @@ def test_a_destination_has_a_cell_with_a_uuid_and_comes_back_as_it_was():
 
 
 def test_an_image_has_its_properties_as_attributes_in_their_one_spelling():
-    image = Image(id="i", properties={"architecture": "AMD64", "hw_cpu_sockets": "02"})
-    properties = shown(image=image).image.properties
-    assert (properties.hw_architecture, properties.get("hw_cpu_sockets"), properties.os_distro) == ("x86_64", "2", None)
-    assert properties.to_dict() == {"hw_architecture": "x86_64", "hw_cpu_sockets": "2"}
+    image = Image(id="i", properties={"architecture": "AMD64", "hw_cpu_sockets": "02", "color": "red"})
+    wanted = shown(image=image)
+    properties = wanted.image.properties
+    assert wanted.get("request_spec")["image"]["properties"]["color"] == "red"
+    assert wanted.to_request().image.properties["color"] == "red"
+    assert (properties.hw_architecture, properties.get("hw_cpu_sockets"), properties.os_distro) == ("x86_64", 2, None)
+    assert properties.to_dict() == {"hw_architecture": "x86_64", "hw_cpu_sockets": 2}
     assert shown().image.properties.get("hw_architecture", "x") == "x"
 
 

@@ -4,24 +4,47 @@ from roost.compat.objects.devices import InstancePCIRequest, InstancePCIRequests
 from roost.compat.objects.flavor_view import Flavor
 from roost.compat.objects.host_records import Aggregate, Instance, MonitorMetric
 from roost.compat.objects.image_meta import ImageMeta, ImageMetaProps
+from roost.compat.objects.lookups import (
+    AggregateList,
+    ComputeNode,
+    ComputeNodeList,
+    InstanceGroupList,
+    InstanceList,
+    Service,
+    ServiceList,
+)
 from roost.compat.objects.placement_target import CellMapping, Destination
 from roost.compat.objects.request_spec import RequestSpec, as_request_spec
 from roost.compat.objects.selection import Selection
 from roost.compat.objects.server_group import InstanceGroup
+from roost.compat.virt.hardware import InstanceNUMATopology, NUMATopologyLimits
 
 __all__ = [
     "Aggregate",
+    "AggregateList",
     "CellMapping",
+    "ComputeNode",
+    "ComputeNodeList",
     "Destination",
     "Flavor",
     "ImageMeta",
     "ImageMetaProps",
     "Instance",
     "InstanceGroup",
+    "InstanceGroupList",
+    "InstanceList",
+    "InstanceNUMATopology",
     "InstancePCIRequest",
     "InstancePCIRequests",
     "MonitorMetric",
+    "NUMATopologyLimits",
     "RequestSpec",
     "Selection",
+    "Service",
+    "ServiceList",
     "as_request_spec",
 ]
+
+
+def register_all() -> None:
+    """Do nothing: all objects are here from the start."""

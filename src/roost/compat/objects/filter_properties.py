@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from roost.compat.objects.image_meta import all_properties
+
 if TYPE_CHECKING:
     from roost.compat.objects.request_spec import RequestSpec
 
@@ -37,7 +39,7 @@ def _request_spec(spec: "RequestSpec") -> dict[str, Any]:
     }  # fmt: skip
     return {
         "instance_type": spec.flavor,
-        "image": {} if image is None else {"id": image.id, "properties": dict(image.properties)},
+        "image": {} if image is None else {"id": image.id, "properties": all_properties(image)},
         "instance_properties": properties,
         "instance_uuids": [spec.instance_uuid] if spec.instance_uuid else [],
         "num_instances": spec.num_instances,

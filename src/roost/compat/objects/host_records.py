@@ -29,6 +29,17 @@ class Aggregate(Record):
         """The zone that the metadata names, if any."""
         return self.metadata.get("availability_zone")
 
+    @classmethod
+    def get_by_uuid(cls, context: object, aggregate_uuid: str) -> "Aggregate":  # Nova's.
+        """Return an aggregate.
+
+        Raises:
+            AggregateNotFound: there is none of this uuid with hosts.
+        """
+        from roost.compat.objects import lookups
+
+        return lookups.get_aggregate(aggregate_uuid)
+
 
 @dataclass(slots=True, kw_only=True)
 class Instance(Record):
@@ -45,6 +56,17 @@ class Instance(Record):
     def properties(self) -> dict[str, str]:
         """The properties of its image."""
         return {} if self.image_meta is None else self.image_meta.properties
+
+    @classmethod
+    def get_by_uuid(cls, context: object, uuid: str, *_more: object, **_options: object) -> "Instance":
+        """Return an instance.
+
+        Raises:
+            InstanceNotFound: it is on no host.
+        """
+        from roost.compat.objects import lookups
+
+        return lookups.get_instance(uuid)
 
 
 @dataclass(slots=True, frozen=True)

@@ -1,22 +1,31 @@
 """Images as Nova's filters read them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from roost.model.image import Image, present_properties
-from roost.scheduler.image_texts import is_image_property, spelled
+from roost.scheduler.image_texts import is_image_property, spelled, value_kind
 
 
-class ImageMetaProps(dict[str, str]):
-    """The properties of an image, by their present names; each also is an attribute, None where it is not set."""
+class ImageMetaProps(dict[str, Any]):
+    """The properties of an image, by their present names; each also is an attribute, None where it is not set.
 
-    def __getattr__(self, name: str) -> str | None:
+    Numbers and switches are such; all others are texts, each in its one spelling. As in Nova there are only the
+    properties that Nova defines; ``others`` has those that it does not.
+    """
+
+    def __init__(self, known: Mapping[str, Any] | None = None, *, others: Mapping[str, str] | None = None) -> None:
+        super().__init__(known or {})
+        self.others: Mapping[str, str] = others or {}
+
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return self.get(name)
 
-    def to_dict(self) -> dict[str, str]:
-        """Return the properties, each value in its one spelling."""
-        return {name: spelled(name, text) for name, text in self.items()}
+    def to_dict(self) -> dict[str, Any]:
+        """Return the properties as a plain table."""
+        return dict(self)
 
     def obj_attr_is_set(self, attrname: str) -> bool:
         """Say whether the image sets a property."""
@@ -32,7 +41,7 @@ class ImageMeta(Image, frozen=True, kw_only=True):
         properties = {name: str(value) for name, value in (image_meta.get("properties") or {}).items()}
         return cls(
             id=image_meta.get("id"), disk_format=image_meta.get("disk_format"),
-            properties=ImageMetaProps(present_properties(properties)),
+            properties=_properties(properties),
         )  # fmt: skip
 
     def __contains__(self, name: object) -> bool:
@@ -44,8 +53,31 @@ def show_image(image: Image | None) -> ImageMeta:
     """Return an image with what plug-ins expect of one; without an image, one that says nothing."""
     if image is None:
         return ImageMeta(properties=ImageMetaProps())
-    known = {
-        name: spelled(name, text) if is_image_property(name) else text
-        for name, text in present_properties(image.properties).items()
-    }
-    return ImageMeta(id=image.id, disk_format=image.disk_format, properties=ImageMetaProps(known))
+    return ImageMeta(id=image.id, disk_format=image.disk_format, properties=_properties(image.properties))
+
+
+def read_image_meta(shown: Image | None) -> Image | None:
+    """Return an image as our rules read it."""
+    if not isinstance(shown, ImageMeta):
+        return shown
+    properties = all_properties(shown)
+    return Image(id=shown.id, disk_format=shown.disk_format, properties=properties)
+
+
+def all_properties(image: Image) -> dict[str, str]:
+    """Return all properties of an image as texts, also those that Nova does not define."""
+    others = getattr(image.properties, "others", {})
+    return {name: str(value) for name, value in image.properties.items()} | dict(others)
+
+
+def _properties(told: Mapping[str, str]) -> ImageMetaProps:
+    present = present_properties(told)
+    known = {name: _typed(name, text) for name, text in present.items() if is_image_property(name)}
+    return ImageMetaProps(known, others={name: text for name, text in present.items() if name not in known})
+
+
+def _typed(name: str, text: str) -> Any:
+    kind, value = value_kind(name), spelled(name, text)
+    if kind is bool:
+        return value == "True"
+    return int(value) if kind is int and value.lstrip("-").isdigit() else value

@@ -10,16 +10,17 @@ import msgspec
 from roost.compat.objects.devices import InstancePCIRequests, read_devices, show_device
 from roost.compat.objects.filter_properties import filter_property
 from roost.compat.objects.flavor_view import show_flavor
-from roost.compat.objects.image_meta import show_image
+from roost.compat.objects.image_meta import read_image_meta, show_image
 from roost.compat.objects.placement_target import read_destination, show_destination
 from roost.compat.objects.record import Record
 from roost.compat.objects.server_group import InstanceGroup
+from roost.compat.virt.hardware import show_topology
 from roost.engine.state import Group
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.pci import PciRequest
 from roost.model.request import Network, Request, Retry
-from roost.scheduler.numa.constraints import networks_of
+from roost.scheduler.numa.constraints import networks_of, topology_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class RequestSpec(Record):
     requested_networks: Any = None
     requested_resources: list[Any] = field(default_factory=list)
     security_groups: Any = None
+    shown_numa_topology: Any = None  # by an installed Nova, in place of what is made here
     properties: Mapping[str, Any] = field(default_factory=dict)  # of Icehouse, where the request was made of them
 
     @property
@@ -110,6 +112,17 @@ class RequestSpec(Record):
     def is_rebuild_check(self) -> bool:
         """Whether the request only asks if an instance may be rebuilt where it is."""
         return bool(self.scheduler_hints.get("_nova_check_type") == ["rebuild"])
+
+    @property
+    def numa_topology(self) -> Any:
+        """The memory nodes that it wants.
+
+        Raises:
+            BadRequest: flavor and image do not go together.
+        """
+        if self.shown_numa_topology is not None:
+            return self.shown_numa_topology
+        return show_topology(topology_of(self.to_request()))
 
     @classmethod
     def from_primitives(
@@ -183,7 +196,7 @@ class RequestSpec(Record):
         """Return the request as our rules read it."""
         return Request(
             flavor=self.flavor,
-            image=self.image,
+            image=read_image_meta(self.image),
             hints={
                 name: value if isinstance(value, list) else str(value) for name, value in self.scheduler_hints.items()
             },

@@ -1,5 +1,6 @@
 """Server groups as Nova's filters read them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from roost.compat.objects.record import Record
@@ -20,3 +21,32 @@ class InstanceGroup(Record):
     def policies(self) -> list[str]:
         """The policy, as the list that older plug-ins read."""
         return [self.policy]
+
+    def get_hosts(self, exclude: Iterable[str] = ()) -> list[str]:
+        """Return the hosts that members are on, without those of some members."""
+        from roost.compat.objects import lookups
+
+        members = set(self.members) - set(exclude)
+        return lookups.hosts_with(members) if exclude else list(self.hosts)
+
+    @classmethod
+    def get_by_uuid(cls, context: object, uuid: str) -> "InstanceGroup":  # Nova's.
+        """Return a server group.
+
+        Raises:
+            InstanceGroupNotFound: there is no such group.
+        """
+        from roost.compat.objects import lookups
+
+        return lookups.get_group(uuid)
+
+    @classmethod
+    def get_by_instance_uuid(cls, context: object, instance_uuid: str) -> "InstanceGroup":  # Nova's.
+        """Return the server group of an instance.
+
+        Raises:
+            InstanceGroupNotFound: it is in none.
+        """
+        from roost.compat.objects import lookups
+
+        return lookups.get_group_of(instance_uuid)

@@ -120,6 +120,10 @@ class HostList(HostView):
         """Say which hosts an instance is on: bool."""
         return np.array([instance_uuid in host.instances for host in self._states], dtype=np.bool_)
 
+    def whole(self) -> "HostList":
+        """Return the list itself: there are no other hosts."""
+        return self
+
     def hosts_of(self, group: Group) -> list[str]:
         """Return the names of the hosts in the list with members of a server group."""
         return [self._states[row].host for row in sorted(group.members) if row >= 0]

@@ -2,16 +2,19 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 
 from roost.compat import filters
+from roost.compat.config_view import options_of
 from roost.compat.objects import RequestSpec, as_request_spec
 from roost.compat.scheduler.facts import mappings_of
 from roost.compat.scheduler.host_list import HostList, spec_for
 from roost.compat.scheduler.host_state import HostState
+from roost.compat.scheduler.module_table import FILTER_MODULES, place_modules
 from roost.engine.types import Mask
 from roost.scheduler.hosts import HostView
 from roost.scheduler.limits import BelowLimit
@@ -54,7 +57,7 @@ class RuleFilter(BaseHostFilter):
     rule_class: RuleClass
 
     def __init__(self, options: msgspec.Struct | None = None) -> None:
-        self._rule: Judge = self.rule_class(options or self.rule_class.options())
+        self._rule: Judge = self.rule_class(options or options_of(self.rule_class))
 
     def filter_all(self, filter_obj_list: Iterable[Any], spec_obj: Any) -> Iterable[Any]:
         """Return the hosts that pass, told of the limits by which they were judged.
@@ -111,6 +114,10 @@ class HookedFilter(RuleFilter):
     hook: str  # name of the method: host state, request -> number
 
     def __init__(self, options: msgspec.Struct | None = None) -> None:
+        if options is None and self.rule_name:
+            options = options_of(
+                next(each.rule_class for each in _OURS.values() if each.rule_class.name == self.rule_name)
+            )
         for name in () if options is None else options.__struct_fields__:
             setattr(self, name, getattr(options, name))
 
@@ -150,13 +157,15 @@ def _over_host_states(rule: RuleClass) -> type[RuleFilter]:
 
 _OURS = {made.__name__: made for made in map(_over_host_states, builtin_filters())}
 
-AllHostsFilter = _OURS["AllHostsFilter"]
-ComputeFilter = _OURS["ComputeFilter"]
-ComputeCapabilitiesFilter = _OURS["ComputeCapabilitiesFilter"]
-FaultDomainFilter = _OURS["FaultDomainFilter"]
-ImagePropertiesFilter = _OURS["ImagePropertiesFilter"]
-ServerGroupAntiAffinityFilter = _OURS["ServerGroupAntiAffinityFilter"]
-ServerGroupAffinityFilter = _OURS["ServerGroupAffinityFilter"]
+
+def __getattr__(name: str) -> Any:
+    """Return the filter, or the module of helpers, that has this name in Nova."""
+    if name == "utils":
+        return import_module(f"{__name__}.aggregate_values")
+    found = next((made for made in _classes().values() if made.__name__ == name), None) if name in _OURS else None
+    if found is None:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    return found
 
 
 def filter_for(rule: RuleClass) -> type[RuleFilter]:
@@ -180,3 +189,6 @@ def _classes() -> dict[RuleClass, type[RuleFilter]]:
         if isinstance(made, type) and issubclass(made, HookedFilter) and made.rule_name
     }
     return {made.rule_class: hooked.get(made.rule_class.name, made) for made in _OURS.values()}
+
+
+place_modules(__name__, FILTER_MODULES, _OURS.__getitem__)

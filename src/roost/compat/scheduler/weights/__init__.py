@@ -8,10 +8,12 @@ import msgspec
 import numpy as np
 
 from roost.compat import weights
+from roost.compat.config_view import options_of
 from roost.compat.objects import as_request_spec
 from roost.compat.scheduler.aggregates import number_from
 from roost.compat.scheduler.host_list import HostList, spec_for
 from roost.compat.scheduler.host_state import HostState
+from roost.compat.scheduler.module_table import WEIGHER_MODULES, place_modules
 from roost.compat.weights import WeighedObject
 from roost.engine import ranking
 from roost.engine.types import Scores
@@ -39,7 +41,7 @@ class RuleWeigher(BaseHostWeigher):
     rule_class: RuleClass
 
     def __init__(self, options: msgspec.Struct | None = None) -> None:
-        self._rule: Weigher = self.rule_class(options or self.rule_class.options())
+        self._rule: Weigher = self.rule_class(options or options_of(self.rule_class))
 
     def weight_multiplier(self, host_state: Any = None) -> float:
         """Return the multiplier: what the host's aggregates set, else the setting."""
@@ -114,3 +116,6 @@ def weigher_for(rule: RuleClass) -> type[RuleWeigher]:
 def all_weighers() -> list[type[BaseHostWeigher]]:
     """Return every weigher of this package."""
     return list(_OURS.values())
+
+
+place_modules(__name__, WEIGHER_MODULES, _OURS.__getitem__)

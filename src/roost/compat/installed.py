@@ -1,0 +1,148 @@
+"""An installed Nova beside Roost: its own objects where its filters insist on them, and its look-ups answered here.
+
+Nothing here is imported where Nova is not installed.
+"""
+
+import contextlib
+import functools
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from roost.compat.aliases import is_installed
+from roost.compat.objects import lookups
+from roost.compat.objects.host_records import Instance
+from roost.compat.scheduler.host_state import pools_of
+from roost.model.host import HostFacts
+from roost.model.numa import NumaCell
+
+
+@functools.cache
+def objects() -> Any:
+    """Return the module of objects of an installed Nova, made ready; None: there is no Nova."""
+    if not is_installed("nova"):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Nova's libraries warn about themselves.
+        from nova import context  # type: ignore[import-not-found,unused-ignore]
+        from nova import objects as found
+    found.register_all()
+    _answer_look_ups(found, context)
+    return found
+
+
+def _answer_look_ups(found: Any, context: Any) -> None:
+    """Let Nova's classes answer from Roost's columns: its database is another deployment's, or none."""
+    for kind, names in (
+        ("AggregateList", ("get_all", "get_by_host", "get_by_metadata_key", "get_by_metadata")),
+        ("InstanceList", ("get_by_host", "get_by_host_and_node", "get_uuids_by_host", "get_all")),
+        ("ComputeNodeList", ("get_all", "get_all_by_host")),
+        ("ComputeNode", ("get_by_host_and_nodename", "get_first_node_by_host_for_old_compat")),
+        ("Service", ("get_by_compute_host", "get_by_host_and_binary")),
+        ("ServiceList", ("get_all", "get_by_binary")),
+        ("InstanceGroupList", ("get_all",)),
+    ):
+        for name in names:
+            setattr(getattr(found, kind), name, getattr(getattr(lookups, kind), name))
+    found.InstanceGroup.get_by_uuid = lambda _context, uuid: lookups.get_group(uuid)
+    found.InstanceGroup.get_by_instance_uuid = lambda _context, uuid: lookups.get_group_of(uuid)
+    found.Instance.get_by_uuid = lambda _context, uuid, *_more, **_options: lookups.get_instance(uuid)
+    found.Aggregate.get_by_uuid = lambda _context, uuid: lookups.get_aggregate(uuid)
+    found.CellMapping.get_by_uuid = lambda _context, uuid: found.CellMapping(uuid=uuid)
+    found.InstanceList.fill_metadata = lambda _self: None
+    context.target_cell = lambda told, _cell: contextlib.nullcontext(told)
+
+
+def topology_of(facts: HostFacts) -> Any:
+    """Return the memory nodes of a host as Nova's object; None: it has none."""
+    if facts.numa is None:
+        return None
+    nova = objects()
+    return nova.NUMATopology(cells=[_cell(nova, cell) for cell in facts.numa.cells])
+
+
+def _cell(nova: Any, cell: NumaCell) -> Any:
+    return nova.NUMACell(
+        id=cell.id, socket=cell.socket, cpuset=set(cell.cpus), pcpuset=set(cell.pcpus), memory=cell.memory_mb,
+        cpu_usage=cell.cpu_usage, memory_usage=cell.memory_usage, pinned_cpus=set(cell.pinned_cpus),
+        siblings=[set(core) for core in cell.siblings],
+        mempages=[
+            nova.NUMAPagesTopology(size_kb=pages.size_kb, total=pages.total, used=pages.used, reserved=pages.reserved)
+            for pages in cell.mempages
+        ],
+        network_metadata=nova.NetworkMetadata(physnets=set(cell.physnets), tunneled=cell.is_tunneled),
+    )  # fmt: skip
+
+
+def pci_stats_of(facts: HostFacts) -> Any:
+    """Return the devices of a host as Nova's object; None: it has none."""
+    if not facts.pci_pools:
+        return None
+    from nova.pci import stats  # type: ignore[import-not-found,unused-ignore]
+
+    nova = objects()
+    own = ("product_id", "vendor_id", "numa_node", "count")
+    pools = []
+    for pool in pools_of(facts):
+        tags = {name: value for name, value in pool.items() if name not in (*own, "rp_uuids", "address")}
+        if pool["rp_uuids"]:
+            tags["rp_uuid"] = pool["rp_uuids"][0]
+        if pool["address"]:
+            tags["address"] = pool["address"]
+        pools.append(nova.PciDevicePool(**{name: pool[name] for name in own}, tags=tags))
+    return stats.PciDeviceStats(topology_of(facts), nova.PciDevicePoolList(objects=pools))
+
+
+def instance_of(told: Instance) -> Any:
+    """Return an instance as Nova's object."""
+    properties = {f"image_{name}": str(value) for name, value in told.properties.items()}
+    return objects().Instance(
+        uuid=told.uuid,
+        host=told.host,
+        node=told.node,
+        project_id=told.project_id,
+        user_id=told.user_id,
+        image_ref="",
+        system_metadata=properties,
+    )
+
+
+def numa_topology_of(spec: Any) -> Any:
+    """Return the memory nodes that a request wants as Nova's object; None: none.
+
+    Raises:
+        Exception: of Nova; flavor and image do not go together.
+    """
+    from nova.virt import hardware  # type: ignore[import-not-found,unused-ignore]
+
+    nova = objects()
+    flavor = nova.Flavor(
+        flavorid=spec.flavor.name, name=spec.flavor.name, vcpus=spec.flavor.vcpus, memory_mb=spec.flavor.memory_mb,
+        root_gb=spec.flavor.root_gb, ephemeral_gb=spec.flavor.ephemeral_gb, swap=spec.flavor.swap,
+        extra_specs=dict(spec.flavor.extra_specs),
+    )  # fmt: skip
+    properties = {name: str(value) for name, value in spec.image.properties.items()}
+    return hardware.numa_get_constraints(flavor, nova.ImageMeta.from_dict({"properties": properties}))
+
+
+def devices_of(wanted: Sequence[Any]) -> Any:
+    """Return requests for devices as Nova's object; None: none."""
+    if not wanted:
+        return None
+    nova = objects()
+    return nova.InstancePCIRequests(
+        requests=[
+            nova.InstancePCIRequest(
+                count=each.count, spec=each.spec, alias_name=each.alias_name, request_id=each.request_id,
+                numa_policy=each.numa_policy,
+            )
+            for each in wanted
+        ]
+    )  # fmt: skip
+
+
+def networks_of(metadata: Any) -> Any:
+    """Return the networks of a request as Nova's object; None: none that say."""
+    if metadata is None:
+        return None
+    return objects().NetworkMetadata(physnets=set(metadata.physnets), tunneled=metadata.tunneled)

@@ -1,0 +1,43 @@
+"""A stand-in for netaddr, for plug-ins on machines that lack it: addresses and networks."""
+
+import ipaddress
+
+
+class AddrFormatError(Exception):
+    """A text is no address or no network."""
+
+
+class IPAddress:
+    """An address."""
+
+    def __init__(self, addr: object) -> None:
+        try:
+            self.address = ipaddress.ip_address(str(addr))
+        except ValueError as error:
+            raise AddrFormatError(str(error)) from None
+
+    def __str__(self) -> str:
+        return str(self.address)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IPAddress) and other.address == self.address
+
+    def __hash__(self) -> int:
+        return hash(self.address)
+
+
+class IPNetwork:
+    """A network, named by any address in it."""
+
+    def __init__(self, addr: object) -> None:
+        try:
+            self.network = ipaddress.ip_network(str(addr), strict=False)
+        except ValueError as error:
+            raise AddrFormatError(str(error)) from None
+
+    def __str__(self) -> str:
+        return str(self.network)
+
+    def __contains__(self, address: object) -> bool:
+        told = address if isinstance(address, IPAddress) else IPAddress(address)
+        return told.address in self.network

@@ -1,0 +1,111 @@
+"""What Nova has in ``nova.objects.fields``: names of architectures, hypervisors, modes and policies."""
+
+from typing import Any, ClassVar
+
+from roost.compat import exception
+from roost.scheduler.images import architecture, hypervisor, is_architecture, vm_mode
+
+
+class _Names:
+    """A set of names, of which each has one spelling."""
+
+    ALL: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def _spell(cls, name: str | None) -> str | None:
+        return name
+
+    @classmethod
+    def is_valid(cls, name: str | None) -> bool:
+        """Say whether there is such a name, in its one spelling."""
+        return name in cls.ALL
+
+    @classmethod
+    def canonicalize(cls, name: str | None) -> str | None:
+        """Return the one spelling of a name.
+
+        Raises:
+            InvalidName: there is no such name.
+        """
+        found = cls._spell(name)
+        if found is not None and not cls._is_known(found):
+            raise exception.InvalidName(what=cls.__name__, name=name)
+        return found
+
+    @classmethod
+    def _is_known(cls, name: str) -> bool:
+        return name in cls.ALL
+
+
+class Architecture(_Names):
+    """Processor architectures."""
+
+    AARCH64, ARMV7, I686, PPC64, PPC64LE, S390X, X86_64 = (
+        "aarch64", "armv7l", "i686", "ppc64", "ppc64le", "s390x", "x86_64",
+    )  # fmt: skip
+    ALL = (AARCH64, ARMV7, I686, PPC64, PPC64LE, S390X, X86_64)
+
+    @classmethod
+    def _spell(cls, name: str | None) -> str | None:
+        return architecture(name)
+
+    @classmethod
+    def _is_known(cls, name: str) -> bool:
+        return is_architecture(name)
+
+
+class HVType(_Names):
+    """Hypervisors."""
+
+    BAREMETAL, BHYVE, DOCKER, FAKE, HYPERV, IRONIC, KQEMU, KVM, LXC, LXD, OPENVZ, PARALLELS, PHYP = (
+        "baremetal", "bhyve", "docker", "fake", "hyperv", "ironic", "kqemu", "kvm", "lxc", "lxd", "openvz",
+        "parallels", "phyp",
+    )  # fmt: skip
+    QEMU, TEST, UML, VBOX, VIRTUOZZO, VMWARE, XEN, ZVM, PRSM = (
+        "qemu", "test", "uml", "vbox", "vz", "vmware", "xen", "zvm", "prsm",
+    )  # fmt: skip
+    ALL = (
+        BAREMETAL, BHYVE, DOCKER, FAKE, HYPERV, IRONIC, KQEMU, KVM, LXC, LXD, OPENVZ, PARALLELS, PHYP, QEMU, TEST, UML,
+        VBOX, VIRTUOZZO, VMWARE, XEN, ZVM, PRSM,
+    )  # fmt: skip
+
+    @classmethod
+    def _spell(cls, name: str | None) -> str | None:
+        return hypervisor(name)
+
+
+class VMMode(_Names):
+    """Modes of virtual machines."""
+
+    HVM, XEN, UML, EXE = "hvm", "xen", "uml", "exe"
+    ALL = (HVM, XEN, UML, EXE)
+
+    @classmethod
+    def _spell(cls, name: str | None) -> str | None:
+        return vm_mode(name)
+
+
+class CPUAllocationPolicy:
+    """Whether processors are an instance's own."""
+
+    DEDICATED, SHARED, MIXED = "dedicated", "shared", "mixed"
+    ALL = (DEDICATED, SHARED, MIXED)
+
+
+class CPUThreadAllocationPolicy:
+    """How threads of one core are used."""
+
+    PREFER, ISOLATE, REQUIRE = "prefer", "isolate", "require"
+    ALL = (PREFER, ISOLATE, REQUIRE)
+
+
+class PCINUMAAffinityPolicy:
+    """How near devices must be."""
+
+    REQUIRED, LEGACY, PREFERRED, SOCKET = "required", "legacy", "preferred", "socket"
+    ALL = (REQUIRED, LEGACY, PREFERRED, SOCKET)
+
+
+def __getattr__(name: str) -> Any:
+    """Say in a sentence which fields are here."""
+    raise AttributeError(f"nova.objects.fields has no {name} here; Roost lends names of architectures and policies")

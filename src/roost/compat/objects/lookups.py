@@ -1,0 +1,341 @@
+"""What plug-ins look up under Nova's names: aggregates, instances, groups, hosts and services, read from the columns.
+
+A plug-in is at work on one fleet at a time, which the adapter names before it calls one.
+"""
+
+import functools
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from roost.compat import exception
+from roost.compat.objects.host_records import Aggregate, Instance
+from roost.compat.objects.server_group import InstanceGroup
+from roost.engine.state import Group
+from roost.scheduler.hosts import HostView
+from roost.scheduler.spec import Spec
+
+if TYPE_CHECKING:
+    from roost.compat.host_rows import HostRow
+
+
+class Fleet:
+    """All hosts there are at one moment, and what is on and around them."""
+
+    def __init__(self, hosts: HostView, spec: Spec) -> None:
+        self._hosts = hosts.whole()
+        self._spec = spec
+        self.now_s = spec.now_s
+
+    @functools.cached_property
+    def rows(self) -> list[Any]:
+        """Every host."""
+        from roost.compat.host_rows import rows_of  # These rows are made of records that are looked up here.
+
+        alive = self._hosts.alive().tolist()
+        return [row for row, is_alive in zip(rows_of(self._hosts, self._spec), alive, strict=True) if is_alive]
+
+    @functools.cached_property
+    def by_host(self) -> dict[str, list[Any]]:
+        """The nodes of each service."""
+        found: dict[str, list[Any]] = {}
+        for row in self.rows:
+            found.setdefault(row.host, []).append(row)
+        return found
+
+    @functools.cached_property
+    def aggregates(self) -> dict[str, Aggregate]:
+        """Every aggregate by its uuid, with the names of its hosts; one without hosts is not known here."""
+        found: dict[str, Aggregate] = {}
+        for row in self.rows:
+            for each in row.aggregates:
+                known = found.setdefault(each.uuid, each)
+                if row.host not in known.hosts:
+                    known.hosts.append(row.host)
+        return found
+
+    @functools.cached_property
+    def instances(self) -> dict[str, Instance]:
+        """Every instance by its uuid."""
+        return {uuid: each for row in self.rows for uuid, each in row.instances.items()}
+
+    def groups(self) -> Iterator[InstanceGroup]:
+        """Give every server group."""
+        return map(self._group, self._hosts.groups())
+
+    def _group(self, group: Group) -> InstanceGroup:
+        return InstanceGroup(
+            uuid=group.uuid, name=group.name, policy=group.policy, members=self._hosts.instances_of(group),
+            hosts=self._hosts.hosts_of(group), rules={"max_server_per_host": group.limit},
+        )  # fmt: skip
+
+
+_current: list[Fleet | None] = [None]
+
+
+def look_at(hosts: HostView, spec: Spec) -> None:
+    """Let look-ups answer about the fleet that these hosts are of."""
+    _current[0] = Fleet(hosts, spec)
+
+
+def moment_s() -> float | None:
+    """Return the moment of the decision at work, in seconds since the epoch; None: there is none."""
+    return None if _current[0] is None else _current[0].now_s
+
+
+def _fleet() -> Fleet:
+    fleet = _current[0]
+    if fleet is None:
+        raise exception.NovaException("objects are looked up while a filter or a weigher judges, and at no other time")
+    return fleet
+
+
+class _List(list[Any]):
+    """A list that is made as Nova's lists of objects are."""
+
+    def __init__(self, context: object = None, objects: Iterable[Any] = ()) -> None:  # Nova's.
+        super().__init__(objects)
+
+    @property
+    def objects(self) -> list[Any]:
+        """The same, under Nova's name."""
+        return self
+
+
+class AggregateList(_List):
+    """Aggregates."""
+
+    @classmethod
+    def get_all(cls, context: object) -> "AggregateList":
+        """Return all that have hosts."""
+        return cls(context, _fleet().aggregates.values())
+
+    @classmethod
+    def get_by_host(cls, context: object, host: str, key: str | None = None) -> "AggregateList":
+        """Return those of a host, or only those whose metadata has a key."""
+        found = (each for each in _fleet().aggregates.values() if host in each.hosts)
+        return cls(context, (each for each in found if key is None or key in each.metadata))
+
+    @classmethod
+    def get_by_metadata_key(cls, context: object, key: str, hosts: Iterable[str] | None = None) -> "AggregateList":
+        """Return those whose metadata has a key, or only those with any of some hosts."""
+        wanted = None if hosts is None else set(hosts)
+        found = (each for each in _fleet().aggregates.values() if key in each.metadata)
+        return cls(context, (each for each in found if wanted is None or wanted & set(each.hosts)))
+
+    @classmethod
+    def get_by_metadata(cls, context: object, key: str | None = None, value: str | None = None) -> "AggregateList":
+        """Return those whose metadata has a key, a value, or both together."""
+        return cls(
+            context,
+            (
+                each
+                for each in _fleet().aggregates.values()
+                if any(key in (None, name) and value in (None, text) for name, text in each.metadata.items())
+            ),
+        )
+
+
+class InstanceList(_List):
+    """Instances on hosts."""
+
+    @classmethod
+    def get_by_host(cls, context: object, host: str, *_more: object, **_options: object) -> "InstanceList":
+        """Return those on all nodes of a host."""
+        return cls(context, (each for row in _fleet().by_host.get(host, ()) for each in row.instances.values()))
+
+    @classmethod
+    def get_by_host_and_node(
+        cls, context: object, host: str, node: str, *_more: object, **_options: object
+    ) -> "InstanceList":
+        """Return those on one node of a host."""
+        rows = (row for row in _fleet().by_host.get(host, ()) if row.nodename == node)
+        return cls(context, (each for row in rows for each in row.instances.values()))
+
+    @classmethod
+    def get_uuids_by_host(cls, context: object, host: str) -> list[str]:
+        """Return the uuids of those on a host."""
+        return [each.uuid for each in cls.get_by_host(context, host)]
+
+    @classmethod
+    def get_all(cls, context: object, *_more: object, **_options: object) -> "InstanceList":
+        """Return all."""
+        return cls(context, _fleet().instances.values())
+
+    def fill_metadata(self) -> None:
+        """Do nothing: instances have their metadata."""
+
+
+class ComputeNodeList(_List):
+    """Nodes, as host states."""
+
+    @classmethod
+    def get_all(cls, context: object) -> "ComputeNodeList":
+        """Return all."""
+        return cls(context, map(ComputeNode, _fleet().rows))
+
+    @classmethod
+    def get_all_by_host(cls, context: object, host: str) -> "ComputeNodeList":
+        """Return those of a host.
+
+        Raises:
+            ComputeHostNotFound: there is no such host.
+        """
+        rows = _fleet().by_host.get(host)
+        if rows is None:
+            raise exception.ComputeHostNotFound(host=host)
+        return cls(context, map(ComputeNode, rows))
+
+
+class ComputeNode:
+    """A node under the names of Nova's ComputeNode; all others are those of HostState."""
+
+    def __init__(self, row: "HostRow") -> None:
+        self._row = row
+
+    def __getattr__(self, name: str) -> Any:
+        row = self._row
+        match name:
+            case "vcpus":
+                return row.vcpus_total
+            case "memory_mb":
+                return row.total_usable_ram_mb
+            case "memory_mb_used":
+                return row.total_usable_ram_mb - row.free_ram_mb
+            case "local_gb":
+                return row.total_usable_disk_gb
+            case "local_gb_used":
+                return row.disk_mb_used // 1024
+            case "free_disk_gb":
+                return row.free_disk_mb // 1024
+            case "running_vms":
+                return row.num_instances
+            case "pci_device_pools":
+                return [] if row.pci_stats is None else row.pci_stats.pools
+            case _:
+                return getattr(row, name)
+
+    @classmethod
+    def get_by_host_and_nodename(cls, context: object, host: str, nodename: str) -> "ComputeNode":
+        """Return a node.
+
+        Raises:
+            ComputeHostNotFound: there is no such node.
+        """
+        rows = [row for row in _fleet().by_host.get(host, ()) if row.nodename == nodename]
+        if not rows:
+            raise exception.ComputeHostNotFound(host=host)
+        return cls(rows[0])
+
+    @classmethod
+    def get_first_node_by_host_for_old_compat(cls, context: object, host: str, *_more: object) -> "ComputeNode":
+        """Return the first node of a host.
+
+        Raises:
+            ComputeHostNotFound: there is no such host.
+        """
+        first: ComputeNode = ComputeNodeList.get_all_by_host(context, host)[0]
+        return first
+
+
+class Service:
+    """The service of a host."""
+
+    def __init__(self, row: "HostRow") -> None:
+        self._said: dict[str, Any] = row.service
+        self.uuid = row.uuid
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._said:
+            raise AttributeError(f"a service has no {name}")
+        return self._said[name]
+
+    @classmethod
+    def get_by_compute_host(cls, context: object, host: str, *_more: object) -> "Service":
+        """Return the service of a host.
+
+        Raises:
+            ServiceNotFound: there is no such host.
+        """
+        rows = _fleet().by_host.get(host)
+        if not rows:
+            raise exception.ServiceNotFound(service_id=host)
+        return cls(rows[0])
+
+    get_by_host_and_binary = get_by_compute_host
+
+
+class ServiceList(_List):
+    """Services of hosts."""
+
+    @classmethod
+    def get_all(cls, context: object, *_more: object, **_options: object) -> "ServiceList":
+        """Return all."""
+        return cls(context, (Service(rows[0]) for rows in _fleet().by_host.values()))
+
+    @classmethod
+    def get_by_binary(cls, context: object, binary: str, *_more: object, **_options: object) -> "ServiceList":
+        """Return those of a program: there are none but those of hosts."""
+        return cls.get_all(context) if binary == "nova-compute" else cls(context)
+
+
+class InstanceGroupList(_List):
+    """Server groups."""
+
+    @classmethod
+    def get_all(cls, context: object) -> "InstanceGroupList":
+        """Return all."""
+        return cls(context, _fleet().groups())
+
+
+def get_group(uuid: str) -> InstanceGroup:
+    """Return a server group.
+
+    Raises:
+        InstanceGroupNotFound: there is no such group.
+    """
+    for each in _fleet().groups():
+        if each.uuid == uuid:
+            return each
+    raise exception.InstanceGroupNotFound(group_uuid=uuid)
+
+
+def get_group_of(instance_uuid: str) -> InstanceGroup:
+    """Return the server group of an instance.
+
+    Raises:
+        InstanceGroupNotFound: it is in none.
+    """
+    for each in _fleet().groups():
+        if instance_uuid in each.members:
+            return each
+    raise exception.InstanceGroupNotFound(group_uuid=f"of instance {instance_uuid}")
+
+
+def hosts_with(instance_uuids: Iterable[str]) -> list[str]:
+    """Return the names of the hosts that any of some instances is on."""
+    known = _fleet().instances
+    return sorted({known[uuid].host for uuid in instance_uuids if uuid in known})
+
+
+def get_instance(uuid: str) -> Instance:
+    """Return an instance.
+
+    Raises:
+        InstanceNotFound: it is on no host.
+    """
+    found = _fleet().instances.get(uuid)
+    if found is None:
+        raise exception.InstanceNotFound(instance_id=uuid)
+    return found
+
+
+def get_aggregate(uuid: str) -> Aggregate:
+    """Return an aggregate.
+
+    Raises:
+        AggregateNotFound: there is none of this uuid with hosts.
+    """
+    found = _fleet().aggregates.get(uuid)
+    if found is None:
+        raise exception.AggregateNotFound(aggregate_id=uuid)
+    return found

@@ -1,0 +1,32 @@
+"""What Nova has in ``nova.scheduler.filters.utils``: what filters ask about aggregates and instances of a host."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from roost.compat.scheduler import aggregates
+from roost.compat.scheduler.aggregates import aggregate_metadata_get_by_host, aggregate_values_from_key
+
+__all__ = [
+    "aggregate_metadata_get_by_host",
+    "aggregate_values_from_key",
+    "instance_uuids_overlap",
+    "validate_num_values",
+]
+
+
+def instance_uuids_overlap(host_state: Any, uuids: str | Iterable[str]) -> bool:
+    """Say whether a host has any of some instances."""
+    wanted = [uuids] if isinstance(uuids, str) else uuids
+    return any(each in host_state.instances for each in wanted)
+
+
+def validate_num_values(
+    vals: Iterable[str], default: Any = None, cast_to: Callable[[str], Any] = int,
+    based_on: Callable[[list[Any]], Any] = min,
+) -> Any:  # fmt: skip
+    """Return the one number that values stand for, the least if nothing else is said; ``default`` for no values.
+
+    Raises:
+        ValueError: a value is no number.
+    """
+    return aggregates.validate_num_values(vals, default, cast_to, based_on)

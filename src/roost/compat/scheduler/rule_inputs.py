@@ -1,0 +1,42 @@
+"""What Nova has in ``nova.scheduler.utils``, as far as filters and weighers use it."""
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from roost.compat.scheduler.aggregates import number_from
+
+_log = logging.getLogger(__name__)
+
+
+def parse_options(
+    opts: Iterable[str], sep: str = "=", converter: Callable[[str], Any] = str, name: str = ""
+) -> list[tuple[str, Any]]:
+    """Return name and value of each entry ``name=value``; entries that cannot be read are logged and left out."""
+    good: list[tuple[str, Any]] = []
+    bad: list[str] = []
+    for entry in opts:
+        key, seen, text = entry.partition(sep)
+        try:
+            value = converter(text)
+        except ValueError:
+            value = None
+        if key and seen and value is not None:
+            good.append((key, value))
+        else:
+            bad.append(entry)
+    if bad:
+        _log.warning("elements of %s cannot be read and do not count: %s", name, ", ".join(bad))
+    return good
+
+
+def get_weight_multiplier(host_state: Any, multiplier_name: str, multiplier_config: float) -> float:
+    """Return the least multiplier that the aggregates of a host set; the configured one where they set none."""
+    return number_from(host_state, multiplier_name, default=multiplier_config, cast_to=float)
+
+
+def request_is_rebuild(spec_obj: Any) -> bool:
+    """Say whether a request only asks if an instance may be rebuilt where it is."""
+    if not spec_obj or "scheduler_hints" not in spec_obj:
+        return False
+    return bool(spec_obj.scheduler_hints.get("_nova_check_type") == ["rebuild"])
