@@ -75,13 +75,17 @@ def test_after_a_body_that_was_too_large_the_connection_is_still_good(server):
         (b"GET / HTTP/1.1\r\n" + b"a" * 5000, 431, "head_max_bytes"),
         (b"GET / HTTP/1.1\r\n", 408, "header_timeout_s"),
         (b"GET / HT", 408, "header_timeout_s"),
+        (b"GET / HTTP/1.1\r\n\r\n", 400, "has one header host"),
+        (b"GET / HTTP/1.1\r\nhost: a\r\nhost: a\r\n\r\n", 400, "has one header host"),
+        (b"GET / HTTP/1.1\r\nhost: a/b\r\n\r\n", 400, "has one header host"),
+        (b"GET / HTTP/1.0\r\nhost: a\r\nhost: b\r\n\r\n", 400, "has one header host"),
         (START + b"content-length: 9\r\n\r\n{", 408, "body_timeout_s"),
         (START + b"transfer-encoding: chunked\r\n\r\n5\r\n", 408, "body_timeout_s"),
     ],
 )
 def test_what_is_too_long_or_too_slow_is_told_with_the_name_of_its_limit(server, request_bytes, status, limit):
     answered, detail = told(server.raw(request_bytes))
-    assert (answered, f"placement.{limit}" in detail) == (status, True)
+    assert (answered, limit in detail) == (status, True)
 
 
 def test_a_head_that_trickles_in_is_not_waited_for(server):
@@ -109,7 +113,7 @@ def test_what_is_no_http_is_told_so(server):
         (b"GET /v1/instances HTTP/1.1\r\n" + b"a: b\r\n" * 21 + b"\r\n", 431, "placement.header_count_max"),
         (b"GET /v1/instances HTTP/1.1\r\n", 408, "placement.header_timeout_s"),
         (b"POST /v1/decisions HTTP/1.1\r\ncontent-length: -1\r\n\r\n", 400, "no HTTP request"),
-        (b"POST /v1/decisions HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nx\r\n", 400, "no HTTP request"),
+        (b"POST /v1/decisions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nx\r\n", 400, "no HTTP request"),
     ],
 )
 def test_errors_of_http_below_the_path_of_the_own_api_are_problem_details(server, request_bytes, status, text):

@@ -43,6 +43,12 @@ def test_a_server_with_a_certificate_speaks_tls_alone(tmp_path, authority, serve
         assert server.stop() == 0
 
 
+def test_a_client_that_never_says_hello_is_closed(tmp_path, server_files):
+    cert, key = server_files
+    with serve("--tls-cert", cert, "--tls-key", key, folder=tmp_path, settings="header_timeout_s = 0.5") as server:
+        assert server.raw() == b""  # asyncio alone waits 60 s, longer than this client
+
+
 def test_links_are_those_of_https(tmp_path, authority, server_files):
     both = tmp_path / "both.pem"
     both.write_bytes(b"".join(path.read_bytes() for path in server_files))

@@ -4,6 +4,7 @@ import socket
 from collections import Counter
 from contextlib import ExitStack
 
+from tests.attack.answers import status_of
 from tests.attack.bystander import standing_by
 from tests.attack.figures import Figures
 from tests.attack.server import Target
@@ -41,7 +42,7 @@ def _send_halves(target: Target, name: str, *, connections: int, path: str, who:
         growth_mib = target.rss_growth_mib()
         for client in clients:
             client.settimeout(0.2)  # Whoever was not answered yet is not refused: its body is waited for.
-            statuses[_status(client)] += 1
+            statuses[status_of(client)] += 1
     return Figures(
         name=name, requests=connections, statuses=statuses, seen=bystander.seen(), rss_growth_mib=growth_mib
     )  # fmt: skip
@@ -54,12 +55,3 @@ def _send(client: socket.socket, *parts: bytes) -> None:
             client.sendall(part)
     except (ConnectionError, TimeoutError):
         return
-
-
-def _status(client: socket.socket) -> int:
-    """Give the status of the answer; 0: there is none."""
-    try:
-        line = client.recv(64)
-    except (ConnectionError, TimeoutError):
-        return 0
-    return int(line.split()[1]) if line.startswith(b"HTTP/1.1 ") else 0

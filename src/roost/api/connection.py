@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 import sys
 from collections import deque
@@ -10,11 +11,13 @@ from typing import Any, ClassVar
 
 import httptools
 from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from roost.api import problems
 from roost.api.asgi import ABORT
+from roost.api.connections import Connections
 from roost.api.placement.application import new_request_id
 from roost.api.problems import Problem
 from roost.api.v1.problems import CONTENT_TYPE, as_json
@@ -28,6 +31,13 @@ _LINGER_S = 2.0
 _WAITING_BYTES = 2**16
 # Below it errors are told as Roost's own API tells them, else as the Placement API does.
 _OWN = b"/v1/"
+# Requests of one connection that wait for their answers; beyond it nothing more is read of the client.
+_UNANSWERED_MAX = 16
+_HEAD_END = b"\r\n\r\n"
+# No request is shorter, up to where its head ends.
+_HEAD_MIN_BYTES = len(b"GET / HTTP/1.1")
+# A name or an address with or without a port; empty where the client names none.
+_HOST = re.compile(rb"[\w.~%!$&'()*+,;=:\[\]-]*")
 
 
 class _Refused(Exception):
@@ -38,15 +48,33 @@ class _Refused(Exception):
         super().__init__()
 
 
+class _Flow(FlowControl):
+    """Reads nothing more while requests wait that were read and not parsed."""
+
+    is_held = False
+
+    def hold(self) -> None:
+        """Stop reading, whoever wants to resume."""
+        self.is_held = True
+        self.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read again, unless held."""
+        if not self.is_held:
+            super().resume_reading()
+
+
 class Connection(HttpToolsProtocol):
     """A connection that uvicorn speaks HTTP on, within limits of ours."""
 
     limits: ClassVar[Settings] = Settings()
+    all: ClassVar[Connections] = Connections(Settings().connections_max)
+    flow: _Flow
 
     @classmethod
-    def within(cls, limits: Settings) -> "type[Connection]":
+    def within(cls, limits: Settings, connections: Connections) -> "type[Connection]":
         """Return the kind of connection that keeps other limits: uvicorn's server makes each of a class."""
-        return type("Connection", (cls,), {"limits": limits})
+        return type("Connection", (cls,), {"limits": limits, "all": connections})
 
     def __init__(
         self, config: Config, server_state: ServerState, app_state: dict[str, Any],
@@ -61,25 +89,48 @@ class Connection(HttpToolsProtocol):
         self._cycles: deque[RequestResponseCycle] = deque()  # requests that are not answered yet
         self._timer: asyncio.TimerHandle | None = None
         self._problem: Problem | None = None  # what ended this connection
+        self._is_other_protocol = False  # whether what follows is none of HTTP, which nobody speaks here
+        self._unparsed, self._parsed = b"", 0  # what came and was not parsed yet, and how much of that was
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin; a client that says nothing is waited for as long as between two requests."""
+        """Begin; the first byte is waited for as long as the end of a head that has begun."""
         super().connection_made(transport)  # type: ignore[arg-type]  # a socket's transport is one
-        if len(self.connections) > self.limits.connections_max:
-            text = f"{self.limits.connections_max:,} connections are open (limit placement.connections_max); try again."
-            self._end(Problem(503, text, headers={"retry-after": "1"}))
-            return
-        self._wait(self.limits.keep_alive_s, self.transport.close)
+        self.flow = _Flow(self.transport)
+        if self.all.enter():
+            self._wait(self.limits.header_timeout_s, self.transport.close)
+        elif self.all.has_room_to_tell:
+            self._end(problems.busy(f"{self.all.maximum:,} connections are open", "connections_max"))
+        else:
+            self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
         self._wait_no_more()
+        self.all.leave()
+        self._unparsed, self._parsed = b"", 0
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came; where a head is too long, the rest of it is not even looked at."""
-        if self._problem is not None or self.parser is None:
+        """Take what came."""
+        if self._problem is not None or self._is_other_protocol:
             return
+        self._unparsed, self._parsed = self._unparsed[self._parsed :] + data, 0
+        self._parse()
+
+    def _parse(self) -> None:
+        """Parse what came, at most one head at a time, until too many requests are unanswered."""
+        while self._parsed < len(self._unparsed) and self.parser is not None:
+            if len(self._cycles) >= _UNANSWERED_MAX:
+                self.flow.hold()
+                return
+            begin = self._parsed
+            end = self._unparsed.find(_HEAD_END, begin + _HEAD_MIN_BYTES)
+            self._parsed = len(self._unparsed) if end < 0 else end + len(_HEAD_END)
+            self._feed(self._unparsed[begin : self._parsed])
+        self._unparsed, self._parsed = b"", 0
+
+    def _feed(self, data: bytes) -> None:
+        """Parse a part; where a head is too long, the rest of it is not even looked at."""
         if self._is_in_head:
             if self._head_bytes == 0:
                 self._wait(self.limits.header_timeout_s, self._head_is_late)
@@ -115,6 +166,7 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Let the request be answered while its body may still come."""
+        self._check_host()
         self._is_in_head = False
         self._head_bytes = 0
         self._wait(self.limits.body_timeout_s, self._body_is_late)
@@ -132,7 +184,10 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Wait for the next request, or for the end of what came too much."""
         self._cycles.popleft()
+        self.flow.is_held = False
         super().on_response_complete()
+        if not self.transport.is_closing():
+            self._parse()
         if self.cycle is not None and self.cycle.more_body:
             self._wait(_LINGER_S, self.transport.abort)
 
@@ -149,6 +204,16 @@ class Connection(HttpToolsProtocol):
         """Say what is wrong with what cannot be read, and close."""
         context = _cause()
         self._end(context.problem if isinstance(context, _Refused) else Problem(400, "This is no HTTP request."))
+
+    def _unsupported_upgrade_warning(self) -> None:
+        self._is_other_protocol = True
+        self._unparsed, self._parsed = b"", 0
+
+    def _check_host(self) -> None:
+        hosts = [value for name, value in self.headers if name == b"host"]
+        is_old = self.parser.get_http_version() != "1.1"  # where the header is not needed
+        if len(hosts) > 1 or (not hosts and not is_old) or not all(map(_HOST.fullmatch, hosts)):
+            raise _Refused(Problem(400, "A request of HTTP/1.1 has one header host, with a name or an address."))
 
     def _narrow(self) -> None:
         """Let little wait to be read, here and in the system, so that a client that reads nothing is noticed soon."""
@@ -181,6 +246,7 @@ class Connection(HttpToolsProtocol):
         self._problem = problem
         self._wait_no_more()
         self.pipeline.clear()
+        self._unparsed, self._parsed = b"", 0
         for cycle in self._cycles:
             # Whoever works on an earlier request finds the client gone.
             cycle.disconnected = True

@@ -15,6 +15,7 @@ import uvicorn
 import uvloop
 
 from roost.api.connection import Connection
+from roost.api.connections import Connections
 from roost.api.memory import keep_pages
 from roost.errors import BadSettings, RoostError
 from roost.model.placement_settings import Placement as Settings
@@ -100,15 +101,17 @@ class Server(uvicorn.Server):
         application: what answers.
         listener: where.
         settings: limits and times.
+        connections: those of the process.
         tls: how connections are made safe; None: they are not.
     """
 
     def __init__(
-        self, application: Any, listener: socket.socket, settings: Settings, *, tls: ssl.SSLContext | None = None
+        self, application: Any, listener: socket.socket, settings: Settings, *, connections: Connections,
+        tls: ssl.SSLContext | None = None,
     ) -> None:  # fmt: skip
-        self._listener = listener
+        self._listener, self._hello_timeout_s = listener, settings.header_timeout_s
         config = uvicorn.Config(
-            application, http=Connection.within(settings), lifespan="off", ws="none", access_log=False,
+            application, http=Connection.within(settings, connections), lifespan="off", ws="none", access_log=False,
             log_config=None, log_level="critical", server_header=False, proxy_headers=False,
             timeout_keep_alive=math.ceil(settings.keep_alive_s),
             timeout_graceful_shutdown=math.ceil(settings.stop_timeout_s),
@@ -121,6 +124,25 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Leave signals to whoever runs several servers on one loop."""
         yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen as uvicorn does, and bound how long a client of TLS takes to say hello."""
+        await self.lifespan.startup()
+        config, loop = self.config, asyncio.get_running_loop()
+
+        def connection() -> asyncio.Protocol:
+            kind: Any = config.http_protocol_class
+            made: asyncio.Protocol = kind(config=config, server_state=self.server_state, app_state=self.lifespan.state)
+            return made
+
+        timeout_s = None if config.ssl is None else self._hello_timeout_s
+        self.servers = [
+            await loop.create_server(
+                connection, sock=each, ssl=config.ssl, backlog=config.backlog, ssl_handshake_timeout=timeout_s
+            )
+            for each in sockets or ()
+        ]
+        self.started = True
 
     async def answer(self) -> None:
         """Answer until ``stop``."""

@@ -90,6 +90,7 @@ def answer(
     Raises:
         RoostError: the thread has ended by itself.
     """
+    from roost.api.connections import Connections, connections_within
     from roost.api.observing import health_of
     from roost.api.server import Server, run
 
@@ -97,7 +98,11 @@ def answer(
     gc.freeze()  # What was loaded lives as long as the process.
     try:
         health = health_of(serving)
-        servers = [Server(site.application, site.listener, settings, tls=site.tls) for site in sites(serving, health)]
+        connections = Connections(connections_within(settings.connections_max))
+        servers = [
+            Server(site.application, site.listener, settings, connections=connections, tls=site.tls)
+            for site in sites(serving, health)
+        ]
 
         async def each_second() -> None:
             if serving.problem:

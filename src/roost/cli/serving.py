@@ -101,6 +101,7 @@ def supervise(
     """Let workers share the listening socket, and answer for all of them where they are watched."""
     import tempfile
 
+    from roost.api.connections import Connections, connections_within
     from roost.api.observing import Observing
     from roost.api.server import Server
     from roost.api.supervisor import Supervisor
@@ -113,5 +114,8 @@ def supervise(
             serve, (served, listener), count=settings.workers, stop_timeout_s=settings.stop_timeout_s,
             on_ready=on_ready,
         )  # fmt: skip
-        servers = [] if observer is None else [Server(Observing(supervisor.health), observer, settings)]
+        servers = []
+        if observer is not None:
+            connections = Connections(connections_within(settings.connections_max))
+            servers = [Server(Observing(supervisor.health), observer, settings, connections=connections)]
         supervisor.run(*servers)

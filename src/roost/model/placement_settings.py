@@ -164,7 +164,11 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         float, Meta(description="Seconds of work on one question, such as a search for candidates, else 503.")
     ] = 2.0
     header_timeout_s: Annotated[
-        float, Meta(description="Seconds from the first byte of a request to the end of its head, else 408.")
+        float,
+        Meta(
+            description="Seconds to the first byte of a connection, and from the first byte of a request to the end of "
+            "its head, else 408."
+        ),
     ] = 10.0
     body_timeout_s: Annotated[
         float, Meta(description="Seconds from the head of a request to the end of its body, else 408.")

@@ -34,6 +34,7 @@ CONSUMERS = Gauge("roost_consumers", "Consumers that hold something.", multiproc
 FAULTS = Counter("roost_faults", "Groups of requests that the database failed, or a fault of this program.")
 LISTENERS_FAILED = Counter("roost_listeners_failed", "Times that somebody who is told of a commit failed.")
 
+CONNECTIONS_REFUSED = Counter("roost_connections_refused", "Connections beyond the limit.")
 AGENTS_WAITING = Gauge("roost_agents_waiting", "Agents that wait for orders.", multiprocess_mode="livesum")
 EVENT_READERS = Gauge("roost_event_readers", "Readers that follow the events.", multiprocess_mode="livesum")
 EVENT_READERS_DROPPED = Counter("roost_event_readers_dropped", "Readers of events that were too slow.")
