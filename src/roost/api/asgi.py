@@ -3,7 +3,8 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol
 from urllib.parse import unquote_to_bytes
 
@@ -11,17 +12,25 @@ from roost.api.bodies import Bodies
 from roost.api.cors import Cors
 from roost.api.pace import Pace
 from roost.api.placement.application import new_request_id
-from roost.api.placement.request import Admitted, Identity, Receive, Request, Response, Send
+from roost.api.placement.request import Admitted, Identity, Receive, Request, Response, Send, TooSlow
 from roost.api.problems import Problem, busy
 from roost.errors import OverBudget
 from roost.model.placement_settings import Placement as Settings
 from roost.observe import log, metrics
+from roost.placement.current import Current
+from roost.placement.plans import Act, Again, Plan
 from roost.placement.serving import Serving, Task, contained
 
 Scope = MutableMapping[str, Any]
 # The extension of a scope that ends its connection at once ("abort"), whatever waits to be sent on it, and that lets
 # only little wait on it ("narrow").
 ABORT = "roost.abort"
+
+
+# A search that takes no longer is answered by the thread that decides, which holds the newest columns.
+_SEARCH_S = 0.01
+# Providers of a fleet whose columns the thread may copy.
+_SMALL_MAX = 200
 
 
 class Api(Protocol):
@@ -50,6 +59,10 @@ class Authenticate(Protocol):
 
     async def __call__(self, request: Request, /) -> Identity | Response:
         """Return who asks, or what is to be answered to somebody unknown."""
+
+
+# The reader process, asked a request whose identity is known.
+AskReader = Callable[[Request], Awaitable[Response]]
 
 
 class Mailbox:
@@ -127,17 +140,19 @@ class AsgiApplication:
         settings: limits, and where the API is mounted.
         authenticate: says who asks, where the application cannot say so at once.
         bodies: of all applications of the process; None: this is the only one.
+        ask_reader: answers questions in the reader process; None: the serving thread answers all.
     """
 
     def __init__(
         self, application: Api, serving: Serving, *, settings: Settings | None = None,
-        authenticate: Authenticate | None = None, bodies: Bodies | None = None,
+        authenticate: Authenticate | None = None, bodies: Bodies | None = None, ask_reader: AskReader | None = None,
     ) -> None:  # fmt: skip
         self._application = application
         self._serving = serving
         self._settings = settings or Settings()
         self._bodies = bodies or Bodies(self._settings)
         self._authenticate = authenticate
+        self._ask_reader = ask_reader
         self._cors = Cors.of(self._settings)
         self._mailbox: Mailbox | None = None
         self._pace = Pace()
@@ -226,30 +241,67 @@ class AsgiApplication:
         loop = asyncio.get_running_loop()
         if self._mailbox is None or self._mailbox.loop is not loop:
             self._mailbox = Mailbox(loop)
-        outcome = AsgiOutcome(loop, self._mailbox)
-        self._serving.submit(self._bounded(request, entered), outcome)
+        if request.work == "point" or self._ask_reader is None:
+            budget_s = self._settings.question_budget_s
+            slow = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
+            bounded = request.within(budget_s, entered, too_slow=slow)
+            return self._application.finish(request, await self._in_thread(request, bounded, receive))
+        if request.work != "past":
+            try:
+                task = request.within(_SEARCH_S, _on_small_fleet(entered) if request.work == "copy" else entered)
+                return self._application.finish(request, await self._in_thread(request, task, receive))
+            except TooSlow:
+                pass
+        return await self._in_reader(request, receive)
+
+    async def _in_thread(self, request: Request, task: Task[Response], receive: Receive) -> Response:
+        """Answer in the thread that decides."""
+        assert self._mailbox is not None, "made by whoever calls this"
+        outcome = AsgiOutcome(self._mailbox.loop, self._mailbox)
+        self._serving.submit(task, outcome)
+        with self._patience(request, receive, outcome.expire):
+            return await outcome.wait()
+
+    async def _in_reader(self, request: Request, receive: Receive) -> Response:
+        """Answer in the reader process."""
+        assert self._ask_reader is not None, "asked for by whoever calls this"
+        asked = asyncio.ensure_future(self._ask_reader(request))
+        why: list[Problem] = []
+
+        def end(problem: Problem) -> None:
+            why.append(problem)
+            asked.cancel()
+
+        with self._patience(request, receive, end):
+            try:
+                return await asked
+            except asyncio.CancelledError:
+                if why:
+                    raise why[0] from None
+                asked.cancel()
+                raise
+
+    @contextmanager
+    def _patience(self, request: Request, receive: Receive, end: Callable[[Problem], None]) -> Iterator[None]:
+        """End the work on a request when it takes too long, or when its client leaves."""
+        loop = asyncio.get_running_loop()
         timeout_s = self._settings.request_timeout_s
 
         def give_up(problem: Problem) -> None:
             request.is_given_up = True
-            outcome.expire(problem)
+            end(problem)
 
         late = busy(f"the answer took longer than {timeout_s:g} s", "request_timeout_s")
         timer = loop.call_later(timeout_s, give_up, late)
         gone = None
-        if request.method == "GET":
+        if request.method == "GET" or request.work != "point":
             gone = loop.create_task(_disconnected(receive, lambda: give_up(Problem(503, "the client has left"))))
         try:
-            return self._application.finish(request, await outcome.wait())
+            yield
         finally:
             timer.cancel()
             if gone is not None:
                 gone.cancel()
-
-    def _bounded(self, request: Request, task: Task[Response]) -> Task[Response]:
-        budget_s = self._settings.question_budget_s
-        slow = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
-        return request.within(budget_s, task, too_slow=slow)
 
     def _request(self, scope: Scope) -> Request:
         headers: dict[str, str] = {}
@@ -270,6 +322,17 @@ class AsgiApplication:
             host_url=f"{scope['scheme']}://{headers.get('host', '')}",
             request_id=new_request_id(),
         )
+
+
+def _on_small_fleet(task: Task[Response]) -> Task[Response]:
+    """Return a task that is only begun where the columns are copied in some milliseconds."""
+
+    def run(current: Current) -> "Response | Plan[Response] | Act[Response] | Again":
+        if len(current.state.providers) > _SMALL_MAX:
+            raise TooSlow
+        return task(current)
+
+    return run
 
 
 async def _disconnected(receive: Receive, act: Callable[[], None]) -> None:

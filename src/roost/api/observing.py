@@ -1,4 +1,4 @@
-"""What programs that watch a server ask: whether it is well, and its numbers."""
+"""Health and metrics, for programs that watch a server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,26 +12,49 @@ from roost.placement.current import Current
 from roost.placement.serving import Serving
 
 Health = Callable[[], Awaitable[str | None]]
-_PATIENCE_S = 5.0
+# Whoever asks waits no longer than this; the look goes on, and the next question has what it found.
+_PATIENCE_S = 0.03
+# A thread that has not answered for so long is taken for dead.
+_DEAD_S = 60.0
+# Work that takes longer is told as being busy.
+_BUSY_S = 0.1
 
 
-def health_of(serving: Serving) -> Health:
-    """Return what asks the thread that answers whether it can, which reads the database too."""
+class Checkup:
+    """Looks whether the thread that decides answers, which reads the database too: one look at a time.
 
-    async def health() -> str | None:
-        outcome: Future[str] = Future()
+    Args:
+        serving: the thread.
+        dead_s: seconds without an answer after which the thread is taken for dead.
+    """
+
+    def __init__(self, serving: Serving, *, dead_s: float = _DEAD_S) -> None:
+        self._serving = serving
+        self._dead_s = dead_s
+        self._looking: asyncio.Future[str] | None = None
+        self._asked_s = 0.0
+
+    async def __call__(self) -> str | None:
+        """Return what is wrong, in a sentence; None: nothing is known to be."""
+        loop = asyncio.get_running_loop()
         try:
-            serving.submit(_look, outcome)
-            await asyncio.wait_for(asyncio.wrap_future(outcome), _PATIENCE_S)
-        except TimeoutError:
-            return f"the thread that answers did not do so for {_PATIENCE_S:g} s"
+            if self._looking is None:
+                outcome: Future[str] = Future()
+                self._serving.submit(_look, outcome)
+                self._looking, self._asked_s = asyncio.wrap_future(outcome), loop.time()
+            looking = self._looking
+            await asyncio.wait((looking,), timeout=_PATIENCE_S)
+            if not looking.done():
+                waited_s = loop.time() - self._asked_s
+                late = f"the thread that answers has not done so for {waited_s:.0f} s"
+                return late if waited_s >= self._dead_s else None
+            self._looking = None
+            looking.result()
         except RoostError as error:
             return str(error)
         except Exception as error:  # noqa: BLE001  # whatever it is, whoever watches must hear of it
             return f"a fault of roost itself: {error!r}"
         return None
-
-    return health
 
 
 def _look(_current: Current) -> str:
@@ -43,11 +66,12 @@ class Observing:
 
     Args:
         health: says what is wrong, in a sentence; None: nothing.
+        serving: the thread that decides, which may be busy; None: there is none here.
         others: paths beside these two, for whoever asks for none of them.
     """
 
-    def __init__(self, health: Health, *, others: Sequence[str] = ()) -> None:
-        self._health = health
+    def __init__(self, health: Health, serving: Serving | None = None, *, others: Sequence[str] = ()) -> None:
+        self._health, self._serving = health, serving
         *first, last = *others, "/healthz", "/metrics"
         self._nothing = f"here are {', '.join(first)} and {last}\n".encode()
 
@@ -58,7 +82,9 @@ class Observing:
             status, body = 405, b"only GET is answered here\n"
         elif scope["path"] == "/healthz":
             problem = await self._health()
-            status, body = (200, b"ok\n") if problem is None else (503, f"{problem}\n".encode())
+            busy_s = 0.0 if self._serving is None else self._serving.busy_s
+            well = f"ok, busy for {busy_s:.1f} s\n" if busy_s >= _BUSY_S else "ok\n"
+            status, body = (200, well.encode()) if problem is None else (503, f"{problem}\n".encode())
         elif scope["path"] == "/metrics":
             status, body, content_type = 200, metrics.text(), metrics.CONTENT_TYPE
         else:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from roost.api.placement.in_process import InProcess
 from roost.api.placement.options import options_of
 from roost.api.placement.policy import Policy, read_policy
 from roost.app.databases import FILE, settings_of, sourced_settings
-from roost.app.serving import Site, answer, serving_on, store_served
+from roost.app.serving import Site, answer, reader_of, serving_on, store_served
 from roost.compat.placement_conf import PlacementConf, read_placement_conf
 from roost.errors import BadSettings
 from roost.machine import SystemClock
@@ -140,13 +141,22 @@ def serve_placement(
     application = Application(identify=identify, allows=placement_policy(settings).allows, options=options_of(settings))
 
     tls = tls_of(settings)
+    reader = reader_of(served.url, served.settings)
+    ask_reader = None if reader is None else partial(reader.ask, is_own_api=False)
 
     def sites(serving: Serving, health: "Health") -> list[Site]:
-        edge = AsgiApplication(application, serving, settings=settings, authenticate=authenticate)
+        edge = AsgiApplication(
+            application, serving, settings=settings, authenticate=authenticate, ask_reader=ask_reader
+        )  # fmt: skip
         found = [Site(edge, listener, tls)]
-        return found if observer is None else [*found, Site(Observing(health), observer)]
+        return found if observer is None else [*found, Site(Observing(health, serving), observer)]
 
-    answer(open_placement(served.url, served.settings), sites, settings=settings, parent=parent, on_ready=on_ready)
+    serving = open_placement(served.url, served.settings)
+    try:
+        answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready)
+    finally:
+        if reader is not None:
+            reader.close()
 
 
 def open_placement(url: str, settings: Settings | None = None) -> Serving:

@@ -21,7 +21,9 @@ from roost.store.opening import open_store, sync
 
 if TYPE_CHECKING:
     from roost.api.observing import Health
+    from roost.api.reader import Reader
     from roost.api.supervisor import Parent
+    from roost.product import Roost
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,21 @@ class Site:
 
 
 _IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
+
+
+def reader_of(url: str, settings: Settings, *, product: "Roost | None" = None) -> "Reader | None":
+    """Return what asks the reader process of a database; None: it is in memory, or the settings want no such process.
+
+    Args:
+        product: of which /v1 is answered too, under its settings of the moment.
+    """
+    from roost.api.reader import Reader
+
+    if url in _IN_MEMORY or not settings.placement.has_reader:
+        return None
+    return Reader(
+        url, settings=lambda: settings if product is None else product.settings, has_own_api=product is not None
+    )
 
 
 @contextmanager
@@ -91,13 +108,13 @@ def answer(
         RoostError: the thread has ended by itself.
     """
     from roost.api.connections import Connections, connections_within
-    from roost.api.observing import health_of
+    from roost.api.observing import Checkup
     from roost.api.server import Server, run
 
     gc.collect()
     gc.freeze()  # What was loaded lives as long as the process.
     try:
-        health = health_of(serving)
+        health = Checkup(serving)
         connections = Connections(connections_within(settings.connections_max))
         servers = [
             Server(site.application, site.listener, settings, connections=connections, tls=site.tls)

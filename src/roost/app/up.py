@@ -15,11 +15,12 @@ from roost.app.following import Following, following
 from roost.app.operating import Operating
 from roost.app.placement import Served, placement_policy
 from roost.app.reloading import Reloader
-from roost.app.serving import Site, answer, serving_on, store_served
+from roost.app.serving import Site, answer, reader_of, serving_on, store_served
 from roost.app.telling import Telling
 from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.model.notification_settings import Notifications
+from roost.model.placement_settings import Placement as PlacementSettings
 from roost.model.settings import Settings
 from roost.model.work import Put
 from roost.observe.events import Events
@@ -32,8 +33,10 @@ from roost.product import Roost
 from roost.store.opening import open_reader
 
 if TYPE_CHECKING:
+    from roost.api.asgi import Api, AsgiApplication, Authenticate
     from roost.api.observing import Health
     from roost.api.placement.in_process import InProcess
+    from roost.api.reader import Reader
     from roost.api.supervisor import Parent
 
 PLACEMENT = "/placement"
@@ -73,8 +76,6 @@ def events_of(settings: Notifications) -> Iterator[Events]:
 def _serve(
     served: Served, listener: socket, events: Events, *, parent: "Parent | None", on_ready: Callable[[], None]
 ) -> None:  # fmt: skip
-    from roost.api.asgi import Api, AsgiApplication
-    from roost.api.bodies import Bodies
     from roost.api.front import Front
     from roost.api.observing import Observing
     from roost.api.placement.access import access_of
@@ -87,8 +88,8 @@ def _serve(
 
     settings = served.settings.placement
     identify, authenticate = access_of(settings)
-    allows = placement_policy(settings).allows
-    placement = PlacementApplication(identify=identify, allows=allows, options=options_of(settings))
+    allows, options = placement_policy(settings).allows, options_of(settings)
+    placement = PlacementApplication(identify=identify, allows=allows, options=options)
     tls = tls_of(settings)
     remote = following(served.settings, os.environ) if settings.remote_url else None
     waking, ends = Waking(settings.agents_max), Waking(ENDS_MAX, awaited=ENDS)
@@ -96,6 +97,7 @@ def _serve(
     operating, telling = Operating(cells=cells), Telling(events)
     heed = all_of(waking.heed, ends.heed, operating.heed)
     roost, serving = open_product(served.url, served.settings, events=events, remote=remote, heed=heed)
+    reader = None if remote is not None else reader_of(served.url, served.settings, product=roost)
     agents = Agents(serving, waking, ends=ends, clock=SystemClock())
     own = v1.Application(roost, agents=agents, identify=identify, events=events)
 
@@ -103,17 +105,10 @@ def _serve(
         apis: list[tuple[str, Api]] = [(v1.PREFIX, own)]
         if remote is None:
             apis.insert(0, (PLACEMENT, placement))
-        bodies = Bodies(settings)
-
-        def edge(prefix: str, api: Api) -> AsgiApplication:
-            own = msgspec.structs.replace(settings, prefix=prefix)
-            return AsgiApplication(api, serving, settings=own, authenticate=authenticate, bodies=bodies)
-
-        below = {prefix: edge(prefix, api) for prefix, api in apis}
-        return [Site(Front(below, otherwise=Observing(health, others=tuple(below))), listener, tls)]
+        below = _edges(apis, serving, settings=settings, authenticate=authenticate, reader=reader)
+        return [Site(Front(below, otherwise=Observing(health, serving, others=tuple(below))), listener, tls)]
 
     reload = reloading(roost, serving, served=served, tls=tls)
-
     look = each_of(reload, agents.note_heard)
     on_stop = each_of(operating.stop, events.close, waking.close, ends.close)
     if remote is not None:
@@ -124,11 +119,36 @@ def _serve(
             operating.start(roost, serving)
         answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready, look=look, on_stop=on_stop)
     finally:
+        if reader is not None:
+            reader.close()
         operating.join()
         telling.join()
         agents.close()
         if remote is not None:
             remote.stop()
+
+
+def _edges(
+    apis: "Sequence[tuple[str, Api]]", serving: Serving, *, settings: PlacementSettings,
+    authenticate: "Authenticate | None", reader: "Reader | None",
+) -> "dict[str, AsgiApplication]":  # fmt: skip
+    """Return what answers each API over HTTP, by its prefix; all of them share one bound of bodies."""
+    from roost.api.asgi import AsgiApplication
+    from roost.api.bodies import Bodies
+    from roost.api.v1.application import PREFIX
+
+    bodies = Bodies(settings)
+    return {
+        prefix: AsgiApplication(
+            api,
+            serving,
+            settings=msgspec.structs.replace(settings, prefix=prefix),
+            authenticate=authenticate,
+            bodies=bodies,
+            ask_reader=None if reader is None else partial(reader.ask, is_own_api=prefix == PREFIX),
+        )
+        for prefix, api in apis
+    }
 
 
 def each_of(*acts: Callable[[], None]) -> Callable[[], None]:

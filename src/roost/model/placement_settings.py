@@ -32,6 +32,7 @@ _AT_LEAST = {
     "remote_sync_s": 0.001,
     "request_timeout_s": 0.001,
     "question_budget_s": 0.001,
+    "question_memory_mib": 16,
     "header_timeout_s": 0.001,
     "body_timeout_s": 0.001,
     "keep_alive_s": 0.001,
@@ -162,7 +163,11 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = 60.0
     question_budget_s: Annotated[
         float, Meta(description="Seconds of work on one question, such as a search for candidates, else 503.")
-    ] = 2.0
+    ] = 5.0
+    question_memory_mib: Annotated[int, Meta(description="MiB that the work on one question may take, else 503.")] = 256
+    has_reader: Annotated[
+        bool, Meta(description="Whether questions that take long are answered by a process of their own.")
+    ] = True
     header_timeout_s: Annotated[
         float,
         Meta(

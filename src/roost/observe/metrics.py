@@ -31,6 +31,7 @@ BEHIND = Histogram(
 REVISION = Gauge("roost_revision", "Position of the newest change that is known.", multiprocess_mode="livemin")
 PROVIDERS = Gauge("roost_providers", "Providers there are.", multiprocess_mode="livemax")
 CONSUMERS = Gauge("roost_consumers", "Consumers that hold something.", multiprocess_mode="livemax")
+QUESTIONS_READ = Counter("roost_questions_read", "Questions that the reader process was asked.")
 FAULTS = Counter("roost_faults", "Groups of requests that the database failed, or a fault of this program.")
 LISTENERS_FAILED = Counter("roost_listeners_failed", "Times that somebody who is told of a commit failed.")
 

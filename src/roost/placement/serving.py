@@ -1,6 +1,7 @@
 """The thread that works on the columns: it answers what waits, and commits what was planned in groups."""
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -87,6 +88,7 @@ class Serving:
         self._accepted = 0
         self._has_written = False  # whether the last group did
         self._trouble = ""  # what is wrong with the database, as the log was told
+        self._begun_s: float | None = None  # when work on the group at hand began; None: the thread waits
         self.problem = ""  # why the thread ended by itself; empty: it did not
         self._is_stopped = False
         self._entry = threading.Lock()  # Behind the end of the queue nobody would be answered.
@@ -101,6 +103,12 @@ class Serving:
     def waiting_count(self) -> int:
         """How many tasks wait, about."""
         return len(self._waiting)
+
+    @property
+    def busy_s(self) -> float:
+        """Seconds for which the group at hand has been worked on; 0: the thread waits."""
+        begun_s = self._begun_s
+        return 0.0 if begun_s is None else time.monotonic() - begun_s
 
     @property
     def is_shared(self) -> bool:
@@ -202,8 +210,10 @@ class Serving:
 
     def _work_on(self, group: Sequence[_Job[Any] | None]) -> None:
         with self._turn:
+            self._begun_s = time.monotonic()
             self._serve([job for job in group if job is not None and job.outcome.set_running_or_notify_cancel()])
             self._tidy_up()
+            self._begun_s = None
 
     def _tidy_up(self) -> None:
         accepted, self._accepted = self._accepted, 0

@@ -11,6 +11,7 @@ from roost.store import sqlite_file
 from roost.store.reading import ReadingStore
 from roost.store.sqlite import SqliteStore
 from roost.store.sqlite_file import FileLock, create, make_folder, size_of, upgrade_file
+from roost.store.sqlite_follower import SqliteFollower
 
 _POSTGRESQL = ("postgresql://", "postgres://")
 
@@ -50,6 +51,16 @@ def open_reader(url_or_path: str | Path) -> Store:
             from roost.store.postgresql import PostgresStore
         return ReadingStore(PostgresStore(url, may_create=False))
     return ReadingStore(SqliteStore.open_reader(sqlite_path(url)))
+
+
+def open_follower(url_or_path: str | Path) -> ReadingStore:
+    """Open the same for a process that forks, and sees what others commit; its children call ``ReadingStore.fix``."""
+    url = str(url_or_path)
+    if is_postgresql(url):
+        with needs_extra():
+            from roost.store.postgresql import PostgresStore
+        return ReadingStore(PostgresStore(url, may_create=False))
+    return ReadingStore(SqliteFollower(sqlite_path(url)))
 
 
 def upgrade(url_or_path: str | Path) -> None:

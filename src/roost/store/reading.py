@@ -1,6 +1,6 @@
 """A store that is read and never written, beside the processes that serve it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Never
 
@@ -24,11 +24,19 @@ class ReadingStore:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._next_ids: dict[IdKind, int] = {}
+        self._is_fixed = False
+        self._left: list[Store] = []  # of the parent process: neither used nor closed here
 
     @property
     def is_shared(self) -> bool:
         """See ``Store.is_shared``: somebody else writes."""
         return True
+
+    def fix(self, open_own: Callable[[], Store]) -> None:
+        """Follow the database no more, and read it by a connection of one's own: in a forked child."""
+        self._left.append(self._store)
+        self._store = open_own()
+        self._is_fixed = True
 
     def load(self) -> Loaded:
         """See ``Store.load``. What the first process that serves a database adds is added here if it is not there."""
@@ -50,8 +58,8 @@ class ReadingStore:
         return self._refuse()
 
     def changes(self) -> Sequence[Change] | None:
-        """See ``Store.changes``. A SQLite file is seen as it was when it was loaded."""
-        return self._store.changes()
+        """See ``Store.changes``. After ``fix`` there are none."""
+        return () if self._is_fixed else self._store.changes()
 
     @property
     def seen(self) -> str:

@@ -5,29 +5,11 @@ import pytest
 
 from roost.errors import OverBudget
 from roost.model.capacity import LIMIT, PLACED_LIMIT
-from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import ResourceGroup
-from tests.identities import uuid_named
+from tests.several_ways import celled_host, two_amounts
 from tests.worlds import FixedClock, aggregate, digest, host, joined, roost_with, wish
 
 TOO_LONG = OverBudget("the test", seconds=1.0, limit="none")
-
-
-def numa_host(name, *, cells=3, memory_mb=1000):
-    """Give a host whose memory is in its children, where a request can be held in several ways."""
-    root = host(name, VCPU=100_000)
-    children = [
-        ProviderSpec(uuid=uuid_named(f"{name}-{number}"), name=f"{name}-{number}", parent_uuid=uuid_named(name),
-                     inventories={"MEMORY_MB": Inventory(total=memory_mb)})
-        for number in range(cells)
-    ]  # fmt: skip
-    return msgspec.structs.replace(root, providers=[*root.providers, *children])
-
-
-def several_ways():
-    """Give a request for two amounts of one class, which only a search can place."""
-    groups = tuple(ResourceGroup(suffix=f"_{number}", resources={"MEMORY_MB": 1 + number}) for number in range(2))
-    return wish(memory_mb=0, groups=groups)
 
 
 def after(calls):
@@ -42,12 +24,12 @@ def after(calls):
 
 
 def test_a_count_that_is_cut_says_at_least_and_leaves_nothing_behind():
-    roost = roost_with(joined(numa_host("a"), numa_host("b")))
-    whole = roost.capacity(several_ways())
+    roost = roost_with(joined(celled_host("a"), celled_host("b")))
+    whole = roost.capacity(two_amounts())
     assert not whole.is_at_least
     before = digest(roost.state)
     roost.state.check = after(60)
-    cut = roost.capacity(several_ways())
+    cut = roost.capacity(two_amounts())
     assert cut.is_at_least
     assert 0 < cut.count < whole.count
     assert [each.is_at_least for each in cut.by_host] == [True, True]
@@ -73,17 +55,17 @@ def test_a_count_of_a_whole_fleet_that_shares_is_cut_the_same_way():
 
 
 def test_where_instances_are_placed_counting_stops_earlier_by_default():
-    roost = roost_with(numa_host("a", memory_mb=12_000))
-    found = roost.capacity(several_ways(), by=())
+    roost = roost_with(celled_host("a", memory_mb=12_000))
+    found = roost.capacity(two_amounts(), by=())
     assert (found.count, found.limit, found.is_at_least) == (PLACED_LIMIT, PLACED_LIMIT, True)
-    assert roost.capacity(several_ways(), by=(), limit=LIMIT).count > PLACED_LIMIT
+    assert roost.capacity(two_amounts(), by=(), limit=LIMIT).count > PLACED_LIMIT
 
 
 def test_a_question_that_cannot_even_begin_is_an_error():
-    roost = roost_with(numa_host("a"))
+    roost = roost_with(celled_host("a"))
     roost.state.check = after(0)
     with pytest.raises(OverBudget):
-        roost.capacity(several_ways())
+        roost.capacity(two_amounts())
 
 
 class HurriedClock(FixedClock):
@@ -96,19 +78,19 @@ class HurriedClock(FixedClock):
 
 
 def test_a_decision_whose_search_takes_too_long_is_an_error_and_the_others_are_made():
-    roost = roost_with(numa_host("a")).fork(clock=HurriedClock())
+    roost = roost_with(celled_host("a")).fork(clock=HurriedClock())
     before = digest(roost.state)
-    (error,) = roost.outcomes([several_ways()])
+    (error,) = roost.outcomes([two_amounts()])
     assert isinstance(error, OverBudget)
     assert "scheduler.search_budget_s" in str(error)
     assert digest(roost.state) == before
-    refused, granted = roost.outcomes([several_ways(), wish(memory_mb=0)])
+    refused, granted = roost.outcomes([two_amounts(), wish(memory_mb=0)])
     assert isinstance(refused, OverBudget)
     assert granted.is_granted
 
 
 def test_a_budget_of_a_question_holds_for_its_dry_runs_too():
-    roost = roost_with(numa_host("a"))
+    roost = roost_with(celled_host("a"))
     roost.state.check = after(0)
     with pytest.raises(OverBudget, match="the test"):
-        roost.decide(several_ways(), dry_run=True)
+        roost.decide(two_amounts(), dry_run=True)

@@ -92,6 +92,7 @@ class Application:
                 require_json(request)
         if not request.wants(route.since):
             raise Problem(404)
+        request.work = route.work
         self._check_policy(route, request)
         return route
 

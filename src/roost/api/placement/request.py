@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -26,6 +26,9 @@ JSON = "application/json"
 _CHECKED_EACH = 64
 # Names of hosts in a sentence.
 _HOSTS_SHOWN = 5
+
+# What answering takes: little; a search on the columns; a copy of them; the columns of the past.
+Work = Literal["point", "search", "copy", "past"]
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -79,6 +82,7 @@ class Request:
     options: Options = DEFAULTS
     parameters: Mapping[str, str] = field(default_factory=dict)  # of the path
     is_given_up: bool = False  # whether the client has left, or has its answer already
+    work: Work = "point"
     is_at_once: bool = False  # whether the loop itself works on it
     until_s: float = math.inf  # end of the work on it, by ``time.perf_counter``
     too_slow: Exception = field(default_factory=TooSlow)  # raised when work goes on beyond that

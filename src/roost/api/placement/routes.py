@@ -17,7 +17,7 @@ from roost.api.placement.handlers import (
     traits,
     usages,
 )
-from roost.api.placement.request import Handler
+from roost.api.placement.request import Handler, Work
 from roost.api.placement.versions import Version
 
 
@@ -34,6 +34,7 @@ class Route:
     silent_since: Version | None = None
     # Whether a wrong media type is told before that the route is newer than the asked version.
     is_media_first: bool = False
+    work: Work = "point"
 
     def is_silent(self, version: Version) -> bool:
         """Say whether it neither shows nor reads anything in a version."""
@@ -158,6 +159,7 @@ _TABLE: dict[str, dict[str, Route]] = {
             handler=candidates.list_candidates,
             policy="placement:allocation_candidates:list",
             since=versions.CANDIDATES,
+            work="search",
         ),
     },
 }

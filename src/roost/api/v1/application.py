@@ -71,6 +71,7 @@ class Application:
     def _enter(self, request: Request, route: Route) -> Response | Task[Response]:
         try:
             body, query = _read(request, route)
+            request.work = route.work if getattr(body, "dry_run", True) else "point"
         except Exception as error:  # noqa: BLE001  # everybody gets an answer
             return self.fail(request, error)
         handler = route.handler

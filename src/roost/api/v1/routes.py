@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from roost.api.paths import Paths
+from roost.api.placement.request import Work
 from roost.api.v1.agent_schemas import AgentsPage, AgentsQuery, LeaveQuery, ReportQuery, ShownAgent
 from roost.api.v1.aggregate_schemas import (
     AggregateBody,
@@ -104,6 +105,7 @@ class Route:
     is_for_agents: bool = False  # whether agents, which read all, may ask it although it changes something
     is_keyed: bool = False  # whether an idempotency key is minded
     body_max_bytes: int | None = _BODY_MAX_BYTES  # None: as many as placement.body_max_bytes allows
+    work: Work = "point"  # what answering takes; where the body can ask for a dry run, what that takes
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -296,7 +298,7 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
         ),
         "POST": Route(
             handler=decisions.create, about="Choose hosts for a request and claim them; a refusal is a decision too.",
-            body=DecisionBody, answer=ShownDecision, status=201, is_read=False, is_keyed=True,
+            body=DecisionBody, answer=ShownDecision, status=201, is_read=False, is_keyed=True, work="copy",
         ),
     },
     "/decisions/{id}": {
@@ -311,11 +313,11 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
     "/decisions/{id}/replay": {
         "POST": Route(
             handler=decisions.replay, about="Make a stored decision again from what it saw, and compare.",
-            body=ReplayBody, answer=ShownReplay,
+            body=ReplayBody, answer=ShownReplay, work="past",
         ),
     },
     "/decisions/{id}/why": {
-        "GET": Route(handler=decisions.why, about="Explain a stored decision.", answer=ShownWhy),
+        "GET": Route(handler=decisions.why, about="Explain a stored decision.", answer=ShownWhy, work="past"),
     },
     "/events": {
         "GET": Route(
@@ -325,10 +327,12 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
     },
     "/capacity": {
         "GET": Route(
-            handler=capacity.of_flavor, about="Say how many more of a flavor fit.", query=CapacityQuery, answer=Capacity
+            handler=capacity.of_flavor, about="Say how many more of a flavor fit.", query=CapacityQuery,
+            answer=Capacity, work="copy",
         ),
         "POST": Route(
-            handler=capacity.of_request, about="Say how many more of a request fit.", body=CapacityBody, answer=Capacity
+            handler=capacity.of_request, about="Say how many more of a request fit.", body=CapacityBody,
+            answer=Capacity, work="copy",
         ),
     },
 }  # fmt: skip
@@ -378,7 +382,7 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     "/hosts/{host}/drain": {
         "POST": Route(
             handler=draining.drain, about="Let all instances of a host go elsewhere, or say where they would go.",
-            body=DrainBody, answer=DrainPlan, later=Accepted, is_read=False, is_keyed=True,
+            body=DrainBody, answer=DrainPlan, later=Accepted, is_read=False, is_keyed=True, work="copy",
         ),
     },
     "/services": {

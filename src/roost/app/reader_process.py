@@ -1,0 +1,311 @@
+"""The reader process: it follows the database beside the server, and answers questions that take long.
+
+.. code-block:: text
+
+    server ──Ask──▶ reader ─▶ refresh the columns ─▶ fork ─▶ child: one question, on the columns as they are
+           ◀─────────────────────── Answer ◀──────── pipe ◀─┘
+
+A child may work for as long as its budget says. It is killed when that is over, or when its client has left, and
+costs the server neither time nor memory. The reader has one thread and no open SQLite file when it forks.
+"""
+
+import gc
+import math
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from roost.api.asgi import Api
+from roost.api.placement.application import Application as PlacementApplication
+from roost.api.placement.options import options_of
+from roost.api.placement.request import Identity, Request, Response
+from roost.api.v1.agents import Agents
+from roost.api.v1.application import Application as OwnApplication
+from roost.api.v1.waking import ENDS, ENDS_MAX, Waking
+from roost.app.placement import placement_policy
+from roost.compat.aliases import lend_names
+from roost.errors import OverBudget, RoostError, Unavailable, said_by
+from roost.machine import SystemClock
+from roost.model.question import (
+    FRAME_HEAD,
+    FRAME_MAX,
+    Answer,
+    Ask,
+    Cancel,
+    Failure,
+    FromReader,
+    NewSettings,
+    Start,
+    ToReader,
+)
+from roost.observe import log
+from roost.placement.current import Current
+from roost.placement.plans import Act, Again, Plan
+from roost.placement.serving import Serving
+from roost.product import Roost
+from roost.store.opening import open_follower, open_reader
+from roost.store.reading import ReadingStore
+
+# A child that does not end by itself when its budget is used up is killed so much later.
+_GRACE_S = 0.5
+# While nobody asks, changes are read this often, so that the next question need not read many.
+_IDLE_S = 5.0
+_CHUNK = 1 << 20
+_PAGE = resource.getpagesize()
+
+_decoder = msgspec.msgpack.Decoder(ToReader)
+
+
+@dataclass(kw_only=True)
+class _Child:
+    """A forked process at work on one question."""
+
+    pid: int
+    number: int
+    pipe: int
+    end_s: float
+    parts: list[bytes] = field(default_factory=list)
+
+
+class _Columns:
+    """The columns of this process, and the APIs over them."""
+
+    def __init__(self, start: Start) -> None:
+        lend_names()
+        self._url = start.url
+        self._placement_settings = start.settings.placement
+        self.settings = start.settings
+        self.store: ReadingStore = open_follower(start.url)
+        self.current = Current(self.store, clock=SystemClock())
+        self._roost = Roost(self.store, start.settings, current=self.current) if start.has_own_api else None
+        self.apis = self._apis()
+        gc.collect()
+        gc.freeze()
+
+    def _apis(self) -> dict[bool, Api]:
+        settings = self._placement_settings
+        placement = PlacementApplication(
+            identify=_unknown, allows=placement_policy(settings).allows, options=options_of(settings)
+        )
+        if self._roost is None:
+            return {False: placement}
+        serving = Serving(self.current, has_thread=False)
+        waking, ends = Waking(settings.agents_max), Waking(ENDS_MAX, awaited=ENDS)
+        agents = Agents(serving, waking, ends=ends, clock=SystemClock())
+        return {False: placement, True: OwnApplication(self._roost, agents=agents, identify=_unknown)}
+
+    def use(self, settings: NewSettings) -> None:
+        """Answer under other settings from now on."""
+        self.settings = settings.settings
+        if self._roost is not None:
+            self._roost.use(settings.settings)
+
+    def leave_parent(self) -> None:
+        """Let go of what belongs to the parent process, in a child."""
+        self.store.fix(lambda: open_reader(self._url))
+
+
+class Reader:
+    """Answers questions from a socket until it closes.
+
+    Args:
+        channel: to the server.
+    """
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._received = bytearray()
+        self._children: dict[int, _Child] = {}  # by the descriptor of the pipe
+        self._columns: _Columns | None = None
+
+    def run(self) -> None:
+        """Work until the server closes the socket."""
+        try:
+            while self._look(self._patience_s()):
+                self._kill_late()
+        finally:
+            for child in list(self._children.values()):
+                self._end(child)
+
+    def _patience_s(self) -> float:
+        ends = [child.end_s - time.monotonic() for child in self._children.values()]
+        return max(0.0, min([*ends, _IDLE_S]))
+
+    def _look(self, patience_s: float) -> bool:
+        """Wait for something to happen; say whether the server is still there."""
+        channel = self._channel.fileno()
+        ready, _, _ = select.select([channel, *self._children], [], [], patience_s)
+        if not ready and not self._children and self._columns is not None:
+            with suppress(RoostError):  # The next question will say so.
+                self._columns.current.refresh()
+        for each in ready:
+            if each == channel:
+                data = self._channel.recv(_CHUNK)
+                if not data:
+                    return False
+                self._received += data
+                for message in self._messages():
+                    self._take(message)
+            else:
+                self._read(self._children[each])
+        return True
+
+    def _messages(self) -> Iterator[ToReader]:
+        while len(self._received) >= FRAME_HEAD:
+            size = int.from_bytes(self._received[:FRAME_HEAD], "big")
+            if len(self._received) < FRAME_HEAD + size:
+                return
+            body = bytes(self._received[FRAME_HEAD : FRAME_HEAD + size])
+            del self._received[: FRAME_HEAD + size]
+            yield _decoder.decode(body)
+
+    def _take(self, message: ToReader) -> None:
+        match message:
+            case Start():
+                try:
+                    self._columns = _Columns(message)
+                except RoostError as error:
+                    self._send(Failure(number=0, problem=said_by(error)))
+                    raise SystemExit(error.exit_code) from None
+            case NewSettings():
+                assert self._columns is not None, "settings come after the start"
+                self._columns.use(message)
+            case Cancel():
+                for child in [each for each in self._children.values() if each.number == message.number]:
+                    self._end(child)
+            case Ask():
+                self._begin(message)
+
+    def _begin(self, ask: Ask) -> None:
+        """Let a child work on a question, on the columns as they are now."""
+        assert self._columns is not None, "questions come after the start"
+        try:
+            self._columns.current.refresh()
+            reading, writing = os.pipe()
+            pid = os.fork()
+        except (RoostError, OSError) as error:
+            self._send(Failure(number=ask.number, problem=said_by(error)))
+            return
+        if pid == 0:
+            _work(self._columns, ask, writing)
+        os.close(writing)
+        end_s = time.monotonic() + ask.budget_s + _GRACE_S
+        self._children[reading] = _Child(pid=pid, number=ask.number, pipe=reading, end_s=end_s)
+
+    def _read(self, child: _Child) -> None:
+        data = os.read(child.pipe, _CHUNK)
+        if data:
+            child.parts.append(data)
+            return
+        if child.parts:
+            self._send_frame(b"".join(child.parts))
+        else:
+            self._send(Failure(number=child.number, problem="the question ended its process; the log says more"))
+        self._end(child)
+
+    def _kill_late(self) -> None:
+        now_s = time.monotonic()
+        for child in [each for each in self._children.values() if each.end_s <= now_s]:
+            self._send(Failure(number=child.number, problem="", is_over_budget=True))
+            self._end(child)
+
+    def _end(self, child: _Child) -> None:
+        os.close(child.pipe)
+        del self._children[child.pipe]
+        os.kill(child.pid, signal.SIGKILL)
+        os.waitpid(child.pid, 0)
+
+    def _send(self, message: FromReader) -> None:
+        self._send_frame(msgspec.msgpack.encode(message))
+
+    def _send_frame(self, body: bytes) -> None:
+        with suppress(OSError):  # The server is gone; the next look says so.
+            self._channel.sendall(len(body).to_bytes(FRAME_HEAD, "big"))
+            self._channel.sendall(body)
+
+
+def _unknown(_headers: Mapping[str, str]) -> Identity | None:
+    """Know nobody: the server says who asks."""
+    return None
+
+
+def _work(columns: _Columns, ask: Ask, pipe: int) -> None:
+    """Answer one question in a forked child, which ends here."""
+    status = 1
+    try:
+        memory_max = columns.settings.placement.question_memory_mib * 2**20
+        _bound(memory_max, seconds=ask.budget_s)
+        try:
+            columns.leave_parent()
+            message: FromReader = _answer(columns, ask)
+        except MemoryError:
+            text = f"the question needs more than {memory_max >> 20:,} MiB (limit placement.question_memory_mib)"
+            message = Failure(number=ask.number, problem=text)
+        except RoostError as error:
+            message = Failure(number=ask.number, problem=said_by(error))
+        body = memoryview(msgspec.msgpack.encode(message))
+        assert len(body) <= FRAME_MAX, "an answer has a bound of its own"
+        while body:
+            body = body[os.write(pipe, body) :]
+        status = 0
+    except BaseException as error:  # noqa: BLE001  # nothing of the parent's stack may run in the child
+        log.fault(ask.request_id, error)
+    finally:
+        os._exit(status)
+
+
+def _bound(memory: int, *, seconds: float) -> None:
+    """Let this process have so many bytes more than it has now, and end if its parent dies before it kills it."""
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE + memory
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    end_s = math.ceil(seconds + _GRACE_S) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (end_s, end_s))
+
+
+def _answer(columns: _Columns, ask: Ask) -> Answer:
+    api = columns.apis[ask.is_own_api]
+    request = Request(
+        method=ask.method, path=ask.path, query_string=ask.query_string, headers=ask.headers, body=ask.body,
+        prefix=ask.prefix, host_url=ask.host_url, request_id=ask.request_id,
+        identity=Identity(**msgspec.structs.asdict(ask.asker)),
+    )  # fmt: skip
+    response = _response(columns, api, request, budget_s=ask.budget_s)
+    return Answer(number=ask.number, status=response.status, headers=dict(response.headers), body=response.body)
+
+
+def _response(columns: _Columns, api: Api, request: Request, *, budget_s: float) -> Response:
+    entered = api.enter(request)
+    if isinstance(entered, Response):
+        return entered
+    slow = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
+    try:
+        found = request.within(budget_s, entered, too_slow=slow)(columns.current)
+        if isinstance(found, Plan | Act | Again):
+            return api.fail(request, Unavailable("this changes something, and is not to be answered here"))
+        return api.finish(request, found)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001  # everybody gets an answer
+        return api.fail(request, error)
+
+
+def main() -> None:
+    """Answer questions on the socket whose descriptor is the argument."""
+    for each in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)  # The server says when it ends, by closing the socket.
+    with socket.socket(fileno=int(sys.argv[1])) as channel:
+        Reader(channel).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""What a server and its reader process say to each other: frames of MessagePack on a socket."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from roost.model.settings import Settings
+
+FRAME_HEAD = 8  # bytes: the length of the frame behind it, big-endian
+FRAME_MAX = 2**30  # bytes
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The first frame: which database is read, and under which settings."""
+
+    url: str
+    settings: Settings
+    has_own_api: bool  # whether /v1 is answered beside the Placement API
+
+
+class NewSettings(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The settings that hold for the questions behind this frame."""
+
+    settings: Settings
+
+
+class Asker(msgspec.Struct, frozen=True, kw_only=True):
+    """The identity behind a question; fields as in ``roost.api.placement.request.Identity``."""
+
+    user_id: str
+    project_id: str
+    roles: frozenset[str]
+    is_system_scoped: bool
+    hosts: frozenset[str]
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """One request, already authenticated; fields as in ``roost.api.placement.request.Request``."""
+
+    number: int
+    is_own_api: bool
+    budget_s: Annotated[float, Meta(gt=0)]
+    method: str
+    path: str
+    query_string: str
+    headers: dict[str, str]
+    body: bytes
+    prefix: str
+    host_url: str
+    request_id: str
+    asker: Asker
+
+
+class Cancel(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The client of a question has left."""
+
+    number: int
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The response to a question."""
+
+    number: int
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Why a question has no response; with number 0, why the reader cannot start."""
+
+    number: int
+    problem: str  # a sentence
+    is_over_budget: bool = False
+
+
+ToReader = Start | NewSettings | Ask | Cancel
+FromReader = Answer | Failure

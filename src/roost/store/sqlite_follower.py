@@ -1,0 +1,149 @@
+"""A SQLite file followed by a process that only reads it, beside the one that serves it.
+
+Each call opens the file and closes it again, so that the process holds no connection when it forks: SQLite's are not
+to be carried into a child.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from pathlib import Path
+from typing import Never
+
+from roost.errors import Unavailable
+from roost.model.evidence import DecisionQuery
+from roost.model.journal import Change, EvidenceRow, Item
+from roost.ports import Clock, Committed, IdKind, Loaded, Past
+from roost.store import sqlite_past, sqlite_work
+from roost.store.codec import decode_writes
+from roost.store.sqlite import SqliteStore
+from roost.store.sqlite_file import explained, identity_of, open_reader
+from roost.store.work_reading import WorkReading
+
+_NEWEST = "SELECT coalesce(max(position), 0) FROM feed"
+_CHANGES = "SELECT position, body FROM feed WHERE position > ? ORDER BY position"
+
+
+class SqliteFollower:
+    """A reading store that sees what the serving process commits.
+
+    Args:
+        path: the file; it must be there.
+    """
+
+    is_shared = True
+    seen = ""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.absolute()
+        self._position = 0  # of the newest change that was read
+        self._identity: tuple[int, int] | None = None  # of the file that was loaded
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        with explained(self._path), closing(open_reader(self._path)) as connection:
+            yield connection
+
+    @contextmanager
+    def _opened(self) -> Iterator[SqliteStore]:
+        store = SqliteStore.open_reader(self._path)
+        try:
+            yield store
+        finally:
+            store.close()
+
+    def load(self) -> Loaded:
+        """See ``Store.load``."""
+        self._identity = identity_of(self._path)
+        loaded = sqlite_past.load(self._path)
+        self._position = loaded.position
+        return loaded
+
+    def changes(self) -> Sequence[Change] | None:
+        """See ``Store.changes``. None: the file is another one, or what was not read yet is no longer kept."""
+        if identity_of(self._path) != self._identity:
+            return None
+        with self._connected() as connection:
+            connection.execute("BEGIN")
+            (newest,) = connection.execute(_NEWEST).fetchone()
+            rows = connection.execute(_CHANGES, (self._position,)).fetchall()
+        if newest < self._position or len(rows) != newest - self._position:
+            return None
+        changes = [Change(position, decode_writes(body)) for position, body in rows]
+        self._position = newest
+        return changes
+
+    def past(self, position: int, seen: str) -> Past | None:
+        """See ``Store.past``."""
+        return sqlite_past.past(self._path, position)
+
+    def ordered(self) -> AbstractContextManager[None]:
+        """See ``Store.ordered``. Nothing is created here."""
+        return nullcontext()
+
+    def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
+        """See ``Store.evidence``."""
+        with self._opened() as store:
+            return store.evidence(uuid=uuid, newest=newest)
+
+    def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
+        """See ``Store.refusals``."""
+        with self._opened() as store:
+            return store.refusals(since_s=since_s, newest=newest)
+
+    def decisions(self, query: DecisionQuery) -> list[EvidenceRow]:
+        """See ``Store.decisions``."""
+        with self._opened() as store:
+            return store.decisions(query)
+
+    def document(self, number: int) -> bytes | None:
+        """See ``Store.document``."""
+        with self._opened() as store:
+            return store.document(number)
+
+    def work_reader(self, clock: Clock) -> WorkReading:
+        """See ``Store.work_reader``."""
+        return WorkReading(sqlite_work.WorkRows(self._path, clock))
+
+    def reserve(self, kind: IdKind, count: int) -> int:
+        """See ``Store.reserve``.
+
+        Raises:
+            Unavailable: always.
+        """
+        return self._refuse()
+
+    def commit(self, items: Sequence[Item]) -> Committed:
+        """See ``Store.commit``.
+
+        Raises:
+            Unavailable: always.
+        """
+        return self._refuse()
+
+    def beat(self, hosts: Iterable[str], now_s: float) -> None:
+        """See ``Store.beat``.
+
+        Raises:
+            Unavailable: always.
+        """
+        self._refuse()
+
+    def prune(self, *, older_than_s: float, max_bytes: int) -> int:
+        """See ``Store.prune``. Nothing is deleted."""
+        return 0
+
+    def prune_work(self, *, older_than_s: float) -> int:
+        """See ``Store.prune_work``. Nothing is deleted."""
+        return 0
+
+    def start_snapshot(self, *, every_bytes: int) -> bool:
+        """See ``Store.start_snapshot``. The serving process writes them."""
+        return False
+
+    def close(self) -> None:
+        """See ``Store.close``. Nothing is open."""
+
+    @staticmethod
+    def _refuse() -> Never:
+        raise Unavailable("the database was opened for reading only; nothing was written")
