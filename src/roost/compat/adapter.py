@@ -10,6 +10,7 @@ from roost.compat.config_view import use
 from roost.compat.host_rows import HostRow, rows_of
 from roost.compat.objects import InstanceGroup, RequestSpec
 from roost.compat.objects.lookups import look_at
+from roost.compat.plugin_log import listen
 from roost.compat.scheduler.host_state import HostState
 from roost.compat.weights import WeighedObject, multiplier_of
 from roost.engine.types import Mask, Scores
@@ -41,10 +42,12 @@ def adapt(kind: type) -> RuleClass | None:
         "minval": getattr(kind, "minval", None),
         "maxval": getattr(kind, "maxval", None),
     }
-    base: type[_Adapted] = _AdaptedWeigher
+    bases: tuple[type, ...] = (_AdaptedWeigher,)
     if is_filter:
-        base = _AdaptedChoosingFilter if hasattr(kind, "filter_candidates") else _AdaptedFilter
-    return cast("RuleClass", type(kind.__name__, (base,), attributes))
+        bases = (_AdaptedChoosingFilter if hasattr(kind, "filter_candidates") else _AdaptedFilter,)
+        if attributes["run_filter_once_per_request"]:
+            bases = (_Once, *bases)
+    return cast("RuleClass", type(kind.__name__, bases, attributes))
 
 
 class _Adapted:
@@ -56,6 +59,8 @@ class _Adapted:
     def __init__(self, options: NoOptions, settings: Settings | None = None) -> None:
         self._settings = settings
         use(settings)
+        if settings is not None:
+            listen(self.kind.__module__, settings.scheduler.plugin_log_level)
         installed.objects()  # An installed Nova is imported now, since decisions have little time.
         self._foreign = self.kind()
 
@@ -85,10 +90,7 @@ class _AdaptedFilter(_Adapted):
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
         """Return the numbers among the limits that the class sets on each host that it keeps."""
-        return [
-            {name: float(each) for name, each in row.limits.items() if isinstance(each, int | float)}
-            for row in self._asked(hosts, spec)[0]
-        ]
+        return list(map(_limits_of, self._asked(hosts, spec)[0]))
 
     def _asked(self, hosts: HostView, spec: Spec) -> tuple[Sequence[HostRow | HostState], Mask]:
         self._prepare(hosts, spec)
@@ -105,6 +107,40 @@ class _AdaptedFilter(_Adapted):
     def reason(self, spec: Spec) -> str:
         """Say which class refused them."""
         return f"do not pass {self.name}"
+
+
+class _Once:
+    """A filter that judges each host once for a request; between requests it judges whenever it is called."""
+
+    _asked: Any
+    _verdicts: dict[int, tuple[bool, Limits]] | None = None  # of hosts by row, with the limits set on them
+
+    def begin(self) -> None:
+        """Keep verdicts from now on, until ``end``."""
+        self._verdicts = {}
+
+    def end(self) -> None:
+        """Forget the verdicts."""
+        self._verdicts = None
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Ask about each host that was not judged yet."""
+        return np.array([passes for passes, _ in self._judged(hosts, spec)], dtype=np.bool_)
+
+    def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
+        """Return the numbers among the limits that the class set on each host."""
+        return [limits for _, limits in self._judged(hosts, spec)]
+
+    def _judged(self, hosts: HostView, spec: Spec) -> list[tuple[bool, Limits]]:
+        rows = hosts.rows.tolist()
+        known = {} if self._verdicts is None else self._verdicts
+        missing = [at for at, row in enumerate(rows) if row not in known]
+        if missing:
+            some = hosts if len(missing) == len(rows) else hosts.part(np.array(missing, dtype=np.intp))
+            shown, passing = self._asked(some, spec)
+            for at, row, passes in zip(missing, shown, passing.tolist(), strict=True):
+                known[rows[at]] = passes, _limits_of(row)
+        return [known[row] for row in rows]
 
 
 class _AdaptedChoosingFilter(_AdaptedFilter):
@@ -151,6 +187,10 @@ class _AdaptedWeigher(_Adapted):
             weigh = foreign._weigh_object if hasattr(foreign, "_weigh_object") else foreign._weight_object  # noqa: SLF001  # Their contract.
             found = [weigh(each.obj, wanted) for each in weighed]
         return np.array(found, dtype=np.float64)
+
+
+def _limits_of(row: Any) -> Limits:
+    return {name: float(each) for name, each in row.limits.items() if isinstance(each, int | float)}
 
 
 def _request_spec(hosts: HostView, spec: Spec) -> RequestSpec:

@@ -116,6 +116,10 @@ def _values(settings: Settings) -> dict[str, dict[str, Any]]:
         found.setdefault(group, {}).update(msgspec.structs.asdict(getattr(settings, part)))
     for group, table in settings.tables.items():
         found.setdefault(group, {}).update(table)
+    if not is_installed("nova"):  # Which has today's options, and would refuse others of the same names.
+        for name, value in found["filter_scheduler"].items():
+            found["DEFAULT"].setdefault(name, value)  # where they all were in Icehouse
+        found["DEFAULT"]["scheduler_host_subset_size"] = found["filter_scheduler"]["host_subset_size"]
     # A text that is empty by default is one that is not set, which is None in Nova.
     unset = {(group, name) for group, table in _defaults().items() for name, value in table.items() if value == ""}
     return {

@@ -44,6 +44,9 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     plugin_failure: Annotated[
         str, Meta(description="What such a rule refuses where it fails: the request, or the host.")
     ] = "request"
+    plugin_log_level: Annotated[
+        str, Meta(description="From which level on log lines of plug-ins are written: DEBUG, INFO, WARNING or ERROR.")
+    ] = "INFO"
     max_attempts: Annotated[
         int, Meta(description="Hosts an instance may be tried on: the chosen one and its alternates.")
     ] = 3
@@ -85,6 +88,8 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError(f"driver must be filter, chance or caching, got {self.driver!r}")
         if self.plugin_failure not in ("request", "host"):
             raise ValueError(f"plugin_failure must be request or host, got {self.plugin_failure!r}")
+        if self.plugin_log_level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
+            raise ValueError(f"plugin_log_level must be DEBUG, INFO, WARNING or ERROR, got {self.plugin_log_level!r}")
 
 
 class Workarounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -18,7 +18,7 @@ import numpy as np
 from roost.engine.types import Mask, Scores
 from roost.errors import BadRequest
 from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import Choosy, Fault, Filter, NoOptions, Reads, Weigher, adds
+from roost.scheduler.rules import Choosy, Fault, Filter, NoOptions, OncePerRequest, Reads, Weigher, adds
 from roost.scheduler.spec import Spec
 
 Result = TypeVar("Result")
@@ -175,6 +175,8 @@ class GuardedFilter(_Guarded):
         super().__init__(rule, limit_s=limit_s, refuses=refuses)
         self.run_filter_once_per_request = rule.run_filter_once_per_request
         self.run_on_rebuild = rule.run_on_rebuild
+        if adds(rule, OncePerRequest):
+            self.begin, self.end = rule.begin, rule.end
         # Set on the object, since whoever asks whether a rule can do something looks for the method.
         for method, otherwise in _MORE.items():
             if hasattr(rule, method):

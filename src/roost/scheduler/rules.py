@@ -1,6 +1,7 @@
 """What a rule is: the contract between the pipeline and every filter and weigher."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import get_annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
@@ -147,6 +148,16 @@ class Fault:
     text: str  # the rule and what it did: "acme raised ValueError: no number"
 
 
+class OncePerRequest(Protocol):
+    """What a filter adds that judges each host once for a request, however many instances that is for."""
+
+    def begin(self) -> None:
+        """Keep verdicts from now on, until ``end``."""
+
+    def end(self) -> None:
+        """Forget the verdicts."""
+
+
 class Fallible(Protocol):
     """What a filter adds that may fail."""
 
@@ -262,3 +273,15 @@ class Rules:
     filters: tuple[Filter, ...]
     weighers: tuple[Weigher, ...]
     problem_of: ProblemOf | None = None  # says what is wrong with an extra spec; None: nobody looks
+
+    @contextmanager
+    def one_request(self) -> Iterator[None]:
+        """Let filters that judge once for a request keep their verdicts meanwhile."""
+        once = [rule for rule in self.filters if adds(rule, OncePerRequest)]
+        for rule in once:
+            rule.begin()
+        try:
+            yield
+        finally:
+            for rule in once:
+                rule.end()

@@ -89,6 +89,7 @@ class Scheduler:
         self._ask = ask
         self._documents = documents
         self._settings = settings
+        self._rules = rules
         self._drawing = Drawing(settings, filter_settings)
         self._settings_body = settings_body
         self._group_max = group_max
@@ -255,7 +256,8 @@ class Scheduler:
             OverBudget: the search took too long; nothing is staged.
         """
         seconds = self._settings.search_budget_s
-        with search_budget(self._placement.state, self._clock, seconds=seconds, count=wish.request.count):
+        budget = search_budget(self._placement.state, self._clock, seconds=seconds, count=wish.request.count)
+        with budget, self._rules.one_request():
             self._choose_within(wish)
 
     def _choose_within(self, wish: Wish) -> None:

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,6 +124,18 @@ def _moment(seconds: float) -> dt.datetime:
     return dt.datetime.fromtimestamp(seconds, tz=dt.UTC).replace(tzinfo=None)
 
 
-def metrics_of(facts: HostFacts) -> Sequence[MonitorMetric]:
+class Metrics(list[MonitorMetric]):
+    """What a host measures: a list, as today's filters read it, and a table by name, as those of Icehouse do."""
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        for each in self:
+            if each.name == key:
+                return each
+        raise KeyError(key)
+
+
+def metrics_of(facts: HostFacts) -> Metrics:
     """Return what a host measures."""
-    return [MonitorMetric(name, value) for name, value in facts.metrics.items()]
+    return Metrics(MonitorMetric(name, value) for name, value in facts.metrics.items())
