@@ -201,7 +201,9 @@ def test_who_missed_events_is_told_and_gets_what_is_kept(folder, last_id):
             made = decide(server)
         connection = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S)
         with connection, connection.makefile("rb") as file:
-            head = f"GET /v1/events HTTP/1.1\r\nhost: x\r\nx-auth-token: admin\r\nlast-event-id: {last_id}\r\n\r\n"
+            head = (
+                f"GET /v1/events HTTP/1.1\r\nhost: localhost\r\nx-auth-token: admin\r\nlast-event-id: {last_id}\r\n\r\n"
+            )
             connection.sendall(head.encode())
             found = b""
             while made["uuid"].encode() not in found:
@@ -231,7 +233,7 @@ def test_who_does_not_read_is_dropped_and_holds_nobody_up(folder):
     settings = "buffer_max_bytes = 200000\nstall_s = 0.3\nheartbeat_s = 0.2"
     with up(folder, settings) as server, server.connect() as lazy:
         lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-        lazy.sendall(b"GET /v1/events HTTP/1.1\r\nhost: x\r\nx-auth-token: admin\r\n\r\n")
+        lazy.sendall(b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\nx-auth-token: admin\r\n\r\n")
         until(lambda: counted(server, "roost_event_readers") == 1)
         uuids = [uuid_of("instance", str(number)) for number in range(2000)]
         big = {"flavor": {"vcpus": 100}, "count": len(uuids), "instance_uuids": uuids}

@@ -136,7 +136,7 @@ def test_a_name_that_stands_twice_in_a_body_or_among_headers_is_borne(server):
     is_well(server)
 
 
-SLOW = b"POST /resource_providers HTTP/1.1\r\nhost: x\r\nx-auth-token: admin\r\n"
+SLOW = b"POST /resource_providers HTTP/1.1\r\nhost: localhost\r\nx-auth-token: admin\r\n"
 SLOW += b"content-type: application/json\r\ncontent-length: 100\r\n\r\n{"
 
 

@@ -90,7 +90,7 @@ def test_what_is_too_long_or_too_slow_is_told_with_the_name_of_its_limit(server,
 
 def test_a_head_that_trickles_in_is_not_waited_for(server):
     with server.connect() as client:
-        for letter in b"GET / HTTP/1.1\r\nhost: x":
+        for letter in b"GET / HTTP/1.1\r\nhost: localhost":
             try:
                 client.sendall(bytes([letter]))
             except (BrokenPipeError, ConnectionResetError):
@@ -113,7 +113,11 @@ def test_what_is_no_http_is_told_so(server):
         (b"GET /v1/instances HTTP/1.1\r\n" + b"a: b\r\n" * 21 + b"\r\n", 431, "placement.header_count_max"),
         (b"GET /v1/instances HTTP/1.1\r\n", 408, "placement.header_timeout_s"),
         (b"POST /v1/decisions HTTP/1.1\r\ncontent-length: -1\r\n\r\n", 400, "no HTTP request"),
-        (b"POST /v1/decisions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nx\r\n", 400, "no HTTP request"),
+        (
+            b"POST /v1/decisions HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nx\r\n",
+            400,
+            "no HTTP request",
+        ),
     ],
 )
 def test_errors_of_http_below_the_path_of_the_own_api_are_problem_details(server, request_bytes, status, text):
@@ -127,7 +131,7 @@ def test_errors_of_http_below_the_path_of_the_own_api_are_problem_details(server
 
 def test_a_connection_on_which_nothing_happens_is_closed(server):
     assert server.raw() == b""
-    assert server.raw(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").startswith(b"HTTP/1.1 200")
+    assert server.raw(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").startswith(b"HTTP/1.1 200")
 
 
 def test_a_client_that_leaves_in_the_middle_costs_nothing(server):
@@ -141,7 +145,7 @@ def test_a_client_that_leaves_in_the_middle_costs_nothing(server):
 def test_more_connections_than_the_limit_are_told_so(server):
     clients = [server.connect() for _ in range(20)]
     try:
-        status, detail = told(server.raw(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"))
+        status, detail = told(server.raw(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"))
         assert (status, "placement.connections_max" in detail) == (503, True)
     finally:
         for client in clients:
@@ -149,8 +153,10 @@ def test_more_connections_than_the_limit_are_told_so(server):
 
 
 def test_requests_on_one_connection_are_answered_in_order(server):
-    ask = b"GET %s HTTP/1.1\r\nhost: x\r\n\r\n"
-    answers = server.raw(ask % b"/" + ask % b"/nowhere" + b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+    ask = b"GET %s HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    answers = server.raw(
+        ask % b"/" + ask % b"/nowhere" + b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+    )
     assert [part.split()[0] for part in answers.split(b"HTTP/1.1 ")[1:]] == [b"200", b"401", b"200"]
 
 
@@ -164,7 +170,7 @@ def test_a_body_that_is_announced_is_asked_for(server):
 
 
 def test_a_refused_body_that_was_announced_is_not_asked_for(server):
-    start = b"POST /resource_providers HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n"
+    start = b"POST /resource_providers HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n"
     answer = server.raw(start)
     assert answer.startswith(b"HTTP/1.1 401")
     assert b"\r\nconnection: close\r\n" in answer
@@ -173,7 +179,7 @@ def test_a_refused_body_that_was_announced_is_not_asked_for(server):
 def test_what_breaks_off_behind_a_request_under_way_is_borne(server):
     start = b"POST /resource_providers HTTP/1.1\r\nexpect: 100-continue\r\ntransfer-encoding: chunked\r\n" + HEAD
     server.raw(start + b"\r\nno chunk")
-    server.raw(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" * 20 + b"no request\r\n\r\n")
+    server.raw(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n" * 20 + b"no request\r\n\r\n")
     assert "fault" not in server.said
     assert "exception" not in server.said
 
@@ -182,7 +188,7 @@ def test_what_breaks_off_behind_a_request_under_way_is_borne(server):
     "line", [b"CONNECT / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket\r\n"]
 )
 def test_another_protocol_is_not_begun(server, line):
-    answer = server.raw(line + b"host: x\r\n\r\nanything")
+    answer = server.raw(line + b"host: localhost\r\n\r\nanything")
     assert answer.startswith((b"HTTP/1.1 405", b"HTTP/1.1 401", b"HTTP/1.1 200"))
     assert b"connection: close" in answer
 

@@ -24,7 +24,9 @@ def test_a_stopped_server_ends_well_and_knows_the_same_when_it_comes_back(tmp_pa
 def test_a_request_in_flight_is_answered_before_the_end(tmp_path):
     body = b'{"name": "late"}'
     with serve(folder=tmp_path) as server, server.connect() as client:
-        client.sendall(b"POST /resource_providers HTTP/1.1\r\ncontent-type: application/json\r\nhost: x\r\n" + HEAD)
+        client.sendall(
+            b"POST /resource_providers HTTP/1.1\r\ncontent-type: application/json\r\nhost: localhost\r\n" + HEAD
+        )
         client.sendall(b"content-length: %d\r\n\r\n" % len(body))
         server.ask("GET", "/")  # The other connection's request has been read by now.
         server.tell_to_stop()

@@ -81,7 +81,7 @@ def test_several_processes_on_postgresql_know_each_others_decisions(tmp_path, po
 def test_a_decision_in_flight_is_answered_before_the_end(server):
     body = b'{"flavor": {"vcpus": 1}}'
     with server.connect() as client:
-        client.sendall(b"POST /v1/decisions HTTP/1.1\r\nhost: x\r\nx-auth-token: admin\r\n")
+        client.sendall(b"POST /v1/decisions HTTP/1.1\r\nhost: localhost\r\nx-auth-token: admin\r\n")
         client.sendall(b"content-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body))
         server.ask("GET", "/healthz", headers={})
         server.tell_to_stop()

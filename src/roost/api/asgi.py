@@ -10,6 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 from roost.api.bodies import Bodies
 from roost.api.cors import Cors
+from roost.api.hosts import Hosts
 from roost.api.pace import Pace
 from roost.api.placement.application import new_request_id
 from roost.api.placement.request import Admitted, Identity, Receive, Request, Response, Send, TooSlow
@@ -37,6 +38,7 @@ class Api(Protocol):
     """What is asked: an API, without the HTTP around it."""
 
     open_paths: ClassVar[frozenset[str]]  # below the prefix: what everybody may ask
+    path_encoding: ClassVar[str]  # of the bytes that percent signs stand for in a path
 
     def admit(self, request: Request) -> Response | Admitted:
         """Check who asks for what before the body is read; return an error, or how to go on."""
@@ -154,6 +156,7 @@ class AsgiApplication:
         self._authenticate = authenticate
         self._ask_reader = ask_reader
         self._cors = Cors.of(self._settings)
+        self._hosts = Hosts.of(self._settings)
         self._mailbox: Mailbox | None = None
         self._pace = Pace()
         self._under_way = 0
@@ -165,6 +168,8 @@ class AsgiApplication:
         request = self._request(scope)
         self._under_way += 1
         try:
+            if self._hosts is not None:
+                self._hosts.check(request)
             response = self._preflight(request) or await self._answer(request, receive)
             if response.stream is not None:
                 response.stream.open()
@@ -220,6 +225,8 @@ class AsgiApplication:
             raise busy(f"{self._settings.requests_max:,} requests are under way", "requests_max")
         if not request.is_mounted:
             raise Problem(404)
+        if not request.is_path_text:
+            raise Problem(400, "The path is not UTF-8.")
         # The head decides who may ask: a stranger's body is not read.
         if self._authenticate is not None and request.path not in self._application.open_paths:
             found = await self._authenticate(request)
@@ -308,8 +315,11 @@ class AsgiApplication:
         for name, value in scope["headers"]:
             key, text = name.decode("latin-1"), value.decode("latin-1")
             headers[key] = f"{headers[key]},{text}" if key in headers else text
-        # As WSGI does, and so as clients of this API know it: one letter a byte.
-        path = unquote_to_bytes(scope["raw_path"]).decode("latin-1")
+        raw, is_path_text = unquote_to_bytes(scope["raw_path"]), True
+        try:
+            path = raw.decode(self._application.path_encoding)
+        except UnicodeDecodeError:
+            path, is_path_text = raw.decode("latin-1"), False
         prefix = self._settings.prefix
         is_mounted = not prefix or path == prefix or path.startswith(f"{prefix}/")
         return Request(
@@ -319,6 +329,7 @@ class AsgiApplication:
             headers=headers,
             prefix=prefix,
             is_mounted=is_mounted,
+            is_path_text=is_path_text,
             host_url=f"{scope['scheme']}://{headers.get('host', '')}",
             request_id=new_request_id(),
         )

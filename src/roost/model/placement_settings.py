@@ -64,6 +64,10 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     allow_insecure_listen: Annotated[
         bool, Meta(description="Whether everybody may be believed on addresses that other machines reach.")
     ] = False
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        Meta(description="Names under which noauth2 answers beside addresses, localhost and that of listen; *: any."),
+    ] = ()
     allow_plain_http: Annotated[
         bool, Meta(description="Whether tokens may come over plain HTTP to addresses that other machines reach.")
     ] = False

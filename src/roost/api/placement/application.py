@@ -45,6 +45,7 @@ class Application:
 
     # The list of versions, and only under these names.
     open_paths: ClassVar = frozenset({"", "/"})
+    path_encoding: ClassVar = "latin-1"  # a letter a byte, as WSGI does, and so as clients of this API know it
 
     def __init__(self, *, identify: Identify, allows: Allows, options: Options = DEFAULTS) -> None:
         self._identify = identify

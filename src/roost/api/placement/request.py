@@ -76,6 +76,7 @@ class Request:
     host_url: str = ""  # scheme and host as the client named them, for locations
     request_id: str = ""
     is_mounted: bool = True  # whether the path is below the mount prefix at all
+    is_path_text: bool = True  # whether its bytes are of the encoding that paths of the API have
     route: str = ""  # the path with the names of its parameters, once it is known
     version: Version = OLDEST
     identity: Identity | None = None

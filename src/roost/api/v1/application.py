@@ -42,6 +42,7 @@ class Application:
     """
 
     open_paths: ClassVar = frozenset({openapi.PATH})
+    path_encoding: ClassVar = "utf-8"
 
     def __init__(
         self, product: Product, *, agents: Agents, identify: Identify, events: Events | None = None
