@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from roost.cli import options
+from roost.cli.plain import json_text
 from roost.cli.tables import Table, aligned
 from roost.errors import BadRequest, Conflict, NotFound, RoostError, Unavailable
 
@@ -158,7 +159,7 @@ def asking(place: Where, *, is_read: bool) -> Iterator[Api]:
 
 def told(found: object, *, is_json: bool, lines: Callable[[], list[str]]) -> None:
     """Print what was found: as JSON, or as lines for people."""
-    click.echo(msgspec.json.encode(found).decode() if is_json else "\n".join(lines()))
+    click.echo(json_text(msgspec.json.encode(found)) if is_json else "\n".join(lines()))
 
 
 def fields(found: Mapping[str, object]) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from roost.cli.plain import json_text
 from roost.errors import AuditFailed
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def tell(findings: "Sequence[Finding]", *, is_json: bool, who: str, when_well: s
         AuditFailed: something is wrong.
     """
     if is_json:
-        click.echo(msgspec.json.encode(findings).decode())
+        click.echo(json_text(msgspec.json.encode(findings)))
     else:
         for finding in findings:
             click.echo(line_of(finding))

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from roost.cli import options
-from roost.cli.plain import shown
+from roost.cli.plain import json_text, shown
 from roost.cli.progress import progress_bar
 from roost.cli.tables import Table, aligned
 from roost.errors import BadRequest
@@ -76,7 +76,7 @@ def capacity(
             )  # fmt: skip
             found.extend(counted)
     if style == "json":
-        click.echo(msgspec.json.encode(found).decode())
+        click.echo(json_text(msgspec.json.encode(found)))
     elif len(found) == 1:
         click.echo(_one_text(found[0], by=by, top=top))
     else:

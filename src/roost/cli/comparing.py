@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from roost.cli.comparing_text import to_text
+from roost.cli.plain import json_text
 from roost.cli.progress import progress_bar
 from roost.errors import BadRequest
 from roost.simulator.compare import compare, policy_names
@@ -52,7 +53,7 @@ def run_comparison(comparing: Comparing) -> None:
     if comparing.plot is not None:
         reports = {policy.name: policy.reports for policy in comparison.policies}
         draw_plots(reports, comparing.plot, title=comparison.workload)
-    click.echo(to_json(comparison) if comparing.json_path == "-" else to_text(comparison), nl=False)
+    click.echo(json_text(to_json(comparison)) if comparing.json_path == "-" else to_text(comparison), nl=False)
 
 
 def check_plots(folder: Path) -> None:

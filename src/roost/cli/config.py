@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from roost.cli import options
-from roost.cli.plain import paragraph, shown
+from roost.cli.plain import json_text, paragraph, shown
 from roost.cli.tables import aligned
 from roost.errors import BadSettings
 
@@ -48,7 +48,7 @@ def show(*, config: Path | None, section: str | None, is_set: bool, is_json: boo
         if section in (None, line.section) and not (is_set and line.source == "default")
     ]
     if is_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(lines), indent=2).decode())
+        click.echo(json_text(msgspec.json.format(msgspec.json.encode(lines), indent=2)))
         return
     rows = [(f"{line.section}.{line.key}", _text(line.value), line.source) for line in lines]
     click.echo(paragraph(aligned([("setting", "value", "source"), *rows], indent=0, right=())), nl=False)
@@ -63,7 +63,7 @@ def check(*, config: Path | None, is_json: bool) -> None:
 
     found = check_settings(config, os.environ)
     if is_json:
-        click.echo(msgspec.json.encode([str(problem) for problem in found.problems]).decode())
+        click.echo(json_text(msgspec.json.encode([str(problem) for problem in found.problems])))
     else:
         click.echo(paragraph(map(str, found.problems)), nl=False)
     for told in found.dropped:

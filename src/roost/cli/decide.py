@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from roost.cli import options
+from roost.cli.plain import json_text
 from roost.cli.plain import shown as shown_as_text
 from roost.errors import BadRequest, NoValidHost
 
@@ -66,4 +67,4 @@ def decide(
 
 
 def _indented(body: bytes) -> str:
-    return msgspec.json.format(body, indent=2).decode()
+    return json_text(msgspec.json.format(body, indent=2))

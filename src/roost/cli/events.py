@@ -9,7 +9,7 @@ import msgspec
 
 from roost.cli.asking import Where, asking
 from roost.cli.awaiting import uuid_of
-from roost.cli.plain import moment, shown
+from roost.cli.plain import json_text, moment, shown
 from roost.client.events import Following, Told
 
 _URL = "http://127.0.0.1:8780"
@@ -39,7 +39,7 @@ def events(
     )  # fmt: skip
     wanted = (told for told in following.events() if _is_wanted(told, types=types, instance=uuid))
     for told in islice(wanted, count):
-        click.echo(msgspec.json.encode(told.body).decode() if is_json else _line(told))
+        click.echo(json_text(msgspec.json.encode(told.body)) if is_json else _line(told))
 
 
 def _uuid(instance: str, *, url: str, token: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from roost.cli import options
+from roost.cli.plain import json_text
 
 
 @click.group("fleet", short_help="Look at the fleet.")
@@ -32,4 +33,4 @@ def export(*, config: Path | None, data: Path | None, output: str | None) -> Non
             document = document_of(roost.state, now_s=time.time())
         write(document)
     if output is None or output == "-":
-        click.echo(to_json(document), nl=False)
+        click.echo(json_text(to_json(document)), nl=False)

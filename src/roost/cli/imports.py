@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from roost.cli import options
+from roost.cli.plain import json_text
 from roost.errors import AuditFailed, BadRequest
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def placement(
         place = connection_of_files([Path(source)]) if source.endswith(".conf") else source
         done = import_placement(place, url, headers=sent, is_dry_run=is_dry_run, progress=progress)
     if is_json:
-        click.echo(msgspec.json.encode(done).decode())
+        click.echo(json_text(msgspec.json.encode(done)))
     else:
         click.echo("\n".join(_lines(done)))
     if done.verified is not None and not done.verified.is_equal:

@@ -1,7 +1,12 @@
 """Text that a terminal shows as it is."""
 
+import json
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
+
+# Beside these JSON has line ends of its own, and nothing else, as it is.
+_NOT_ASCII = re.compile(r"[^\n -~]")
 
 
 def shown(text: str) -> str:
@@ -25,3 +30,16 @@ def moment(seconds: float) -> str:
     except (OverflowError, ValueError):  # Clocks may say anything, and no calendar goes on for ever.
         return f"{seconds:,.0f} s after 1970"
     return found.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00") + "Z"
+
+
+def json_text(body: bytes) -> str:
+    r"""Return JSON with what cannot be printed as escapes, so that no name in it moves a cursor or turns a line around.
+
+    >>> json_text('["\x9b\u202e\xe9"]'.encode())
+    '["\\u009b\\u202e\xe9"]'
+    """
+    return _NOT_ASCII.sub(_escape, body.decode())
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]

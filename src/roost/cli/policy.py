@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from roost.cli import options
+from roost.cli.plain import json_text
 
 
 @click.group("policy", short_help="Look at who may do what.")
@@ -42,7 +43,7 @@ def show(
             operations.setdefault(route.policy or "", []).append(f"{method} {path}")
     rows = [{**msgspec.to_builtins(each), "operations": operations.get(each.name, [])} for each in found.table]
     if is_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+        click.echo(json_text(msgspec.json.format(msgspec.json.encode(rows), indent=2)))
         return
     lines = [("rule", "says", "source"), *((each.name, each.rule, each.source) for each in found.table)]
     for line in aligned(lines, indent=0, right=()):

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from roost.cli.comparing import Comparing, check_plots, draw_plots, run_comparison, seeds_of
 from roost.cli.options import PATH, nova_conf
+from roost.cli.plain import json_text
 from roost.cli.progress import progress_bar
 from roost.cli.replay_text import to_text
 from roost.simulator.replay import CHUNK, Scheduling
@@ -109,7 +110,7 @@ def replay(
         write(report)
     if plot is not None:
         draw_plots({"settings" if config is None else config.stem: [report]}, plot, title=report.workload)
-    click.echo(to_json(report) if json_path == "-" else to_text(report), nl=False)
+    click.echo(json_text(to_json(report)) if json_path == "-" else to_text(report), nl=False)
 
 
 @contextmanager

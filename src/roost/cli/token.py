@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from roost.cli import options
+from roost.cli.plain import json_text
 
 _file = click.option(
     "--file", "path", type=options.PATH, help="File of the tokens.  [placement.tokens_file of the settings]"
@@ -71,7 +72,7 @@ def list_tokens(*, path: Path | None, config: Path | None, is_json: bool) -> Non
             }
             for each in found
         ]  # fmt: skip
-        click.echo(msgspec.json.encode(told).decode())
+        click.echo(json_text(msgspec.json.encode(told)))
         return
     rows = [
         (each.id, each.name, each.identity.project_id, ", ".join(each.roles), ", ".join(each.hosts)) for each in found

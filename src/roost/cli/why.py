@@ -12,6 +12,7 @@ import msgspec
 from click.core import ParameterSource
 
 from roost.cli import options
+from roost.cli.plain import json_text
 from roost.errors import AuditFailed, BadRequest, NotFound
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def why(
 
 
 def _show(found: msgspec.Struct, text: str, *, style: str) -> None:
-    click.echo(msgspec.json.encode(found).decode() + "\n" if style == "json" else text, nl=False)
+    click.echo(json_text(msgspec.json.encode(found)) + "\n" if style == "json" else text, nl=False)
 
 
 def _uuid(roost: "Roost", name: str) -> str:

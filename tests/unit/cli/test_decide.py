@@ -10,8 +10,12 @@ from roost.app import open_roost
 from roost.cli.decide import decide
 from roost.cli.fleet import fleet
 from roost.errors import BadFile, BadRequest, NoValidHost, Unavailable
+from roost.model.fleet import Fleet
+from roost.model.host import HostSpec
+from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Request
 from roost.scheduler.fixed import FixedRandom
+from roost.simulator.identities import uuid_of
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options
 from tests.products import roost, settings_for
@@ -145,6 +149,16 @@ def test_a_fleet_is_exported_beside_the_process_that_serves_it(run, tmp_path):
     exported = json.loads((tmp_path / "live.json").read_text())
     assert json.loads(printed) | {"now": 0} == exported | {"now": 0}
     assert len(exported["hosts"]) == 25
+
+
+def test_no_name_in_an_exported_fleet_reaches_the_terminal_as_a_command(run, tmp_path):
+    odd = "h\x9b2J\u202e"
+    root = ProviderSpec(uuid=uuid_of("odd"), name=odd, inventories={"VCPU": Inventory(total=1)})
+    with open_roost(None, tmp_path / "data", environ={}) as served:
+        served.install(Fleet(providers=[root], hosts=[HostSpec(provider_uuid=root.uuid, host=odd, node=odd)]))
+    printed = run(fleet, "export", "--data", "data").stdout
+    assert json.loads(printed)["hosts"][0]["host"] == odd
+    assert printed.replace("\n", "").isprintable()
 
 
 def test_a_fleet_in_postgresql_is_exported(run, tmp_path, postgres_url):
