@@ -4,6 +4,7 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+ATTACK_ARGS ?=
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -19,7 +20,7 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check tidy format sim reference reference-nova differential openstack libvirt soak bench bench-agents bench-peers parity golden lock clean
+.PHONY: attack help demo test check tidy format sim reference reference-nova differential openstack libvirt soak bench bench-agents bench-peers parity golden lock clean
 
 help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +81,9 @@ bench-agents: $(DEV) ## measure builds on 1,000 fake agents that fail and die (B
 
 bench-peers: $(DEV) ## measure the Placement API against the reference, side by side (BENCH_ARGS="--only few" narrows it)
 	PYTHONPATH=. $(BIN)/python -m bench.peers $(BENCH_ARGS)
+
+attack: $(DEV) ## attack live servers, and show what other clients see meanwhile (ATTACK_ARGS=--short)
+	@PYTHONPATH=. $(BIN)/python -m tests.attack $(ATTACK_ARGS)
 
 parity: $(DEV) ## write the tables of features and their tests into docs/parity.md
 	@PYTHONPATH=. $(BIN)/python -m tests.parity

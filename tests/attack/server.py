@@ -7,6 +7,7 @@ from pathlib import Path
 
 from roost.api.placement.auth import as_toml, new_token
 from roost.app import open_roost
+from roost.model.fleet import Fleet
 from tests.products import fleet
 from tests.servers import Served, serve
 
@@ -48,16 +49,21 @@ class Target:
 
 
 @contextmanager
-def target(folder: Path, *, has_tokens: bool = True, settings: str = "") -> Iterator[Target]:
+def target(
+    folder: Path, *, has_tokens: bool = True, settings: str = "", others: Fleet | None = None
+) -> Iterator[Target]:  # fmt: skip
     """Serve the whole product with twenty hosts that are never full.
 
     Args:
         folder: of its data.
         has_tokens: whether only a token says who asks, else everybody is believed.
         settings: further lines of section ``placement``.
+        others: hosts beside those.
     """
     with open_roost(None, folder) as roost:
         roost.install(fleet(_HOSTS, vcpus=_VCPUS))
+        if others is not None:
+            roost.install(others)
     token = "admin"
     if has_tokens:
         token, kept = new_token("admin", roles=("admin",))

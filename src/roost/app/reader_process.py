@@ -61,6 +61,10 @@ _GRACE_S = 0.5
 # While nobody asks, changes are read this often, so that the next question need not read many.
 _IDLE_S = 5.0
 _CHUNK = 1 << 20
+# Decisions go before questions where processors are short.
+_NICENESS = 10
+# The part of a budget after which work ends by itself; the rest is for what it found so far.
+_WORK_PART = 0.8
 _PAGE = resource.getpagesize()
 
 _decoder = msgspec.msgpack.Decoder(ToReader)
@@ -289,7 +293,7 @@ def _response(columns: _Columns, api: Api, request: Request, *, budget_s: float)
         return entered
     slow = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
     try:
-        found = request.within(budget_s, entered, too_slow=slow)(columns.current)
+        found = request.within(_WORK_PART * budget_s, entered, too_slow=slow)(columns.current)
         if isinstance(found, Plan | Act | Again):
             return api.fail(request, Unavailable("this changes something, and is not to be answered here"))
         return api.finish(request, found)
@@ -303,6 +307,7 @@ def main() -> None:
     """Answer questions on the socket whose descriptor is the argument."""
     for each in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)  # The server says when it ends, by closing the socket.
+    os.nice(_NICENESS)
     with socket.socket(fileno=int(sys.argv[1])) as channel:
         Reader(channel).run()
 

@@ -7,8 +7,9 @@ from roost.engine.state import State, unbounded
 from roost.errors import OverBudget
 from roost.ports import Clock
 
-# Seconds more for each further instance of one request.
+# Seconds more for each further instance of one request, and for all of them at most.
 _EACH_S = 0.001
+_MORE_MAX_S = 4.5
 
 
 @contextmanager
@@ -25,7 +26,7 @@ def search_budget(state: State, clock: Clock, *, seconds: float, count: int) -> 
     if state.check is not unbounded:
         yield
         return
-    allowed_s = seconds + _EACH_S * (count - 1)
+    allowed_s = seconds + min(_EACH_S * (count - 1), _MORE_MAX_S)
     end_s = clock.elapsed_s() + allowed_s
 
     def check() -> None:

@@ -1,0 +1,102 @@
+"""``make attack``: attacks on live servers, and what an honest client saw during each of them.
+
+Ends with 1 where an answer to the honest client was not what it should be, or the server took too much memory; without
+``--short`` also where the honest client waited too long.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.attack import questions
+from tests.attack.bodies import bodies_of_clients, bodies_of_strangers
+from tests.attack.connections import idle_connections, pipelining
+from tests.attack.figures import HEADER, Figures
+from tests.attack.fleets import celled, forest, shared_disk
+from tests.attack.server import Target, target
+from tests.worlds import joined
+
+DECISION_MS_MAX = 100.0
+HEALTHZ_MS_MAX = 50.0
+GROWTH_MIB_MAX = 300.0
+READER = {"x-auth-token": "joe", "x-roles": "reader"}
+ADMIN = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
+
+Attack = Callable[[Target, float], Figures]
+
+
+def _asked(name: str, headers: dict[str, str], *asked: questions.Question) -> Attack:
+    def attack(server: Target, duration_s: float) -> Figures:
+        return questions.ask_again_and_again(server, name, asked, headers=headers, duration_s=duration_s)
+
+    return attack
+
+
+QUESTIONS: tuple[Attack, ...] = (
+    _asked("nothing heavy", READER, questions.Question(method="GET", path="/v1/hosts/host-1")),
+    _asked("capacity of a shared disk", READER, questions.shared_capacity()),
+    _asked("capacity in several ways", READER, questions.celled_capacity()),
+    _asked("candidates in deep trees", ADMIN, *questions.deep_candidates()),
+    _asked("candidates, client leaves", ADMIN, *questions.deep_candidates(leaves_after_s=0.5)),
+    _asked("billions of candidates", ADMIN, questions.many_candidates()),
+    _asked("1,000 required traits", READER, questions.many_traits()),
+    _asked("1,000 capabilities", READER, questions.many_specs()),
+    _asked("dry runs of 100,000 instances", ADMIN, questions.dry_runs()),
+)
+STRANGERS: tuple[Attack, ...] = (
+    lambda server, _: bodies_of_strangers(server),
+    lambda server, _: bodies_of_clients(server),
+    lambda server, duration_s: pipelining(server, duration_s=duration_s),
+    lambda server, _: idle_connections(server),
+)
+
+
+def attacks(folder: Path, duration_s: float) -> Iterator[Figures]:
+    """Give the figures of one attack after the other, each kind on a server of its own."""
+    fleets = joined(shared_disk(), celled(), forest())
+    (folder / "questions").mkdir()
+    with target(folder / "questions", has_tokens=False, others=fleets) as server:
+        for attack in QUESTIONS:
+            yield attack(server, duration_s)
+    (folder / "strangers").mkdir()
+    with target(folder / "strangers", settings="header_timeout_s = 2.0") as server:
+        for attack in STRANGERS:
+            yield attack(server, duration_s)
+
+
+def problems_of(figures: Figures, *, is_timed: bool) -> list[str]:
+    """Say what of an attack should not have been, a sentence each."""
+    seen = figures.seen
+    found = list(seen.problems[:3])
+    if not seen.decisions:
+        found.append("no decision was answered")
+    limits = [(figures.rss_growth_mib, GROWTH_MIB_MAX, "MiB of memory")]
+    if is_timed:
+        limits += [(seen.decision_ms_max, DECISION_MS_MAX, "ms for a decision")]
+        limits += [(seen.healthz_ms_max, HEALTHZ_MS_MAX, "ms for /healthz")]
+    found += [f"{value:.0f} {what}, more than {most:.0f}" for value, most, what in limits if value > most]
+    return found
+
+
+def main() -> int:
+    """Attack, and print a table."""
+    parser = argparse.ArgumentParser(prog="make attack")
+    parser.add_argument("--short", action="store_true", help="one second each, and no limit of time")
+    parser.add_argument("--seconds", type=float, default=6.0, help="how long each attack goes on")
+    arguments = parser.parse_args()
+    duration_s = 1.0 if arguments.short else arguments.seconds
+    print(HEADER)
+    problems = []
+    with tempfile.TemporaryDirectory() as folder:
+        for figures in attacks(Path(folder), duration_s):
+            print(figures.row(), flush=True)
+            problems += [f"{figures.name}: {each}" for each in problems_of(figures, is_timed=not arguments.short)]
+    for each in problems:
+        print(each, file=sys.stderr)
+    return bool(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
