@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.products import ROOT
+
 OSLO = ("oslo_config", "oslo_log", "oslo_utils", "oslo_serialization")
 # Hides packages of the environment, as on a machine that lacks them.
 _SCRIPT = """
@@ -20,14 +22,18 @@ sys.exit(main())
 """
 
 
-def run_roost(folder: Path, *words: str, hidden: tuple[str, ...] = OSLO) -> subprocess.CompletedProcess[str]:
+def run_roost(
+    folder: Path, *words: str, hidden: tuple[str, ...] = OSLO, python: Path | None = None
+) -> subprocess.CompletedProcess[str]:  # fmt: skip
     """Run a command of Roost in a folder, whose modules and those in ``site`` can be imported.
 
     Args:
         hidden: packages that are not to be found.
+        python: another Python, which has what Roost needs; None: this one.
     """
-    environ = os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(folder / "site"), *sys.path])}
-    command = [sys.executable, "-c", _SCRIPT, ",".join(hidden), *words]
+    path = sys.path if python is None else [str(ROOT / "src")]
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(folder / "site"), *path])}
+    command = [python or sys.executable, "-W", "ignore", "-c", _SCRIPT, ",".join(hidden), *words]
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
 
 

@@ -113,7 +113,7 @@ def _parsed(path: str, text: str) -> Ini:
             if option is None:
                 raise BadFile(path, "is neither OPTION = VALUE nor [SECTION]", line=number)
             if section is None:
-                raise BadFile(path, "an option stands in no section", line=number)
+                raise BadFile(path, f"an option stands in no section{_advice(option[1])}", line=number)
             values = section.setdefault(option[1], [])
             values.append(_unquoted(option[2]))
             lines[name, option[1]] = number
@@ -123,3 +123,9 @@ def _parsed(path: str, text: str) -> Ini:
 def _unquoted(value: str) -> str:
     is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
     return value[1:-1] if is_quoted else value
+
+
+def _advice(option: str) -> str:
+    """Say how to write an option that is written as on a command line, with its section in front; else nothing."""
+    section, _, name = option.removeprefix("--").rpartition(".")
+    return f"; write [{section}] and below it {name} = VALUE" if option.startswith("--") and section else ""

@@ -18,6 +18,7 @@ _RENAMED: Mapping[tuple[str, str], tuple[str, str]] = {
     ("scheduler", "max_attempts"): ("DEFAULT", "scheduler_max_attempts"),
     ("scheduler", "driver"): ("DEFAULT", "scheduler_driver"),
     ("scheduler", "periodic_task_interval"): ("DEFAULT", "scheduler_driver_task_period"),
+    ("metrics", "weight_setting"): ("metrics", "metrics_weight_setting"),  # as Nova's documents once called it
     ("conductor", "shelved_offload_time_s"): ("DEFAULT", "shelved_offload_time"),
     ("conductor", "consecutive_build_service_disable_threshold"): (
         "compute", "consecutive_build_service_disable_threshold",
@@ -38,6 +39,8 @@ _REPEATED = {("filter_scheduler", "available_filters"), ("pci", "alias"), ("agen
 _CLOSE = ("filter_scheduler", "scheduler", "metrics", "pci", "workarounds", "compute")
 # Why an option has no effect, where that is more than that nothing here needs it.
 _REASONS: Mapping[tuple[str, str], str] = {
+    ("DEFAULT", "metrics_weight_setting"): "it is weight_setting of the section [metrics]",
+    ("filter_scheduler", "metrics_weight_setting"): "it is weight_setting of the section [metrics]",
     ("filter_scheduler", "track_instance_changes"): "the instances of a host are always known",
     ("DEFAULT", "scheduler_tracks_instance_changes"): "the instances of a host are always known",
     ("scheduler", "discover_hosts_in_cells_interval"): "a host is known once it is registered",

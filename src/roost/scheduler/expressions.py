@@ -30,6 +30,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 OPERATORS = (*_COMPARE, "in", "not", "or", "and")
 _NUMBERS = USED | WHOLE | RATIOS
 _DEPTH_MAX = 100
+_EXAMPLE = '["and", [">=", "$free_ram_mb", 1024], [">=", "$free_disk_mb", 204800]]'
 # Whole numbers up to here are exact in a column.
 _EXACT_MAX = 2**53
 
@@ -73,7 +74,7 @@ def parse(text: str) -> Operation | None:
     try:
         told = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        raise ValueError("is no JSON") from None
+        raise ValueError(f"is no JSON, such as {_EXAMPLE}") from None
     if not told:
         return None
     if not isinstance(told, list):

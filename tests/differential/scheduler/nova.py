@@ -11,8 +11,8 @@ from tests.environments import create, python_with
 from tests.products import ROOT
 
 ENVIRONMENT = ROOT / ".cache" / "reference-nova"
-# With what Roost needs, since its rules also run as plug-ins beside Roost.
-REQUIREMENTS = ("nova==34.0.0", "--requirement", str(ROOT / "requirements.lock"))
+# With what Roost needs, since its rules also run as plug-ins beside Roost, and with a plug-in that others published.
+REQUIREMENTS = ("nova==34.0.0", "blazar-nova==10.0.0", "--requirement", str(ROOT / "requirements.lock"))
 VARIABLE = "ROOST_REFERENCE_NOVA"
 HOW_TO_INSTALL = f"nova is not installed: run `make reference-nova`, or let {VARIABLE} name a Python that has it"
 

@@ -1,12 +1,18 @@
 """The plug-ins and settings that the founding documents print, word for word."""
 
+import ast
 import json
+import logging
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from roost.compat import exception
+from roost.compat.compute.provider_tree import ProviderTree
+from roost.compat.scheduler.client.report import SchedulerReportClient
 from tests.plugin_site import OSLO, run_roost, write
 
 # Of the document on the filter scheduler: the sample package.
@@ -105,6 +111,36 @@ CONF = nova.conf.CONF
 
 
 """
+DEFAULTS = """\
+--filter_scheduler.available_filters=nova.scheduler.filters.all_filters
+--filter_scheduler.enabled_filters=ComputeFilter,AvailabilityZoneFilter,ComputeCapabilitiesFilter,ImagePropertiesFilter,ServerGroupAntiAffinityFilter,ServerGroupAffinityFilter
+"""
+METRICS = """\
+metrics_weight_setting = name1=1.0, name2=-1.0
+"""
+# As Python writes it, so that it is no JSON.
+QUERY = """\
+['and',
+    ['>=', '$free_ram_mb', 1024],
+    ['>=', '$free_disk_mb', 200 * 1024]
+]"""
+# Of the document on reshapes: how the resource tracker goes on.
+RESHAPE = """\
+try:
+    self.driver.update_provider_tree(prov_tree, nodename)
+except exception.ReshapeNeeded:
+    if not startup:
+        # This isn't supposed to happen during periodic, so raise
+        # it up; the compute manager will treat it specially,
+        # killing the compute service.
+        raise
+    LOG.info("Performing resource provider inventory and "
+             "allocation data migration during compute service "
+             "startup or FFU.")
+    allocs = reportclient.get_allocations_for_provider_tree()
+    self.driver.update_provider_tree(prov_tree, nodename,
+                                     allocations=allocs)
+"""
 DECIDE = ("decide", "--fleet", "fleet.json", "--request", "request.json", "--nova-conf", "nova.conf")
 LIBRARIES = pytest.mark.parametrize("hidden", [OSLO, ("nova",)], ids=["alone", "with the libraries of oslo"])
 
@@ -140,7 +176,7 @@ def acme(tmp_path_factory):
 
 
 @LIBRARIES
-@pytest.mark.shows("S058", "S062", "S064")
+@pytest.mark.shows("S058", "S061")
 def test_the_sample_package_filters_and_its_log_lines_are_seen(acme, hidden):
     fleet = '{"hosts": [{"host": "a"}, {"host": "b", "service": {"disabled": true}}]}'
     write(acme, {"nova.conf": ACME_CONF, "fleet.json": fleet, "request.json": asked(**{"acme:foo": "bar"})})
@@ -178,7 +214,7 @@ def test_with_the_comma_the_validator_looks_at_the_extra_spec(acme, tmp_path):
 
 
 @LIBRARIES
-@pytest.mark.shows("S006", "S027")
+@pytest.mark.shows("S028", "S048")
 def test_the_filter_of_instances_reads_its_limit_from_conf(tmp_path, hidden):
     conf = "[filter_scheduler]\navailable_filters = site_rules.NumInstancesFilter\n"
     conf += "enabled_filters = NumInstancesFilter\nmax_instances_per_host = 2\n"
@@ -192,7 +228,7 @@ def test_the_filter_of_instances_reads_its_limit_from_conf(tmp_path, hidden):
 
 
 @LIBRARIES
-@pytest.mark.shows("S191")
+@pytest.mark.shows("S053")
 def test_a_weigher_of_icehouse_reads_its_multiplier_where_icehouse_had_it(tmp_path, hidden):
     conf = "[DEFAULT]\nram_weight_multiplier = -1.0\n[filter_scheduler]\nenabled_filters = AllHostsFilter\n"
     fleet = '{"hosts": [{"host": "a", "free_ram_mb": 9000}, {"host": "b", "free_ram_mb": 8000}]}'
@@ -221,3 +257,71 @@ def test_a_filter_that_runs_once_per_request_judges_each_host_once(tmp_path):
     done = run_roost(tmp_path, *DECIDE)
     assert sorted(done.stderr.splitlines()) == ["judged a", "judged b"]
     assert done.stdout.startswith("granted: ")
+
+
+@pytest.mark.shows("S082", "S083")
+def test_the_defaults_of_nova_conf_need_their_section_and_then_work(tmp_path):
+    fleet = '{"hosts": [{"host": "a"}, {"host": "b", "service": {"disabled": true}}]}'
+    write(tmp_path, {"nova.conf": DEFAULTS, "fleet.json": fleet, "request.json": asked()})
+    done = run_roost(tmp_path, *DECIDE)
+    advice = "write [filter_scheduler] and below it available_filters = VALUE"
+    assert done.stderr == f"roost: nova.conf:1: an option stands in no section; {advice}\n"
+    write(tmp_path, {"nova.conf": "[filter_scheduler]\n" + DEFAULTS.replace("--filter_scheduler.", "")})
+    done = run_roost(tmp_path, *DECIDE)
+    assert done.stdout.startswith("granted: a\n"), done.stderr
+    names = re.findall(r"^  ([a-z_]+) +\d+ -> ", done.stdout, re.MULTILINE)
+    assert names[0] == "compute", done.stdout
+
+
+@pytest.mark.shows("S090")
+@pytest.mark.parametrize(("section", "first"), [("metrics", "a"), ("DEFAULT", "b")])
+def test_metrics_are_weighed_as_the_document_names_the_option(tmp_path, section, first):
+    metrics = '{"hosts": [{"host": "b", "metrics": {"name1": 1, "name2": 5}}, {"host": "a", "metrics": {"name1": 9}}]}'
+    fleet = metrics.replace('"name1": 9', '"name1": 9, "name2": 1')
+    conf = f"[filter_scheduler]\nenabled_filters = AllHostsFilter\n[{section}]\n{METRICS}"
+    write(tmp_path, {"nova.conf": conf, "fleet.json": fleet, "request.json": asked()})
+    done = run_roost(tmp_path, *DECIDE)
+    assert done.stdout.startswith(f"granted: {first}\n"), done.stderr
+    told = "metrics_weight_setting has no effect: it is weight_setting of the section [metrics]"
+    assert (told in done.stderr) == (section == "DEFAULT")
+
+
+@pytest.mark.shows("S025")
+def test_the_query_of_the_document_is_refused_with_its_right_form_which_works(tmp_path):
+    conf = "[filter_scheduler]\nenabled_filters = JsonFilter\n"
+    hosts = '{"hosts": [{"host": "a", "free_ram_mb": 2048, "free_disk_mb": 300000}, {"host": "b", "free_ram_mb": 512}]}'
+    request = json.loads(asked())
+    write(tmp_path, {
+        "nova.conf": conf, "fleet.json": hosts, "request.json": json.dumps({**request, "hints": {"query": QUERY}}),
+    })  # fmt: skip
+    done = run_roost(tmp_path, *DECIDE)
+    assert done.returncode != 0
+    right = re.search(r"is no JSON, such as (.*)$", done.stderr)
+    assert right is not None, done.stderr
+    assert json.loads(right[1]) == ast.literal_eval(QUERY.replace("200 * 1024", "204800"))
+    write(tmp_path, {"request.json": json.dumps({**request, "hints": {"query": right[1]}})})
+    assert run_roost(tmp_path, *DECIDE).stdout.startswith("granted: a\n")
+
+
+@pytest.mark.shows("S114", "S119")
+@pytest.mark.parametrize("startup", [True, False])
+def test_the_resource_tracker_of_the_document_runs_with_nova_s_names(startup):
+    seen = []
+
+    class Driver:
+        def update_provider_tree(self, provider_tree, nodename, allocations=None):
+            seen.append(allocations)
+            if allocations is None:
+                raise exception.ReshapeNeeded
+
+    report = SchedulerReportClient(SimpleNamespace(get_allocations_for_provider_tree=lambda: {"c": {}}))
+    names = {
+        "self": SimpleNamespace(driver=Driver()), "prov_tree": ProviderTree(), "nodename": "n", "startup": startup,
+        "exception": exception, "LOG": logging.getLogger("tracker"), "reportclient": report,
+    }  # fmt: skip
+    if startup:
+        exec(RESHAPE, names)  # The document's own text.
+        assert seen == [None, {"c": {}}]
+    else:
+        with pytest.raises(exception.ReshapeNeeded):
+            exec(RESHAPE, names)

@@ -84,7 +84,7 @@ def test_an_error_of_a_plug_in_makes_its_message_of_its_format():
     assert Broken(thing="disk").format_message() == "disk is broken"
 
 
-@pytest.mark.shows("S116")
+@pytest.mark.shows("S114")
 def test_the_errors_of_a_reshape_are_ours_and_need_say_nothing():
     with pytest.raises(ReshapeNeeded, match="inventories"):
         raise exception.ReshapeNeeded

@@ -88,18 +88,21 @@ def test_a_refusal_tells_what_the_host_has_of_what_is_read(state):
     assert RULE.reason(spec(hints={"query": '["or"]'})) == 'are not as the hint query wants them: ["or"]'
 
 
+NO_JSON = 'is no JSON, such as ["and", [">=", "$free_ram_mb", 1024], [">=", "$free_disk_mb", 204800]]'
+
+
 @pytest.mark.parametrize(
     ("query", "problem"),
     [
-        ("{", "is no JSON"),
-        ("[NaN]", "is no JSON"),
-        ('["=", "$a", Infinity]', "is no JSON"),
+        ("{", NO_JSON),
+        ("[NaN]", NO_JSON),
+        ('["=", "$a", Infinity]', NO_JSON),
         ('"and"', "must be a list that begins with an operator"),
         ('{"a": 1}', "must be a list that begins with an operator"),
         ('["is", 1]', 'has no operator in "is"; there are =, <, >, <=, >=, in, not, or, and'),
         ('["and", [["and"]]]', 'has no operator in ["and"]; there are =, <, >, <=, >=, in, not, or, and'),
         ('["not", ' * 101 + "true" + "]" * 101, "is nested more than 100 deep"),
-        ("[" * 100_000, "is no JSON"),
+        ("[" * 100_000, NO_JSON),
     ],
 )
 def test_what_is_no_expression_is_refused_with_the_hint_and_its_text(query, problem):

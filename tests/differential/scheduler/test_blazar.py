@@ -1,0 +1,85 @@
+"""A filter that others published, unchanged: ``blazar-nova`` from PyPI, beside Nova and without it."""
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from tests.differential.scheduler import nova
+from tests.plugin_site import run_roost, write
+
+SETTINGS = """
+[filter_scheduler]
+available_filters = nova.scheduler.filters.all_filters
+available_filters = blazarnova.scheduler.filters.blazar_filter.BlazarFilter
+enabled_filters = ComputeFilter, BlazarFilter
+weight_classes = nova.scheduler.weights.all_weighers
+[blazar:physical:host]
+aggregate_freepool_name = pool
+preemptible_aggregate = pool
+allow_preemptibles = True
+"""
+# Host a is free for reservations, b is reserved by alice who shares it with bob, c is for everybody.
+FLEET = {
+    "hosts": [{"host": "a"}, {"host": "b"}, {"host": "c"}],
+    "aggregates": [
+        {"name": "pool", "hosts": ["a"]},
+        {"name": "lease", "hosts": ["b"],
+         "metadata": {"availability_zone": "blazar_lease", "blazar:owner": "alice", "bob": "blazar:tenant"}},
+        {"name": "racks", "hosts": ["a", "b", "c"], "metadata": {"rack": "1"}},
+    ],
+}  # fmt: skip
+FLAVOR = {"name": "f", "vcpus": 1, "memory_mb": 1}
+CASES = {
+    "no reservation": ({}, {}, ["c"]),
+    "of its owner": ({"project_id": "alice", "hints": {"reservation": "lease"}}, {}, ["b"]),
+    "shared with a project": ({"project_id": "bob", "hints": {"reservation": ["lease"]}}, {}, ["b"]),
+    "of somebody else": ({"project_id": "eve", "hints": {"reservation": "lease"}}, {}, []),
+    "of a lease that is not there": ({"project_id": "alice", "hints": {"reservation": "old"}}, {}, []),
+    "an instance reservation": ({}, {"aggregate_instance_extra_specs:reservation": "r"}, ["a", "b", "c"]),
+    "preemptible": ({}, {"blazar:preemptible": "true"}, ["a"]),
+}
+
+
+@pytest.fixture(scope="module")
+def package():
+    """Give the folder of the installed package."""
+    program = nova.python()
+    if program is None:
+        pytest.skip(nova.HOW_TO_INSTALL)
+    script = "import blazarnova; print(blazarnova.__path__[0])"
+    found = subprocess.run([program, "-I", "-c", script], capture_output=True, text=True, check=False)
+    if found.returncode:
+        pytest.skip(f"{program} has no blazar-nova: remove .cache/reference-nova and run `make reference-nova`")
+    return found.stdout.strip()
+
+
+def granted(folder, case, *, python, hidden):
+    """Return the hosts that may take a request, by name."""
+    request, extra_specs, _ = CASES[case]
+    write(folder, {
+        "nova.conf": SETTINGS, "fleet.json": json.dumps(FLEET),
+        "request.json": json.dumps({**request, "flavor": {**FLAVOR, "extra_specs": extra_specs}}),
+    })  # fmt: skip
+    words = ("--fleet", "fleet.json", "--request", "request.json", "--nova-conf", "nova.conf", "--format", "json")
+    done = run_roost(folder, "decide", *words, hidden=hidden, python=python)
+    assert done.returncode in (0, 6), done.stderr
+    answer = json.loads(done.stdout)
+    faults = [each for each in answer.get("warnings", []) if " raised " in each]
+    assert faults == []
+    return sorted(each["host"] for each in answer["ranking"])
+
+
+@pytest.mark.differential
+@pytest.mark.parametrize("case", CASES)
+def test_blazar_without_nova(tmp_path, package, case):
+    shutil.copytree(package, tmp_path / "site" / "blazarnova")
+    assert granted(tmp_path, case, python=None, hidden=("nova",)) == CASES[case][2]
+
+
+@pytest.mark.differential
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize("case", ["no reservation", "of its owner", "preemptible"])
+def test_blazar_beside_nova(tmp_path, case):
+    assert granted(tmp_path, case, python=nova.python(), hidden=()) == CASES[case][2]
