@@ -261,6 +261,8 @@ class _Reading:
         # Only now is known which rules there are, and so which settings.
         found = self._rules(filter_scheduler)
         registered = config_view.registered()
+        if self._nova is not None:
+            self._nova.repeat(config_view.repeated())
         pci = own["pci"]
         assert isinstance(pci, Pci)
         self.attempt(partial(_check_pci, pci, is_placed=filter_scheduler.pci_in_placement), None)

@@ -1,6 +1,7 @@
 """Filters and weighers written for Nova, as rules of ours: each row is shown to them as a host state."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
@@ -9,7 +10,7 @@ from roost.compat import installed, weights
 from roost.compat.config_view import use
 from roost.compat.host_rows import HostRow, rows_of
 from roost.compat.objects import InstanceGroup, RequestSpec
-from roost.compat.objects.lookups import look_at
+from roost.compat.objects.lookups import looking_at
 from roost.compat.plugin_log import listen
 from roost.compat.scheduler.host_state import HostState
 from roost.compat.weights import WeighedObject, multiplier_of
@@ -73,10 +74,12 @@ class _Adapted:
         """Say yes, since nobody can know."""
         return True
 
-    def _prepare(self, hosts: HostView, spec: Spec) -> None:
+    @contextmanager
+    def _at_work(self, hosts: HostView, spec: Spec) -> Iterator[None]:
         """Let CONF and look-ups answer about the decision at hand."""
         use(self._settings)
-        look_at(hosts, spec)
+        with looking_at(hosts, spec):
+            yield
 
 
 class _AdaptedFilter(_Adapted):
@@ -93,9 +96,9 @@ class _AdaptedFilter(_Adapted):
         return list(map(_limits_of, self._asked(hosts, spec)[0]))
 
     def _asked(self, hosts: HostView, spec: Spec) -> tuple[Sequence[HostRow | HostState], Mask]:
-        self._prepare(hosts, spec)
-        rows, wanted = rows_of(hosts, spec), _request_spec(hosts, spec)
-        passed = {id(row) for row in self._passing(rows, wanted)}
+        with self._at_work(hosts, spec):
+            rows, wanted = rows_of(hosts, spec), _request_spec(hosts, spec)
+            passed = {id(row) for row in self._passing(rows, wanted)}
         return rows, np.array([id(row) in passed for row in rows], dtype=np.bool_)
 
     def _passing(self, rows: Sequence[HostRow | HostState], wanted: RequestSpec) -> Iterable[Any]:
@@ -148,10 +151,10 @@ class _AdaptedChoosingFilter(_AdaptedFilter):
 
     def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
         """Ask about a host that has only one way left."""
-        self._prepare(hosts, spec)
         row: Any = rows_of(hosts.part(np.array([at], dtype=np.intp)), spec)[0]
         row.allocation_candidates = [{"mappings": mappings}]
-        return bool(self._passing([row], _request_spec(hosts, spec)))
+        with self._at_work(hosts, spec):
+            return bool(self._passing([row], _request_spec(hosts, spec)))
 
 
 class _AdaptedWeigher(_Adapted):
@@ -170,23 +173,27 @@ class _AdaptedWeigher(_Adapted):
         """Return what the class says of each host, whose aggregates may set another multiplier."""
         if not hasattr(self._foreign, "weight_multiplier"):
             return None
-        self._prepare(hosts, spec)
-        return np.array([multiplier_of(self._foreign, row) for row in rows_of(hosts, spec)], dtype=np.float64)
+        with self._at_work(hosts, spec):
+            found = [multiplier_of(self._foreign, row) for row in rows_of(hosts, spec)]
+        return np.array(found, dtype=np.float64)
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Ask about all hosts."""
-        self._prepare(hosts, spec)
+        with self._at_work(hosts, spec):
+            return np.array(self._weights(hosts, spec), dtype=np.float64)
+
+    def _weights(self, hosts: HostView, spec: Spec) -> Sequence[float]:
         foreign, wanted = self._foreign, _request_spec(hosts, spec)
         weighed = [WeighedObject(row, 0.0) for row in rows_of(hosts, spec)]
         spelled = getattr(type(foreign), "weight_objects", None)
         if spelled is not None and spelled is not weights.BaseWeigher.weight_objects:
-            found = foreign.weight_objects(weighed, wanted)
+            found: Sequence[float] = foreign.weight_objects(weighed, wanted)
         elif hasattr(foreign, "weigh_objects"):
             found = foreign.weigh_objects(weighed, wanted)
         else:
             weigh = foreign._weigh_object if hasattr(foreign, "_weigh_object") else foreign._weight_object  # noqa: SLF001  # Their contract.
             found = [weigh(each.obj, wanted) for each in weighed]
-        return np.array(found, dtype=np.float64)
+        return found
 
 
 def _limits_of(row: Any) -> Limits:

@@ -89,6 +89,12 @@ def registered() -> list[tuple[str, type[msgspec.Struct]]]:
     return [(group, msgspec.defstruct("Registered", fields, frozen=True)) for group, fields in found.items()]
 
 
+def repeated() -> Iterator[tuple[str, str]]:
+    """Give section and name of the options of plug-ins of which every line is a value."""
+    cfg = _cfg()
+    yield from ((group, opt.dest) for group, opt in (() if cfg is None else _options(cfg.CONF)) if opt.multi)
+
+
 def check(section: str, values: Mapping[str, Any]) -> None:
     """Check values of options that plug-ins registered.
 

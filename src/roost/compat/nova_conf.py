@@ -66,6 +66,11 @@ class NovaConf:
 
     def __init__(self, ini: Ini) -> None:
         self._ini = ini
+        self._repeated = set(_REPEATED)
+
+    def repeat(self, places: Iterable[tuple[str, str]]) -> None:
+        """Let every line of some options, by section and key, be a value of its own."""
+        self._repeated.update(places)
 
     def values(self, section: str, kinds: Mapping[str, str]) -> dict[str, Any]:
         """Return the values that the file gives settings of a section.
@@ -144,7 +149,7 @@ class NovaConf:
 
     def _value(self, section: str, key: str, kind: str, place: tuple[str, str]) -> Any:
         try:
-            if (section, key) in _REPEATED:
+            if (section, key) in self._repeated:
                 return self._ini.each(*place)
             text = self._ini.get(*place) or ""
         except BadFile as error:

@@ -1,6 +1,6 @@
 """What a rule is: the contract between the pipeline and every filter and weigher."""
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import get_annotations
@@ -266,6 +266,18 @@ class Choosy(Protocol):
         """Return what to raise for the first of some hosts that it cannot weigh."""
 
 
+@contextmanager
+def one_request(once: Sequence[OncePerRequest]) -> Iterator[None]:
+    """Let filters that judge once for a request keep their verdicts meanwhile."""
+    for rule in once:
+        rule.begin()
+    try:
+        yield
+    finally:
+        for rule in once:
+            rule.end()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """The enabled rules, in the order of the settings."""
@@ -273,15 +285,3 @@ class Rules:
     filters: tuple[Filter, ...]
     weighers: tuple[Weigher, ...]
     problem_of: ProblemOf | None = None  # says what is wrong with an extra spec; None: nobody looks
-
-    @contextmanager
-    def one_request(self) -> Iterator[None]:
-        """Let filters that judge once for a request keep their verdicts meanwhile."""
-        once = [rule for rule in self.filters if adds(rule, OncePerRequest)]
-        for rule in once:
-            rule.begin()
-        try:
-            yield
-        finally:
-            for rule in once:
-                rule.end()

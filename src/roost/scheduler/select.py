@@ -15,6 +15,7 @@ Only the flush can lose a race, so only the flush leads to another choice.
 
 import math
 from collections.abc import Callable, Container, Sequence
+from contextlib import nullcontext
 from functools import partial
 
 import msgspec
@@ -51,7 +52,7 @@ from roost.scheduler.picks import (
 from roost.scheduler.pipeline import TABLE, Shape
 from roost.scheduler.ranked import Ranked
 from roost.scheduler.replaying import standings
-from roost.scheduler.rules import Rules
+from roost.scheduler.rules import OncePerRequest, Rules, adds, one_request
 from roost.scheduler.shapes import Ask, Shapes
 from roost.scheduler.staging import Wish, item_of, wish_of
 
@@ -89,7 +90,7 @@ class Scheduler:
         self._ask = ask
         self._documents = documents
         self._settings = settings
-        self._rules = rules
+        self._once = [rule for rule in rules.filters if adds(rule, OncePerRequest)]
         self._drawing = Drawing(settings, filter_settings)
         self._settings_body = settings_body
         self._group_max = group_max
@@ -257,7 +258,7 @@ class Scheduler:
         """
         seconds = self._settings.search_budget_s
         budget = search_budget(self._placement.state, self._clock, seconds=seconds, count=wish.request.count)
-        with budget, self._rules.one_request():
+        with budget, one_request(self._once) if self._once else nullcontext():
             self._choose_within(wish)
 
     def _choose_within(self, wish: Wish) -> None:

@@ -30,6 +30,7 @@ opts = [
     cfg.StrOpt("mode", default="all", choices=["all", "none"]),
     cfg.BoolOpt("strict", default=False),
     cfg.StrOpt("unset"),
+    cfg.MultiStrOpt("rule", default=[]),
 ]
 cfg.CONF.register_group(cfg.OptGroup("acme"))
 cfg.CONF.register_opts(opts, group="acme")
@@ -40,6 +41,7 @@ class Own(filters.BaseHostFilter):
         acme = cfg.CONF.acme
         assert acme.unset is None
         assert "most" in acme
+        assert acme.rule in ([], ["a, b", "c"])
         return host_state.host in acme.hosts and host_state.num_io_ops < acme.most and acme.mode == "all"
 """
 ENABLED = "[filter_scheduler]\navailable_filters = plug.{name}\nenabled_filters = {name}\n"
@@ -64,7 +66,7 @@ def test_a_plug_in_reads_settings_from_conf(tmp_path, hidden):
 @pytest.mark.parametrize("hidden", [OSLO, ("nova",)], ids=["alone", "with oslo.config"])
 def test_a_plug_in_registers_options_and_reads_them_from_nova_conf(tmp_path, hidden):
     assert "alternates: a" in decide(tmp_path, "Own", OWN, hidden=hidden).stdout
-    done = decide(tmp_path, "Own", OWN, "[acme]\nmost = 3\nhosts = a, b\n", hidden=hidden)
+    done = decide(tmp_path, "Own", OWN, "[acme]\nmost = 3\nhosts = a, b\nrule = a, b\nrule = c\n", hidden=hidden)
     assert done.stdout.startswith("granted: b\n"), done.stderr
     assert "alternates" not in done.stdout
     assert "no effect" not in done.stderr

@@ -115,8 +115,9 @@ def test_what_is_not_there_is_an_error_of_nova_s_name(look, error):
         judged(look)
 
 
-def test_nothing_is_looked_up_where_no_rule_is_at_work(monkeypatch):
-    monkeypatch.setattr(lookups, "_current", [None])
+def test_nothing_is_looked_up_where_no_rule_is_at_work():
+    judged(lambda *_: None)
+    assert lookups.moment_s() is None
     with pytest.raises(exception.NovaException, match="while a filter or a weigher judges"):
         objects.AggregateList.get_all(CONTEXT)
 

@@ -3,6 +3,7 @@
 A plug-in is at work on one fleet at a time, which the adapter names before it calls one.
 """
 
+import contextlib
 import functools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -72,9 +73,15 @@ class Fleet:
 _current: list[Fleet | None] = [None]
 
 
-def look_at(hosts: HostView, spec: Spec) -> None:
-    """Let look-ups answer about the fleet that these hosts are of."""
+@contextlib.contextmanager
+def looking_at(hosts: HostView, spec: Spec) -> Iterator[None]:
+    """Let look-ups answer meanwhile about the fleet that these hosts are of."""
+    before = _current[0]
     _current[0] = Fleet(hosts, spec)
+    try:
+        yield
+    finally:
+        _current[0] = before
 
 
 def moment_s() -> float | None:
