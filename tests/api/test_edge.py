@@ -7,6 +7,8 @@ import threading
 import pytest
 
 from roost.api.asgi import AsgiApplication
+from roost.api.observing import Checkup, Observing
+from roost.api.outages import Outages
 from roost.api.placement.application import Application
 from roost.api.placement.auth import believe
 from roost.api.placement.options import DEFAULTS, Options
@@ -26,7 +28,8 @@ class Edge:
         self.serving = serving
         self.gone = asyncio.Event()  # whether clients have left
         application = Application(identify=believe, allows=Policy().allows, options=options)
-        self.application = AsgiApplication(application, serving, settings=Settings(**settings))
+        self.outages = Outages()
+        self.application = AsgiApplication(application, serving, settings=Settings(**settings), outages=self.outages)
 
     async def ask(self, method, path, body=b"", **headers):
         """Give status, headers and body of one answer."""
@@ -248,6 +251,34 @@ def test_a_client_is_not_told_where_the_database_lies_and_the_log_is(serving, mo
     (line,) = [line for line in said if line["event"] == "database_unusable"]
     assert line["problem"] == "/srv/private/roost.db: no space left"
     assert line["request_id"] == headers["x-openstack-request-id"]
+
+
+async def healthz(edge):
+    """Give status and body of /healthz beside an API."""
+    answer = []
+
+    async def send(message):
+        answer.append(message)
+
+    watched = Observing(Checkup(edge.serving), note=edge.outages.note)
+    await watched({"method": "GET", "path": "/healthz"}, None, send)
+    return answer[0]["status"], answer[1]["body"].decode()
+
+
+def test_a_write_that_failed_is_told_by_healthz_until_one_succeeds(serving, monkeypatch):
+    edge = Edge(serving)
+
+    def full(_items):
+        raise StoreBroken("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(serving._current.store, "commit", full)
+        assert asyncio.run(edge.ask("POST", "/resource_providers", b'{"name": "x"}'))[0] == 503
+    assert asyncio.run(edge.ask("GET", "/resource_providers"))[0] == 200
+    status, body = asyncio.run(healthz(edge))
+    assert (status, body.splitlines()[0], "the last write failed" in body, "space" in body) == (200, "ok", True, False)
+    assert asyncio.run(edge.ask("POST", "/resource_providers", b'{"name": "x"}'))[0] == 200
+    assert asyncio.run(healthz(edge)) == (200, "ok\n")
 
 
 CORS = {"cors_allowed_origin": ("https://a.example",), "cors_max_age": 7}

@@ -11,6 +11,7 @@ from urllib.parse import unquote_to_bytes
 from roost.api.bodies import Bodies
 from roost.api.cors import Cors
 from roost.api.hosts import Hosts
+from roost.api.outages import Outages
 from roost.api.pace import Pace
 from roost.api.placement.application import new_request_id
 from roost.api.placement.request import Admitted, Identity, Receive, Request, Response, Send, TooSlow
@@ -141,18 +142,20 @@ class AsgiApplication:
         serving: the thread that answers.
         settings: limits, and where the API is mounted.
         authenticate: says who asks, where the application cannot say so at once.
-        bodies: of all applications of the process; None: this is the only one.
+        bodies, outages: of all applications of the process; None: this is the only one.
         ask_reader: answers questions in the reader process; None: the serving thread answers all.
     """
 
     def __init__(
         self, application: Api, serving: Serving, *, settings: Settings | None = None,
-        authenticate: Authenticate | None = None, bodies: Bodies | None = None, ask_reader: AskReader | None = None,
+        authenticate: Authenticate | None = None, bodies: Bodies | None = None, outages: Outages | None = None,
+        ask_reader: AskReader | None = None,
     ) -> None:  # fmt: skip
         self._application = application
         self._serving = serving
         self._settings = settings or Settings()
         self._bodies = bodies or Bodies(self._settings)
+        self._outages = outages or Outages()
         self._authenticate = authenticate
         self._ask_reader = ask_reader
         self._cors = Cors.of(self._settings)
@@ -174,6 +177,7 @@ class AsgiApplication:
             if response.stream is not None:
                 response.stream.open()
         except Exception as error:  # noqa: BLE001  # everybody gets an answer
+            self._outages.fail(request, error)
             response = self._application.fail(request, error)
         finally:
             self._bodies.release(request)
@@ -265,9 +269,11 @@ class AsgiApplication:
         """Answer in the thread that decides."""
         assert self._mailbox is not None, "made by whoever calls this"
         outcome = AsgiOutcome(self._mailbox.loop, self._mailbox)
-        self._serving.submit(task, outcome)
+        self._serving.submit(self._outages.watched(request, task), outcome)
         with self._patience(request, receive, outcome.expire):
-            return await outcome.wait()
+            response = await outcome.wait()
+        self._outages.succeed(request)
+        return response
 
     async def _in_reader(self, request: Request, receive: Receive) -> Response:
         """Answer in the reader process."""

@@ -68,10 +68,14 @@ class Observing:
         health: says what is wrong, in a sentence; None: nothing.
         serving: the thread that decides, which may be busy; None: there is none here.
         others: paths beside these two, for whoever asks for none of them.
+        note: gives a sentence that a well server adds; empty: none.
     """
 
-    def __init__(self, health: Health, serving: Serving | None = None, *, others: Sequence[str] = ()) -> None:
-        self._health, self._serving = health, serving
+    def __init__(
+        self, health: Health, serving: Serving | None = None, *, others: Sequence[str] = (),
+        note: Callable[[], str] = lambda: "",
+    ) -> None:  # fmt: skip
+        self._health, self._serving, self._note = health, serving, note
         *first, last = *others, "/healthz", "/metrics"
         self._nothing = f"here are {', '.join(first)} and {last}\n".encode()
 
@@ -84,6 +88,8 @@ class Observing:
             problem = await self._health()
             busy_s = 0.0 if self._serving is None else self._serving.busy_s
             well = f"ok, busy for {busy_s:.1f} s\n" if busy_s >= _BUSY_S else "ok\n"
+            if note := self._note():
+                well += f"{note}\n"
             status, body = (200, well.encode()) if problem is None else (503, f"{problem}\n".encode())
         elif scope["path"] == "/metrics":
             status, body, content_type = 200, metrics.text(), metrics.CONTENT_TYPE

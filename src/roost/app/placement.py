@@ -133,6 +133,7 @@ def serve_placement(
     """
     from roost.api.asgi import AsgiApplication
     from roost.api.observing import Observing
+    from roost.api.outages import Outages
     from roost.api.placement.access import access_of
     from roost.api.tls import tls_of
 
@@ -145,11 +146,12 @@ def serve_placement(
     ask_reader = None if reader is None else partial(reader.ask, is_own_api=False)
 
     def sites(serving: Serving, health: "Health") -> list[Site]:
+        outages = Outages()
         edge = AsgiApplication(
-            application, serving, settings=settings, authenticate=authenticate, ask_reader=ask_reader
+            application, serving, settings=settings, authenticate=authenticate, outages=outages, ask_reader=ask_reader
         )  # fmt: skip
         found = [Site(edge, listener, tls)]
-        return found if observer is None else [*found, Site(Observing(health, serving), observer)]
+        return found if observer is None else [*found, Site(Observing(health, serving, note=outages.note), observer)]
 
     serving = open_placement(served.url, served.settings)
     try:

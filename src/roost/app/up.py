@@ -35,6 +35,7 @@ from roost.store.opening import open_reader
 if TYPE_CHECKING:
     from roost.api.asgi import Api, AsgiApplication, Authenticate
     from roost.api.observing import Health
+    from roost.api.outages import Outages
     from roost.api.placement.in_process import InProcess
     from roost.api.reader import Reader
     from roost.api.supervisor import Parent
@@ -78,6 +79,7 @@ def _serve(
 ) -> None:  # fmt: skip
     from roost.api.front import Front
     from roost.api.observing import Observing
+    from roost.api.outages import Outages
     from roost.api.placement.access import access_of
     from roost.api.placement.application import Application as PlacementApplication
     from roost.api.placement.options import options_of
@@ -105,8 +107,12 @@ def _serve(
         apis: list[tuple[str, Api]] = [(v1.PREFIX, own)]
         if remote is None:
             apis.insert(0, (PLACEMENT, placement))
-        below = _edges(apis, serving, settings=settings, authenticate=authenticate, reader=reader)
-        return [Site(Front(below, otherwise=Observing(health, serving, others=tuple(below))), listener, tls)]
+        outages = Outages()
+        below = _edges(
+            apis, serving, settings=settings, authenticate=authenticate, reader=reader, outages=outages
+        )  # fmt: skip
+        watched = Observing(health, serving, others=tuple(below), note=outages.note)
+        return [Site(Front(below, otherwise=watched), listener, tls)]
 
     reload = reloading(roost, serving, served=served, tls=tls)
     look = each_of(reload, agents.note_heard)
@@ -130,7 +136,7 @@ def _serve(
 
 def _edges(
     apis: "Sequence[tuple[str, Api]]", serving: Serving, *, settings: PlacementSettings,
-    authenticate: "Authenticate | None", reader: "Reader | None",
+    authenticate: "Authenticate | None", outages: "Outages", reader: "Reader | None",
 ) -> "dict[str, AsgiApplication]":  # fmt: skip
     """Return what answers each API over HTTP, by its prefix; all of them share one bound of bodies."""
     from roost.api.asgi import AsgiApplication
@@ -145,6 +151,7 @@ def _edges(
             settings=msgspec.structs.replace(settings, prefix=prefix),
             authenticate=authenticate,
             bodies=bodies,
+            outages=outages,
             ask_reader=None if reader is None else partial(reader.ask, is_own_api=prefix == PREFIX),
         )
         for prefix, api in apis

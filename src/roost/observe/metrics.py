@@ -33,6 +33,7 @@ PROVIDERS = Gauge("roost_providers", "Providers there are.", multiprocess_mode="
 CONSUMERS = Gauge("roost_consumers", "Consumers that hold something.", multiprocess_mode="livemax")
 QUESTIONS_READ = Counter("roost_questions_read", "Questions that the reader process was asked.")
 FAULTS = Counter("roost_faults", "Groups of requests that the database failed, or a fault of this program.")
+DATABASE_FAILURES = Counter("roost_database_failures", "Requests that the database failed.")
 LISTENERS_FAILED = Counter("roost_listeners_failed", "Times that somebody who is told of a commit failed.")
 
 CONNECTIONS_REFUSED = Counter("roost_connections_refused", "Connections beyond the limit.")

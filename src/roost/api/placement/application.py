@@ -132,8 +132,6 @@ class Application:
         """Return an error as the client reads it best; what it is not told goes to the log."""
         if not isinstance(error, RoostError):
             log.fault(request.request_id, error)
-        elif isinstance(error, problems.OF_THE_DATABASE):
-            log.event("database_unusable", request_id=request.request_id, problem=str(error))
         problem = problems.problem_of(error)
         content_type, body = _told(request, problem)
         headers = {**problem.headers, "content-type": content_type}

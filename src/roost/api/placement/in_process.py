@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import unquote, urlsplit
 
 from roost.api.asgi import Api
+from roost.api.outages import Outages
 from roost.api.placement.application import new_request_id
 from roost.api.placement.request import Request, Response
 from roost.errors import RoostError, Unavailable
@@ -22,6 +23,7 @@ class InProcess:
     def __init__(self, application: Api, serving: Serving, *, on_close: Callable[[], None] = lambda: None) -> None:
         self._application, self._on_close = application, on_close
         self._serving: Serving | None = serving
+        self._outages = Outages()
 
     def ask(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"") -> Response:
         """Answer one request, errors too.
@@ -50,8 +52,11 @@ class InProcess:
             entered = self._application.enter(request)
             if isinstance(entered, Response):
                 return entered
-            return self._application.finish(request, serving.run(entered))
+            response = serving.run(self._outages.watched(request, entered))
+            self._outages.succeed(request)
+            return self._application.finish(request, response)
         except RoostError as error:
+            self._outages.fail(request, error)
             return self._application.fail(request, error)
 
     def close(self) -> None:

@@ -72,6 +72,7 @@ class Request:
     body: bytes = b""
     body_bytes: int = 0  # of the body that the server counts as under way
     is_body_read: bool = False
+    is_write: bool = False  # whether its answer needs a commit, once that is known
     prefix: str = ""  # where the API is mounted: links and locations begin with it
     host_url: str = ""  # scheme and host as the client named them, for locations
     request_id: str = ""

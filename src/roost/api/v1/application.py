@@ -129,8 +129,6 @@ class Application:
         """Return an error as problem details; what the client is not told goes to the log."""
         if not isinstance(error, RoostError):
             log.fault(request.request_id, error)
-        elif isinstance(error, problems.OF_THE_DATABASE):
-            log.event("database_unusable", request_id=request.request_id, problem=str(error))
         problem = problems.problem_of(error)
         headers = {**problem.headers, "content-type": CONTENT_TYPE}
         body = as_json(problem, request_id=request.request_id)

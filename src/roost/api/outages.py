@@ -1,0 +1,75 @@
+"""Outages of the database as requests meet them: a few lines in the log, and a word about the last write."""
+
+import time
+from collections.abc import Callable
+
+from roost.api.placement.request import Request, Response
+from roost.api.problems import OF_THE_DATABASE
+from roost.observe import log, metrics
+from roost.placement.current import Current
+from roost.placement.plans import Act, Again, Plan
+from roost.placement.serving import Task
+
+_LOG_EVERY_S = 60.0
+
+
+class Outages:
+    """Logs when the database begins to fail requests, once a minute while it does, and when it has ended.
+
+    Reads may go on while writes fail, as on a full disk: only a write ends such an outage.
+
+    Args:
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._begun_s: float | None = None  # None: there is no outage
+        self._logged_s = 0.0
+        self._requests = 0  # that failed, since the last line
+        self._write_failed_s: float | None = None  # None: the last write did not fail
+
+    def watched(self, request: Request, task: Task[Response]) -> Task[Response]:
+        """Return a task that notes in its request whether it writes."""
+
+        # Quoted, or it would be worked out for each request.
+        def run(current: Current) -> "Response | Plan[Response] | Act[Response] | Again":
+            found = task(current)
+            is_plan = isinstance(found, Plan) and bool(found.writes or found.work or found.create)
+            request.is_write = is_plan or isinstance(found, Act)
+            return found
+
+        return run
+
+    def fail(self, request: Request, error: Exception) -> None:
+        """Note that a request failed, if the database failed it."""
+        if not isinstance(error, OF_THE_DATABASE):
+            return
+        metrics.DATABASE_FAILURES.inc()
+        now_s = self._clock()
+        if request.is_write:
+            self._write_failed_s = now_s
+        self._requests += 1
+        if self._begun_s is None or now_s - self._logged_s >= _LOG_EVERY_S:
+            log.event(
+                "database_unusable", request_id=request.request_id, problem=str(error), requests=self._requests
+            )  # fmt: skip
+            self._logged_s, self._requests = now_s, 0
+        if self._begun_s is None:
+            self._begun_s = now_s
+
+    def succeed(self, request: Request) -> None:
+        """Note that the database served a request."""
+        if self._begun_s is None:
+            return
+        if request.is_write:
+            self._write_failed_s = None
+        if self._write_failed_s is None:
+            log.event("database_usable", seconds=round(self._clock() - self._begun_s, 3), requests=self._requests)
+            self._begun_s, self._requests = None, 0
+
+    def note(self) -> str:
+        """Return a sentence about the last write where it failed, else nothing."""
+        if self._write_failed_s is None:
+            return ""
+        return f"the last write failed {self._clock() - self._write_failed_s:.0f} s ago; the log says why"
