@@ -26,6 +26,19 @@ def bodies_of_clients(target: Target, *, connections: int = 40) -> Figures:
     return _send_halves(target, "bodies of clients", connections=connections, path="/placement/allocations", who=who)
 
 
+def many_values(target: Target, *, value: bytes = b"1", mib: int = 16) -> Figures:
+    """Send a body of nothing but small values, as an administrator."""
+    body = b"[" + (value + b",") * ((mib * _MIB - 8) // (len(value) + 1)) + value + b"]"
+    headers = {**target.headers, "openstack-api-version": "placement 1.39", "content-type": "application/json"}
+    with standing_by(target) as bystander:
+        status = target.served.ask("POST", "/placement/allocations", body, headers=headers)[0]
+        growth_mib = target.rss_growth_mib()
+    return Figures(
+        name=f"many values {value.decode()}", requests=1, statuses=Counter({status: 1}), seen=bystander.seen(),
+        rss_growth_mib=growth_mib,
+    )  # fmt: skip
+
+
 def _send_halves(target: Target, name: str, *, connections: int, path: str, who: str) -> Figures:
     head = (
         f"POST {path} HTTP/1.1\r\nhost: localhost\r\n{who}content-type: application/json\r\n"

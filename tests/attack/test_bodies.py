@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.attack.bodies import bodies_of_clients, bodies_of_strangers
+from tests.attack.bodies import bodies_of_clients, bodies_of_strangers, many_values
 from tests.attack.server import Target, target
 
 BODIES_MAX_MIB = 64
@@ -30,6 +30,14 @@ def test_bodies_of_clients_take_no_more_memory_than_the_limit(server: Target) ->
     assert figures.statuses[503] > 0
     assert figures.statuses[0] <= BODIES_MAX_MIB // 15
     assert figures.rss_growth_mib < 2 * BODIES_MAX_MIB
+    assert figures.seen.problems == ()
+
+
+@pytest.mark.parametrize("value", [b"1", b"{}", b"[]"])
+def test_many_small_values_are_refused_before_they_are_decoded(server: Target, value: bytes) -> None:
+    figures = many_values(server, value=value)
+    assert figures.statuses == {413: 1}
+    assert figures.rss_growth_mib < 64  # the body in pieces, and as a whole
     assert figures.seen.problems == ()
 
 

@@ -15,6 +15,7 @@ class Bodies:
     def __init__(self, settings: Settings) -> None:
         self._size_max = settings.body_max_bytes
         self._sum_max = settings.bodies_max_bytes
+        self._values_max = settings.body_values_max
         self.held_bytes = 0
 
     async def read(self, request: Request, receive: Receive, *, route_max: int | None) -> None:
@@ -47,12 +48,23 @@ class Bodies:
             if not message.get("more_body", False):
                 request.body = b"".join(parts) if len(parts) > 1 else parts[0]
                 request.is_body_read = True
+                self._check_values(request.body)
                 return
 
     def release(self, request: Request) -> None:
         """Stop counting the body of a request."""
         self.held_bytes -= request.body_bytes
         request.body_bytes = 0
+
+    def _check_values(self, body: bytes) -> None:
+        """Refuse many small values, which take up to a hundred times their size in memory once they are decoded."""
+        if len(body) <= self._values_max:  # Each value has a letter or more.
+            return
+        # Commas in texts count as values, too: to tell them apart is to decode.
+        count = body.count(b",") + body.count(b"[") + body.count(b"{")
+        if count > self._values_max:
+            text = f"The body has more than {self._values_max:,} values (limit placement.body_values_max)."
+            raise Problem(413, text)
 
     def _too_large(self, route_max: int | None) -> Problem:
         if route_max is not None and route_max < self._size_max:

@@ -17,6 +17,7 @@ _AT_LEAST = {
     "cors_max_age": 0,
     "body_max_bytes": 1,
     "bodies_max_bytes": 1,
+    "body_values_max": 1,
     "head_max_bytes": 1024,
     "header_count_max": 8,
     "uri_max_bytes": 64,
@@ -137,6 +138,9 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     bodies_max_bytes: Annotated[
         int, Meta(description="Bytes that the bodies of all requests under way in one process may have, else 503.")
     ] = 256 * 2**20
+    body_values_max: Annotated[
+        int, Meta(description="Values, lists and objects that the JSON of a body may have, else 413.")
+    ] = 100_000
     head_max_bytes: Annotated[
         int, Meta(description="Bytes that the head of a request (its first line and headers) may have, else 431.")
     ] = 64 * 2**10
