@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.attack import questions
-from tests.attack.bodies import bodies_of_clients, bodies_of_strangers
+from tests.attack.bodies import bodies_of_clients, bodies_of_strangers, many_values
 from tests.attack.connections import idle_connections, pipelining
 from tests.attack.figures import HEADER, Figures
 from tests.attack.fleets import celled, forest, shared_disk
+from tests.attack.pages import cross_site, rebinding
 from tests.attack.server import Target, target
 from tests.worlds import joined
 
@@ -48,9 +49,12 @@ QUESTIONS: tuple[Attack, ...] = (
 STRANGERS: tuple[Attack, ...] = (
     lambda server, _: bodies_of_strangers(server),
     lambda server, _: bodies_of_clients(server),
+    lambda server, _: many_values(server, value=b"1"),
+    lambda server, _: many_values(server, value=b"{}"),
     lambda server, duration_s: pipelining(server, duration_s=duration_s),
     lambda server, _: idle_connections(server),
 )
+PAGES: tuple[Attack, ...] = (lambda server, _: rebinding(server), lambda server, _: cross_site(server))
 
 
 def attacks(folder: Path, duration_s: float) -> Iterator[Figures]:
@@ -58,7 +62,7 @@ def attacks(folder: Path, duration_s: float) -> Iterator[Figures]:
     fleets = joined(shared_disk(), celled(), forest())
     (folder / "questions").mkdir()
     with target(folder / "questions", has_tokens=False, others=fleets) as server:
-        for attack in QUESTIONS:
+        for attack in (*QUESTIONS, *PAGES):
             yield attack(server, duration_s)
     (folder / "strangers").mkdir()
     with target(folder / "strangers", settings="header_timeout_s = 2.0") as server:
