@@ -35,6 +35,8 @@ class Site:
     tls: ssl.SSLContext | None = None  # how connections are made safe; None: they are not
 
 
+# Seconds that decisions of one group may search until others have a turn.
+SLICE_S = 0.03
 _IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
 
 
@@ -85,6 +87,7 @@ def serving_on(
         current, queue_max=settings.placement.queue_max, group_max=settings.store.group_max,
         retries=settings.placement.allocation_conflict_retry_count,
         tidy=Tidier(current.store, settings.store, clock=SystemClock()), decide=decide, heed=heed,
+        slices_max=max(1, round(settings.scheduler.search_budget_s / SLICE_S)),
     )  # fmt: skip
 
 

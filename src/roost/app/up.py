@@ -15,7 +15,7 @@ from roost.app.following import Following, following
 from roost.app.operating import Operating
 from roost.app.placement import Served, placement_policy
 from roost.app.reloading import Reloader
-from roost.app.serving import Site, answer, reader_of, serving_on, store_served
+from roost.app.serving import SLICE_S, Site, answer, reader_of, serving_on, store_served
 from roost.app.telling import Telling
 from roost.errors import Unavailable
 from roost.machine import SystemClock
@@ -225,7 +225,8 @@ def open_product(
         # The thread tidies up after its groups, so ``Roost.outcomes``, which would do so in the middle, is passed by.
 
         def decide(deeds: Sequence[Deed]) -> Sequence[Result]:
-            return roost.scheduler.work(deeds)  # The scheduler is another one after the settings were read anew.
+            # The scheduler is another one after the settings were read anew.
+            return roost.scheduler.work(deeds, slice_s=SLICE_S)
 
         if events is not None:
             noted = Notifying(decide, events, now_s=SystemClock().now_s)

@@ -10,7 +10,7 @@ from functools import partial
 from queue import Empty
 from typing import Any, Generic, Protocol, TypeVar
 
-from roost.errors import Conflict, RoostError, Unavailable
+from roost.errors import Conflict, OverBudget, RoostError, Unavailable
 from roost.model.journal import Claim, Item, Refusal, Release
 from roost.model.placement_api import GENERATION_CODE
 from roost.model.work import Put
@@ -46,7 +46,7 @@ class Outcome(Protocol[Taken_contra]):
 class _Job(Generic[Answer]):
     """One task on its way."""
 
-    __slots__ = ("act", "attempts", "is_answered", "outcome", "plan", "task")
+    __slots__ = ("act", "attempts", "is_answered", "outcome", "plan", "slices", "task")
 
     def __init__(self, task: Task[Answer], outcome: Outcome[Answer]) -> None:
         self.task = task
@@ -54,6 +54,7 @@ class _Job(Generic[Answer]):
         self.plan: Plan[Answer] | None = None
         self.act: Act[Answer] | None = None
         self.attempts = 0
+        self.slices = 0  # how often its act was broken off to let others have a turn
         self.is_answered = False
 
 
@@ -72,16 +73,19 @@ class Serving:
         decide: does acts on the same columns, in their order; None: there are none.
         heed: told in the thread of work that plans wrote, when it is durable; what goes wrong there is only logged.
         has_thread: whether there is a thread; else each task is worked on by whoever submits it, one at a time.
+        slices_max: how often an act may be broken off by ``OverBudget`` and go on behind what waits, the last time
+            included, >= 1.
     """
 
     def __init__(
         self, current: Current, *, queue_max: int = 1024, group_max: int = 64, retries: int = 10,
         tidy: Callable[[int], None] | None = None, decide: Decide | None = None, heed: Heed | None = None,
-        has_thread: bool = True,
+        has_thread: bool = True, slices_max: int = 1,
     ) -> None:  # fmt: skip
         self._current = current
         self._queue_max = queue_max
         self._retries = retries
+        self._slices_max = slices_max
         self._tidy = tidy
         self._decide = decide
         self._heed = heed
@@ -211,7 +215,8 @@ class Serving:
     def _work_on(self, group: Sequence[_Job[Any] | None]) -> None:
         with self._turn:
             self._begun_s = time.monotonic()
-            self._serve([job for job in group if job is not None and job.outcome.set_running_or_notify_cancel()])
+            wanted = [job for job in group if job is not None]
+            self._serve([job for job in wanted if job.slices or job.outcome.set_running_or_notify_cancel()])
             self._tidy_up()
             self._begun_s = None
 
@@ -250,7 +255,7 @@ class Serving:
             return []
         if self._current.store.is_shared:
             metrics.BEHIND.observe(self._current.state.position - known)
-        found = [(job, self._plan(job)) for job in jobs]
+        found = [(job, job.act if job.slices else self._plan(job)) for job in jobs]
         planned = [job for job, result in found if isinstance(result, Plan)]
         beaten = [job for phase in _phases(planned) for job in self._commit(phase)]
         # After the plans, which were made on the columns as they were.
@@ -292,9 +297,21 @@ class Serving:
             results = [error] * len(jobs)
         else:
             self._tell(None)
+        done = [(job, result) for job, result in zip(jobs, results, strict=True) if not self._goes_on(job, result)]
         # Whoever is told wakes up, and wants the processor: all are told at the end.
-        for tell in [self._told_of(job, result) for job, result in zip(jobs, results, strict=True)]:
+        for tell in [self._told_of(job, result) for job, result in done]:
             tell()
+
+    def _goes_on(self, job: _Job[Any], result: Result) -> bool:
+        """Put an act whose search took long behind what waits; say whether that was done."""
+        if not isinstance(result, OverBudget) or self._thread is None:
+            return False
+        job.slices += 1
+        with self._entry:
+            if job.slices >= self._slices_max or self._is_stopped:
+                return False
+            self._waiting.put(job)
+        return True
 
     def _told_of(self, job: _Job[Answer], result: Result) -> Callable[[], None]:
         """Return what tells of an act that was done, or could not be."""

@@ -1,5 +1,6 @@
 """How long one decision may search."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,15 +11,20 @@ from roost.ports import Clock
 # Seconds more for each further instance of one request, and for all of them at most.
 _EACH_S = 0.001
 _MORE_MAX_S = 4.5
+# Each decision of a group may search for so long, although the slice of the group is used up.
+_SLICE_MIN_S = 0.001
 
 
 @contextmanager
-def search_budget(state: State, clock: Clock, *, seconds: float, count: int) -> Iterator[None]:
+def search_budget(
+    state: State, clock: Clock, *, seconds: float, count: int, slice_end_s: float = math.inf
+) -> Iterator[None]:  # fmt: skip
     """Bound the search on a state for one decision; where a budget holds already, that one counts.
 
     Args:
         seconds: for the first instance.
         count: instances.
+        slice_end_s: when others are to have a turn, by ``clock.elapsed_s``; what was searched until then is kept.
 
     Raises:
         OverBudget: by ``state.check``, when the budget is used up.
@@ -27,7 +33,8 @@ def search_budget(state: State, clock: Clock, *, seconds: float, count: int) -> 
         yield
         return
     allowed_s = seconds + min(_EACH_S * (count - 1), _MORE_MAX_S)
-    end_s = clock.elapsed_s() + allowed_s
+    now_s = clock.elapsed_s()
+    end_s = min(now_s + allowed_s, max(slice_end_s, now_s + _SLICE_MIN_S))
 
     def check() -> None:
         if clock.elapsed_s() > end_s:

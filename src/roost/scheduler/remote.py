@@ -12,6 +12,7 @@ Two commits in two places cannot be one. What is placed here comes first, so tha
 happens; what a process leaves behind that ends between the two is an instance without allocations.
 """
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -96,8 +97,13 @@ class RemoteScheduler(Scheduler):
     Only what a claim is differs, so it is a scheduler and has none. Acts are done one after the other.
     """
 
-    def work(self, acts: Sequence[Request | NamedRequest | Departure]) -> list[Decision | RoostError | None]:
+    def work(
+        self, acts: Sequence[Request | NamedRequest | Departure], *, slice_s: float = math.inf
+    ) -> list[Decision | RoostError | None]:
         """Do acts in order, each seeing those before it; durable on return, here and there.
+
+        Args:
+            slice_s: of no effect: the other process searches.
 
         Returns:
             One entry an act: the decision, the error that kept it from being made, or None for a departure.

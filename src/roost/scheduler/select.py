@@ -102,14 +102,21 @@ class Scheduler:
         )  # fmt: skip
         self._depth = max(TABLE, settings.max_attempts, filter_settings.host_subset_size)
         self._is_fresh = False  # nothing was claimed or given back here since the last refresh
+        self._slice_end_s = math.inf  # of the search, by ``clock.elapsed_s``
         self._looked_s = -math.inf  # when that was, of a clock that never goes back
         # Is shown each shape whose ranking becomes evidence, while the columns are as that ranking saw them.
         self.witness: Callable[[Shape], None] | None = None
         # Whether hosts stay as requests leave them, whatever they reported: in a fork that shows what is left.
         self.keeps_consumed = False
 
-    def work(self, acts: Sequence[Request | NamedRequest | Departure]) -> list[Decision | RoostError | None]:
+    def work(
+        self, acts: Sequence[Request | NamedRequest | Departure], *, slice_s: float = math.inf
+    ) -> list[Decision | RoostError | None]:
         """Do acts in order, each seeing those before it; durable on return.
+
+        Args:
+            slice_s: seconds after which a search for one of them ends with ``OverBudget``, so that others have a turn;
+                when the act is done again, the search goes on where it ended.
 
         Returns:
             One entry an act: the decision, the error that kept it from being made, or None for a departure.
@@ -118,6 +125,7 @@ class Scheduler:
             Unavailable: the store failed; what was not returned by an earlier call may not be durable.
         """
         results: list[Decision | RoostError | None] = [None] * len(acts)
+        self._slice_end_s = self._clock.elapsed_s() + slice_s
         self._look(acts)
         try:
             waiting: list[Wish] = []
@@ -256,8 +264,10 @@ class Scheduler:
         Raises:
             OverBudget: the search took too long; nothing is staged.
         """
-        seconds = self._settings.search_budget_s
-        budget = search_budget(self._placement.state, self._clock, seconds=seconds, count=wish.request.count)
+        budget = search_budget(
+            self._placement.state, self._clock, seconds=self._settings.search_budget_s, count=wish.request.count,
+            slice_end_s=self._slice_end_s,
+        )  # fmt: skip
         with budget, one_request(self._once) if self._once else nullcontext():
             self._choose_within(wish)
 

@@ -4,11 +4,12 @@ from concurrent.futures import Future
 
 import pytest
 
-from roost.errors import Conflict, StoreBroken, Unavailable
+from roost.errors import Conflict, OverBudget, StoreBroken, Unavailable
+from roost.model.fleet import Departure
 from roost.model.journal import PutDocument
 from roost.model.work import Put
 from roost.placement.current import Current
-from roost.placement.plans import Again, Plan
+from roost.placement.plans import Act, Again, Plan
 from roost.placement.serving import Serving
 from roost.store.memory import MemoryStore
 from tests.asking import asking
@@ -200,3 +201,50 @@ def test_without_a_thread_each_task_is_worked_on_by_whoever_asks():
     serving.stop()
     with pytest.raises(Unavailable, match="stopping"):
         serving.run(lambda _current: "too late")
+
+
+def slow(name, answers, *, slices):
+    """Give an act that is broken off so often before it is done."""
+    left = [OverBudget("the test", seconds=1.0, limit="none")] * slices
+    return Act(deed=Departure(instance_uuids=(name,)), answer=lambda _: answers.append(name)), left
+
+
+def test_an_act_that_is_broken_off_goes_on_behind_what_waits():
+    answers = []
+    act, left = slow("slow", answers, slices=2)
+    quick, _ = slow("quick", answers, slices=0)
+    begun, gate = threading.Event(), threading.Event()
+
+    def decide(deeds):
+        begun.set()
+        gate.wait()
+        return [left.pop() if "slow" in deed.instance_uuids and left else None for deed in deeds]
+
+    serving = Serving(Current(MemoryStore()), decide=decide, slices_max=5, group_max=1)
+    outcomes = [Future(), Future()]
+    serving.submit(lambda _: act, outcomes[0])
+    begun.wait()
+    serving.submit(lambda _: quick, outcomes[1])
+    gate.set()
+    for outcome in outcomes:
+        outcome.result(timeout=60)
+    serving.stop()
+    assert answers == ["quick", "slow"]
+
+
+@pytest.mark.parametrize(("slices_max", "calls"), [(1, 1), (3, 3)])
+def test_an_act_is_broken_off_so_often_and_then_ends(slices_max, calls):
+    seen = []
+
+    def decide(deeds):
+        seen.extend(deeds)
+        return [OverBudget("the test", seconds=1.0, limit="none")] * len(deeds)
+
+    def answer(result):
+        raise result
+
+    serving = Serving(Current(MemoryStore()), decide=decide, slices_max=slices_max)
+    with pytest.raises(OverBudget):
+        serving.run(lambda _: Act(deed=Departure(instance_uuids=("a",)), answer=answer))
+    serving.stop()
+    assert len(seen) == calls

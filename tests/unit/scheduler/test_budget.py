@@ -69,12 +69,16 @@ def test_a_question_that_cannot_even_begin_is_an_error():
 
 
 class HurriedClock(FixedClock):
-    """A clock on which each look takes a second."""
+    """A clock on which each look takes a while."""
+
+    def __init__(self, step_s=1.0):
+        super().__init__()
+        self.step_s, self.passed_s = step_s, 0.0
 
     def elapsed_s(self):
         """Return seconds that pass with each look."""
-        self.time_s += 1.0
-        return self.time_s
+        self.passed_s += self.step_s
+        return self.passed_s
 
 
 def test_a_decision_whose_search_takes_too_long_is_an_error_and_the_others_are_made():
@@ -94,3 +98,17 @@ def test_a_budget_of_a_question_holds_for_its_dry_runs_too():
     roost.state.check = after(0)
     with pytest.raises(OverBudget, match="the test"):
         roost.decide(two_amounts(), dry_run=True)
+
+
+def test_a_search_that_is_broken_off_goes_on_where_it_ended():
+    hosts = joined(*(celled_host(f"host-{number:02}") for number in range(40)))
+    roost = roost_with(hosts).fork(clock=HurriedClock(0.01))
+    slices, decision = 0, None
+    while decision is None:
+        (result,) = roost.scheduler.work([two_amounts()], slice_s=0.3)
+        if isinstance(result, OverBudget):
+            slices += 1
+        else:
+            decision = result
+    assert decision.is_granted
+    assert slices > 0
