@@ -259,7 +259,8 @@ class _Reading:
         filter_scheduler = own["filter_scheduler"]
         assert isinstance(filter_scheduler, FilterScheduler)
         # Only now is known which rules there are, and so which settings.
-        found = self._rules(filter_scheduler)
+        with config_view.importing_plug_ins():
+            found = self._rules(filter_scheduler)
         registered = config_view.registered()
         if self._nova is not None:
             self._nova.repeat(config_view.repeated())

@@ -4,6 +4,7 @@ A process has one CONF. It shows the settings of the rule that is at work: rules
 as in a replay, put theirs there before they judge.
 """
 
+import contextlib
 import functools
 import sys
 from collections.abc import Iterator, Mapping
@@ -31,6 +32,7 @@ _RESERVED = ("store", "placement", "conductor", "notifications", "agent")
 # Sections of Nova in which plug-ins have options of their own.
 _SHARED = ("DEFAULT", "filter_scheduler", "scheduler", "metrics", "pci", "compute", "workarounds")
 _current: list[Settings] = [Settings()]
+_of_plug_ins: set[tuple[str, str]] = set()  # section and name of the options that they registered
 
 
 def use(settings: Settings | None) -> None:
@@ -71,6 +73,19 @@ def fill(conf: Any) -> None:
             _override(conf, group, name, value)
 
 
+@contextlib.contextmanager
+def importing_plug_ins() -> Iterator[None]:
+    """Note which options are registered meanwhile: those are of plug-ins, and no others, as of Keystone's library."""
+    before = _places()
+    yield
+    _of_plug_ins.update(_places() - before)
+
+
+def _places() -> set[tuple[str, str]]:
+    cfg = _cfg()
+    return set() if cfg is None else {(group, opt.dest) for group, opt in _options(cfg.CONF)}
+
+
 def registered() -> list[tuple[str, type[msgspec.Struct]]]:
     """Return the options that plug-ins have registered: sections, each with its options as the fields of a struct."""
     cfg = _cfg()
@@ -81,7 +96,8 @@ def registered() -> list[tuple[str, type[msgspec.Struct]]]:
     of_libraries = _of_libraries()
     for group, opt in _options(cfg.CONF):
         is_own = opt.dest in own.get(group, {}) or group in _RESERVED or group.startswith("oslo_")
-        if not is_own and (group, opt.dest) not in of_libraries and (group, "") not in of_libraries:
+        is_library_s = (group, opt.dest) in of_libraries or (group, "") in of_libraries
+        if (group, opt.dest) in _of_plug_ins and not is_own and not is_library_s:
             kind = _kind(opt)
             default = opt.default if opt.default is None else _plain(opt.default)
             field = msgspec.field(default_factory=functools.partial(_copy, default)) if kind is list else default
@@ -92,7 +108,9 @@ def registered() -> list[tuple[str, type[msgspec.Struct]]]:
 def repeated() -> Iterator[tuple[str, str]]:
     """Give section and name of the options of plug-ins of which every line is a value."""
     cfg = _cfg()
-    yield from ((group, opt.dest) for group, opt in (() if cfg is None else _options(cfg.CONF)) if opt.multi)
+    for group, opt in () if cfg is None else _options(cfg.CONF):
+        if opt.multi and (group, opt.dest) in _of_plug_ins:
+            yield group, opt.dest
 
 
 def check(section: str, values: Mapping[str, Any]) -> None:
@@ -170,7 +188,7 @@ def _options(conf: Any) -> Iterator[tuple[str, Any]]:
 @functools.cache
 def _of_libraries() -> frozenset[tuple[str, str]]:
     """Return section and name of options that no plug-in registered; a name left empty stands for a whole section."""
-    found = {("DEFAULT", "config_file"), ("DEFAULT", "config_dir"), ("DEFAULT", "config_source")}
+    found = {("DEFAULT", name) for name in ("config_file", "config_dir", "config_source", "shell_completion")}
     if is_installed("nova"):
         from nova.conf import opts  # type: ignore[import-not-found,unused-ignore]
 

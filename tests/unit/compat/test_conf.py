@@ -1,5 +1,9 @@
 """The CONF that plug-ins read, and the options that they register, with oslo.config and without it."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from roost.compat.oslo_config import cfg
@@ -96,6 +100,26 @@ def test_options_of_a_plug_in_are_read_from_a_settings_file_too_and_shown(tmp_pa
     assert 'acme.hosts   ["a","b"]' in done.stdout
     write(tmp_path, {"roost.toml": text + "mots = 4\n"})
     assert "acme.mots: is no setting; the nearest known name is most" in run_roost(tmp_path, "config", "check").stdout
+
+
+def test_options_that_no_plug_in_registered_are_no_settings(tmp_path):
+    register = (
+        "from oslo_config import cfg\ncfg.CONF.register_opts([cfg.StrOpt('left', default='x')], group='library')\n"
+    )
+    write(tmp_path, {"nova.conf": ENABLED.format(name="IoLimit"), "plug.py": LIMITED, "library.py": register})
+    script = (
+        "import library\n"
+        "from pathlib import Path\n"
+        "from roost.app import sourced_settings\n"
+        "for _ in range(2):\n"
+        "    found = sourced_settings(None, {'ROOST_NOVA_CONF': 'nova.conf'}).settings\n"
+        "print(sorted(found.tables), 'shell_completion' in found.tables['DEFAULT'])\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    environ = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True,
+                          check=False)  # fmt: skip
+    assert done.stdout == "['DEFAULT', 'filter_scheduler', 'metrics'] False\n", done.stderr
 
 
 def test_a_conf_without_the_library_knows_what_was_registered_and_no_more():
