@@ -12,6 +12,7 @@ from tests.attack.server import Target
 _MIB = 2**20
 _DECLARED_MIB, _SENT_MIB = 16, 15
 _PATIENCE_S = 30
+_ANSWER_S = 0.2
 
 
 def bodies_of_strangers(target: Target, *, connections: int = 100) -> Figures:
@@ -52,10 +53,10 @@ def _send_halves(target: Target, name: str, *, connections: int, path: str, who:
         ]
         for client in clients:
             _send(client, head.encode(), b"x" * (_SENT_MIB * _MIB))
-        growth_mib = target.rss_growth_mib()
-        for client in clients:
-            client.settimeout(0.2)  # Whoever was not answered yet is not refused: its body is waited for.
+            # A refused client is answered by now, and cut off soon; the body of any other is waited for.
+            client.settimeout(_ANSWER_S)
             statuses[status_of(client)] += 1
+        growth_mib = target.rss_growth_mib()
     return Figures(
         name=name, requests=connections, statuses=statuses, seen=bystander.seen(), rss_growth_mib=growth_mib
     )  # fmt: skip

@@ -101,17 +101,18 @@ class Server(uvicorn.Server):
         application: what answers.
         listener: where.
         settings: limits and times.
-        connections: those of the process.
+        connections: those of the process; None: this is its only server.
         tls: how connections are made safe; None: they are not.
     """
 
     def __init__(
-        self, application: Any, listener: socket.socket, settings: Settings, *, connections: Connections,
-        tls: ssl.SSLContext | None = None,
+        self, application: Any, listener: socket.socket, settings: Settings, *,
+        connections: Connections | None = None, tls: ssl.SSLContext | None = None,
     ) -> None:  # fmt: skip
         self._listener, self._hello_timeout_s = listener, settings.header_timeout_s
+        kept = connections or Connections(settings.connections_max)
         config = uvicorn.Config(
-            application, http=Connection.within(settings, connections), lifespan="off", ws="none", access_log=False,
+            application, http=Connection.within(settings, kept), lifespan="off", ws="none", access_log=False,
             log_config=None, log_level="critical", server_header=False, proxy_headers=False,
             timeout_keep_alive=math.ceil(settings.keep_alive_s),
             timeout_graceful_shutdown=math.ceil(settings.stop_timeout_s),
