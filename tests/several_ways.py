@@ -19,10 +19,10 @@ def celled_host(name, *, cells=3, memory_mb=1000):
     return msgspec.structs.replace(root, providers=[*root.providers, *children])
 
 
-def two_amounts():
+def two_amounts(project_id=""):
     """Give a request for two amounts of one class."""
     groups = tuple(ResourceGroup(suffix=f"_{number}", resources={"MEMORY_MB": 1 + number}) for number in range(2))
-    return wish(memory_mb=0, groups=groups)
+    return wish(memory_mb=0, groups=groups, project_id=project_id)
 
 
 # The same as a document.

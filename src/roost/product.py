@@ -433,6 +433,7 @@ class Roost:
         row = self._row(uuid)
         decision = self._unpacked(row)
         state = rebuilt(self._store, decision, moment_of(row))
+        state.check = self.state.check
         store = DryStore(position=state.position, next_ids={})
         try:
             return Roost(

@@ -259,7 +259,7 @@ class AsgiApplication:
             return self._application.finish(request, await self._in_thread(request, bounded, receive))
         if request.work != "past":
             try:
-                task = request.within(_SEARCH_S, _on_small_fleet(entered) if request.work == "copy" else entered)
+                task = at_home(request, entered)
                 return self._application.finish(request, await self._in_thread(request, task, receive))
             except TooSlow:
                 pass
@@ -339,6 +339,15 @@ class AsgiApplication:
             host_url=f"{scope['scheme']}://{headers.get('host', '')}",
             request_id=new_request_id(),
         )
+
+
+def at_home(request: Request, task: Task[Response]) -> Task[Response]:
+    """Return a question as the thread that decides tries it, before the reader process is asked.
+
+    Raises:
+        TooSlow: by the task.
+    """
+    return request.within(_SEARCH_S, _on_small_fleet(task) if request.work == "copy" else task)
 
 
 def _on_small_fleet(task: Task[Response]) -> Task[Response]:

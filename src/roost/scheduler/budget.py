@@ -10,7 +10,7 @@ from roost.ports import Clock
 
 # Seconds more for each further instance of one request, and for all of them at most.
 _EACH_S = 0.001
-_MORE_MAX_S = 4.5
+_MORE_MAX_S = 20.0
 # Each decision of a group may search for so long, although the slice of the group is used up.
 _SLICE_MIN_S = 0.001
 
@@ -32,9 +32,10 @@ def search_budget(
     if state.check is not unbounded:
         yield
         return
-    allowed_s = seconds + min(_EACH_S * (count - 1), _MORE_MAX_S)
-    now_s = clock.elapsed_s()
-    end_s = min(now_s + allowed_s, max(slice_end_s, now_s + _SLICE_MIN_S))
+    more_s = min(_EACH_S * (count - 1), _MORE_MAX_S)
+    allowed_s, now_s = seconds + more_s, clock.elapsed_s()
+    # What was placed is not kept when others have their turn, so a slice has room for all instances.
+    end_s = min(now_s + allowed_s, max(slice_end_s, now_s + _SLICE_MIN_S) + more_s)
 
     def check() -> None:
         if clock.elapsed_s() > end_s:

@@ -139,6 +139,7 @@ class HostView:
         """
         derived, consumed = self._state.hosts.derived, self._state.hosts.consumed
         if key not in derived:
+            self._state.check()
             if consumed:
                 return make(self)
             if len(derived) >= _REMEMBERED:
@@ -164,6 +165,7 @@ class HostView:
         known = self._state.hosts.kinds
         column: KindColumn[_Said] | None = known.get(key)
         if column is None or column.is_worn:
+            self._state.check()
             if len(known) >= _KINDS:
                 known.clear()
             column = known[key] = KindColumn(tell, self._state.hosts.facts)

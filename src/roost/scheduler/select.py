@@ -358,6 +358,7 @@ class Scheduler:
         if self.witness is not None:
             self.witness(shape)
         while ranked.rows and len(choice.rows) < request.count:
+            self._placement.state.check()
             left = request.count - len(choice.rows)
             rows = (
                 shape.series(left)

@@ -5,9 +5,10 @@ import pytest
 
 from roost.errors import OverBudget
 from roost.model.capacity import LIMIT, PLACED_LIMIT
-from roost.model.request import ResourceGroup
+from roost.model.flavor import Flavor
+from roost.model.request import Request, ResourceGroup
 from tests.several_ways import celled_host, two_amounts
-from tests.worlds import FixedClock, aggregate, digest, host, joined, roost_with, wish
+from tests.worlds import FixedClock, aggregate, digest, host, hosts, joined, roost_with, wish
 
 TOO_LONG = OverBudget("the test", seconds=1.0, limit="none")
 
@@ -71,7 +72,7 @@ def test_a_question_that_cannot_even_begin_is_an_error():
 class HurriedClock(FixedClock):
     """A clock on which each look takes a while."""
 
-    def __init__(self, step_s=1.0):
+    def __init__(self, step_s):
         super().__init__()
         self.step_s, self.passed_s = step_s, 0.0
 
@@ -82,13 +83,14 @@ class HurriedClock(FixedClock):
 
 
 def test_a_decision_whose_search_takes_too_long_is_an_error_and_the_others_are_made():
-    roost = roost_with(celled_host("a")).fork(clock=HurriedClock())
+    fleet = joined(*(celled_host(f"host-{number:02}") for number in range(40)))
+    roost = roost_with(fleet).fork(clock=HurriedClock(0.02))
     before = digest(roost.state)
     (error,) = roost.outcomes([two_amounts()])
     assert isinstance(error, OverBudget)
     assert "scheduler.search_budget_s" in str(error)
     assert digest(roost.state) == before
-    refused, granted = roost.outcomes([two_amounts(), wish(memory_mb=0)])
+    refused, granted = roost.outcomes([two_amounts("other"), wish(memory_mb=0)])
     assert isinstance(refused, OverBudget)
     assert granted.is_granted
 
@@ -112,3 +114,27 @@ def test_a_search_that_is_broken_off_goes_on_where_it_ended():
             decision = result
     assert decision.is_granted
     assert slices > 0
+
+
+def test_placing_many_instances_ends_with_the_budget_of_a_question():
+    roost = roost_with(hosts(3, VCPU=10_000, MEMORY_MB=10_000))
+    roost.state.check = after(1)
+    with pytest.raises(OverBudget):
+        roost.decide(wish(count=10_000), dry_run=True)
+
+
+def test_a_capability_of_a_request_is_judged_within_the_budget():
+    roost = roost_with(hosts(3))
+    specs = {f"x{number}": "1" for number in range(100)}
+    roost.state.check = after(10)
+    with pytest.raises(OverBudget):
+        roost.explain(Request(flavor=Flavor(name="f", vcpus=1, extra_specs=specs)))
+
+
+def test_an_explanation_of_the_past_has_the_budget_of_its_question():
+    roost = roost_with(joined(celled_host("a"), celled_host("b")))
+    decided = roost.decide(two_amounts())
+    assert roost.why(decided.uuid).explanation is not None
+    roost.state.check = after(0)
+    with pytest.raises(OverBudget):
+        roost.why(decided.uuid)

@@ -1,0 +1,230 @@
+"""What questions cost: random fleets and questions, and how long each holds the thread that decides.
+
+``python -m tests.attack.costs --rounds 10000`` prints a table. Each question is worked on as a server does it: first by
+the thread that decides, within the time it has for that; where that is not enough, as the reader process does it.
+Times are those of this thread's processor, so that neighbours do not count.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from roost.api.asgi import Api, at_home
+from roost.api.placement.application import Application as PlacementApplication
+from roost.api.placement.auth import believe
+from roost.api.placement.policy import Policy
+from roost.api.placement.request import Identity, Request, Response, TooSlow
+from roost.api.v1.agents import Agents
+from roost.api.v1.application import Application as OwnApplication
+from roost.api.v1.waking import ENDS, Waking
+from roost.app import Roost
+from roost.app.serving import SLICE_S
+from roost.errors import OverBudget, RoostError
+from roost.machine import SystemClock
+from roost.model.settings import Settings
+from roost.placement.current import Current
+from roost.placement.plans import Act
+from roost.placement.serving import Serving, Task
+from roost.store.memory import MemoryStore
+from tests.attack.fleets import TRAITS, celled, deep_query, forest, shared_disk
+from tests.several_ways import TWO_AMOUNTS
+from tests.worlds import joined
+
+HOLD_MS_MAX = 100.0
+BUDGET_S = 0.25
+# A question that is cut says what it found, and takes back what it placed: within twice its budget.
+BUDGET_PARTS_MAX = 2.0
+_FLEET_EACH = 50  # questions
+_ADMIN = Identity(user_id="admin", project_id="admin", roles=frozenset({"admin"}))
+_HEADERS = {"content-type": "application/json", "openstack-api-version": "placement 1.39"}
+Ask = tuple[str, str, str, Any]  # kind, method, URL, body
+
+
+@dataclass
+class Costs:
+    """The worst of one kind of question."""
+
+    questions: int = 0
+    went_on: int = 0  # too much for the thread that decides
+    cut: int = 0  # ended by their budget
+    hold_ms: float = 0.0
+    budget_parts: float = 0.0
+    worst: str = ""
+
+    def hold(self, took_s: float, ask: Ask) -> None:
+        """Note how long the thread that decides was held."""
+        if 1000 * took_s > self.hold_ms:
+            self.hold_ms, self.worst = 1000 * took_s, f"{ask[1]} {ask[2]} {json.dumps(ask[3])}"[:300]
+
+
+class World:
+    """A random fleet, and the APIs over it."""
+
+    def __init__(self, random: Random) -> None:
+        parts = [
+            shared_disk(hosts=random.randint(1, 8), disk_gb=random.choice((10, 10_000, 10_000_000))),
+            celled(hosts=random.randint(1, 20), cells=random.randint(1, 12)),
+            forest(
+                hosts=random.randint(1, 20), cells=random.randint(1, 8), functions=random.randint(0, 3),
+                seed=random.randint(0, 99),
+            ),
+        ]  # fmt: skip
+        self.current = Current(MemoryStore(), clock=SystemClock())
+        self.roost = Roost(self.current.store, Settings(), current=self.current)
+        self.roost.install(joined(*random.sample(parts, random.randint(1, 3))))
+        serving = Serving(self.current, has_thread=False)
+        agents = Agents(serving, Waking(1), ends=Waking(1, awaited=ENDS), clock=SystemClock())
+        self.own: Api = OwnApplication(self.roost, agents=agents, identify=believe)
+        self.placement: Api = PlacementApplication(identify=believe, allows=Policy().allows)
+        self.decisions: list[str] = []
+
+
+def asks(random: Random, world: World) -> Iterator[Ask]:
+    """Give random questions without end."""
+    while True:
+        kind = random.choice(("candidates", "candidates", "capacity", "dry run", "decision", "why"))
+        if kind == "candidates":
+            yield kind, "GET", f"/allocation_candidates?{_query(random)}", None
+        elif kind == "capacity":
+            by = random.sample(("zone", "aggregate", "host"), random.randint(0, 3))
+            yield kind, "POST", "/capacity", {"request": _document(random), "by": by}
+        elif kind == "why":
+            if world.decisions:
+                yield kind, "GET", f"/decisions/{random.choice(world.decisions)}/why", None
+        else:
+            count = random.choice((1, 1, 1, 7, 100, 1_000 if kind == "decision" else 100_000))
+            yield kind, "POST", "/decisions", {**_document(random), "count": count, "dry_run": kind == "dry run"}
+
+
+def _query(random: Random) -> str:
+    if random.random() < 0.5:
+        return deep_query(random.randint(0, 10**6))
+    groups = [f"resources_{at}=CUSTOM_VF:{random.randint(1, 2)}" for at in range(random.randint(1, 10))]
+    groups += [f"resources_m{at}=MEMORY_MB:{random.randint(1, 10**5)}" for at in range(random.randint(0, 8))]
+    more = ["resources=DISK_GB:1"] if random.random() < 0.5 else []
+    more += [f"limit={random.choice((1, 1000))}"] if random.random() < 0.5 else []
+    return "&".join([*groups, *more, f"group_policy={random.choice(('none', 'isolate'))}"])
+
+
+def _document(random: Random) -> dict[str, Any]:
+    flavor: dict[str, Any] = {
+        "name": f"f{random.randint(0, 9)}", "vcpus": random.choice((0, 1, 4)),
+        "memory_mb": random.choice((0, 1, 512)), "root_gb": random.choice((0, 0, 1)),
+    }  # fmt: skip
+    document: dict[str, Any] = {"flavor": flavor}
+    if random.random() < 0.5:
+        sizes = (random.randint(1, 9) for _ in range(random.randint(1, 8)))
+        name = random.choice(("MEMORY_MB", "CUSTOM_VF", "CUSTOM_CELL"))
+        document["resource_groups"] = [
+            {
+                "suffix": f"_{at}",
+                "resources": {name: size},
+                "required": [[random.choice(TRAITS)]] * random.randint(0, 1),
+            }
+            for at, size in enumerate(sizes)
+        ]
+        flavor["memory_mb"] = 0 if name == "MEMORY_MB" else flavor["memory_mb"]
+    if random.random() < 0.2:
+        document["resource_groups"] = TWO_AMOUNTS["resource_groups"]
+    if random.random() < 0.2:
+        many = random.choice((10, 1_000))
+        key, value = random.choice((("trait:CUSTOM_%d", "forbidden"), ("x%d", "s== 1"), ("capabilities:y%d", ">= 2")))
+        flavor["extra_specs"] = {key % at: value for at in range(many)}
+    if random.random() < 0.1:
+        document["hints"] = {"query": json.dumps(["and", *[[">=", "$free_ram_mb", at] for at in range(500)]])}
+    return document
+
+
+def work_on(world: World, ask: Ask, costs: Costs) -> None:
+    """Answer a question as a server does, and note what it took."""
+    kind, method, url, body = ask
+    path, _, query = url.partition("?")
+    api = world.placement if kind == "candidates" else world.own
+    request = Request(
+        method=method, path=path, query_string=query, headers=_HEADERS, identity=_ADMIN,
+        body=b"" if body is None else json.dumps(body).encode(),
+    )  # fmt: skip
+    costs.questions += 1
+    task = api.enter(request)
+    if isinstance(task, Response):
+        return
+    if kind == "decision":
+        _decide(world, ask, _timed(lambda: task(world.current), costs, ask), costs)
+    elif request.work == "past" or not _is_done_at_home(world, ask, at_home(request, task), costs):
+        costs.went_on += 1
+        begun_s = time.thread_time()
+        slow = OverBudget("the question", seconds=BUDGET_S, limit="none")
+        try:
+            request.within(BUDGET_S, task, too_slow=slow)(world.current)
+        except OverBudget:
+            costs.cut += 1
+        except RoostError:
+            pass
+        costs.budget_parts = max(costs.budget_parts, (time.thread_time() - begun_s) / BUDGET_S)
+
+
+def _timed(act: Callable[[], Any], costs: Costs, ask: Ask) -> Any:
+    begun_s = time.thread_time()
+    try:
+        return act()
+    except RoostError:
+        return None
+    finally:
+        costs.hold(time.thread_time() - begun_s, ask)
+
+
+def _is_done_at_home(world: World, ask: Ask, task: Task[Response], costs: Costs) -> bool:
+    try:
+        _timed(lambda: task(world.current), costs, ask)
+    except TooSlow:
+        return False
+    return True
+
+
+def _decide(world: World, ask: Ask, act: object, costs: Costs) -> None:
+    """Decide in slices, as the thread does; a request for many instances, which commits them, is not held to them."""
+    if not isinstance(act, Act):
+        return
+    deed = act.deed
+    for _ in range(round(Settings().scheduler.search_budget_s / SLICE_S)):
+        begun_s = time.thread_time()
+        (result,) = world.roost.scheduler.work([deed], slice_s=SLICE_S)
+        if ask[3]["count"] == 1:
+            costs.hold(time.thread_time() - begun_s, ask)
+        if not isinstance(result, OverBudget):
+            if not isinstance(result, RoostError) and result is not None:
+                world.decisions.append(result.uuid)
+            return
+    costs.cut += 1
+
+
+def main() -> int:
+    """Ask, and print one line a kind of question."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    random = Random(arguments.seed)
+    found: dict[str, Costs] = {}
+    for number in range(arguments.rounds):
+        if number % _FLEET_EACH == 0:
+            world = World(random)
+            questions = asks(random, world)
+        ask = next(questions)
+        work_on(world, ask, found.setdefault(ask[0], Costs()))
+    print(f"{'question':<12} {'asked':>7} {'went on':>8} {'cut':>6} {'held ms':>8} {'budgets':>8}  worst")
+    for kind, costs in sorted(found.items()):
+        print(
+            f"{kind:<12} {costs.questions:>7,} {costs.went_on:>8,} {costs.cut:>6,} {costs.hold_ms:>8.1f} "
+            f"{costs.budget_parts:>8.2f}  {costs.worst[:90]}"
+        )
+    return int(any(each.hold_ms > HOLD_MS_MAX or each.budget_parts > BUDGET_PARTS_MAX for each in found.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
