@@ -21,6 +21,8 @@ _ID_LETTERS = 8
 _HOST_MAX = 255
 AGENT = "agent"  # the role
 _HASH = re.compile(rf"[0-9a-f]{{{2 * _SALT_BYTES}}}:[0-9a-f]{{64}}")
+_KEY_BYTES = 8
+_KEY = re.compile(rf"[0-9a-f]{{{2 * _KEY_BYTES}}}")
 _ROLE = re.compile(r"[^\s,]+")
 
 
@@ -57,10 +59,13 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     project: str = ""  # empty: the name
     roles: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()  # the only ones it may touch; empty: it is bound to none
+    key: str = ""  # the text of the token begins with it and a dot, and it is found by it; empty: of an older one
 
     def __post_init__(self) -> None:
         if not self.name:
             raise ValueError("name must not be empty")
+        if self.key and not _KEY.fullmatch(self.key):
+            raise ValueError(f"key of {self.name} is not one that `roost token create` makes")
         if not _HASH.fullmatch(self.sha256):
             raise ValueError(f"sha256 of {self.name} is not one that `roost token create` makes")
         if self.hosts and set(self.roles) != {AGENT}:
@@ -99,13 +104,19 @@ class Tokens:
     """
 
     def __init__(self, tokens: Sequence[Token]) -> None:
-        self._known = [(token, token.identity) for token in tokens]
+        # By their keys, so that a request costs the same however many there are; older ones have none.
+        self._known: dict[str, list[tuple[Token, Identity]]] = {}
+        for token in tokens:
+            self._known.setdefault(token.key, []).append((token, token.identity))
 
     def identify(self, headers: Headers) -> Identity | None:
         """Return whoever holds the token in ``x-auth-token``, if it is one of ours."""
-        text = headers.get("x-auth-token", "").encode("latin-1", "replace")
-        # All are compared, so that the time says nothing about which one it is.
-        found = [identity for token, identity in self._known if token.is_of(text)]
+        given = headers.get("x-auth-token", "")
+        key, dot, _ = given.partition(".")
+        known = self._known.get(key if dot else "", [])
+        text = given.encode("latin-1", "replace")
+        # All of one key are compared, so that the time says nothing about which one it is.
+        found = [identity for token, identity in known if token.is_of(text)]
         return found[0] if found else None
 
 
@@ -142,11 +153,12 @@ def new_token(
     for role in roles:
         if not _ROLE.fullmatch(role):
             raise BadRequest(f"a role is one word without commas, got {role!r}")
-    text, salt = secrets.token_urlsafe(_SECRET_BYTES), secrets.token_bytes(_SALT_BYTES)
+    key, salt = secrets.token_hex(_KEY_BYTES), secrets.token_bytes(_SALT_BYTES)
+    text = f"{key}.{secrets.token_urlsafe(_SECRET_BYTES)}"
     kept = f"{salt.hex()}:{_hashed(text.encode(), salt)}"
     given = tuple(roles) or ((AGENT,) if hosts else ())
     try:
-        return text, Token(name=name, sha256=kept, project=project, roles=given, hosts=tuple(hosts))
+        return text, Token(name=name, sha256=kept, project=project, roles=given, hosts=tuple(hosts), key=key)
     except ValueError as error:
         raise BadRequest(str(error)) from None
 
@@ -159,6 +171,8 @@ def as_toml(token: Token) -> str:
     lines.append(f"roles = [{', '.join(map(_quoted, token.roles))}]")
     if token.hosts:
         lines.append(f"hosts = [{', '.join(map(_quoted, token.hosts))}]")
+    if token.key:
+        lines.append(f'key = "{token.key}"')
     lines.append(f'sha256 = "{token.sha256}"')
     return "\n".join(lines) + "\n"
 

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 
 from roost.api.placement import versions
 from roost.api.placement.handlers import allocations, providers, reshaper
+from roost.api.placement.options import Options
 from roost.api.placement.request import Identity, Request
 from roost.api.problems import Problem
 from roost.engine.state import Holder, State
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_text
-from roost.placement.claims import Wish, holder_of
+from roost.placement.claims import Wish, holder_of, type_name
 
 _Check = Callable[[Request, State, "_Bounds"], None]
 
@@ -27,7 +28,7 @@ def check(request: Request, state: State) -> None:
     who = request.identity
     if who is None or not who.hosts or request.method == "GET":
         return
-    bounds = _Bounds(who, state)
+    bounds = _Bounds(who, state, request.options)
     may = _CHECKS.get((request.method, request.route))
     if may is None:
         raise bounds.refusal(f"{request.method} {request.route} is about all hosts")
@@ -37,8 +38,8 @@ def check(request: Request, state: State) -> None:
 class _Bounds:
     """What a token may touch."""
 
-    def __init__(self, who: Identity, state: State) -> None:
-        self._who, self._state = who, state
+    def __init__(self, who: Identity, state: State, options: Options) -> None:
+        self._who, self._state, self._options = who, state, options
 
     def refusal(self, why: str) -> Problem:
         """Return what is answered."""
@@ -89,6 +90,16 @@ class _Bounds:
             row, before, after = key[0], held.get(key, 0), amounts.get(key, 0)
             if after != before and (after > before or self.host_of(row) is not None):
                 self.check_row(row)
+
+    def check_owner(self, wish: Wish, holder: Holder) -> None:
+        """Refuse to give a consumer another project, user or type; unknown ones are compared as they are shown."""
+        shown = (
+            holder.project_id or self._options.incomplete_consumer_project_id,
+            holder.user_id or self._options.incomplete_consumer_user_id,
+            type_name(self._state, holder),
+        )
+        if wish.amounts and (wish.project_id, wish.user_id, wish.consumer_type or shown[2]) != shown:
+            raise self.refusal(f"consumer {uuid_text(holder.uuid)} is of another project, user or type")
 
     def _owner(self, row: int) -> str:
         providers = self._state.providers
@@ -149,6 +160,7 @@ def _check_wishes(wishes: list[Wish], state: State, bounds: _Bounds) -> None:
         holder = state.holders.get(wish.uuid)
         if holder is None:
             raise bounds.refusal(f"consumer {uuid_text(wish.uuid)} holds nothing there")
+        bounds.check_owner(wish, holder)
         amounts = {
             (rows[uuid], name): amount
             for uuid, resources in wish.amounts.items()
