@@ -56,6 +56,7 @@ from roost.scheduler.rules import OncePerRequest, Rules, adds, one_request
 from roost.scheduler.shapes import Ask, Shapes
 from roost.scheduler.staging import Wish, item_of, wish_of
 
+_CHECKED_EACH = 64  # instances between two checks of the budget
 # So many instances at least are chosen as a series, where that is possible.
 _SERIES_MIN = 4
 # Races that one request may lose in one of its ``claim_rounds``.
@@ -389,7 +390,9 @@ class Scheduler:
         state, new_id = self._placement.state, self._placement.new_id
         held: dict[int, Held] = {}
         claims = []
-        for row in rows:
+        for at, row in enumerate(rows):
+            if at % _CHECKED_EACH == 0:
+                state.check()
             found = held.get(row)
             if found is None:
                 found = takes_on(state, shape, row)
