@@ -89,7 +89,8 @@ class Server:
 
     def stop(self) -> None:
         """Stop it and remove its folder."""
-        self._process.send_signal(signal.SIGINT)
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
         try:
             self._process.wait(timeout=20)
         except subprocess.TimeoutExpired:
@@ -101,9 +102,22 @@ class Server:
             return {}
         return {"user": self._account.pw_uid, "group": self._account.pw_gid}
 
+    def run(self, program: str, *arguments: str) -> None:
+        """Run one of its programs, or another one, to its end, as the user of the server."""
+        self._run(program, *arguments)
+
+    def spawn(self, program: str, *arguments: str) -> "subprocess.Popen[bytes]":
+        """Start one of its programs as the user of the server."""
+        with (self.folder / "log").open("ab") as log:
+            return subprocess.Popen(
+                [str(self._binaries / program), *arguments], stdout=log, stderr=log, cwd=self.folder,
+                start_new_session=True, **self._identity(),
+            )  # fmt: skip
+
     def _run(self, program: str, *arguments: str) -> None:
+        own = self._binaries / program
         done = subprocess.run(
-            [str(self._binaries / program), *arguments],
+            [str(own) if own.exists() else program, *arguments],
             capture_output=True, text=True, check=False, cwd=self.folder, **self._identity(),
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

@@ -37,6 +37,8 @@ DATABASE_FAILURES = Counter("roost_database_failures", "Requests that the databa
 LISTENERS_FAILED = Counter("roost_listeners_failed", "Times that somebody who is told of a commit failed.")
 
 CONNECTIONS_REFUSED = Counter("roost_connections_refused", "Connections beyond the limit.")
+TIMELINE_CHANGES = Counter("roost_timeline_changes", "Times that another PostgreSQL server took over.")
+
 AGENTS_WAITING = Gauge("roost_agents_waiting", "Agents that wait for orders.", multiprocess_mode="livesum")
 EVENT_READERS = Gauge("roost_event_readers", "Readers that follow the events.", multiprocess_mode="livesum")
 EVENT_READERS_DROPPED = Counter("roost_event_readers_dropped", "Readers of events that were too slow.")

@@ -159,6 +159,9 @@ class Current:
         if self.state.directory is not None:
             state.consumers()  # Whoever asked for them will ask again, and may not have the time.
         self.state = state
+        # After a failover the database may give these out again, to others.
+        self._ids.clear()
+        self._numbered.clear()
         self.kept.clear()
         self._is_stale = False
 

@@ -17,7 +17,7 @@ from roost.store.batch import Batch, gather
 from roost.store.codec import decode_writes, encode_writes
 from roost.store.decisions import where
 from roost.store.postgresql_arrays import Array
-from roost.store.postgresql_link import Lost, Restored
+from roost.store.postgresql_link import FailedOver, Lost, Restored
 from roost.store.postgresql_rows import batch_statement, lock_and_read, write_changed
 from roost.store.pruning import Doomed, Row, choose_doomed
 from roost.store.schema import BLOCK_SIZES, DECISION, select
@@ -106,8 +106,10 @@ class PostgresStore:
 
     def load(self) -> Loaded:
         """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
-        epoch, snapshot, loaded = postgresql_past.load(self._url)
-        self._link.epoch = epoch
+        history, snapshot, loaded = postgresql_past.load(self._url)
+        if self._link.history not in (None, history):
+            self._blocks.clear()  # What the table of sequences had given out may be given out again.
+        self._link.read_again(history)
         self._snapshot, self._position, self._seen_token = snapshot, loaded.position, self._tokens
         self._own.clear()
         return loaded
@@ -115,11 +117,13 @@ class PostgresStore:
     @property
     def seen(self) -> str:
         """See ``Store.seen``: the snapshot, the newest own token, and how many of them are newer than the snapshot."""
-        return f"{self._snapshot} {self._tokens:x} {self._tokens - self._seen_token:x}"
+        assert self._link.history is not None, "load comes first"
+        since = self._tokens - self._seen_token
+        return f"{self._snapshot} {self._tokens:x} {since:x} {self._link.history.timeline}"
 
     def past(self, position: int, seen: str) -> Past | None:
-        """See ``Store.past``. What was seen is told by the snapshot and the tokens, not by the position."""
-        return postgresql_past.past(self._url, seen) if seen else None
+        """See ``Store.past``. What was seen is told by the snapshot and the tokens; the position bounds it."""
+        return postgresql_past.past(self._url, position, seen) if seen else None
 
     @contextmanager
     def ordered(self) -> Iterator[None]:
@@ -210,7 +214,7 @@ class PostgresStore:
         self._link.finish(lost)
         verdicts = zip(items, self._verdicts, strict=True)
         ids = [row.id for item, refusal in verdicts if refusal is None for row in item.evidence]
-        found = self._read(_FIND, (self._tokens, Array("bigint", ids)))
+        found = self._link.read(_FIND, (self._tokens, Array("bigint", ids)), is_any_timeline=True)
         return self._committed(found[0][0]) if found else None
 
     def changes(self) -> Sequence[Change] | None:
@@ -223,8 +227,10 @@ class PostgresStore:
         values = (self._snapshot, self._snapshot, Array("bigint", self._own))
         try:
             rows = self._read(_CHANGES, values)
-        except Restored:
+        except (Restored, FailedOver):
             return None
+        if _end_of(rows[0][0]) < _end_of(self._snapshot):
+            return None  # Numbers of transactions went back: this is another course of events.
         self._snapshot, self._seen_token = rows[0][0], self._tokens
         self._own.clear()
         changes = [Change(position, decode_writes(body)) for _, position, body in rows if position is not None]
@@ -318,6 +324,11 @@ class PostgresStore:
 
     def _read(self, text: str, values: Sequence[object]) -> list[Any]:
         return self._link.read(text, values)
+
+
+def _end_of(snapshot: str) -> int:
+    """Return the first number of a transaction that a snapshot does not know."""
+    return int(snapshot.split(":")[1])
 
 
 class _Overtaken(Exception):  # never leaves this file

@@ -4,7 +4,7 @@ import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import errors
@@ -12,13 +12,18 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from roost.errors import StoreBroken, StoreGone, Unavailable, first_line
+from roost.observe import log, metrics
 from roost.store.postgresql_arrays import adapt
 from roost.store.schema import SCHEMA_VERSION, check_version
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-# What this process knows holds as long as this does: a restore ends all connections, and then it is another one.
-EPOCH = "SELECT coalesce((SELECT next FROM sequence WHERE kind = 'epoch'), 0)"
+# What this process knows holds as long as this does: a restore ends all connections and changes the epoch; a failover
+# does so with the timeline, since the new primary gives out transaction numbers again that the old one gave out.
+# pg_control_checkpoint() would name the old timeline until the first checkpoint.
+HISTORY = """
+SELECT coalesce((SELECT next FROM sequence WHERE kind = 'epoch'), 0)::bigint,
+       substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"""
 _CONNECT_TIMEOUT_S = 5
 _RECONNECT_S = 5.0
 # A machine that vanishes without a word is noticed after half a minute, here and by the server, which then frees what
@@ -55,6 +60,20 @@ class Restored(Unavailable):
         super().__init__("the database was restored from a backup, and is read again: try again")
 
 
+class FailedOver(Unavailable):
+    """Another server took over since this process read the database."""
+
+    def __init__(self) -> None:
+        super().__init__("another database server took over, and the database is read again: try again")
+
+
+class History(NamedTuple):
+    """Which course of events a database is on: numbers of one course mean nothing on another."""
+
+    epoch: int  # another one after each restore
+    timeline: str  # changes with each failover, and not only upwards
+
+
 class Link:
     """The connection of one store."""
 
@@ -63,7 +82,8 @@ class Link:
         self._is_read_only = is_read_only
         self._name = f"roost {secrets.token_hex(8)}"
         # Of what this process knows of the database; None: it knows nothing yet.
-        self.epoch: int | None = None
+        self.history: History | None = None
+        self._failed_over: History | None = None  # to what, until everything is read again
         self._connection = self._connect()
         self._backend = self._connection.info.backend_pid
 
@@ -74,36 +94,57 @@ class Link:
         Raises:
             Unavailable: the server did not come back within some seconds.
             Restored: it did with a restored database.
+            FailedOver: another server took over.
         """
+        connection = self._any_timeline()
+        if self._failed_over is not None:
+            raise FailedOver
+        return connection
+
+    def read_again(self, history: History) -> None:
+        """Note the history of everything that was just read."""
+        self.history, self._failed_over = history, None
+
+    def _any_timeline(self) -> Connection:
+        """Return the connection, whichever server took over."""
         if self._connection.closed:
-            connection, epoch = self._reconnected(time.monotonic() + _RECONNECT_S)
-            if self.epoch not in (None, epoch):
+            connection, history = self._reconnected(time.monotonic() + _RECONNECT_S)
+            known = self._failed_over or self.history
+            if known is not None and known.epoch != history.epoch:
                 connection.close()
                 raise Restored
+            if known is not None and known.timeline != history.timeline:
+                metrics.TIMELINE_CHANGES.inc()
+                log.event("database_failed_over", before=known.timeline, after=history.timeline)
+                self._failed_over = history
             self._connection = connection
             self._backend = connection.info.backend_pid
         return self._connection
 
-    def _reconnected(self, deadline_s: float) -> tuple[Connection, int | None]:
+    def _reconnected(self, deadline_s: float) -> tuple[Connection, History]:
         while True:
             try:
                 connection = self._connect()
                 with explained():  # A restore that is under way is waited for here, and may end this connection too.
-                    row = connection.execute(EPOCH).fetchone()
-                return connection, None if row is None else row[0]
+                    row = connection.execute(HISTORY).fetchone()
+                assert row is not None, "a SELECT without FROM has a row"
+                return connection, History(*row)
             except Unavailable:
                 if time.monotonic() > deadline_s:
                     raise
                 time.sleep(0.1)
 
     @contextmanager
-    def watched(self) -> Iterator[Connection]:
+    def watched(self, *, is_any_timeline: bool = False) -> Iterator[Connection]:
         """Give the connection out, with errors explained.
+
+        Args:
+            is_any_timeline: whether it does not matter that another server took over.
 
         Raises:
             Lost: it broke while it was out.
         """
-        connection = self.connection
+        connection = self._any_timeline() if is_any_timeline else self.connection
         try:
             with explained():
                 yield connection
@@ -114,15 +155,18 @@ class Link:
                 connection.rollback()
             raise
 
-    def read(self, text: str, values: Sequence[object]) -> list[Any]:
+    def read(self, text: str, values: Sequence[object], *, is_any_timeline: bool = False) -> list[Any]:
         """Return the rows of a statement; it is made a second time if the connection was lost.
+
+        Args:
+            is_any_timeline: as for ``watched``.
 
         Raises:
             Unavailable: it was lost again, or is not made again.
         """
         for _ in range(2):
             try:
-                with self.watched() as connection:
+                with self.watched(is_any_timeline=is_any_timeline) as connection:
                     return connection.execute(text, values, prepare=True, binary=True).fetchall()
             except Lost:
                 continue
@@ -130,7 +174,7 @@ class Link:
 
     def finish(self, backend: int) -> None:
         """Make sure that a process of the server that served this link has come to its end."""
-        self.connection.execute(
+        self._any_timeline().execute(
             "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE pid = %s AND application_name = %s",
             (_FINISH_MS, backend, self._name),
         )
@@ -155,8 +199,11 @@ def connect(url: str, *, application_name: str = "roost") -> Connection:
         StoreGone: the server does not answer, or does not let us in.
     """
     try:
+        given = conninfo_to_dict(url)
+        # Of several servers only one is written to; else libpq takes the first that answers, a standby maybe.
+        several = {"target_session_attrs": "read-write"} if "," in str(given.get("host", "")) else {}
         connection: Connection = psycopg.connect(
-            make_conninfo("", **{**_ALIVE, **conninfo_to_dict(url)}),
+            make_conninfo("", **{**_ALIVE, **several, **given}),
             autocommit=True, connect_timeout=_CONNECT_TIMEOUT_S, application_name=application_name,
         )  # fmt: skip
     except psycopg.Error as error:

@@ -9,7 +9,7 @@ import psycopg
 from roost.model.journal import Write
 from roost.ports import Loaded, Past
 from roost.store.codec import decode_writes, parts_of
-from roost.store.postgresql_link import EPOCH, Connection, connect, explained
+from roost.store.postgresql_link import HISTORY, Connection, History, connect, explained
 from roost.store.pruning import Snapshot
 from roost.store.schema import ALLOCATION, Table, select
 from roost.store.stream import writes_of
@@ -19,15 +19,19 @@ _DROPPED_PER_CALL = 8
 _WRITER_LOCK = 0x726F6F73742D736E  # "roost-sn"
 # Attempts to commit that a process may make between a decision and the commit of its group, far too many.
 _ATTEMPTS_MAX = 2**20
-# Everything that the snapshot holds must have been seen: all transactions before its end were over.
+# Everything that the snapshot holds must have been seen: all transactions before its end were over. Behind a blank
+# stands its timeline, since numbers of transactions mean nothing on another one. Older snapshots do not say: they serve
+# as long as the server still is on the timeline of the decision.
 _BASE = """
-SELECT position, seen FROM snapshot
-WHERE part = 0 AND pg_snapshot_xmax(seen::pg_snapshot) <= pg_snapshot_xmin(%s::pg_snapshot)
+SELECT position, split_part(seen, ' ', 1) FROM snapshot
+WHERE part = 0 AND pg_snapshot_xmax(split_part(seen, ' ', 1)::pg_snapshot) <= pg_snapshot_xmin(%s::pg_snapshot)
+  AND split_part(seen, ' ', 2) = ANY (%s)
 ORDER BY position DESC LIMIT 1"""
 _CHANGES = """
 SELECT body FROM feed
 WHERE xid >= pg_snapshot_xmin(%(base)s::pg_snapshot) AND NOT pg_visible_in_snapshot(xid, %(base)s::pg_snapshot)
   AND (pg_visible_in_snapshot(xid, %(seen)s::pg_snapshot) OR (token > %(first)s AND token <= %(last)s))
+  AND position <= %(position)s
 ORDER BY position"""
 _OWN = """
 SELECT body FROM feed
@@ -47,7 +51,7 @@ SELECT %(position)s, 0, %(made_at_s)s, %(seen)s, ''
 WHERE (SELECT count(*) FROM snapshot WHERE position = %(position)s AND part > 0 AND seen = %(seen)s) = %(count)s"""
 # A change whose transaction is older than all that were running is certain to be in it.
 _SNAPSHOTS = """
-SELECT position, max(pg_snapshot_xmin(seen::pg_snapshot)::text::bigint) - 1, max(made_at_s),
+SELECT position, max(pg_snapshot_xmin(split_part(seen, ' ', 1)::pg_snapshot)::text::bigint) - 1, max(made_at_s),
        sum(octet_length(body))::bigint, min(part) = 0
 FROM snapshot GROUP BY position ORDER BY position"""
 _DROP = """
@@ -62,34 +66,38 @@ class _Seen(NamedTuple):
     snapshot: str
     last: int  # token of the last own attempt to commit
     first: int  # the same when the snapshot was taken
+    timeline: str  # on which that was; empty: an older record does not say
 
 
 def _read_seen(text: str) -> _Seen:
-    snapshot, token, since = text.split(" ")
-    return _Seen(snapshot, int(token, 16), int(token, 16) - int(since, 16))
+    snapshot, token, since, *timeline = text.split(" ")
+    return _Seen(snapshot, int(token, 16), int(token, 16) - int(since, 16), "".join(timeline))
 
 
-def load(url: str) -> tuple[int, str, Loaded]:
-    """Return the epoch, the present snapshot, and everything as it shows it; see ``Store.load``.
+def load(url: str) -> tuple[History, str, Loaded]:
+    """Return the history, the present snapshot, and everything as it shows it; see ``Store.load``.
 
     Reads on a connection of its own, so commits may go on meanwhile.
     """
     with explained():
         connection = _reader(url)
-        epoch = connection.execute(EPOCH).fetchone()
+        history = connection.execute(HISTORY).fetchone()
         row = connection.execute("SELECT pg_current_snapshot()::text, max(position) FROM feed").fetchone()
-    assert epoch is not None
+    assert history is not None
     assert row is not None
-    return epoch[0], row[0], Loaded(row[1] or 0, _closing(connection, writes_of(_scan_of(connection))))
+    return History(*history), row[0], Loaded(row[1] or 0, _closing(connection, writes_of(_scan_of(connection))))
 
 
-def past(url: str, text: str) -> Past | None:
-    """See ``Store.past``."""
+def past(url: str, position: int, text: str) -> Past | None:
+    """See ``Store.past``. No change behind the position was seen, whatever its transaction number says."""
     seen = _read_seen(text)
     with explained():
         connection = _reader(url)
         try:
-            base = connection.execute(_BASE, (seen.snapshot,)).fetchone()
+            now = connection.execute(HISTORY).fetchone()
+            assert now is not None
+            timelines = [seen.timeline, *([""] if seen.timeline in ("", now[1]) else [])]
+            base = connection.execute(_BASE, (seen.snapshot, timelines)).fetchone()
             if base is None:
                 connection.close()
                 return None
@@ -99,15 +107,19 @@ def past(url: str, text: str) -> Past | None:
         except BaseException:
             connection.close()
             raise
-    return Past(_closing(connection, _writes_between(connection, base, seen)), own)
+    return Past(_closing(connection, _writes_between(connection, base, seen, position=position)), own)
 
 
-def _writes_between(connection: Connection, base: tuple[int, str], seen: _Seen) -> Iterator[Write]:
-    position, snapshot = base
+def _writes_between(
+    connection: Connection, base: tuple[int, str], seen: _Seen, *, position: int
+) -> Iterator[Write]:  # fmt: skip
+    base_position, snapshot = base
     parts = "SELECT body FROM snapshot WHERE position = %s AND part > 0 ORDER BY part"
-    for body in _bodies(connection, parts, (position,), at_once=8):
+    for body in _bodies(connection, parts, (base_position,), at_once=8):
         yield from decode_writes(body)
-    values = {"base": snapshot, "seen": seen.snapshot, "first": seen.first, "last": seen.last}
+    values = {
+        "base": snapshot, "seen": seen.snapshot, "first": seen.first, "last": seen.last, "position": position,
+    }  # fmt: skip
     for body in _bodies(connection, _CHANGES, values, at_once=1000):
         yield from decode_writes(body)
 
@@ -160,7 +172,8 @@ def write_snapshot(url: str) -> bool:
             if writer.execute(_IS_NEWEST).fetchone() is not None:
                 return False
             made_at_s = time.time()
-            _, seen, loaded = load(url)
+            history, snapshot, loaded = load(url)
+            seen = f"{snapshot} {history.timeline}"
             head = {"position": loaded.position, "made_at_s": made_at_s, "seen": seen, "count": 0}
             for part, body in enumerate(parts_of(loaded.writes), start=1):
                 writer.execute(_PART, (loaded.position, part, made_at_s, seen, body))

@@ -1,0 +1,123 @@
+"""Another PostgreSQL server takes over: what a process knows is read again, whatever transaction numbers say."""
+
+import json
+from contextlib import closing
+
+import pytest
+
+from roost.errors import StateLost, Unavailable
+from roost.model.journal import PutSymbol
+from roost.placement.current import Current
+from roost.store import postgresql_past
+from roost.store.postgresql import PostgresStore
+from tests.contract.stores import item
+from tests.patience import until
+from tests.standbys import pair
+from tests.worlds import digest, hosts, roost_on, wish
+
+
+@pytest.fixture
+def servers():
+    with pair() as found:
+        yield found
+
+
+def opened(servers):
+    return closing(PostgresStore(servers.url))
+
+
+def names(current):
+    return {name for name in ("CUSTOM_A", "CUSTOM_B", "CUSTOM_C") if name in current.state.trait_ids}
+
+
+def put(current, name):
+    """Let a process define a trait; give whether it was told that it did."""
+    number = current.new_symbol("trait")
+    return current.commit([item(PutSymbol("trait", number, name))]) == [None]
+
+
+def refreshed(current):
+    """Let a process look at the database, again where it is told to try again."""
+
+    def look():
+        try:
+            current.refresh()
+        except Unavailable:
+            return False
+        return True
+
+    until(look)
+    return current
+
+
+def test_commits_of_others_after_a_failover_are_seen_although_numbers_come_again(servers, capfd):
+    with opened(servers) as reading, opened(servers) as writing:
+        reader, writer = Current(reading), Current(writing)
+        assert put(writer, "CUSTOM_A")
+        servers.burn_numbers(100)
+        reader.refresh()
+        servers.fail_over()
+        for name in ("CUSTOM_B", "CUSTOM_C"):
+            refreshed(writer)
+            assert put(writer, name)
+        assert names(refreshed(reader)) == {"CUSTOM_A", "CUSTOM_B", "CUSTOM_C"}
+        with opened(servers) as fresh:
+            assert digest(reader.state) == digest(writer.state) == digest(Current(fresh).state)
+    events = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    taken = [each for each in events if each["event"] == "database_failed_over"]
+    assert [(each["before"], each["after"]) for each in taken] == [("00000001", "00000002")] * 2
+
+
+def test_identities_that_were_reserved_before_a_failover_are_not_used_after_it(servers):
+    with opened(servers) as store:
+        current = Current(store)
+        before = current.new_id("consumer")
+        servers.fail_over()
+        refreshed(current)
+        with opened(servers) as another:
+            others = {Current(another).new_id("consumer") for _ in range(3)}
+        assert current.new_id("consumer") not in {before, *others}
+
+
+def test_a_commit_on_its_way_that_another_server_has_is_acknowledged(servers, monkeypatch):
+    with opened(servers) as store:
+        current = Current(store)
+        commit = store._commit
+
+        def lost(items):
+            commit(items)
+            until(lambda: servers.lag() == 0)
+            servers.fail_over()
+            return commit(items)  # Its answer never came: the client cannot know that it was done.
+
+        monkeypatch.setattr(store, "_find", found_after(store))
+        monkeypatch.setattr(store, "_commit", lost)
+        assert put(current, "CUSTOM_A")
+        assert names(refreshed(current)) == {"CUSTOM_A"}
+
+
+def found_after(store):
+    find = store._find
+
+    def find_first(items, lost):
+        store._tokens -= 1  # Of the attempt that was made; the one that met the new server was none.
+        return find(items, lost)
+
+    return find_first
+
+
+def test_a_decision_of_before_a_failover_is_not_replayed_from_a_snapshot_of_another_timeline(servers):
+    with roost_on(PostgresStore(servers.url)) as roost:
+        roost.install(hosts(2))
+        decision = roost.decide(wish())
+        assert roost.replayed(decision.uuid).is_same
+        until(lambda: servers.lag() == 0)
+        servers.fail_over()
+        refreshed(roost._current)
+        newer = roost.decide(wish())
+        assert newer.is_granted
+        with pytest.raises(StateLost):  # The first snapshot of a database does not say its timeline.
+            roost.replayed(decision.uuid)
+        assert postgresql_past.write_snapshot(servers.url)
+        newest = roost.decide(wish())
+        assert roost.replayed(newest.uuid).is_same
