@@ -63,7 +63,7 @@ def _message(request: Request) -> bytes:
         "availability_zone": request.availability_zone,
     }  # fmt: skip
     body = msgspec.json.encode(asked)
-    head = "POST /v1/decisions HTTP/1.1\r\nhost: bench\r\nx-auth-token: admin\r\ncontent-type: application/json\r\n"
+    head = "POST /v1/decisions HTTP/1.1\r\nhost: localhost\r\nx-auth-token: admin\r\ncontent-type: application/json\r\n"
     return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 

@@ -106,3 +106,15 @@ def test_what_is_beside_on_a_node_of_the_same_name_or_the_same_service_is_found(
     at = uuid_text(uuid_of("provider", OTHER))
     found = orphaned(durable, here(uuid=TWO), moving, claims=held, **names)
     assert found == [(uuid_text(ONE), at, "migration"), (uuid_text(TWO), at, "instance")] == sorted(found)
+
+
+@pytest.mark.parametrize(("kind", "found"), [("INSTANCE", 1), ("MIGRATION", 1), ("VOLUME", 0)])
+def test_consumers_of_other_services_are_left_out(durable, kind, found):
+    typed = PutSymbol("consumer_type", 2**32 + 1, kind)
+    with closing(durable.open()) as store:
+        known = item(VCPU, typed, provider(OWN), offer(OWN, cpu=8), host(OWN))
+        held = claim(1, (inventory(OWN), 2), instance=False)
+        consumer = msgspec.structs.replace(held.consumers[0], type_id=typed.id)
+        other = msgspec.structs.replace(held, consumers=[consumer])
+        assert commit(store, known, item(other), item(work=[Put(here(uuid=TWO))])) == [""] * 3
+    assert len(orphans(durable.url)) == found

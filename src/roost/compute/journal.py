@@ -250,9 +250,10 @@ class Journal:
 
     def _opened(self, path: Path) -> sqlite3.Connection:
         with _explained(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not os.access(path.parent, os.W_OK, effective_ids=True):  # SQLite would speak of an I/O error.
                 raise JournalLost(f"the agent's journal {path} cannot be used: its folder cannot be written to")
+            path.touch(mode=0o600)
             file = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
             try:
                 # Whoever has it exclusively keeps others out until the process ends, however it ends.

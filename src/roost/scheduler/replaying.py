@@ -15,7 +15,7 @@ from roost.model.settings import Settings
 from roost.ports import Store
 from roost.scheduler.pipeline import Shape
 
-# What two makings of a decision may differ in.
+# What two makings of a decision may differ in; words too, which another version may choose otherwise.
 _OWN = {"search_s": 0.0, "rank_s": 0.0, "request_id": 0, "settings_id": 0}
 
 _Document = TypeVar("_Document")
@@ -76,10 +76,9 @@ def compared(
     """
     # Races are lost against others, and there are none here; nor is there a feed.
     again = msgspec.structs.replace(again, conflicts=stored.conflicts, position=stored.position)
+    plain, other = _wordless(stored), _wordless(again)
     fields = [
-        name
-        for name in Decision.__struct_fields__
-        if name not in _OWN and getattr(stored, name) != getattr(again, name)
+        name for name in Decision.__struct_fields__ if name not in _OWN and getattr(plain, name) != getattr(other, name)
     ]
     picks = [Counter(pick.node for pick in decision.picks) for decision in (stored, again)]
     differences = []
@@ -93,3 +92,10 @@ def compared(
             )
             differences.append(difference)
     return Replayed(stored=stored, again=again, is_same=not fields, fields=fields, differences=differences)
+
+
+def _wordless(decision: Decision) -> Decision:
+    """Return a decision without its sentences: outcome, stages and hosts tell what happened."""
+    stages = [msgspec.structs.replace(stage, reason="") for stage in decision.stages]
+    warnings = [""] * len(decision.warnings)
+    return msgspec.structs.replace(decision, stages=stages, reason="", warnings=warnings)

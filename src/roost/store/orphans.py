@@ -6,16 +6,18 @@ import msgspec
 
 from roost.model.names import uuid_text
 
-# Where no instance has a status, nobody tells which there are, so nothing is an orphan. An instance without a status
-# is one that was decided and is run by somebody else. A migration that is over holds nothing, nor does an instance that
-# is on no host, but for one that is being built.
+# Consumers of other services, by their type, are left out. Where no instance has a status, nobody tells which there
+# are, so nothing is an orphan. An instance without a status is one that was decided and is run by somebody else. A
+# migration that is over holds nothing, nor does an instance that is on no host, but for one that is being built.
 _OF_NOBODY = """
     SELECT c.uuid, p.uuid, s.name, a.amount, 'nobody' FROM consumer c
     JOIN allocation a ON a.consumer_id = c.id JOIN provider p ON p.id = a.inventory_id / 65536
     JOIN symbol s ON s.id = a.inventory_id % 65536 AND s.kind = 'resource_class'
     LEFT JOIN instance i ON i.consumer_id = c.id LEFT JOIN instance_status t ON t.uuid = c.uuid
     LEFT JOIN migration m ON m.uuid = c.uuid
+    LEFT JOIN symbol y ON y.id = c.type_id AND y.kind = 'consumer_type'
     WHERE EXISTS (SELECT 1 FROM instance_status)
+      AND COALESCE(y.name, 'INSTANCE') IN ('INSTANCE', 'MIGRATION')
       AND COALESCE(m.status, '') NOT IN ('moving', 'finished', 'left', 'reverting')
       AND (m.uuid IS NOT NULL OR (t.uuid IS NULL AND i.consumer_id IS NULL) OR t.status = 'DELETED'
            OR (t.host = '' AND t.status <> 'BUILD' AND t.operation_id = 0))"""

@@ -169,6 +169,9 @@ class SqliteStore:
         if sqlite_file.identity_of(self._place) != self._identity:
             what = "was deleted or replaced while it is served: nothing is read or written"
             raise StoreBroken(f"{self.path} {what}; restart")
+        if self._lock is not None and not self._lock.is_in_place():
+            what = "was deleted or replaced, so another process may serve the database: nothing is written"
+            raise StoreBroken(f"the lock file of {self.path} {what}; restart")
 
     def _count(self, items: Sequence[Item], committed: Committed) -> None:
         """Add what was committed to what is kept."""

@@ -28,9 +28,9 @@ class FileLock:
             StoreBusy: another process has it.
             StoreBroken: the folder cannot be written.
         """
-        beside = path.with_name(path.name + ".lock")
+        beside = self._beside = path.absolute().with_name(path.name + ".lock")
         try:
-            self._file = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._file = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StoreBroken(f"{path} cannot be served: {beside}: {error.strerror}") from None
         try:
@@ -41,6 +41,11 @@ class FileLock:
                 f"{path} is served by another process: SQLite serves one at a time, "
                 "use a PostgreSQL database (store.url) for several"
             ) from None
+
+    def is_in_place(self) -> bool:
+        """Say whether the file that is locked still is the one that others would lock."""
+        held = os.fstat(self._file)
+        return (held.st_dev, held.st_ino) == identity_of(self._beside)
 
     def release(self) -> None:
         """Give it back. The file stays: deleting it would let two processes lock two files of one name."""
@@ -106,7 +111,7 @@ def identity_of(path: Path) -> tuple[int, int] | None:
 def make_folder(path: Path) -> None:
     """Make the folder of a database that is to be created."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise StoreBroken(f"{path} cannot be created: a file is where its folder should be") from None
     except OSError as error:
@@ -122,6 +127,7 @@ def create(path: Path) -> None:
         fresh.unlink(missing_ok=True)
         try:
             with explained(path):
+                fresh.touch(mode=0o600)  # The files that SQLite puts beside it are as private.
                 upgrade_sqlite(fresh)
         except BaseException:
             fresh.unlink(missing_ok=True)

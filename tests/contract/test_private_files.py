@@ -1,0 +1,50 @@
+"""Files of databases and agents are for their owner alone, and a lock file that is gone is noticed."""
+
+import stat
+from contextlib import closing
+
+import pytest
+
+from roost.compute.journal import Journal
+from roost.errors import StoreBroken
+from roost.model.journal import PutSymbol
+from roost.store.sqlite import SqliteStore
+from tests.contract.stores import commit, item
+
+TRAIT = item(PutSymbol("trait", 70_000, "CUSTOM_A"))
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_database_is_for_its_owner_alone(tmp_path):
+    path = tmp_path / "data" / "roost.db"
+    with closing(SqliteStore(path)) as store:
+        assert commit(store, TRAIT) == [""]
+        files = {each.name: mode(each) for each in path.parent.iterdir()}
+    assert files == dict.fromkeys(("roost.db", "roost.db-wal", "roost.db-shm", "roost.db.lock"), 0o600)
+    assert mode(path.parent) == 0o700
+
+
+def test_a_folder_that_is_there_keeps_its_mode(tmp_path):
+    tmp_path.chmod(0o750)
+    SqliteStore(tmp_path / "roost.db").close()
+    assert mode(tmp_path) == 0o750
+
+
+def test_a_new_journal_of_an_agent_is_for_its_owner_alone(tmp_path):
+    path = tmp_path / "agent" / "journal.db"
+    with closing(Journal(path)):
+        assert {mode(each) for each in path.parent.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_nothing_is_written_once_the_lock_file_is_gone(tmp_path, replace):
+    path = tmp_path / "roost.db"
+    with closing(SqliteStore(path)) as store:
+        (tmp_path / "roost.db.lock").unlink()
+        if replace:
+            (tmp_path / "roost.db.lock").touch()
+        with pytest.raises(StoreBroken, match="lock file"):
+            commit(store, TRAIT)
