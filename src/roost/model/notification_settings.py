@@ -10,6 +10,7 @@ from msgspec import Meta
 _AT_LEAST = {
     "buffer_max_bytes": 1024,
     "subscribers_max": 0,
+    "subscribers_each_max": 1,
     "heartbeat_s": 0.1,
     "stall_s": 0.1,
     "webhook_queue_max": 1,
@@ -30,6 +31,9 @@ class Notifications(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         int, Meta(description="Bytes of events that one process keeps for readers that are behind or come back.")
     ] = 4 * 2**20
     subscribers_max: Annotated[int, Meta(description="Readers of /v1/events in one process, else 503.")] = 100
+    subscribers_each_max: Annotated[
+        int, Meta(description="Readers of /v1/events of one identity in one process, else 503.")
+    ] = 20
     heartbeat_s: Annotated[
         float, Meta(description="Seconds without an event after which a reader gets a line that says nothing.")
     ] = 15.0

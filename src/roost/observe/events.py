@@ -74,11 +74,12 @@ class Events:
             self._sink(body)
         return event.id
 
-    def open(self, last_id: str) -> "Reader":
+    def open(self, last_id: str, *, owner: str = "") -> "Reader":
         """Return a new reader, on the loop.
 
         Args:
             last_id: of the newest event that it knows; empty: it begins with the next one.
+            owner: the identity that follows; each has a bounded number of readers.
 
         Raises:
             Unavailable: there are too many, or the server is stopping.
@@ -88,9 +89,13 @@ class Events:
         if len(self._readers) >= self.limits.subscribers_max:
             text = f"{self.limits.subscribers_max:,} readers follow the events (limit notifications.subscribers_max)"
             raise Unavailable(f"{text}; try again")
+        if sum(reader.owner == owner for reader in self._readers) >= self.limits.subscribers_each_max:
+            text = f"{self.limits.subscribers_each_max:,} readers of this identity follow the events"
+            raise Unavailable(f"{text} (limit notifications.subscribers_each_max); end one of them")
         with self._lock:
             self._loop = asyncio.get_running_loop()
             reader = self._reader(last_id)
+            reader.owner = owner
             self._readers.add(reader)
         metrics.EVENT_READERS.set(len(self._readers))
         return reader
@@ -160,6 +165,7 @@ class Reader:
         self._events = events
         self._after = after
         self.has_gap = has_gap
+        self.owner = ""
         self.awake = asyncio.Event()
 
     async def next(self) -> bytes | None:

@@ -19,7 +19,8 @@ _GAP = b"event: events_lost\ndata: {}\n\n"
 
 def follow(call: Call) -> Response:
     """Begin a stream after the event that the client names, or with the next one."""
-    return Response(headers=_HEADERS, stream=Following(call.events, call.request.headers.get("last-event-id", "")))
+    last_id = call.request.headers.get("last-event-id", "")
+    return Response(headers=_HEADERS, stream=Following(call.events, last_id, owner=call.owner))
 
 
 class Following:
@@ -28,10 +29,11 @@ class Following:
     Args:
         events: which are followed.
         last_id: of the newest one that the client knows; empty: it wants the next ones.
+        owner: the identity of the client.
     """
 
-    def __init__(self, events: Events, last_id: str) -> None:
-        self._events, self._last_id = events, last_id
+    def __init__(self, events: Events, last_id: str, *, owner: str) -> None:
+        self._events, self._last_id, self._owner = events, last_id, owner
         self._reader: Reader | None = None
 
     def open(self) -> None:
@@ -40,7 +42,7 @@ class Following:
         Raises:
             Unavailable: there is none.
         """
-        self._reader = self._events.open(self._last_id)
+        self._reader = self._events.open(self._last_id, owner=self._owner)
 
     def close(self) -> None:
         """Give the place back."""

@@ -1,0 +1,23 @@
+import asyncio
+
+import pytest
+
+from roost.errors import Unavailable
+from roost.model.notification_settings import Notifications
+from roost.observe.events import Events
+
+
+def test_one_identity_takes_its_own_places_alone_and_gets_them_back():
+    async def follow():
+        events = Events(Notifications(subscribers_max=4, subscribers_each_max=2), run="test")
+        first, _ = events.open("", owner="joe"), events.open("", owner="joe")
+        with pytest.raises(Unavailable, match="subscribers_each_max"):
+            events.open("", owner="joe")
+        events.open("", owner="ann")
+        events.open("", owner="ann")
+        events.leave(first)
+        events.open("", owner="joe")
+        with pytest.raises(Unavailable, match="subscribers_max"):
+            events.open("", owner="eve")
+
+    asyncio.run(follow())
