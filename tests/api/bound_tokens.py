@@ -4,6 +4,7 @@ from contextlib import contextmanager
 
 from roost.api.placement.application import Application
 from roost.api.placement.auth import Tokens, believe, new_token
+from roost.api.placement.options import DEFAULTS
 from roost.api.placement.policy import Policy
 from roost.model.names import SHARING_TRAIT
 from roost.simulator.identities import uuid_of
@@ -40,7 +41,7 @@ class Bound:
 
 
 @contextmanager
-def bound(fleet_of=2):
+def bound(fleet_of=2, options=DEFAULTS):
     made = {
         who: new_token(who, roles=roles, hosts=hosts)
         for who, roles, hosts in ((AGENT, (), ("Host-0",)), (OTHER, (), ("host-1",)), (FREE, ("agent",), ()))
@@ -51,7 +52,7 @@ def bound(fleet_of=2):
         return known.identify(headers) or (believe(headers) if headers["x-auth-token"] == "admin" else None)
 
     with asking_own(fleet(fleet_of, vcpus=8), identify=identify) as own:
-        application = Application(identify=identify, allows=Policy(is_legacy=True).allows)
+        application = Application(identify=identify, allows=Policy(is_legacy=True).allows, options=options)
         placement = Asking(application, own.serving)
         found = Bound(own, {who: text for who, (text, _) in made.items()}, placement)
         for name, uuid in (("in-0", "a"), ("in-1", "b")):

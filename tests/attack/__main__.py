@@ -15,6 +15,7 @@ from tests.attack.bodies import bodies_of_clients, bodies_of_strangers, many_val
 from tests.attack.connections import idle_connections, pipelining
 from tests.attack.figures import HEADER, Figures
 from tests.attack.fleets import celled, forest, shared_disk
+from tests.attack.names import names_of_an_agent
 from tests.attack.pages import cross_site, rebinding
 from tests.attack.server import Target, target
 from tests.worlds import joined
@@ -53,6 +54,7 @@ STRANGERS: tuple[Attack, ...] = (
     lambda server, _: many_values(server, value=b"{}"),
     lambda server, duration_s: pipelining(server, duration_s=duration_s),
     lambda server, _: idle_connections(server),
+    lambda server, _: names_of_an_agent(server),
 )
 PAGES: tuple[Attack, ...] = (lambda server, _: rebinding(server), lambda server, _: cross_site(server))
 

@@ -21,10 +21,11 @@ class Target:
     Args:
         served: the server.
         headers: that say who an administrator is.
+        agent: that say who the agent of host-1 is; empty: there is none.
     """
 
-    def __init__(self, served: Served, headers: dict[str, str]) -> None:
-        self.served, self.headers = served, headers
+    def __init__(self, served: Served, headers: dict[str, str], agent: dict[str, str]) -> None:
+        self.served, self.headers, self.agent = served, headers, agent
         self.host, self.port = "127.0.0.1", served.port
         self._begun_kib = 0
 
@@ -64,11 +65,12 @@ def target(
         roost.install(fleet(_HOSTS, vcpus=_VCPUS))
         if others is not None:
             roost.install(others)
-    token = "admin"
+    token, agent = "admin", {}
     if has_tokens:
         token, kept = new_token("admin", roles=("admin",))
+        agent["x-auth-token"], kept_agent = new_token("agent of host-1", hosts=("host-1",))
         path = folder / "tokens.toml"
-        path.write_text(as_toml(kept))
+        path.write_text(as_toml(kept) + as_toml(kept_agent))
         settings = f'auth_strategy = "tokens"\ntokens_file = "{path}"\n{settings}'
     with serve(noun="up", folder=folder, settings=settings) as served:
-        yield Target(served, {"x-auth-token": token})
+        yield Target(served, {"x-auth-token": token}, agent)

@@ -23,6 +23,7 @@ _AT_LEAST = {
     "uri_max_bytes": 64,
     "groups_max": 1,
     "candidates_max_bytes": 1024,
+    "agent_names_max": 0,
     "tree_depth_max": 1,
     "tree_providers_max": 1,
     "connections_max": 1,
@@ -152,6 +153,13 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     candidates_max_bytes: Annotated[
         int, Meta(description="Bytes that the candidates in one answer may fill, else 400.")
     ] = 256 * 2**20
+    agent_names_max: Annotated[
+        int,
+        Meta(
+            description="Custom resource classes, and as many custom traits, that the token of an agent may create for "
+            "each of its hosts, else 403.",
+        ),
+    ] = 256
     tree_depth_max: Annotated[
         int, Meta(description="Providers on the way from a root to a leaf, both included, else 400.")
     ] = 32

@@ -8,6 +8,7 @@ from typing import ClassVar
 from roost.api import problems
 from roost.api.accept import acceptable
 from roost.api.placement import ownership, routes, versions
+from roost.api.placement.new_names import NewNames
 from roost.api.placement.options import DEFAULTS, Options
 from roost.api.placement.request import (
     JSON,
@@ -51,6 +52,7 @@ class Application:
         self._identify = identify
         self._allows = allows
         self._options = options
+        self._new_names = NewNames()
 
     def enter(self, request: Request) -> Response | Task[Response]:
         """Admit a request whose body is there, and return its answer or its task."""
@@ -68,6 +70,7 @@ class Application:
         # Quoted, or it would be worked out anew for each request.
         def task(current: Current) -> "Response | Plan[Response]":
             ownership.check(request, current.state)
+            self._new_names.check(request, current.state)
             return handler(request, current)
 
         return Admitted(enter=lambda: task)

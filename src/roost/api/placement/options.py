@@ -17,6 +17,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     candidates_max_bytes: int = 256 * 2**20  # of the candidates in one answer
     incomplete_consumer_project_id: str = NOBODY  # of consumers written before their owners are told
     incomplete_consumer_user_id: str = NOBODY
+    agent_names_max: int = 256  # custom classes that the token of an agent may create, and traits; for each host
     tree_depth_max: int = 32  # providers on the way from a root to a leaf, both included
     tree_providers_max: int = 10_000  # of one tree
 

@@ -171,7 +171,7 @@ def _check_wishes(wishes: list[Wish], state: State, bounds: _Bounds) -> None:
 
 
 def _anybody(_request: Request, _state: State, _bounds: _Bounds) -> None:
-    """Let it pass: names are added for all, and nothing is taken away."""
+    """Let it pass: names are added for all, and nothing is taken away. ``new_names`` counts them."""
 
 
 def _class(request: Request, _state: State, bounds: _Bounds) -> None:

@@ -34,9 +34,15 @@ def show(request: Request, current: Current) -> Response:
     return answer(request, _shown(request, name), changed_s=current.state.names_touched_s)
 
 
+def new_name(request: Request) -> str:
+    """Return the name of the class that a request creates."""
+    name: str = request.json(_NAMED)["name"]
+    return name
+
+
 def create(request: Request, current: Current) -> Plan[Response]:
     """Create a class."""
-    name = request.json(_NAMED)["name"]
+    name = new_name(request)
     writes = resource_classes.creation(current, name)
     return Plan(writes=writes, answer=answer(request, status=201, headers=_location(request, name)))
 
