@@ -16,7 +16,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -86,6 +86,25 @@ class Server:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         time.sleep(0.1)
+
+    def freeze(self) -> None:
+        """Stop all its processes where they are; the kernel keeps their connections."""
+        os.kill(self._process.pid, signal.SIGSTOP)  # First: it starts no others then.
+        for child in self._children():
+            os.kill(child, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let them go on."""
+        for process in (*self._children(), self._process.pid):
+            os.kill(process, signal.SIGCONT)
+
+    def _children(self) -> list[int]:
+        found = []
+        for status in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):  # It ended meanwhile.
+                parent = status.read_text().rpartition(")")[2].split()[1]
+                found += [int(status.parent.name)] if int(parent) == self._process.pid else []
+        return found
 
     def stop(self) -> None:
         """Stop it and remove its folder."""

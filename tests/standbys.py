@@ -43,9 +43,14 @@ class Pair:
         hosts = f"{self.primary.folder},{self._socket}"
         return f"postgresql://roost@/roost?host={hosts}"
 
+    @property
+    def standby_url(self) -> str:
+        """The URL of the standby alone, which it keeps when it is the primary."""
+        return f"postgresql://roost@/roost?host={self._socket}"
+
     def burn_numbers(self, count: int) -> None:
         """Use up numbers of transactions on the primary that the standby never hears of."""
-        with psycopg.connect(f"postgresql://roost@/roost?host={self._socket}", autocommit=True) as standby:
+        with psycopg.connect(self.standby_url, autocommit=True) as standby:
             standby.execute(_STOP_RECEIVING)
             standby.execute("SELECT pg_reload_conf()")
             until(lambda: standby.execute("SELECT count(*) FROM pg_stat_wal_receiver").fetchone() == (0,))
@@ -54,9 +59,20 @@ class Pair:
                 connection.execute("SELECT pg_current_xact_id()")
                 connection.rollback()
 
+    def make_synchronous(self) -> None:
+        """Let no commit be answered before the standby has it on its disk."""
+        with psycopg.connect(self.primary.url("roost"), autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            connection.execute("SELECT pg_reload_conf()")
+            until(lambda: connection.execute("SELECT sync_state FROM pg_stat_replication").fetchone() == ("sync",))
+
     def fail_over(self) -> None:
         """Kill the primary, and promote the standby."""
         self.primary.kill()
+        self.promote()
+
+    def promote(self) -> None:
+        """Promote the standby, whatever became of the primary."""
         self.primary.run("pg_ctl", "promote", "-D", str(self._folder), "-w")
 
     def close(self) -> None:

@@ -10,7 +10,6 @@ import pytest
 from roost.errors import StoreBroken, StoreOutdated, Unavailable
 from roost.model.journal import PutDocument, PutInventories
 from roost.model.settings import Store as StoreSettings
-from roost.store import postgresql_link
 from roost.store import upgrade as migrations
 from roost.store.audit import audit
 from roost.store.codec import encode_writes
@@ -167,13 +166,12 @@ def _lose_the_answer(store, *, after):
     postgres.lose_the_commit(connection)
 
 
-def test_a_server_that_is_gone_is_unavailable_and_used_again_when_it_is_back(monkeypatch):
-    monkeypatch.setattr("roost.store.postgresql_link._RECONNECT_S", 0.2)
+def test_a_server_that_is_gone_is_unavailable_and_used_again_when_it_is_back():
     server = postgres.Server(fsync=False)
     try:
         with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
             connection.execute("CREATE DATABASE one")
-        with closing(PostgresStore(server.url("one"))) as store:
+        with closing(PostgresStore(server.url("one"), settings=StoreSettings(wait_s=0.2))) as store:
             list(store.load().writes)
             assert commit(store, item(provider(1), offer(1, cpu=8))) == [""]
             server.kill()
@@ -217,9 +215,9 @@ def test_an_empty_database_gets_its_tables_and_an_old_one_is_refused(postgres_se
             assert state(store) == {}
 
 
-def test_a_process_that_is_stuck_in_a_lock_keeps_the_others_waiting_for_a_while_only(postgres_url, monkeypatch):
-    monkeypatch.setattr(postgresql_link, "_LOCK_TIMEOUT_MS", 50)
-    first, second = PostgresStore(postgres_url), PostgresStore(postgres_url)
+def test_a_process_that_is_stuck_in_a_lock_keeps_the_others_waiting_for_a_while_only(postgres_url):
+    settings = StoreSettings(deadline_s=0.5)
+    first, second = (PostgresStore(postgres_url, settings=settings) for _ in range(2))
     try:
         with first.ordered(), pytest.raises(Unavailable, match="lock timeout"), second.ordered():
             pass

@@ -70,7 +70,7 @@ def store_served(url: str, settings: Settings) -> Iterator[Store]:
         store = MemoryStore()
     else:
         if settings.placement.sync_on_startup:
-            sync(url)
+            sync(url, settings=settings.store)
         store = open_store(url, settings=settings.store)
     try:
         yield store

@@ -47,7 +47,7 @@ def upgrade(*, database: str | None, config: Path | None, data: Path | None) -> 
     from roost import app
 
     url = _url(database, config, data)
-    app.upgrade(url)
+    app.upgrade(url, settings=app.settings_of(config, os.environ).store)
     click.echo(f"{_name_of(url)} has the schema of this program")
 
 
@@ -58,7 +58,7 @@ def sync(*, database: str | None, config: Path | None, data: Path | None) -> Non
     from roost import app
 
     url = _url(database, config, data)
-    app.sync(url)
+    app.sync(url, settings=app.settings_of(config, os.environ).store)
     click.echo(f"{_name_of(url)} has the schema of this program")
 
 

@@ -155,6 +155,9 @@ class Pci(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         check_aliases(self.alias)
 
 
+_STORE_BOUNDS_S = {"deadline_s": (0.1, 600), "bulk_deadline_s": (1, 86_400), "wait_s": (0, 60)}
+
+
 class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section ``[store]``."""
 
@@ -178,6 +181,15 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             description="Bytes of the feed, about, from one snapshot of the state to the next; 0: none is made.",
         ),
     ] = 64 * 2**20
+    deadline_s: Annotated[
+        float, Meta(description="PostgreSQL: seconds without an answer after which a statement counts as lost.")
+    ] = 10.0
+    bulk_deadline_s: Annotated[
+        float, Meta(description="PostgreSQL: the same where a whole database is read, written or upgraded.")
+    ] = 60.0
+    wait_s: Annotated[
+        float, Meta(description="PostgreSQL: seconds that requests wait for a lost connection to come back.")
+    ] = 5.0
 
     def __post_init__(self) -> None:
         if self.synchronous not in ("FULL", "NORMAL"):
@@ -187,6 +199,9 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         for name in ("evidence_keep_days", "evidence_max_bytes", "snapshot_every_bytes"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
+        for name, (lowest, highest) in _STORE_BOUNDS_S.items():
+            if not lowest <= getattr(self, name) <= highest:
+                raise ValueError(f"{name} must be {lowest:g} to {highest:g}, got {getattr(self, name):g}")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from roost.store.sqlite import SqliteStore
 from roost.store.sqlite_file import FileLock, create, make_folder, size_of, upgrade_file
 from roost.store.sqlite_follower import SqliteFollower
 
+_DEFAULTS = model_settings.Store()
 _POSTGRESQL = ("postgresql://", "postgres://")
 
 
@@ -33,7 +34,7 @@ def open_store(url_or_path: str | Path, *, settings: model_settings.Store) -> St
     if is_postgresql(url):
         with needs_extra():
             from roost.store.postgresql import PostgresStore
-        return PostgresStore(url)
+        return PostgresStore(url, settings=settings)
     return SqliteStore(sqlite_path(url), synchronous=settings.synchronous)
 
 
@@ -63,22 +64,22 @@ def open_follower(url_or_path: str | Path) -> ReadingStore:
     return ReadingStore(SqliteFollower(sqlite_path(url)))
 
 
-def upgrade(url_or_path: str | Path) -> None:
+def upgrade(url_or_path: str | Path, *, settings: model_settings.Store = _DEFAULTS) -> None:
     """Bring a database to the schema of this program; it must not be served meanwhile."""
     url = str(url_or_path)
     if is_postgresql(url):
         with needs_extra():
             from roost.store import postgresql_link
-        postgresql_link.upgrade(url)
+        postgresql_link.upgrade(url, settings=settings)
     else:
         upgrade_file(sqlite_path(url))
 
 
-def sync(url_or_path: str | Path) -> None:
+def sync(url_or_path: str | Path, *, settings: model_settings.Store = _DEFAULTS) -> None:
     """Bring a database to the schema of this program; an absent or empty one gets its tables."""
     url = str(url_or_path)
     if is_postgresql(url):
-        upgrade(url)
+        upgrade(url, settings=settings)
         return
     path = sqlite_path(url)
     if size_of(path):

@@ -11,12 +11,14 @@ from psycopg import errors
 from roost.errors import Unavailable
 from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
+from roost.model.settings import Store as Settings
 from roost.ports import Clock, Committed, IdKind, Loaded, Past
 from roost.store import postgresql_link, postgresql_past, postgresql_work
 from roost.store.batch import Batch, gather
 from roost.store.codec import decode_writes, encode_writes
 from roost.store.decisions import where
 from roost.store.postgresql_arrays import Array
+from roost.store.postgresql_connection import Connection
 from roost.store.postgresql_link import FailedOver, Lost, Restored
 from roost.store.postgresql_rows import batch_statement, lock_and_read, write_changed
 from roost.store.pruning import Doomed, Row, choose_doomed
@@ -80,12 +82,13 @@ class PostgresStore:
 
     is_shared = True
 
-    def __init__(self, url: str, *, may_create: bool = True) -> None:
+    def __init__(self, url: str, *, may_create: bool = True, settings: Settings = postgresql_link.DEFAULTS) -> None:
         """Open a database; an empty one gets its tables.
 
         Args:
             url: as libpq takes it.
             may_create: whether it does; else an empty one is refused.
+            settings: how long is waited for the server.
 
         Raises:
             Unavailable: the server does not answer.
@@ -94,7 +97,8 @@ class PostgresStore:
         """
         self._url = url
         postgresql_link.prepare(url, may_create=may_create)
-        self._link = postgresql_link.Link(url)
+        self._settings = settings
+        self._link = postgresql_link.Link(url, settings=settings)
         self._snapshots = Writer(url)
         self._snapshot: str | None = None
         self._own: list[int] = []  # positions of own changes that the snapshot does not show
@@ -106,7 +110,7 @@ class PostgresStore:
 
     def load(self) -> Loaded:
         """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
-        history, snapshot, loaded = postgresql_past.load(self._url)
+        history, snapshot, loaded = postgresql_past.load(self._url, deadline_s=self._settings.bulk_deadline_s)
         if self._link.history not in (None, history):
             self._blocks.clear()  # What the table of sequences had given out may be given out again.
         self._link.read_again(history)
@@ -123,7 +127,9 @@ class PostgresStore:
 
     def past(self, position: int, seen: str) -> Past | None:
         """See ``Store.past``. What was seen is told by the snapshot and the tokens; the position bounds it."""
-        return postgresql_past.past(self._url, position, seen) if seen else None
+        if not seen:
+            return None
+        return postgresql_past.past(self._url, position, seen, deadline_s=self._settings.bulk_deadline_s)
 
     @contextmanager
     def ordered(self) -> Iterator[None]:
@@ -267,7 +273,7 @@ class PostgresStore:
 
     def work_reader(self, clock: Clock) -> WorkReading:
         """See ``Store.work_reader``. A connection of its own; the time is the server's."""
-        return WorkReading(postgresql_work.WorkRows(self._url))
+        return WorkReading(postgresql_work.WorkRows(self._url, settings=self._settings))
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. Changes of the last minutes stay, whatever the bounds: a peer may not have read them."""
@@ -294,9 +300,7 @@ class PostgresStore:
         self._kept = (doomed.left_bytes, counted_at_s)
         return len(doomed.decisions) + len(doomed.changes)
 
-    def _doomed(
-        self, connection: postgresql_link.Connection, kept: int, *, older_than_s: float, max_bytes: int
-    ) -> Doomed:
+    def _doomed(self, connection: Connection, kept: int, *, older_than_s: float, max_bytes: int) -> Doomed:
         values = (_PRUNED_PER_CALL, float(_FEED_KEPT_S), _PRUNED_PER_CALL)
         oldest = connection.execute(_OLDEST, values, prepare=True, binary=True).fetchall()
         return choose_doomed(

@@ -11,7 +11,8 @@ from psycopg import errors
 
 from roost.errors import StoreBusy, Unavailable
 from roost.store.codec import encode_writes
-from roost.store.postgresql_link import Connection, connect, explained, prepare
+from roost.store.postgresql_connection import Connection
+from roost.store.postgresql_link import DEFAULTS, connect, explained, prepare
 from roost.store.schema import ANYTHING, SEQUENCE_TABLES, ColumnType, Table
 
 # In the spelling of COPY; what arrives are integers, floats, text and bytes, uuids as their 16 bytes.
@@ -126,7 +127,9 @@ def replacing(url: str) -> Iterator[_Replacing]:
         StoreBusy: others hold the tables for too long.
     """
     prepare(url)
-    with explained(), closing(connect(url, application_name="restore")) as connection, connection.transaction():
+    # What waits for the locks ends by itself.
+    made = connect(url, application_name="restore", deadline_s=_LOCK_TIMEOUT_S + DEFAULTS.bulk_deadline_s)
+    with explained(), closing(made) as connection, connection.transaction():
         connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT_S}s'".encode())
         tables = [str(name) for (name,) in connection.execute(_NAMES).fetchall()]
         try:

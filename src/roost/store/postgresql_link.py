@@ -12,20 +12,23 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from roost.errors import StoreBroken, StoreGone, Unavailable, first_line
+from roost.model.settings import Store as Settings
 from roost.observe import log, metrics
 from roost.store.postgresql_arrays import adapt
+from roost.store.postgresql_connection import Connection
 from roost.store.schema import SCHEMA_VERSION, check_version
 
-Connection = psycopg.Connection[tuple[Any, ...]]
-
+DEFAULTS = Settings()
 # What this process knows holds as long as this does: a restore ends all connections and changes the epoch; a failover
 # does so with the timeline, since the new primary gives out transaction numbers again that the old one gave out.
 # pg_control_checkpoint() would name the old timeline until the first checkpoint.
 HISTORY = """
 SELECT coalesce((SELECT next FROM sequence WHERE kind = 'epoch'), 0)::bigint,
        substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"""
-_CONNECT_TIMEOUT_S = 5
-_RECONNECT_S = 5.0
+# For all hosts of a URL together, but two seconds for each: libpq waits no shorter. Less than ``wait_s`` by default, so
+# that an attempt fits in.
+_CONNECT_TIMEOUT_S = 4
+_CONNECT_TIMEOUT_MIN_S = 2
 # A machine that vanishes without a word is noticed after half a minute, here and by the server, which then frees what
 # its process had locked; operating systems wait for hours.
 _ALIVE = {"tcp_user_timeout": 30_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4}
@@ -33,8 +36,9 @@ _SERVER_ALIVE = (
     "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 4; "
     "SET idle_in_transaction_session_timeout = '60s'"
 )
-# For a lock of a process that is stuck.
-_LOCK_TIMEOUT_MS = 60_000
+# What the server itself waits for, a lock or the end of another process, ends before the deadline here: then the error
+# says what was waited for, and the connection is kept.
+_SERVER_PART = 0.8
 _FINISH_MS = 5000
 # All statements find their rows by key, whatever the statistics of the moment say, and are planned once:
 # planning a claim's statement takes longer than running it.
@@ -77,8 +81,10 @@ class History(NamedTuple):
 class Link:
     """The connection of one store."""
 
-    def __init__(self, url: str, *, is_read_only: bool = False) -> None:
+    def __init__(self, url: str, *, settings: Settings = DEFAULTS, is_read_only: bool = False) -> None:
         self._url = url
+        self._settings = settings
+        self._server_ms = int(settings.deadline_s * _SERVER_PART * 1000)
         self._is_read_only = is_read_only
         self._name = f"roost {secrets.token_hex(8)}"
         # Of what this process knows of the database; None: it knows nothing yet.
@@ -108,7 +114,7 @@ class Link:
     def _any_timeline(self) -> Connection:
         """Return the connection, whichever server took over."""
         if self._connection.closed:
-            connection, history = self._reconnected(time.monotonic() + _RECONNECT_S)
+            connection, history = self._reconnected(time.monotonic() + self._settings.wait_s)
             known = self._failed_over or self.history
             if known is not None and known.epoch != history.epoch:
                 connection.close()
@@ -123,6 +129,7 @@ class Link:
 
     def _reconnected(self, deadline_s: float) -> tuple[Connection, History]:
         while True:
+            begun_s = time.monotonic()
             try:
                 connection = self._connect()
                 with explained():  # A restore that is under way is waited for here, and may end this connection too.
@@ -130,8 +137,9 @@ class Link:
                 assert row is not None, "a SELECT without FROM has a row"
                 return connection, History(*row)
             except Unavailable:
-                if time.monotonic() > deadline_s:
-                    raise
+                now_s = time.monotonic()
+                if now_s + (now_s - begun_s) > deadline_s:
+                    raise  # An attempt that takes as long as this one would end too late.
                 time.sleep(0.1)
 
     @contextmanager
@@ -176,7 +184,7 @@ class Link:
         """Make sure that a process of the server that served this link has come to its end."""
         self._any_timeline().execute(
             "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE pid = %s AND application_name = %s",
-            (_FINISH_MS, backend, self._name),
+            (min(_FINISH_MS, self._server_ms), backend, self._name),
         )
 
     def close(self) -> None:
@@ -184,16 +192,28 @@ class Link:
         self._connection.close()
 
     def _connect(self) -> Connection:
-        connection = connect(self._url, application_name=self._name)
+        connection = connect(
+            self._url, application_name=self._name, deadline_s=self._settings.deadline_s,
+            wait_s=self._settings.wait_s,
+        )  # fmt: skip
         with explained():
-            connection.execute(f"{_OPTIONS}; {_SERVER_ALIVE}; SET lock_timeout = {_LOCK_TIMEOUT_MS}")
+            connection.execute(f"{_OPTIONS}; {_SERVER_ALIVE}; SET lock_timeout = {self._server_ms}")
             if self._is_read_only:
                 connection.execute("SET default_transaction_read_only = on")
         return connection
 
 
-def connect(url: str, *, application_name: str = "roost") -> Connection:
+def connect(
+    url: str, *, application_name: str = "roost", deadline_s: float = DEFAULTS.bulk_deadline_s,
+    wait_s: float = DEFAULTS.wait_s,
+) -> Connection:  # fmt: skip
     """Connect, in autocommit mode.
+
+    Args:
+        url: as libpq takes it.
+        application_name: as the server shows it.
+        deadline_s: of each statement.
+        wait_s: of an attempt to connect, about; whole seconds, 2 to 4.
 
     Raises:
         StoreGone: the server does not answer, or does not let us in.
@@ -201,14 +221,17 @@ def connect(url: str, *, application_name: str = "roost") -> Connection:
     try:
         given = conninfo_to_dict(url)
         # Of several servers only one is written to; else libpq takes the first that answers, a standby maybe.
-        several = {"target_session_attrs": "read-write"} if "," in str(given.get("host", "")) else {}
-        connection: Connection = psycopg.connect(
-            make_conninfo("", **{**_ALIVE, **several, **given}),
-            autocommit=True, connect_timeout=_CONNECT_TIMEOUT_S, application_name=application_name,
+        hosts = str(given.get("host", "")).count(",") + 1
+        several = {"target_session_attrs": "read-write"} if hosts > 1 else {}
+        connection = Connection.connect(
+            make_conninfo("", **{**_ALIVE, **several, **given}), autocommit=True,
+            connect_timeout=max(_CONNECT_TIMEOUT_MIN_S, int(min(_CONNECT_TIMEOUT_S, wait_s) / hosts)),
+            application_name=application_name,
         )  # fmt: skip
     except psycopg.Error as error:
         # The address may hold a password, and a malformed one is repeated.
         raise StoreGone(f"PostgreSQL: {first_line(error).replace(url, 'store.url')}") from None
+    connection.deadline_s = deadline_s
     adapt(connection)
     return connection
 
@@ -224,7 +247,7 @@ def prepare(url: str, *, may_create: bool = True) -> None:
             from roost.store.upgrade import upgrade_postgresql  # slow to import
 
             with explained():
-                upgrade_postgresql(url)
+                upgrade_postgresql(url)  # Of an empty database: each statement is short.
             version = _version(connection)
         check_version(version, "the PostgreSQL database")
     finally:
@@ -240,7 +263,7 @@ def version_of(url: str) -> str | None:
         connection.close()
 
 
-def upgrade(url: str) -> None:
+def upgrade(url: str, *, settings: Settings = DEFAULTS) -> None:
     """Run the missing migrations."""
     from roost.store.upgrade import upgrade_postgresql
 
@@ -249,7 +272,7 @@ def upgrade(url: str) -> None:
         check_version(version, "the PostgreSQL database")
         return
     with explained():
-        upgrade_postgresql(url)
+        upgrade_postgresql(url, deadline_s=settings.bulk_deadline_s)
 
 
 def _version(connection: Connection) -> str | None:

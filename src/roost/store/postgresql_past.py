@@ -9,7 +9,8 @@ import psycopg
 from roost.model.journal import Write
 from roost.ports import Loaded, Past
 from roost.store.codec import decode_writes, parts_of
-from roost.store.postgresql_link import HISTORY, Connection, History, connect, explained
+from roost.store.postgresql_connection import Connection
+from roost.store.postgresql_link import DEFAULTS, HISTORY, History, connect, explained
 from roost.store.pruning import Snapshot
 from roost.store.schema import ALLOCATION, Table, select
 from roost.store.stream import writes_of
@@ -74,13 +75,17 @@ def _read_seen(text: str) -> _Seen:
     return _Seen(snapshot, int(token, 16), int(token, 16) - int(since, 16), "".join(timeline))
 
 
-def load(url: str) -> tuple[History, str, Loaded]:
+def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[History, str, Loaded]:
     """Return the history, the present snapshot, and everything as it shows it; see ``Store.load``.
 
     Reads on a connection of its own, so commits may go on meanwhile.
+
+    Args:
+        url: as libpq takes it.
+        deadline_s: of each statement.
     """
     with explained():
-        connection = _reader(url)
+        connection = _reader(url, deadline_s=deadline_s)
         history = connection.execute(HISTORY).fetchone()
         row = connection.execute("SELECT pg_current_snapshot()::text, max(position) FROM feed").fetchone()
     assert history is not None
@@ -88,11 +93,11 @@ def load(url: str) -> tuple[History, str, Loaded]:
     return History(*history), row[0], Loaded(row[1] or 0, _closing(connection, writes_of(_scan_of(connection))))
 
 
-def past(url: str, position: int, text: str) -> Past | None:
+def past(url: str, position: int, text: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> Past | None:
     """See ``Store.past``. No change behind the position was seen, whatever its transaction number says."""
     seen = _read_seen(text)
     with explained():
-        connection = _reader(url)
+        connection = _reader(url, deadline_s=deadline_s)
         try:
             now = connection.execute(HISTORY).fetchone()
             assert now is not None
@@ -131,8 +136,8 @@ def _bodies(connection: Connection, text: str, values: Any, *, at_once: int) -> 
             yield body
 
 
-def _reader(url: str) -> Connection:
-    connection = connect(url)
+def _reader(url: str, *, deadline_s: float) -> Connection:
+    connection = connect(url, deadline_s=deadline_s)
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     connection.read_only = True
     connection.autocommit = False

@@ -4,8 +4,10 @@ import uuid
 from functools import partial
 from typing import Any
 
+from roost.model.settings import Store as Settings
 from roost.store.postgresql_arrays import Array
-from roost.store.postgresql_link import Connection, Link
+from roost.store.postgresql_connection import Connection
+from roost.store.postgresql_link import Link
 from roost.store.schema import ColumnType, Table
 from roost.store.work_reading import Has, Question, forgotten, statement, tallying
 
@@ -17,10 +19,11 @@ class WorkRows:
 
     Args:
         url: as libpq takes it.
+        settings: how long is waited for the server.
     """
 
-    def __init__(self, url: str) -> None:
-        self._link = Link(url, is_read_only=True)
+    def __init__(self, url: str, *, settings: Settings) -> None:
+        self._link = Link(url, settings=settings, is_read_only=True)
 
     def now_s(self) -> float:
         """See ``Rows.now_s``. The clocks of several machines differ; the server has one."""

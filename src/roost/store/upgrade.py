@@ -25,9 +25,15 @@ def upgrade_sqlite(path: Path, *, to: str = "head") -> None:
         alembic.command.upgrade(_config(connection), to)
 
 
-def upgrade_postgresql(url: str, *, to: str = "head") -> None:
-    """Run the missing migrations, all in one transaction, while no other process does."""
-    with _postgresql(url) as connection:
+def upgrade_postgresql(url: str, *, to: str = "head", deadline_s: float | None = None) -> None:
+    """Run the missing migrations, all in one transaction, while no other process does.
+
+    Args:
+        url: as libpq takes it.
+        to: the last of them.
+        deadline_s: of each statement; None: the default of the settings.
+    """
+    with _postgresql(url, deadline_s) as connection:
         alembic.command.upgrade(_config(connection), to)
 
 
@@ -39,7 +45,7 @@ def stamp_sqlite(path: Path, version: str) -> None:
 
 def stamp_postgresql(url: str, version: str) -> None:
     """Say that a database has a schema, without looking; see ``stamped``."""
-    with stamped(version), _postgresql(url) as connection:
+    with stamped(version), _postgresql(url, None) as connection:
         alembic.command.stamp(_config(connection), version)
 
 
@@ -77,11 +83,14 @@ def _sqlite(path: Path) -> Iterator[sqlalchemy.Connection]:
 
 
 @contextmanager
-def _postgresql(url: str) -> Iterator[sqlalchemy.Connection]:
-    import psycopg  # an extra: absent where only SQLite is used
+def _postgresql(url: str, deadline_s: float | None) -> Iterator[sqlalchemy.Connection]:
+    from roost.store import postgresql_link  # needs an extra, absent where only SQLite is used
 
-    def connect() -> "psycopg.Connection[Any]":
-        return psycopg.connect(url)
+    def connect() -> Any:
+        deadline = postgresql_link.DEFAULTS.bulk_deadline_s if deadline_s is None else deadline_s
+        connection = postgresql_link.connect(url, deadline_s=deadline)
+        connection.autocommit = False
+        return connection
 
     engine = sqlalchemy.create_engine("postgresql+psycopg://", creator=connect, poolclass=sqlalchemy.pool.NullPool)
     with _driver_errors(), engine.begin() as connection:
