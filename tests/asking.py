@@ -93,9 +93,9 @@ class Asking:
 
 
 @contextmanager
-def asking(store=None, *, identify=believe, policy=None):
+def asking(store=None, *, identify=believe, policy=None, clock=None):
     """Open the API over a store; by default a fresh one in memory, which believes whoever asks."""
-    current = Current(store or MemoryStore())
+    current = Current(store or MemoryStore(), clock=clock)
     Placement(current)
     serving = Serving(current)
     try:

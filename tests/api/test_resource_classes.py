@@ -1,6 +1,11 @@
 import pytest
 
+from roost.model.journal import Item, PutSymbol
+from roost.placement.current import FIRST_NUMBERS, REUSE_AFTER_S
+from roost.store.memory import MemoryStore
+from tests.asking import asking
 from tests.holding import provider
+from tests.worlds import FixedClock
 
 
 def names(api, **options):
@@ -113,3 +118,30 @@ def test_names_last(lasting):
         assert names(api) == before
         assert before[-2:] == ["CUSTOM_A", "CUSTOM_D"]
         assert api.put("/resource_classes/CUSTOM_C").status == 201
+
+
+def test_a_class_can_be_created_again_after_all_numbers_were_used():
+    store, clock = MemoryStore(), FixedClock()
+    last = PutSymbol("resource_class", FIRST_NUMBERS["trait"] - 1, "CUSTOM_A")
+    assert store.commit([Item(writes=(last,))]).refusals == [None]
+    with asking(store, clock=clock) as api:
+        root = provider(api, "a", CUSTOM_A=3)
+        assert api.get("/allocation_candidates?resources=CUSTOM_A:1").json["provider_summaries"].keys() == {root}
+        assert api.put(f"/resource_providers/{root}/inventories", bare(api, root)).status == 200
+        assert api.delete("/resource_classes/CUSTOM_A").status == 204
+        refused = api.put("/resource_classes/CUSTOM_B")
+        assert refused.status == 400
+        assert "55,535 custom resource classes were created already" in refused.text
+        clock.time_s += REUSE_AFTER_S
+        assert api.put("/resource_classes/CUSTOM_B").status == 201
+        assert api.put("/resource_classes/CUSTOM_C").status == 400
+        offered = bare(api, root) | {"inventories": {"CUSTOM_B": {"total": 2}}}
+        assert api.put(f"/resource_providers/{root}/inventories", offered).status == 200
+        found = api.get("/allocation_candidates?resources=CUSTOM_B:2").json["provider_summaries"]
+        assert found[root]["resources"] == {"CUSTOM_B": {"capacity": 2, "used": 0}}
+        assert api.get("/allocation_candidates?resources=CUSTOM_A:1").status == 400
+
+
+def bare(api, root):
+    shown = api.get(f"/resource_providers/{root}").json
+    return {"resource_provider_generation": shown["generation"], "inventories": {}}

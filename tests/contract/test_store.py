@@ -17,6 +17,7 @@ from roost.model.journal import (
     PutSymbol,
     PutTraits,
     RenameSymbol,
+    ReuseSymbol,
 )
 from roost.ports import Store
 from tests.contract.stores import (
@@ -304,7 +305,7 @@ def test_several_names_are_dropped_at_once(small: Store) -> None:
     assert commit(small, item(*traits, PutTraits(1, 1, [70_000, 70_001]), PutTraits(2, 1, [70_001]))) == [""]
     drops = [item(DropSymbol("trait", number)) for number in (70_000, 70_001, 70_002)]
     assert commit(small, item(PutTraits(1, 2, [70_001])), *drops) == ["", "", "in_use", ""]
-    assert [row[1:] for row in state(small)["DropSymbol"]] == [["trait", 70_000], ["trait", 70_002]]
+    assert [row[1:] for row in state(small)["DropSymbol"]] == [["trait", 70_000, 0.0], ["trait", 70_002, 0.0]]
 
 
 def test_the_number_of_a_dropped_name_is_never_used_again(small: Store) -> None:
@@ -317,6 +318,23 @@ def test_the_number_of_a_dropped_name_is_never_used_again(small: Store) -> None:
     again = [PutSymbol("resource_class", 6, "CUSTOM_A"), PutSymbol("trait", 70_001, "CUSTOM_A")]
     assert commit(small, *map(item, again)) == ["", ""]
     assert commit(small, item(DropSymbol("resource_class", 6)), item(DropSymbol("trait", 70_001))) == ["", ""]
+
+
+def test_the_number_of_a_dropped_name_is_used_again_only_by_who_knows_when_it_was_dropped(small: Store) -> None:
+    names = [PutSymbol("resource_class", 5, "CUSTOM_A"), PutSymbol("resource_class", 6, "CUSTOM_C")]
+    reused = ReuseSymbol("resource_class", 5, "CUSTOM_B", 7.0)
+    assert commit(small, item(*names), item(reused)) == ["", "duplicate"]
+    assert commit(small, item(DropSymbol("resource_class", 5, 7.0))) == [""]
+    for other in (
+        ReuseSymbol("resource_class", 5, "CUSTOM_B", 8.0), ReuseSymbol("resource_class", 5, "CUSTOM_B", 0.0),
+        ReuseSymbol("trait", 5, "CUSTOM_B", 7.0), ReuseSymbol("resource_class", 5, "CUSTOM_C", 7.0),
+        ReuseSymbol("resource_class", 7, "CUSTOM_B", 7.0),
+    ):  # fmt: skip
+        assert commit(small, item(other)) == ["duplicate"], other
+    assert state(small)["DropSymbol"] == [["drop_symbol", "resource_class", 5, 7.0]]
+    offered = PutInventories(1, 1, [InventoryRow(CPU, 8, 0, 1, 8, 1, 1.0), InventoryRow(5, 8, 0, 1, 8, 1, 1.0)])
+    assert commit(small, item(offered), item(reused), item(reused), item(offered)) == ["missing", "", "duplicate", ""]
+    assert commit(small, item(DropSymbol("resource_class", 5, 9.0))) == ["in_use"]
 
 
 def test_a_name_can_be_changed_to_one_that_is_free(small: Store) -> None:

@@ -30,6 +30,7 @@ from roost.model.journal import (
     RaiseGeneration,
     Release,
     RenameSymbol,
+    ReuseSymbol,
 )
 from roost.model.work import EventRow, Put
 from roost.store.audit import audit
@@ -116,6 +117,9 @@ def known(store):
         return reader.agents(), leases, orders, pages, due, reader.events_since(0.0, most=99)
 
 
+times = st.sampled_from([0.0, 7.0])
+
+
 @st.composite
 def histories(draw):
     """Draw commits of items; releases mostly name claims that were drawn before."""
@@ -124,7 +128,8 @@ def histories(draw):
         inventories(), providers(), st.builds(DropProvider, numbers),
         st.builds(PutTraits, numbers, few, st.lists(few)),
         st.builds(PutMembership, numbers, few, st.lists(few), st.booleans()),
-        st.builds(PutSymbol, kinds, numbers, st.sampled_from("AB")), st.builds(DropSymbol, kinds, numbers),
+        st.builds(PutSymbol, kinds, numbers, st.sampled_from("AB")), st.builds(DropSymbol, kinds, numbers, times),
+        st.builds(ReuseSymbol, kinds, numbers, st.sampled_from("AB"), times),
         st.builds(RaiseGeneration, numbers, few, st.integers(0, 3)),
         st.builds(RenameSymbol, kinds, numbers, st.sampled_from("AB")),
         st.builds(PutDocument, numbers, st.just("flavor"), st.sampled_from([b"a", b"b"]), st.just(b"body")),

@@ -29,6 +29,9 @@ def apply(state: State, write: journal.Write) -> None:
             _put_symbol(state, write)
         case journal.DropSymbol():
             _drop_symbol(state, write)
+        case journal.ReuseSymbol():
+            _put_symbol(state, journal.PutSymbol(write.kind, write.id, write.name))
+            state.changes.touch_all()
         case journal.RenameSymbol():
             state.symbols(write.kind).rename(write.id, write.name)
             _note_name(state, write.kind)
@@ -205,7 +208,7 @@ def _put_symbol(state: State, write: journal.PutSymbol) -> None:
 
 
 def _drop_symbol(state: State, write: journal.DropSymbol) -> None:
-    state.symbols(write.kind).drop(write.id)
+    state.symbols(write.kind).drop(write.id, at_s=write.at_s)
     _note_name(state, write.kind)
     if write.kind == "resource_class":
         state.classes.pop(write.id, None)

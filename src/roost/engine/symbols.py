@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator
 class Symbols:
     """A two-way table of names and the numbers that the store gave them."""
 
-    __slots__ = ("_id_of", "_name_of", "_names", "highest")
+    __slots__ = ("_id_of", "_name_of", "_names", "dropped", "highest")
 
     def __init__(self) -> None:
         self._id_of: dict[str, int] = {}
         self._name_of: dict[int, str] = {}
         self._names: tuple[str, ...] | None = ()
+        self.dropped: dict[int, float] = {}  # number without a name -> when it lost it, where that is known
         self.highest = 0  # number ever seen, of dropped names too
 
     def put(self, symbol_id: int, name: str) -> None:
@@ -19,14 +20,17 @@ class Symbols:
         self._id_of[name] = symbol_id
         self._name_of[symbol_id] = name
         self._names = None
+        self.dropped.pop(symbol_id, None)
         self.highest = max(self.highest, symbol_id)
 
-    def drop(self, symbol_id: int) -> None:
-        """Let a number stand for nothing any more."""
+    def drop(self, symbol_id: int, *, at_s: float = 0.0) -> None:
+        """Let a number stand for nothing any more; 0: nobody knows since when."""
         name = self._name_of.pop(symbol_id, None)
         if name is not None:
             del self._id_of[name]
             self._names = None
+        if at_s:
+            self.dropped[symbol_id] = at_s
         self.highest = max(self.highest, symbol_id)
 
     def rename(self, symbol_id: int, name: str) -> None:
@@ -68,5 +72,6 @@ class Symbols:
         copy._id_of = dict(self._id_of)
         copy._name_of = dict(self._name_of)
         copy._names = self._names
+        copy.dropped = dict(self.dropped)
         copy.highest = self.highest
         return copy

@@ -27,10 +27,20 @@ class PutSymbol(msgspec.Struct, frozen=True, array_like=True, tag="symbol"):
 
 
 class DropSymbol(msgspec.Struct, frozen=True, array_like=True, tag="drop_symbol"):
-    """A trait that nobody wears, or a resource class that nobody offers, is deleted. Its number never comes again."""
+    """A trait that no provider has, or a resource class that no provider offers, is deleted."""
 
     kind: str  # resource_class, trait
     id: int
+    at_s: float = 0.0  # whole seconds since the epoch; 0: unknown, and the number is never used again
+
+
+class ReuseSymbol(msgspec.Struct, frozen=True, array_like=True, tag="reuse_symbol"):
+    """A name gets a number whose last name was deleted long ago."""
+
+    kind: str  # resource_class, trait
+    id: int
+    name: str
+    dropped_at_s: float  # when that one was deleted; > 0
 
 
 class RenameSymbol(msgspec.Struct, frozen=True, array_like=True, tag="rename_symbol"):
@@ -223,7 +233,7 @@ class Release(msgspec.Struct, frozen=True, array_like=True, tag="release"):
 
 
 Write = (
-    PutSymbol | DropSymbol | RenameSymbol | PutProvider | DropProvider | PutInventories | PutGeneration
+    PutSymbol | DropSymbol | ReuseSymbol | RenameSymbol | PutProvider | DropProvider | PutInventories | PutGeneration
     | RaiseGeneration | PutTraits | PutMembership | PutAggregate | PutHost | PutGroup | PutDocument | Claim | Release
 )  # fmt: skip
 

@@ -19,6 +19,7 @@ from roost.model.journal import (
     Place,
     PutSymbol,
     Release,
+    ReuseSymbol,
     Write,
 )
 from roost.model.names import AMOUNT_MAX, uuid_text
@@ -43,7 +44,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 class Replacement(NamedTuple):
     """What becomes of some consumers: written in this order, with nothing between but inventories."""
 
-    names: list[PutSymbol]  # types that are new
+    names: list[PutSymbol | ReuseSymbol]  # types that are new
     release: Release | None
     claim: Claim | None
 
@@ -231,15 +232,15 @@ def _without(classes: str, providers: str) -> Conflict:
     )
 
 
-def _new_types(current: Current, wishes: Sequence[Wish]) -> list[PutSymbol]:
+def _new_types(current: Current, wishes: Sequence[Wish]) -> list[PutSymbol | ReuseSymbol]:
     missing = current.state.consumer_types.missing(
         wish.consumer_type for wish in wishes if wish.consumer_type is not None and wish.amounts
     )
-    return [PutSymbol(_TYPE, current.new_symbol(_TYPE), name) for name in missing]
+    return [current.new_symbol(_TYPE, name) for name in missing]
 
 
 def _claim(
-    current: Current, wanted: Iterable[tuple[Wish, Holder | None, list[Take]]], names: Sequence[PutSymbol]
+    current: Current, wanted: Iterable[tuple[Wish, Holder | None, list[Take]]], names: Sequence[PutSymbol | ReuseSymbol]
 ) -> Claim | None:  # fmt: skip
     state = current.state
     ids, new_types = state.providers.ids, {write.name: write.id for write in names}

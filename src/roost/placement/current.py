@@ -10,7 +10,18 @@ import msgspec
 from roost.engine.apply import apply, occupy, raise_generations, settle, undo
 from roost.engine.state import State
 from roost.errors import BadRequest, StoreBroken, Unavailable
-from roost.model.journal import CLASS_BITS, Change, Claim, Item, PutDocument, Refusal, Release, Write
+from roost.model.journal import (
+    CLASS_BITS,
+    Change,
+    Claim,
+    Item,
+    PutDocument,
+    PutSymbol,
+    Refusal,
+    Release,
+    ReuseSymbol,
+    Write,
+)
 from roost.ports import Clock, IdKind, Left, Store
 
 # How many identities are fetched from the store at once.
@@ -23,6 +34,9 @@ _DEAD_ROWS_MIN = 10_000
 FIRST_NUMBERS = {"resource_class": 10_000, "trait": 1 << CLASS_BITS, "consumer_type": 1 << 32}
 # What a decision takes identities of.
 _DECIDING: tuple[IdKind, ...] = ("consumer", "decision", "document")
+# The number of a dropped class is for another one after so long: until then a process may not know that it was dropped,
+# and the feed may tell of it.
+REUSE_AFTER_S = 7 * 86_400
 
 
 class Current:
@@ -49,6 +63,7 @@ class Current:
         self.ahead = 0  # claims and releases in the columns that the next commit makes durable
         self._ids: dict[IdKind, tuple[int, int]] = {}
         self._numbered: dict[str, int] = {}  # kind of symbol -> the last number given
+        self._reused: set[int] = set()  # numbers of dropped classes that were given
         self._is_stale = state is None
         self.kept: dict[type, Any] = {}  # what answers keep of these columns, each of its own kind
         self.refresh()
@@ -162,6 +177,7 @@ class Current:
         # After a failover the database may give these out again, to others.
         self._ids.clear()
         self._numbered.clear()
+        self._reused.clear()
         self.kept.clear()
         self._is_stale = False
 
@@ -174,22 +190,37 @@ class Current:
         self._ids[kind] = (following + 1, end)
         return following
 
-    def new_symbol(self, kind: str) -> int:
-        """Return a number for a new name: one that no other had here, though another process may be giving it too.
+    def new_symbol(self, kind: str, name: str) -> PutSymbol | ReuseSymbol:
+        """Return what gives a name a number that no other had here; another process may be giving it, too.
 
         Args:
             kind: resource_class, trait or consumer_type.
+            name: one that has none.
 
         Raises:
             BadRequest: there are no more numbers for custom classes.
         """
         number = max(self.state.symbols(kind).highest, self._numbered.get(kind, 0), FIRST_NUMBERS[kind]) + 1
         if kind == "resource_class" and number >= FIRST_NUMBERS["trait"]:
-            self._numbered.clear()  # Most of these will not have been used.
-            room = FIRST_NUMBERS["trait"] - FIRST_NUMBERS[kind] - 1
-            raise BadRequest(f"{room:,} custom resource classes were created already")
+            return self._reused_class(name)
         self._numbered[kind] = number
-        return number
+        return PutSymbol(kind, number, name)
+
+    def _reused_class(self, name: str) -> ReuseSymbol:
+        """Return what gives a class the number of one that was dropped long ago, since all others are used."""
+        before_s = self.state.now_s - REUSE_AFTER_S
+        for number, at_s in self.state.class_ids.dropped.items():
+            if at_s <= before_s and number not in self._reused:
+                self._reused.add(number)
+                return ReuseSymbol("resource_class", number, name, at_s)
+        # Most of those that were given here will not have been used.
+        self._reused.clear()
+        self._numbered.clear()
+        room = FIRST_NUMBERS["trait"] - FIRST_NUMBERS["resource_class"] - 1
+        raise BadRequest(
+            f"{room:,} custom resource classes were created already; the number of a deleted one is free again after "
+            f"{REUSE_AFTER_S // 86_400} days"
+        )
 
     def stage(self, item: Item, left: Left | None = None) -> int:
         """Add claims that occupy the columns already, and evidence, to the next commit.

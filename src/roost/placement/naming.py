@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from roost.errors import BadRequest, Unavailable
 from roost.model import names
-from roost.model.journal import Item, PutSymbol
+from roost.model.journal import Item, PutSymbol, ReuseSymbol
 from roost.placement.current import FIRST_NUMBERS, Current
 
 # Names are numbered anew when other processes were faster with a number.
@@ -75,8 +75,8 @@ def ensure(current: Current, wanted: Mapping[str, Iterable[str]]) -> None:
     raise Unavailable("other processes give names their numbers all the time; try again")
 
 
-def _numbered(current: Current, wanted: Mapping[str, Iterable[str]]) -> list[PutSymbol]:
+def _numbered(current: Current, wanted: Mapping[str, Iterable[str]]) -> list[PutSymbol | ReuseSymbol]:
     new = {kind: current.state.symbols(kind).missing(each) for kind, each in wanted.items()}
     for kind, each in new.items():
         check(kind, each)
-    return [PutSymbol(kind, current.new_symbol(kind), name) for kind, each in new.items() for name in each]
+    return [current.new_symbol(kind, name) for kind, each in new.items() for name in each]

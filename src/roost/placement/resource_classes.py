@@ -2,7 +2,7 @@
 
 from roost.engine.state import State
 from roost.errors import BadRequest, Conflict, NotFound
-from roost.model.journal import DropSymbol, PutSymbol, RenameSymbol, Write
+from roost.model.journal import DropSymbol, RenameSymbol, Write
 from roost.model.names import is_resource_class, standard_resource_classes
 from roost.placement.current import Current
 
@@ -40,7 +40,7 @@ def ensuring(current: Current, name: str) -> tuple[Write, ...]:
         BadRequest: the name is none of a custom class.
     """
     _check_custom(name)
-    return () if name in current.state.class_ids else (PutSymbol(_KIND, current.new_symbol(_KIND), name),)
+    return () if name in current.state.class_ids else (current.new_symbol(_KIND, name),)
 
 
 def renaming(state: State, name: str, *, to: str) -> tuple[Write, ...]:
@@ -78,7 +78,7 @@ def removal(state: State, name: str) -> tuple[Write, ...]:
         raise Conflict(
             f"Error in delete resource class: Cannot delete resource class {name}. Class is in use in inventory."
         )
-    return (DropSymbol(_KIND, number),)
+    return (DropSymbol(_KIND, number, float(int(state.now_s))),)
 
 
 def _check_custom(name: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from roost.engine.state import State
 from roost.errors import BadRequest, Conflict, NotFound
-from roost.model.journal import DropSymbol, PutSymbol, Write
+from roost.model.journal import DropSymbol, Write
 from roost.model.names import is_trait, standard_traits
 from roost.placement.current import Current
 
@@ -63,7 +63,7 @@ def ensuring(current: Current, name: str) -> tuple[Write, ...]:
             "The trait is invalid. A valid trait must be no longer than 255 characters, start with the prefix "
             '"CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"'
         )
-    return () if name in current.state.trait_ids else (PutSymbol(_KIND, current.new_symbol(_KIND), name),)
+    return () if name in current.state.trait_ids else (current.new_symbol(_KIND, name),)
 
 
 def removal(state: State, name: str) -> tuple[Write, ...]:
@@ -79,4 +79,4 @@ def removal(state: State, name: str) -> tuple[Write, ...]:
         raise BadRequest(f"Cannot delete standard trait {name}.")
     if number in state.traits.worn():
         raise Conflict(f"The trait {name} is in use by a resource provider.")
-    return (DropSymbol(_KIND, number),)
+    return (DropSymbol(_KIND, number, float(int(state.now_s))),)

@@ -76,9 +76,12 @@ def writes_of(scan: Scan) -> Iterator[Write]:
 
 
 def symbol_of(row: tuple[Any, ...]) -> PutSymbol | DropSymbol:
-    """Return a name, or that its number is used up."""
+    """Return a name, or that its number has none; see ``dropped_row``."""
     symbol = PutSymbol(*row)
-    return DropSymbol(symbol.kind.removeprefix(DROPPED), symbol.id) if symbol.kind.startswith(DROPPED) else symbol
+    if not symbol.kind.startswith(DROPPED):
+        return symbol
+    since = symbol.name.partition(" ")[2]
+    return DropSymbol(symbol.kind.removeprefix(DROPPED), symbol.id, float(since or 0))
 
 
 def _providers(rows: Iterable[tuple[Any, ...]]) -> Iterator[PutProvider]:

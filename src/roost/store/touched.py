@@ -20,6 +20,7 @@ from roost.model.journal import (
     RaiseGeneration,
     Release,
     RenameSymbol,
+    ReuseSymbol,
     Write,
 )
 from roost.model.work import Put
@@ -158,7 +159,7 @@ def _put_host(touched: Touched, write: PutHost) -> None:
     touched.stock_ids.add(slot_of(write.provider_id))
 
 
-def _put_symbol(touched: Touched, write: PutSymbol | RenameSymbol) -> None:
+def _put_symbol(touched: Touched, write: PutSymbol | RenameSymbol | ReuseSymbol) -> None:
     touched.is_structural = True
     touched.look("symbol", "id", write.id)
     touched.look("symbol", "kind name", write.kind, write.name)
@@ -186,6 +187,7 @@ _LOOKS: dict[type[Write], Callable[..., None]] = {
     PutSymbol: _put_symbol,
     DropSymbol: _drop_symbol,
     RenameSymbol: _put_symbol,
+    ReuseSymbol: _put_symbol,
     PutProvider: _put_provider,
     DropProvider: _drop_provider,
     PutInventories: _put_inventories,

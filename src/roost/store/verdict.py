@@ -25,6 +25,7 @@ from roost.model.journal import (
     Refusal,
     Release,
     RenameSymbol,
+    ReuseSymbol,
     Write,
 )
 from roost.model.names import uuid_text
@@ -32,9 +33,15 @@ from roost.model.work import Put
 from roost.store.schema import WORK, Table
 from roost.store.shelves import Holding, Labels, Seat, Shelves, Stock
 
-# Before the kind of a symbol whose name was dropped: its row stays, so that its number is never given out again,
-# and who has not heard of it yet is told.
+# Before the kind of a symbol whose name was dropped. Its row stays, so that its number is not given out again soon, and
+# a process that has not read of it yet is refused.
 DROPPED = "dropped "
+
+
+def dropped_row(write: DropSymbol) -> PutSymbol:
+    """Return the row of a number without a name; in place of the name it says since when."""
+    since = f" {int(write.at_s)}" if write.at_s else ""
+    return PutSymbol(DROPPED + write.kind, write.id, f"{write.id}{since}")
 
 
 def judge(shelves: Shelves, item: Item) -> Refusal | None:
@@ -407,7 +414,16 @@ def _drop_symbol(shelves: Shelves, write: DropSymbol) -> Refusal | None:
             is_used = True  # Consumers of a type are not looked for: types stay.
     if is_used:
         return Refusal("in_use", "symbol", write.id)
-    shelves.symbols.put(PutSymbol(DROPPED + write.kind, write.id, str(write.id)))
+    shelves.symbols.put(dropped_row(write))
+    return None
+
+
+def _reuse_symbol(shelves: Shelves, write: ReuseSymbol) -> Refusal | None:
+    dropped = dropped_row(DropSymbol(write.kind, write.id, write.dropped_at_s))
+    renamed = PutSymbol(write.kind, write.id, write.name)
+    if not write.dropped_at_s or shelves.symbols.get(write.id) != dropped or shelves.symbols.clashes(renamed):
+        return Refusal("duplicate", "symbol", write.id)
+    shelves.symbols.put(renamed)
     return None
 
 
@@ -439,6 +455,7 @@ def _put_document(shelves: Shelves, write: PutDocument) -> Refusal | None:
 _JUDGES: dict[type, Callable[..., Refusal | None]] = {
     PutSymbol: _put_symbol,
     DropSymbol: _drop_symbol,
+    ReuseSymbol: _reuse_symbol,
     RenameSymbol: _rename_symbol,
     PutProvider: _put_provider,
     DropProvider: _drop_provider,

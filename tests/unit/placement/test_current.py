@@ -10,14 +10,17 @@ from roost.model.journal import (
     DropSymbol,
     EvidenceRow,
     InstanceRow,
+    InventoryRow,
     Item,
+    PutInventories,
     PutMembership,
     PutSymbol,
     PutTraits,
     Release,
     RenameSymbol,
+    ReuseSymbol,
 )
-from roost.placement.current import Current
+from roost.placement.current import REUSE_AFTER_S, Current
 from tests.contract.stores import claim, commit, host, inventory, item, offer, provider, release
 from tests.racing import BreakableStore
 from tests.worlds import FixedClock, digest
@@ -44,11 +47,11 @@ def free(current):
 
 def test_a_number_of_a_name_is_given_once_even_when_the_name_is_gone():
     store, current = stocked()
-    first = current.new_symbol("trait")
+    first = current.new_symbol("trait", "CUSTOM_A").id
     assert commit(store, item(PutSymbol("trait", first, "CUSTOM_A"))) == [""]
     assert commit(store, item(DropSymbol("trait", first))) == [""]
     again = Current(store.peer())
-    assert [again.new_symbol("trait"), again.new_symbol("trait")] == [first + 1, first + 2]
+    assert [again.new_symbol("trait", name).id for name in ("CUSTOM_A", "CUSTOM_B")] == [first + 1, first + 2]
 
 
 def test_rows_of_deleted_providers_are_shed_once_they_are_most(monkeypatch):
@@ -66,13 +69,43 @@ def test_rows_of_deleted_providers_are_shed_once_they_are_most(monkeypatch):
 
 def test_numbers_of_classes_end():
     store, current = stocked()
-    last = current.new_symbol("trait") - 2
+    last = current.new_symbol("trait", "CUSTOM_T").id - 2
     assert commit(store, item(PutSymbol("resource_class", last - 1, "CUSTOM_A"))) == [""]
     full = Current(store.peer())
     for _ in range(2):
-        assert full.new_symbol("resource_class") == last
+        assert full.new_symbol("resource_class", "CUSTOM_B").id == last
         with pytest.raises(BadRequest, match="55,535 custom resource classes were created already"):
-            full.new_symbol("resource_class")
+            full.new_symbol("resource_class", "CUSTOM_C")
+
+
+def test_numbers_of_classes_that_were_deleted_long_ago_are_given_out_when_no_other_is_left():
+    store, current = stocked()
+    last = current.new_symbol("trait", "CUSTOM_T").id - 2
+    names = [PutSymbol("resource_class", last - back, f"CUSTOM_{back}") for back in range(4)]
+    dropped_s = (9_000.0, 5_000.0, 0.0)  # of the third an older version dropped the name
+    drops = [DropSymbol("resource_class", last - back, at_s) for back, at_s in enumerate(dropped_s)]
+    assert commit(store, item(*names), *map(item, drops)) == ["", "", "", ""]
+    for full in (Current(store.peer(), clock=FixedClock(5_000 + REUSE_AFTER_S)) for _ in range(2)):
+        reused = full.new_symbol("resource_class", "CUSTOM_B")
+        assert reused == ReuseSymbol("resource_class", last - 1, "CUSTOM_B", 5_000.0)
+        with pytest.raises(BadRequest, match="the number of a deleted one is free again after 7 days"):
+            full.new_symbol("resource_class", "CUSTOM_C")
+
+
+def test_a_number_that_is_used_again_has_its_new_name_in_every_process():
+    store, current = stocked()
+    other = Current(store.peer())
+    name, drop = PutSymbol("resource_class", 5, "CUSTOM_A"), DropSymbol("resource_class", 5, 7.0)
+    assert current.commit([item(name), item(drop)]) == [None, None]
+    other.refresh()
+    offered = PutInventories(1, 1, [InventoryRow(1, 4, 0, 1, 4, 1, 1.0), InventoryRow(5, 8, 0, 1, 8, 1, 1.0)])
+    assert current.commit([item(ReuseSymbol("resource_class", 5, "CUSTOM_B", 7.0), offered)]) == [None]
+    other.refresh()
+    for each in (current, other, Current(store.peer())):
+        assert each.state.class_ids.id_of("CUSTOM_A") is None
+        assert each.state.class_ids.name_of(5) == "CUSTOM_B"
+        assert each.state.class_ids.dropped == {}
+        assert each.state.classes[5].free.data.item(0) == 8
 
 
 def test_a_claim_occupies_at_once_and_is_durable_after_a_flush():

@@ -22,6 +22,7 @@ from roost.model.journal import (
     PutSymbol,
     PutTraits,
     RaiseGeneration,
+    ReuseSymbol,
     Write,
 )
 from roost.placement.claims import release_of
@@ -68,7 +69,9 @@ class _Writing:
             for uuid, amounts in consumer.amounts.items():
                 for name, amount in amounts.items():
                     self._taken.setdefault(uuid, {}).setdefault(name, []).append(amount)
-        self._numbers: dict[str, dict[str, int]] = {"resource_class": {}, "trait": {}, "consumer_type": {}}
+        self._symbols: dict[str, dict[str, PutSymbol | ReuseSymbol]] = {
+            "resource_class": {}, "trait": {}, "consumer_type": {},
+        }  # fmt: skip
         self._aggregates: dict[str, int] = {}
 
     def writes(self, source: str, first_id: int) -> tuple[Write, ...]:
@@ -99,16 +102,19 @@ class _Writing:
         for kind, wanted in (("resource_class", self._there.classes), ("trait", self._there.traits)):
             for name in wanted:
                 self._number(kind, name)
-        for kind, numbers in self._numbers.items():
-            yield from (PutSymbol(kind, number, name) for name, number in numbers.items())
+        for symbols in self._symbols.values():
+            yield from symbols.values()
         for uuid, number in self._aggregates.items():
             yield PutAggregate(number, _bytes(uuid), "", {}, 0)
 
     def _number(self, kind: str, name: str) -> int:
-        number = self._state.symbols(kind).id_of(name) or self._numbers[kind].get(name)
-        if number is None:
-            number = self._numbers[kind][name] = self._current.new_symbol(kind)
-        return number
+        number = self._state.symbols(kind).id_of(name)
+        if number is not None:
+            return number
+        symbol = self._symbols[kind].get(name)
+        if symbol is None:
+            symbol = self._symbols[kind][name] = self._current.new_symbol(kind, name)
+        return symbol.id
 
     def _aggregate(self, uuid: str) -> int:
         number = self._state.aggregates.id_of(uuid) or self._aggregates.get(uuid)
