@@ -99,9 +99,9 @@ def test_a_commit_on_its_way_that_another_server_has_is_acknowledged(servers, mo
 def found_after(store):
     find = store._find
 
-    def find_first(items, lost):
+    def find_first(items):
         store._tokens -= 1  # Of the attempt that was made; the one that met the new server was none.
-        return find(items, lost)
+        return find(items)
 
     return find_first
 

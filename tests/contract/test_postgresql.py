@@ -240,15 +240,45 @@ def test_who_vanishes_is_noticed_by_both_sides_unless_the_url_says_otherwise(pos
         store.close()
 
 
-def test_a_read_only_server_is_a_clear_error(two):
+_READ_ONLY = "default_transaction_read_only"
+
+
+def test_a_read_only_database_is_a_clear_error(two, postgres_url):
     first, second = two
-    first._link.connection.execute("SET default_transaction_read_only = on")
-    for write in (claim(1, (inventory(1), 1)), provider(4)):
-        with pytest.raises(StoreBroken, match="read-only"):
-            commit(first, item(write))
-    first._link.connection.execute("SET default_transaction_read_only = off")
+    name = first._link.connection.info.dbname
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {name} SET {_READ_ONLY} = on")
+        try:
+            first._link.connection.execute(f"SET {_READ_ONLY} = on")
+            for write in (claim(1, (inventory(1), 1)), provider(4)):
+                with pytest.raises(StoreBroken, match="read-only"):
+                    commit(first, item(write))
+        finally:
+            connection.execute(f"SET {_READ_ONLY} = off")
+            connection.execute(f"ALTER DATABASE {name} RESET {_READ_ONLY}")
     assert commit(first, item(provider(4))) == [""]
     assert seen(second) == [provider(4)]
+
+
+# The last words of a connection that its server, or a proxy before it, keeps open.
+@pytest.mark.parametrize("state", ["25006", "57P01", "57P02", "57P03", "08000", "08P01"])
+@pytest.mark.parametrize("is_one_statement", [True, False])
+def test_an_error_that_ends_a_connection_is_a_lost_connection(two, state, is_one_statement):
+    first, second = two
+    broken = first._link.connection
+    broken.execute(_FAIL.format(state=state))
+    writes = [claim(1, (inventory(1), 1)), *([] if is_one_statement else [provider(9)])]
+    assert commit(first, item(*writes)) == [""]
+    assert broken.closed
+    assert seen(second) == writes
+
+
+# On this connection alone each change of the table fails.
+_FAIL = """
+CREATE FUNCTION pg_temp.fail() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'enough' USING ERRCODE = '{state}'; END $$;
+CREATE TEMP TABLE feed (LIKE public.feed INCLUDING ALL);
+CREATE TRIGGER fail BEFORE INSERT ON pg_temp.feed FOR EACH ROW EXECUTE FUNCTION pg_temp.fail()"""
 
 
 def test_the_feed_of_the_last_minutes_stays(two, postgres_url):

@@ -8,10 +8,11 @@ from typing import Any
 
 from psycopg import errors
 
-from roost.errors import Unavailable
+from roost.errors import StoreBroken, Unavailable
 from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
 from roost.model.settings import Store as Settings
+from roost.observe import log
 from roost.ports import Clock, Committed, IdKind, Loaded, Past
 from roost.store import postgresql_link, postgresql_past, postgresql_work
 from roost.store.batch import Batch, gather
@@ -99,6 +100,11 @@ class PostgresStore:
         postgresql_link.prepare(url, may_create=may_create)
         self._settings = settings
         self._link = postgresql_link.Link(url, settings=settings)
+        if may_create and (count := self._link.count_unused_standbys()):
+            log.event(
+                "commits_not_synchronous", standbys=count,
+                problem="synchronous_standby_names is empty: a failover loses acknowledged commits",
+            )  # fmt: skip
         self._snapshots = Writer(url)
         self._snapshot: str | None = None
         self._own: list[int] = []  # positions of own changes that the snapshot does not show
@@ -155,19 +161,22 @@ class PostgresStore:
         """See ``Store.commit``. A group of claims and releases is one statement, and one round trip.
 
         A connection that is lost meanwhile is made again, and the database is asked whether the commit is in
-        it; if not, it is done. If the server does not come back, the outcome stays unknown: ``Unavailable`` is
-        raised, and a commit that was made after all is returned by ``changes`` like one of another process.
+        it; if not, it is done. If the server does not come back, or no synchronous standby confirms the commit, the
+        outcome stays unknown: ``Unavailable`` is raised, and a commit that was made after all is returned by
+        ``changes`` like one of another process.
         """
         assert committable(items), "a generation is never committed"
-        lost: int | None = None
+        is_lost = False
         for _ in range(_ROUNDS):
             try:
-                committed = None if lost is None else self._find(items, lost)
+                committed = self._find(items) if is_lost else None
                 return committed or self._commit(items)
             except Lost as error:
-                lost = error.backend
+                if is_lost and error.is_read_only:  # A new connection is to a primary: it is meant to be read-only.
+                    raise StoreBroken("the PostgreSQL database is read-only") from error
+                is_lost = True
             except (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure, _Overtaken):
-                lost = None
+                is_lost = False
         raise Unavailable("PostgreSQL lost the connection, or every race, too often in one commit: retry later")
 
     def _commit(self, items: Sequence[Item]) -> Committed:
@@ -215,13 +224,18 @@ class PostgresStore:
             self._position = max(self._position, position)
         return Committed(self._verdicts, position or self._position)
 
-    def _find(self, items: Sequence[Item], lost: int) -> Committed | None:
-        """Return what became of the last attempt to commit, whose connection was lost; None if it is not there."""
-        self._link.finish(lost)
+    def _find(self, items: Sequence[Item]) -> Committed | None:
+        """Return what became of the last attempt to commit, whose connection was lost; None if it is not there.
+
+        What is there may be on the primary alone: the process that waited for a standby was ended.
+        """
         verdicts = zip(items, self._verdicts, strict=True)
         ids = [row.id for item, refusal in verdicts if refusal is None for row in item.evidence]
         found = self._link.read(_FIND, (self._tokens, Array("bigint", ids)), is_any_timeline=True)
-        return self._committed(found[0][0]) if found else None
+        if not found:
+            return None
+        self._link.confirm()
+        return self._committed(found[0][0])
 
     def changes(self) -> Sequence[Change] | None:
         """See ``Store.changes``. One round trip, whether there is anything new or not.

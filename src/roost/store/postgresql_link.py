@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import psycopg
@@ -15,7 +15,7 @@ from roost.errors import StoreBroken, StoreGone, Unavailable, first_line
 from roost.model.settings import Store as Settings
 from roost.observe import log, metrics
 from roost.store.postgresql_arrays import adapt
-from roost.store.postgresql_connection import Connection
+from roost.store.postgresql_connection import READ_ONLY, Connection, is_last, state_of
 from roost.store.schema import SCHEMA_VERSION, check_version
 
 DEFAULTS = Settings()
@@ -41,20 +41,43 @@ _SERVER_ALIVE = (
 _SERVER_PART = 0.8
 _FINISH_MS = 5000
 # All statements find their rows by key, whatever the statistics of the moment say, and are planned once:
-# planning a claim's statement takes longer than running it.
+# planning a claim's statement takes longer than running it. A timeout of the server would end the wait for a standby
+# with success.
 _OPTIONS = (
     "SET plan_cache_mode = force_generic_plan; SET enable_hashjoin = off; SET enable_mergejoin = off; "
-    "SET enable_seqscan = off; SET jit = off"
+    "SET enable_seqscan = off; SET jit = off; SET statement_timeout = 0"
 )
+# Under a name of its own a link finds all processes that ever served it.
+_END_FORMER = """
+SELECT count(*) FILTER (WHERE NOT pg_terminate_backend(pid, %s)) FROM pg_stat_activity
+WHERE application_name = %s AND pid <> pg_backend_pid()"""
+_CONFIRM_MIN_S = 0.5
+# A role that may not see more sees that there is a standby, and not its state.
+_UNUSED_STANDBYS = """
+SELECT count(*) FROM pg_stat_replication
+WHERE coalesce(state, 'streaming') = 'streaming' AND current_setting('synchronous_standby_names') = ''"""
 _RACES = (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure)
 
 
 class Lost(Exception):  # never leaves the store
-    """The connection was lost; what it did last may have been done or not."""
+    """The connection was lost, or its last commit was not confirmed: that may last or not.
 
-    def __init__(self, backend: int) -> None:
-        self.backend = backend
-        super().__init__(f"the connection to PostgreSQL was lost (process {backend} of the server)")
+    Args:
+        state: the SQLSTATE of the error that said so; empty: there was none.
+    """
+
+    def __init__(self, state: str = "") -> None:
+        self.is_read_only = state == READ_ONLY
+        super().__init__(f"the connection to PostgreSQL was lost ({state or 'no answer'})")
+
+
+class Unconfirmed(StoreGone):
+    """A commit is on the primary, and no synchronous standby has confirmed it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "PostgreSQL: no synchronous standby confirms commits: the last one may be lost with the primary"
+        )
 
 
 class Restored(Unavailable):
@@ -91,7 +114,6 @@ class Link:
         self.history: History | None = None
         self._failed_over: History | None = None  # to what, until everything is read again
         self._connection = self._connect()
-        self._backend = self._connection.info.backend_pid
 
     @property
     def connection(self) -> Connection:
@@ -124,7 +146,6 @@ class Link:
                 log.event("database_failed_over", before=known.timeline, after=history.timeline)
                 self._failed_over = history
             self._connection = connection
-            self._backend = connection.info.backend_pid
         return self._connection
 
     def _reconnected(self, deadline_s: float) -> tuple[Connection, History]:
@@ -133,6 +154,7 @@ class Link:
             try:
                 connection = self._connect()
                 with explained():  # A restore that is under way is waited for here, and may end this connection too.
+                    self._end_former(connection)
                     row = connection.execute(HISTORY).fetchone()
                 assert row is not None, "a SELECT without FROM has a row"
                 return connection, History(*row)
@@ -142,6 +164,19 @@ class Link:
                     raise  # An attempt that takes as long as this one would end too late.
                 time.sleep(0.1)
 
+    def _end_former(self, connection: Connection) -> None:
+        """Make sure that no process of the server works for this link any more but that of the new connection.
+
+        What the former one did last is settled then: a commit of it is there, or will never be.
+
+        Raises:
+            StoreGone: one does not end.
+        """
+        row = connection.execute(_END_FORMER, (min(_FINISH_MS, self._server_ms), self._name)).fetchone()
+        if row is None or row[0]:
+            connection.close()
+            raise StoreGone("PostgreSQL: a process of the server that served this one does not end")
+
     @contextmanager
     def watched(self, *, is_any_timeline: bool = False) -> Iterator[Connection]:
         """Give the connection out, with errors explained.
@@ -150,18 +185,24 @@ class Link:
             is_any_timeline: whether it does not matter that another server took over.
 
         Raises:
-            Lost: it broke while it was out.
+            Lost: it broke while it was out, or a commit on it was not confirmed.
         """
         connection = self._any_timeline() if is_any_timeline else self.connection
+        connection.is_unconfirmed = False
         try:
             with explained():
                 yield connection
         except BaseException as error:
+            state = state_of(error)
+            if is_last(state):
+                connection.close()
             if connection.closed and isinstance(error, (psycopg.Error, Unavailable)):
-                raise Lost(self._backend) from error
+                raise Lost(state) from error
             if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
                 connection.rollback()
             raise
+        if connection.is_unconfirmed:
+            raise Lost
 
     def read(self, text: str, values: Sequence[object], *, is_any_timeline: bool = False) -> list[Any]:
         """Return the rows of a statement; it is made a second time if the connection was lost.
@@ -180,12 +221,29 @@ class Link:
                 continue
         raise Unavailable("PostgreSQL lost the connection twice: retry later")
 
-    def finish(self, backend: int) -> None:
-        """Make sure that a process of the server that served this link has come to its end."""
-        self._any_timeline().execute(
-            "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE pid = %s AND application_name = %s",
-            (min(_FINISH_MS, self._server_ms), backend, self._name),
-        )
+    def confirm(self) -> None:
+        """Wait until everything that was committed before lasts, with its own commit, which changes nothing.
+
+        A standby confirms the log in its order, so it has all earlier commits when it has this one.
+
+        Raises:
+            Unconfirmed: it cannot be known within ``wait_s``.
+        """
+        try:
+            with self.watched(is_any_timeline=True) as connection:
+                connection.deadline_s = max(self._settings.wait_s, _CONFIRM_MIN_S)
+                try:
+                    connection.execute("SELECT pg_logical_emit_message(true, 'roost', '')")
+                finally:
+                    connection.deadline_s = self._settings.deadline_s
+        except Lost:
+            with suppress(Unavailable):
+                self._any_timeline()  # It ends the process that waits on.
+            raise Unconfirmed from None
+
+    def count_unused_standbys(self) -> int:
+        """Return how many standbys are attached where no commit waits for any of them, else 0."""
+        return int(self.read(_UNUSED_STANDBYS, ())[0][0])
 
     def close(self) -> None:
         """End it."""
@@ -232,6 +290,7 @@ def connect(
         # The address may hold a password, and a malformed one is repeated.
         raise StoreGone(f"PostgreSQL: {first_line(error).replace(url, 'store.url')}") from None
     connection.deadline_s = deadline_s
+    connection.add_notice_handler(connection.note)
     adapt(connection)
     return connection
 
