@@ -6,7 +6,6 @@ from contextlib import closing
 import pytest
 
 from roost.errors import StateLost, Unavailable
-from roost.model.journal import PutSymbol
 from roost.placement.current import Current
 from roost.store import postgresql_past
 from roost.store.postgresql import PostgresStore
@@ -32,8 +31,7 @@ def names(current):
 
 def put(current, name):
     """Let a process define a trait; give whether it was told that it did."""
-    number = current.new_symbol("trait")
-    return current.commit([item(PutSymbol("trait", number, name))]) == [None]
+    return current.commit([item(current.new_symbol("trait", name))]) == [None]
 
 
 def refreshed(current):

@@ -2,14 +2,15 @@
 
 import threading
 import time
+from concurrent.futures import Future
 from contextlib import closing, contextmanager
 
 import pytest
 
-from roost.errors import Unavailable
-from roost.model.journal import PutSymbol
+from roost.errors import StoreGone, Unavailable
 from roost.model.settings import Store as StoreSettings
 from roost.placement.current import Current
+from roost.placement.serving import Serving
 from roost.store.postgresql import PostgresStore
 from tests import postgres
 from tests.contract.stores import item
@@ -42,7 +43,7 @@ def opened(url, settings=SETTINGS):
 
 def put(current, name):
     """Define a trait; return whether that was acknowledged."""
-    return current.commit([item(PutSymbol("trait", current.new_symbol("trait"), name))]) == [None]
+    return current.commit([item(current.new_symbol("trait", name))]) == [None]
 
 
 def custom(current):
@@ -98,6 +99,29 @@ def test_a_frozen_server_holds_no_request_longer_than_the_deadline_and_is_used_a
             assert digest(Current(fresh).state) == digest(current.state)
 
 
+def test_requests_that_queue_for_a_frozen_server_end_together(server):
+    with opened(server.url("postgres")) as store:
+        serving = Serving(Current(store), group_max=1)
+        assert serving.run(lambda current: len(current.state.hosts)) == 0
+        outcomes = [Future() for _ in range(8)]
+        with frozen(server):
+            begun_s = time.monotonic()
+            for outcome in outcomes:
+                serving.submit(lambda _current: "read", outcome)
+            errors = [outcome.exception(60) for outcome in outcomes]
+            assert time.monotonic() - begun_s < BOUND_S
+        assert [type(error) for error in errors] == [StoreGone] * len(outcomes)
+        until(lambda: answered(serving))
+        serving.stop()
+
+
+def answered(serving):
+    try:
+        return serving.run(lambda _current: "read") == "read"
+    except Unavailable:
+        return False
+
+
 def test_a_load_that_meets_a_frozen_server_ends(server):
     with opened(server.url("postgres")) as store:
         loaded = store.load()
@@ -114,7 +138,7 @@ def test_a_commit_that_a_frozen_server_finishes_later_is_found_and_made_once(ser
         assert put(current, "CUSTOM_A")
         connection, answers = store._link.connection, []
         names = ["CUSTOM_B"] if is_one_statement else ["CUSTOM_B", "CUSTOM_C"]
-        items = [item(PutSymbol("trait", current.new_symbol("trait"), name)) for name in names]
+        items = [item(current.new_symbol("trait", name)) for name in names]
         server.freeze()
         worker = threading.Thread(target=lambda: answers.append(current.commit(items)))
         try:

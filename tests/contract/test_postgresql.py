@@ -2,6 +2,7 @@
 
 import multiprocessing
 import random
+import threading
 from contextlib import closing
 
 import psycopg
@@ -185,6 +186,22 @@ def test_a_server_that_is_gone_is_unavailable_and_used_again_when_it_is_back():
         server.stop()
     with pytest.raises(Unavailable):
         PostgresStore(server.url("one"))
+
+
+def test_a_load_waits_for_a_server_that_comes_back():
+    server = postgres.Server(fsync=False)
+    try:
+        with closing(PostgresStore(server.url("postgres"), settings=StoreSettings(wait_s=60))) as store:
+            assert state(store) == {}
+            server.kill()
+            loads = []
+            loading = threading.Thread(target=lambda: loads.append(list(store.load().writes)))
+            loading.start()
+            server.start()
+            loading.join()
+            assert loads == [[]]
+    finally:
+        server.stop()
 
 
 def test_an_empty_database_gets_its_tables_and_an_old_one_is_refused(postgres_server):

@@ -8,7 +8,6 @@ import psycopg
 import pytest
 
 from roost.errors import Unavailable
-from roost.model.journal import PutSymbol
 from roost.model.settings import Store as StoreSettings
 from roost.placement.current import Current
 from roost.store.postgresql import PostgresStore
@@ -70,7 +69,7 @@ def current_on(server, **settings):
 
 def writes_of(current, is_one_statement):
     names = ("CUSTOM_A",) if is_one_statement else ("CUSTOM_A", "CUSTOM_B")
-    return [item(PutSymbol("trait", current.new_symbol("trait"), name)) for name in names]
+    return [item(current.new_symbol("trait", name)) for name in names]
 
 
 def begun(current, items):

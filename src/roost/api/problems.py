@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import secrets
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Literal
@@ -35,6 +36,7 @@ _STATUSES: tuple[tuple[type[errors.RoostError], int], ...] = (
 )
 # What these say names files and servers that are no business of clients; the log has it all.
 OF_THE_DATABASE = (errors.StoreBroken, errors.StoreBusy, errors.StoreGone, errors.StoreOutdated)
+_RETRY_MAX_S = 5
 _DATABASE_TEXT = "The database cannot be used now; the log of the server says why."
 _BREAK = re.compile(r"<br\s*/?>")
 
@@ -80,10 +82,18 @@ def problem_of(error: Exception) -> Problem:
     for kind, status in _STATUSES:
         if isinstance(error, kind):
             headers: VersionHeaders = "version" if kind is errors.NotFound else "all"
-            later = {"retry-after": "1"} if kind is errors.Unavailable else {}
+            later = {"retry-after": _retry_after(error)} if kind is errors.Unavailable else {}
             text = _DATABASE_TEXT if isinstance(error, OF_THE_DATABASE) else str(error)
             return Problem(status, text, code=error.code, headers=later, version_headers=headers)
     return Problem(500)
+
+
+def _retry_after(error: errors.RoostError) -> str:
+    """Return after how many seconds a client tries again.
+
+    A database server that does not answer fails many requests in one moment; they come back spread out.
+    """
+    return str(1 + secrets.randbelow(_RETRY_MAX_S)) if isinstance(error, errors.StoreGone) else "1"
 
 
 def title_of(status: int) -> str:

@@ -89,7 +89,7 @@ class _Columns:
         self._url = start.url
         self._placement_settings = start.settings.placement
         self.settings = start.settings
-        self.store: ReadingStore = open_follower(start.url)
+        self.store: ReadingStore = open_follower(start.url, settings=start.settings.store)
         self.current = Current(self.store, clock=SystemClock())
         self._roost = Roost(self.store, start.settings, current=self.current) if start.has_own_api else None
         self.apis = self._apis()
@@ -116,7 +116,7 @@ class _Columns:
 
     def leave_parent(self) -> None:
         """Let go of what belongs to the parent process, in a child."""
-        self.store.fix(lambda: open_reader(self._url))
+        self.store.fix(lambda: open_reader(self._url, settings=self.settings.store))
 
 
 class Reader:

@@ -55,7 +55,7 @@ def open_reader(config: Path | None, data: Path | None, *, environ: Mapping[str,
         Unavailable: the database cannot be read; the message says why.
     """
     settings = settings_of(config, environ)
-    return _served(opening.open_reader(database_of(config, data, environ)), settings)
+    return _served(opening.open_reader(database_of(config, data, environ), settings=settings.store), settings)
 
 
 def open_stopped(url: str, settings: Settings) -> Roost:

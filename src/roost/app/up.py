@@ -252,7 +252,7 @@ def open_own(url: str, settings: Settings, *, is_read: bool) -> "InProcess":
     from roost.api.v1.waking import ENDS, ENDS_MAX, Waking
 
     if is_read:
-        store = open_reader(url)
+        store = open_reader(url, settings=settings.store)
         try:
             current = Current(store, clock=SystemClock())
             roost, serving = Roost(store, settings, current=current), Serving(current)

@@ -19,6 +19,7 @@ from roost.placement.arrivals import Arrivals
 from roost.placement.current import Current
 from roost.placement.gathering import Gathering
 from roost.placement.plans import Act, Again, Deed, Plan, Result
+from roost.placement.silence import Silence
 
 # After so many lost races a plan is committed alone.
 _TOGETHER_MAX = 3
@@ -46,7 +47,7 @@ class Outcome(Protocol[Taken_contra]):
 class _Job(Generic[Answer]):
     """One task on its way."""
 
-    __slots__ = ("act", "attempts", "is_answered", "outcome", "plan", "slices", "task")
+    __slots__ = ("act", "attempts", "is_answered", "outcome", "plan", "since_s", "slices", "task")
 
     def __init__(self, task: Task[Answer], outcome: Outcome[Answer]) -> None:
         self.task = task
@@ -56,6 +57,7 @@ class _Job(Generic[Answer]):
         self.attempts = 0
         self.slices = 0  # how often its act was broken off to let others have a turn
         self.is_answered = False
+        self.since_s = time.monotonic()
 
 
 class Serving:
@@ -91,7 +93,8 @@ class Serving:
         self._heed = heed
         self._accepted = 0
         self._has_written = False  # whether the last group did
-        self._trouble = ""  # what is wrong with the database, as the log was told
+        self._silence = Silence()
+        self._trouble: type[Unavailable] | None = None  # with the database, as the log was told
         self._begun_s: float | None = None  # when work on the group at hand began; None: the thread waits
         self.problem = ""  # why the thread ended by itself; empty: it did not
         self._is_stopped = False
@@ -244,12 +247,24 @@ class Serving:
             rounds.extend([together] if together else [])
             rounds.extend([job] for job in alone)
 
+    def _heard(self, jobs: Sequence[_Job[Any]]) -> list[_Job[Any]]:
+        """Fail the jobs that waited while the database was silent; return the others."""
+        errors = [self._silence.error_for(job.since_s) for job in jobs]
+        for job, error in zip(jobs, errors, strict=True):
+            if error is not None:
+                _fail([job], error)
+        return [job for job, error in zip(jobs, errors, strict=True) if error is None]
+
     def _serve_round(self, jobs: Sequence[_Job[Any]]) -> list[_Job[Any]]:
         """Answer what can be answered; return what lost a race and may try again."""
+        jobs = self._heard(jobs)
+        if not jobs:
+            return []
         known = self._current.state.position
         try:
             self._current.refresh()
         except Exception as error:  # noqa: BLE001  # the thread must live on, and everybody gets an answer
+            self._silence.note(error)
             self._tell(error)
             _fail(jobs, error)
             return []
@@ -270,9 +285,12 @@ class Serving:
 
     def _plan(self, job: _Job[Answer]) -> Plan[Answer] | Act[Answer] | Again | None:
         """Run a task on the columns; return what it asks for if that is no answer yet."""
+        if not self._heard([job]):  # Another one of its group may have met the silence just now.
+            return None
         try:
             result = job.task(self._current)
         except Exception as error:  # noqa: BLE001  # as above
+            self._silence.note(error)
             _fail([job], error)
             return None
         if isinstance(result, Plan):
@@ -286,6 +304,7 @@ class Serving:
 
     def _do(self, jobs: list[_Job[Any]]) -> None:
         """Do acts together, and answer them: what loses a race is decided again there."""
+        jobs = self._heard(jobs)
         if not jobs:
             return
         assert self._decide is not None, "somebody asks for acts where there are none"
@@ -293,6 +312,7 @@ class Serving:
         try:
             results: Sequence[Result] = self._decide([job.act.deed for job in jobs if job.act is not None])
         except Exception as error:  # noqa: BLE001  # as above
+            self._silence.note(error)
             self._tell(error)
             results = [error] * len(jobs)
         else:
@@ -325,10 +345,14 @@ class Serving:
 
     def _commit(self, jobs: list[_Job[Any]]) -> list[_Job[Any]]:
         """Commit plans together; return those that lost a race and may try again."""
+        jobs = self._heard(jobs)
+        if not jobs:
+            return []
         metrics.COMMIT_SIZE.observe(len(jobs))
         try:
             refusals = self._write(jobs)
         except Exception as error:  # noqa: BLE001  # as above
+            self._silence.note(error)
             self._tell(error)
             _fail(jobs, error)
             return []
@@ -360,10 +384,14 @@ class Serving:
 
     def _tell(self, error: Exception | None) -> None:
         """Let the log know when the database begins to fail, and how, and when it takes a write again."""
-        trouble = str(error) if isinstance(error, Unavailable) else ""
-        if trouble != self._trouble:
+        trouble = type(error) if isinstance(error, Unavailable) else None
+        if trouble is not self._trouble:
             self._trouble = trouble
-            log.event("database_fails" if trouble else "database_is_well", **({"problem": trouble} if trouble else {}))
+            # The words of one kind of trouble change from one attempt to connect to the next.
+            if trouble is None:
+                log.event("database_is_well")
+            else:
+                log.event("database_fails", problem=str(error))
 
     def _write(self, jobs: list[_Job[Any]]) -> list[Refusal | None]:
         plans = [job.plan for job in jobs if job.plan is not None]

@@ -38,8 +38,12 @@ def open_store(url_or_path: str | Path, *, settings: model_settings.Store) -> St
     return SqliteStore(sqlite_path(url), synchronous=settings.synchronous)
 
 
-def open_reader(url_or_path: str | Path) -> Store:
+def open_reader(url_or_path: str | Path, *, settings: model_settings.Store = _DEFAULTS) -> Store:
     """Open a database for reading beside the processes that serve it; it must be there.
+
+    Args:
+        url_or_path: as for ``open_store``.
+        settings: how long is waited for PostgreSQL.
 
     Raises:
         StoreOutdated: run the command that the message names.
@@ -50,17 +54,17 @@ def open_reader(url_or_path: str | Path) -> Store:
     if is_postgresql(url):
         with needs_extra():
             from roost.store.postgresql import PostgresStore
-        return ReadingStore(PostgresStore(url, may_create=False))
+        return ReadingStore(PostgresStore(url, may_create=False, settings=settings))
     return ReadingStore(SqliteStore.open_reader(sqlite_path(url)))
 
 
-def open_follower(url_or_path: str | Path) -> ReadingStore:
+def open_follower(url_or_path: str | Path, *, settings: model_settings.Store = _DEFAULTS) -> ReadingStore:
     """Open the same for a process that forks, and sees what others commit; its children call ``ReadingStore.fix``."""
     url = str(url_or_path)
     if is_postgresql(url):
         with needs_extra():
             from roost.store.postgresql import PostgresStore
-        return ReadingStore(PostgresStore(url, may_create=False))
+        return ReadingStore(PostgresStore(url, may_create=False, settings=settings))
     return ReadingStore(SqliteFollower(sqlite_path(url)))
 
 

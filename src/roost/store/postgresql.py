@@ -4,6 +4,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from psycopg import errors
@@ -116,7 +117,8 @@ class PostgresStore:
 
     def load(self) -> Loaded:
         """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
-        history, snapshot, loaded = postgresql_past.load(self._url, deadline_s=self._settings.bulk_deadline_s)
+        load = partial(postgresql_past.load, self._url, deadline_s=self._settings.bulk_deadline_s)
+        history, snapshot, loaded = postgresql_link.insist(load, wait_s=self._settings.wait_s)
         if self._link.history not in (None, history):
             self._blocks.clear()  # What the table of sequences had given out may be given out again.
         self._link.read_again(history)

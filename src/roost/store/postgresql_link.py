@@ -2,9 +2,9 @@
 
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -18,6 +18,7 @@ from roost.store.postgresql_arrays import adapt
 from roost.store.postgresql_connection import READ_ONLY, Connection, is_last, state_of
 from roost.store.schema import SCHEMA_VERSION, check_version
 
+Result = TypeVar("Result")
 DEFAULTS = Settings()
 # What this process knows holds as long as this does: a restore ends all connections and changes the epoch; a failover
 # does so with the timeline, since the new primary gives out transaction numbers again that the old one gave out.
@@ -40,6 +41,7 @@ _SERVER_ALIVE = (
 # says what was waited for, and the connection is kept.
 _SERVER_PART = 0.8
 _FINISH_MS = 5000
+_PAUSE_S = 0.1
 # All statements find their rows by key, whatever the statistics of the moment say, and are planned once:
 # planning a claim's statement takes longer than running it. A timeout of the server would end the wait for a standby
 # with success.
@@ -136,7 +138,7 @@ class Link:
     def _any_timeline(self) -> Connection:
         """Return the connection, whichever server took over."""
         if self._connection.closed:
-            connection, history = self._reconnected(time.monotonic() + self._settings.wait_s)
+            connection, history = insist(self._reconnect, wait_s=self._settings.wait_s)
             known = self._failed_over or self.history
             if known is not None and known.epoch != history.epoch:
                 connection.close()
@@ -148,21 +150,17 @@ class Link:
             self._connection = connection
         return self._connection
 
-    def _reconnected(self, deadline_s: float) -> tuple[Connection, History]:
-        while True:
-            begun_s = time.monotonic()
-            try:
-                connection = self._connect()
-                with explained():  # A restore that is under way is waited for here, and may end this connection too.
-                    self._end_former(connection)
-                    row = connection.execute(HISTORY).fetchone()
-                assert row is not None, "a SELECT without FROM has a row"
-                return connection, History(*row)
-            except Unavailable:
-                now_s = time.monotonic()
-                if now_s + (now_s - begun_s) > deadline_s:
-                    raise  # An attempt that takes as long as this one would end too late.
-                time.sleep(0.1)
+    def _reconnect(self) -> tuple[Connection, History]:
+        connection = self._connect()
+        try:
+            with explained():  # A restore that is under way is waited for here, and may end this connection too.
+                self._end_former(connection)
+                row = connection.execute(HISTORY).fetchone()
+        except BaseException:
+            connection.close()
+            raise
+        assert row is not None, "a SELECT without FROM has a row"
+        return connection, History(*row)
 
     def _end_former(self, connection: Connection) -> None:
         """Make sure that no process of the server works for this link any more but that of the new connection.
@@ -174,7 +172,6 @@ class Link:
         """
         row = connection.execute(_END_FORMER, (min(_FINISH_MS, self._server_ms), self._name)).fetchone()
         if row is None or row[0]:
-            connection.close()
             raise StoreGone("PostgreSQL: a process of the server that served this one does not end")
 
     @contextmanager
@@ -259,6 +256,24 @@ class Link:
             if self._is_read_only:
                 connection.execute("SET default_transaction_read_only = on")
         return connection
+
+
+def insist(attempt: Callable[[], Result], *, wait_s: float) -> Result:
+    """Return the result of the first attempt to reach the server that succeeds.
+
+    Raises:
+        StoreGone: none did within ``wait_s``.
+    """
+    end_s = time.monotonic() + wait_s
+    while True:
+        begun_s = time.monotonic()
+        try:
+            return attempt()
+        except StoreGone:
+            now_s = time.monotonic()
+            if now_s + (now_s - begun_s) > end_s:
+                raise  # An attempt that takes as long as this one would end too late.
+            time.sleep(_PAUSE_S)
 
 
 def connect(

@@ -86,8 +86,12 @@ def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[His
     """
     with explained():
         connection = _reader(url, deadline_s=deadline_s)
-        history = connection.execute(HISTORY).fetchone()
-        row = connection.execute("SELECT pg_current_snapshot()::text, max(position) FROM feed").fetchone()
+        try:
+            history = connection.execute(HISTORY).fetchone()
+            row = connection.execute("SELECT pg_current_snapshot()::text, max(position) FROM feed").fetchone()
+        except BaseException:
+            connection.close()
+            raise
     assert history is not None
     assert row is not None
     return History(*history), row[0], Loaded(row[1] or 0, _closing(connection, writes_of(_scan_of(connection))))

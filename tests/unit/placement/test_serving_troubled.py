@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from roost.errors import Unavailable
+from roost.errors import StoreGone, Unavailable
 from roost.model.journal import PutDocument
 from roost.model.work import Put
 from roost.observe import metrics
@@ -81,6 +81,47 @@ def test_a_thread_that_ends_lets_nobody_wait(monkeypatch, place, capfd):
         serving.run(lambda _current: "read")
     assert serving.answer_at_once(lambda _current: "read") is None
     assert faults(capfd) == [("serving", "ValueError('a planted fault')")]
+    serving.stop()
+
+
+@pytest.mark.parametrize("place", ["refresh", "task", "commit"])
+def test_requests_that_wait_while_the_database_is_silent_end_with_the_first(monkeypatch, place):
+    current = Current(MemoryStore())
+    serving = Serving(current, group_max=1)
+    begun, going_on, asked = threading.Event(), threading.Event(), []
+
+    def gone(*_items):
+        asked.append(place)
+        begun.set()
+        going_on.wait(30)
+        raise StoreGone("no answer")
+
+    tasks = {"refresh": lambda _current: "read", "task": gone, "commit": lambda _current: document(2)}
+    with monkeypatch.context() as patched:
+        if place != "task":
+            patched.setattr(current, place, gone)
+        outcomes = [Future() for _ in range(5)]
+        for outcome in outcomes:
+            serving.submit(tasks[place], outcome)
+            assert begun.wait(30)
+        going_on.set()
+        assert [str(outcome.exception(30)) for outcome in outcomes] == ["no answer"] * 5
+    assert asked == [place]
+    assert serving.run(lambda _current: document(3)) == "written"
+    serving.stop()
+
+
+def test_requests_of_one_group_meet_the_silence_of_the_database_once():
+    asked = []
+
+    def gone(_current):
+        asked.append("task")
+        raise StoreGone("no answer")
+
+    serving = Serving(Current(MemoryStore()))
+    outcomes = together(serving, gone, gone, lambda _current: document())
+    assert [str(outcome.exception(30)) for outcome in outcomes] == ["no answer"] * 3
+    assert asked == ["task"]
     serving.stop()
 
 
