@@ -12,6 +12,7 @@ TOKENS = {
     "service-token": (["service"], {"project": PROJECT}, FUTURE),
     "admin-token": (["Admin"], {"project": PROJECT}, FUTURE),
     "reader-token": (["reader"], {"project": PROJECT}, FUTURE),
+    "system-reader-token": (["reader"], {"system": {"all": True}}, FUTURE),
     "system-token": (["admin"], {"system": {"all": True}}, FUTURE),
     "old-token": (["admin"], {"project": PROJECT}, PAST),
 }

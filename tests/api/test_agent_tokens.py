@@ -8,6 +8,7 @@ from roost.api.placement.auth import Tokens, new_token
 from roost.api.placement.policy import Policy
 from roost.api.placement.request import Identity
 from roost.api.placement.routes import table
+from roost.api.v1.policies import DEFAULTS
 from roost.api.v1.routes import TABLE as OWN_TABLE
 from roost.model.journal import Item
 from roost.model.orders import OrderBody
@@ -216,7 +217,10 @@ def test_a_policy_file_may_take_more_away(apis):
 
 
 OWN_WRITES = [
-    (method, path) for path, methods in OWN_TABLE.items() for method, route in methods.items() if not route.is_read
+    (method, path)
+    for path, methods in OWN_TABLE.items()
+    for method, route in methods.items()
+    if DEFAULTS[route.policy] in {"rule:admin_api", "rule:admin_or_service_api", "rule:agent_api"}
 ]
 RUN = uuid_of("run")
 REGISTRATION = {"run": RUN, "driver": "fake", "nodes": []}
@@ -258,11 +262,14 @@ def test_each_write_of_roosts_own_api_is_for_the_host_of_the_token_and_no_other(
             body = {"agents": [{"host": host, "run": RUN, "fence": 1}], "wait_s": 0}
         return method, path.format(id=number, host=host, node=host, uuid=OTHER_ROOT, name="x"), body
 
-    is_for_agents = OWN_TABLE[path][method].is_for_agents
+    policy = OWN_TABLE[path][method].policy
+    is_for_agents = DEFAULTS[policy] == "rule:agent_api"
     refused = apis.ask_own(AGENT, *asked("host-1"))
     assert refused.status == 403
     bound_to = "this token may only touch host host-0, not host-1"
-    assert refused.json["detail"] == (bound_to if is_for_agents else "this is for the role admin or service")
+    assert refused.json["detail"] == (
+        bound_to if is_for_agents else f"policy {policy} does not allow this; your roles: agent"
+    )
     for who, host in ((AGENT, "host-0"), (OTHER, "host-1"), (FREE, "host-0")):
         status = apis.ask_own(who, *asked(host)).status
         assert (status == 403) != is_for_agents, (who, status)

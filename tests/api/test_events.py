@@ -255,8 +255,8 @@ def test_streams_end_when_the_server_stops(folder):
 
 
 def test_events_are_for_who_may_read(tmp_path, folder):
-    made = roost("token", "create", "joe", "--role", "reader", "--file", "tokens.toml", cwd=tmp_path)
-    nobody = roost("token", "create", "eve", "--file", "tokens.toml", cwd=tmp_path)
+    made = roost("token", "create", "joe", "--role", "observer", "--file", "tokens.toml", cwd=tmp_path)
+    nobody = roost("token", "create", "eve", "--role", "reader", "--file", "tokens.toml", cwd=tmp_path)
     settings = 'auth_strategy = "tokens"\ntokens_file = "tokens.toml"'
     with serve(noun="up", folder=folder, settings=settings) as server:
         for token, status in ((made, 200), (nobody, 403), (None, 401)):

@@ -129,3 +129,20 @@ def test_a_service_that_keystone_does_not_know_lets_nobody_in(keystone, tmp_path
     with serve("--conf", conf_of(keystone, tmp_path, password="wrong"), folder=tmp_path) as server:
         assert status(server, "admin-token") in {401, 503}
         assert server.process.poll() is None
+
+
+def test_a_member_of_a_project_sees_that_project_and_a_reader_of_the_system_sees_all(keystone, tmp_path):
+    conf = conf_of(keystone, tmp_path)
+    with serve("--conf", conf, noun="up", folder=tmp_path) as server:
+        for project in ("p1", "p2"):
+            asked = {"flavor": {"vcpus": 1}, "project_id": project}
+            assert server.ask("POST", "/v1/decisions", asked, headers={"x-auth-token": "admin-token"})[0] == 201
+
+        def ask(path, token):
+            status, _, answered = server.ask("GET", f"/v1/{path}", headers={"x-auth-token": token})
+            return status, answered
+
+        assert len(ask("decisions", "reader-token")[1]["decisions"]) == 1
+        assert ask("hosts", "reader-token")[0] == 403
+        assert len(ask("decisions", "system-reader-token")[1]["decisions"]) == 2
+        assert ask("hosts", "system-reader-token")[0] == 200

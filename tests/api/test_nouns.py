@@ -154,8 +154,8 @@ def test_what_cannot_be_made_changes_nothing(own, path, body, status, field):
         ("PUT", f"/aggregates/{NOBODY}/hosts/host-0", None, 403),
     ],
 )
-def test_readers_read_and_change_nothing(own, method, path, body, status):
-    answered = own.ask(method, path, body, headers={"x-auth-token": "joe", "x-roles": "reader"})
+def test_observers_read_and_change_nothing(own, method, path, body, status):
+    answered = own.ask(method, path, body, headers={"x-auth-token": "joe", "x-roles": "observer"})
     assert answered.status == status, answered.json
 
 

@@ -10,11 +10,16 @@ from tests.asking import asking_own
 from tests.products import fleet
 
 ROUTES = sorted((path, method) for path, methods in TABLE.items() for method in methods)
-READS_BY_POST = {"/decisions/{id}/replay", "/capacity", "/agents/{host}/standings"}
+READS_BY_POST = {"/decisions/{id}/replay", "/capacity"}
+# Which reads are for readers of a project.
+OF_READERS = {
+    "/instances", "/instances/{id}", "/decisions", "/decisions/{id}", "/decisions/{id}/why", "/decisions/{id}/replay",
+    "/operations/{id}", "/groups", "/groups/{uuid}", "/flavors", "/flavors/{name}", "/images", "/images/{name}",
+}  # fmt: skip
 OF_AGENTS = {
     ("/agents/{host}", "PUT"), ("/agents/{host}", "DELETE"), ("/agents/{host}/nodes/{node}", "PUT"),
     ("/orders/poll", "POST"), ("/orders/{id}/answer", "POST"), ("/instances/{id}", "DELETE"),
-    ("/decisions/{id}/next", "POST"),
+    ("/decisions/{id}/next", "POST"), ("/agents/{host}/standings", "POST"),
 }  # fmt: skip
 
 
@@ -35,12 +40,14 @@ def test_a_route_is_for_those_who_may_and_for_nobody_else(own, path, method):
     is_read = method == "GET" or path in READS_BY_POST
     told = {
         role: status_for(own, path, method, **{"x-auth-token": "bob", "x-roles": role})
-        for role in ("admin", "service", "agent", "reader", "member")
+        for role in ("admin", "service", "agent", "observer", "reader", "member")
     }
     refused = {role for role, status in told.items() if status == 403}
     expected = {"member"}
     if not is_read:
-        expected |= {"reader"} if (path, method) in OF_AGENTS else {"reader", "agent"}
+        expected |= {"observer", "reader"} if (path, method) in OF_AGENTS else {"observer", "reader", "agent"}
+    elif path not in OF_READERS:
+        expected |= {"reader"}
     if path == "/instances/{id}/reset":
         expected |= {"service"}
     assert refused == expected, told

@@ -135,5 +135,8 @@ def test_an_agent_reads_and_lets_instances_go(tmp_path, folder):
         instance = made["picks"][0]["instance_uuid"]
         assert server.ask("DELETE", f"/v1/instances/{instance}", headers=agent)[0] == 204
         status, _, told = server.ask("POST", "/v1/decisions", SMALL, headers=agent)
-        assert (status, told["detail"]) == (403, "this is for the role admin or service")
+        assert (status, told["detail"]) == (
+            403,
+            "policy roost:decisions:create does not allow this; your roles: agent",
+        )
         assert server.ask("GET", "/placement/resource_providers", headers=agent)[0] == 403

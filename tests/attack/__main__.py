@@ -23,7 +23,7 @@ from tests.worlds import joined
 DECISION_MS_MAX = 100.0
 HEALTHZ_MS_MAX = 50.0
 GROWTH_MIB_MAX = 300.0
-READER = {"x-auth-token": "joe", "x-roles": "reader"}
+OBSERVER = {"x-auth-token": "joe", "x-roles": "observer"}
 ADMIN = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 
 Attack = Callable[[Target, float], Figures]
@@ -37,14 +37,14 @@ def _asked(name: str, headers: dict[str, str], *asked: questions.Question) -> At
 
 
 QUESTIONS: tuple[Attack, ...] = (
-    _asked("nothing heavy", READER, questions.Question(method="GET", path="/v1/hosts/host-1")),
-    _asked("capacity of a shared disk", READER, questions.shared_capacity()),
-    _asked("capacity in several ways", READER, questions.celled_capacity()),
+    _asked("nothing heavy", OBSERVER, questions.Question(method="GET", path="/v1/hosts/host-1")),
+    _asked("capacity of a shared disk", OBSERVER, questions.shared_capacity()),
+    _asked("capacity in several ways", OBSERVER, questions.celled_capacity()),
     _asked("candidates in deep trees", ADMIN, *questions.deep_candidates()),
     _asked("candidates, client leaves", ADMIN, *questions.deep_candidates(leaves_after_s=0.5)),
     _asked("billions of candidates", ADMIN, questions.many_candidates()),
-    _asked("1,000 required traits", READER, questions.many_traits()),
-    _asked("1,000 capabilities", READER, questions.many_specs()),
+    _asked("1,000 required traits", OBSERVER, questions.many_traits()),
+    _asked("1,000 capabilities", OBSERVER, questions.many_specs()),
     _asked("dry runs of 100,000 instances", ADMIN, questions.dry_runs()),
 )
 STRANGERS: tuple[Attack, ...] = (

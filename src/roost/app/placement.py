@@ -14,6 +14,7 @@ from roost.api.placement.auth import believe
 from roost.api.placement.in_process import InProcess
 from roost.api.placement.options import options_of
 from roost.api.placement.policy import Policy, read_policy
+from roost.api.v1 import policies
 from roost.app.databases import FILE, settings_of, sourced_settings
 from roost.app.serving import Site, answer, reader_of, serving_on, store_served
 from roost.compat.placement_conf import PlacementConf, read_placement_conf
@@ -112,7 +113,7 @@ def placement_policy(settings: PlacementSettings) -> Policy:
         BadSettings: the policy file cannot be read or understood.
     """
     path = Path(settings.policy_file) if settings.policy_file else None
-    return read_policy(path, is_legacy=not settings.enforce_new_defaults)
+    return read_policy(path, is_legacy=not settings.enforce_new_defaults, others=policies.DEFAULTS)
 
 
 def serve_placement(

@@ -98,15 +98,14 @@ class _Columns:
 
     def _apis(self) -> dict[bool, Api]:
         settings = self._placement_settings
-        placement = PlacementApplication(
-            identify=_unknown, allows=placement_policy(settings).allows, options=options_of(settings)
-        )
+        allows = placement_policy(settings).allows
+        placement = PlacementApplication(identify=_unknown, allows=allows, options=options_of(settings))
         if self._roost is None:
             return {False: placement}
         serving = Serving(self.current, has_thread=False)
         waking, ends = Waking(settings.agents_max), Waking(ENDS_MAX, awaited=ENDS)
         agents = Agents(serving, waking, ends=ends, clock=SystemClock())
-        return {False: placement, True: OwnApplication(self._roost, agents=agents, identify=_unknown)}
+        return {False: placement, True: OwnApplication(self._roost, agents=agents, identify=_unknown, allows=allows)}
 
     def use(self, settings: NewSettings) -> None:
         """Answer under other settings from now on."""

@@ -101,7 +101,7 @@ def _serve(
     roost, serving = open_product(served.url, served.settings, events=events, remote=remote, heed=heed)
     reader = None if remote is not None else reader_of(served.url, served.settings, product=roost)
     agents = Agents(serving, waking, ends=ends, clock=SystemClock())
-    own = v1.Application(roost, agents=agents, identify=identify, events=events)
+    own = v1.Application(roost, agents=agents, identify=identify, allows=allows, events=events)
 
     def sites(serving: Serving, health: "Health") -> list[Site]:
         apis: list[tuple[str, Api]] = [(v1.PREFIX, own)]

@@ -1,4 +1,4 @@
-"""``roost policy``: who may do what in the Placement API."""
+"""``roost policy``: who may do what."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ from roost.cli.plain import json_text
 
 @click.group("policy", short_help="Look at who may do what.")
 def policy() -> None:
-    """Look at who may do what in the Placement API."""
+    """Look at who may do what in the Placement API and below /v1."""
 
 
 @policy.command("show")
@@ -28,6 +28,7 @@ def show(
 ) -> None:
     """Print every rule in force, and where it comes from."""
     from roost.api.placement.routes import table
+    from roost.api.v1.routes import TABLE
     from roost.app import placement_policy, placement_settings
     from roost.cli.tables import aligned
 
@@ -38,9 +39,10 @@ def show(
     for warning in found.warnings:
         click.echo(f"roost: {warning}", err=True)
     operations: dict[str, list[str]] = {}
-    for path, methods in table().items():
-        for method, route in methods.items():
-            operations.setdefault(route.policy or "", []).append(f"{method} {path}")
+    for prefix, paths in (("", table()), ("/v1", TABLE)):
+        for path, methods in paths.items():
+            for method, route in methods.items():
+                operations.setdefault(route.policy or "", []).append(f"{method} {prefix}{path}")
     rows = [{**msgspec.to_builtins(each), "operations": operations.get(each.name, [])} for each in found.table]
     if is_json:
         click.echo(json_text(msgspec.json.format(msgspec.json.encode(rows), indent=2)))

@@ -88,7 +88,7 @@ def test_names_without_effect_are_warned_of():
     )
     assert len(policy.warnings) == 2
     assert "system_admin_api is deprecated" in policy.warnings[0]
-    assert "placement:x is no policy of this API" in policy.warnings[1]
+    assert "placement:x is no policy here" in policy.warnings[1]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Who may do what: the policies of the Placement API, their defaults, and what a file says instead."""
+"""Who may do what: policies, their defaults, and what a file says instead."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -25,7 +25,8 @@ _VERBS: Mapping[str, tuple[str, ...]] = {
     "allocation_candidates": ("list",),
     "reshaper": ("reshape",),
 }
-_NAMES = tuple(
+# In the order in which they are shown.
+_NAMES = dict.fromkeys(
     f"placement:{thing}:{verb}" if verb else f"placement:{thing}"
     for thing, verbs in _VERBS.items()
     for verb in verbs or ("",)
@@ -54,6 +55,7 @@ _DEPRECATED: Mapping[str, str] = {
 }
 
 _REFERENCES_MAX = 50
+_NONE: Mapping[str, str] = {}
 
 
 class Effective(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,51 +73,56 @@ class Policy:
         overrides: rules that are not as by default, by name.
         origin: the file that says so.
         is_legacy: whether the legacy defaults hold, under which an administrator may reshape.
+        others: defaults of another API, by name; they may refer to rules of this one.
 
     Raises:
         BadSettings: a rule cannot be understood, or refers to one that is not there or to itself.
     """
 
     def __init__(
-        self, overrides: Mapping[str, str] | None = None, *, origin: str = "", is_legacy: bool = False
+        self, overrides: Mapping[str, str] | None = None, *, origin: str = "", is_legacy: bool = False,
+        others: Mapping[str, str] = _NONE,
     ) -> None:  # fmt: skip
         overrides = overrides or {}
-        self.table = tuple(_effective(overrides, origin, is_legacy=is_legacy))
+        defaults = {**_BASE, **{name: _SPECIAL.get(name, "rule:admin_or_service_api") for name in _NAMES}, **others}
+        self.table = tuple(_effective(overrides, origin, defaults=defaults, is_legacy=is_legacy))
         parsed = {each.name: _parsed(each, origin) for each in self.table}
         _check_references(parsed, {each.name: each.source for each in self.table})
         self._judges: dict[str, Judge] = {}
         for name, rule in parsed.items():
             self._judges[name] = self._judge(rule)
-        self.warnings = tuple(_warnings(overrides, origin, parsed))
+        self.warnings = tuple(_warnings(overrides, origin, defaults=defaults, parsed=parsed))
 
     def allows(self, name: str, who: Identity, target: Target) -> bool:
-        """Say whether somebody may do what a policy names; nobody may with a token for the whole system.
+        """Say whether somebody may do what a policy names.
+
+        Nobody may use the Placement API with a token for the whole system: each operation there is of the scope of a
+        project.
 
         Args:
             name: of the policy.
             who: asks.
             target: is acted on, such as the project whose usages are asked for.
         """
-        # Every operation here is of the scope of a project.
-        return not who.is_system_scoped and self._judges[name](who, target)
+        return not (who.is_system_scoped and name in _NAMES) and self._judges[name](who, target)
 
     def _judge(self, rule: Rule) -> Judge:
         judge, judges = rule.judge, self._judges
         return lambda who, target: judge(who, target, judges)
 
 
-def read_policy(path: Path | None, *, is_legacy: bool = False) -> Policy:
+def read_policy(path: Path | None, *, is_legacy: bool = False, others: Mapping[str, str] = _NONE) -> Policy:
     """Return the rules in force: the defaults, and what a file says instead.
 
     Args:
         path: of a YAML or JSON file with rules by name; None: none.
-        is_legacy: see ``Policy``.
+        is_legacy, others: see ``Policy``.
 
     Raises:
         BadSettings: the file cannot be read or understood.
     """
     if path is None:
-        return Policy(is_legacy=is_legacy)
+        return Policy(is_legacy=is_legacy, others=others)
     import yaml
 
     try:
@@ -125,18 +132,19 @@ def read_policy(path: Path | None, *, is_legacy: bool = False) -> Policy:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BadSettings(str(path), f"is neither YAML nor JSON: {' '.join(str(error).split())}") from None
     if document is None:
-        return Policy(is_legacy=is_legacy)
+        return Policy(is_legacy=is_legacy, others=others)
     if not isinstance(document, dict):
         raise BadSettings(str(path), "must hold rules by name")
     for name, rule in document.items():
         if not isinstance(name, str) or not isinstance(rule, str):
             raise BadSettings(str(path), f"{name}: the rule must be a text, got {rule!r}")
-    return Policy(document, origin=str(path), is_legacy=is_legacy)
+    return Policy(document, origin=str(path), is_legacy=is_legacy, others=others)
 
 
-def _effective(overrides: Mapping[str, str], origin: str, *, is_legacy: bool) -> Iterable[Effective]:
-    defaults = {name: _SPECIAL.get(name, "rule:admin_or_service_api") for name in _NAMES}
-    for name, text in {**_BASE, **defaults}.items():
+def _effective(
+    overrides: Mapping[str, str], origin: str, *, defaults: Mapping[str, str], is_legacy: bool
+) -> Iterable[Effective]:  # fmt: skip
+    for name, text in defaults.items():
         if name in overrides:
             yield Effective(name=name, rule=overrides[name], source=origin)
         elif is_legacy and name in _LEGACY:
@@ -144,7 +152,7 @@ def _effective(overrides: Mapping[str, str], origin: str, *, is_legacy: bool) ->
         else:
             yield Effective(name=name, rule=text, source="default")
     for name, text in overrides.items():
-        if name not in _BASE and name not in defaults:
+        if name not in defaults:
             yield Effective(name=name, rule=text, source=origin)
 
 
@@ -178,10 +186,12 @@ def _check_references(parsed: Mapping[str, Rule], sources: Mapping[str, str]) ->
         visit(name, ())
 
 
-def _warnings(overrides: Mapping[str, str], origin: str, parsed: Mapping[str, Rule]) -> Iterable[str]:
+def _warnings(
+    overrides: Mapping[str, str], origin: str, *, defaults: Mapping[str, str], parsed: Mapping[str, Rule]
+) -> Iterable[str]:  # fmt: skip
     used = frozenset[str]().union(*(rule.refers for rule in parsed.values()))
     for name in overrides:
         if name in _DEPRECATED:
             yield f"{origin}: {name} is deprecated: nothing but rules of this file uses it; see {_DEPRECATED[name]}"
-        elif name not in _BASE and name not in _NAMES and name not in used:
-            yield f"{origin}: {name} is no policy of this API, and no rule refers to it: it has no effect"
+        elif name not in defaults and name not in used:
+            yield f"{origin}: {name} is no policy here, and no rule refers to it: it has no effect"

@@ -8,13 +8,15 @@ from typing import Any, ClassVar
 import msgspec
 
 from roost.api import problems
+from roost.api.placement.policy import Policy
 from roost.api.placement.request import Admitted, Identity, Request, Response
 from roost.api.problems import Problem
-from roost.api.v1 import keys, openapi
+from roost.api.v1 import keys, openapi, permission, policies
 from roost.api.v1.agents import Agents
 from roost.api.v1.bodies import check_unsaid, decoded, queried
 from roost.api.v1.call import JSON, Call
 from roost.api.v1.keys import Keys
+from roost.api.v1.permission import Allows
 from roost.api.v1.problems import CONTENT_TYPE, as_json
 from roost.api.v1.product import Product
 from roost.api.v1.routes import PATHS, Route
@@ -38,6 +40,7 @@ class Application:
         product: what is asked, over the columns that the serving thread owns.
         agents: those that ask this process.
         identify: says from the headers who asks; None: nobody that is known.
+        allows: says whether they may; None: the default policies hold.
         events: what is told of decisions; None: nothing.
     """
 
@@ -45,10 +48,12 @@ class Application:
     path_encoding: ClassVar = "utf-8"
 
     def __init__(
-        self, product: Product, *, agents: Agents, identify: Identify, events: Events | None = None
+        self, product: Product, *, agents: Agents, identify: Identify, allows: Allows | None = None,
+        events: Events | None = None,
     ) -> None:  # fmt: skip
         self._product, self._agents = product, agents
         self._identify = identify
+        self._allows = allows or Policy(others=policies.DEFAULTS).allows
         self._keys = Keys()
         self._events = events or Events(Notifications(), run="none")
 
@@ -81,7 +86,7 @@ class Application:
         def task(current: Current) -> "Response | Plan[Response] | Act[Response] | Again":
             call = Call(
                 request=request, product=self._product, current=current, keys=self._keys, events=self._events,
-                agents=self._agents, body=body, query=query,
+                agents=self._agents, body=body, query=query, allows=self._allows,
             )  # fmt: skip
             return handler(call) if call.key is None else _keyed(call, call.key, route)
 
@@ -106,9 +111,7 @@ class Application:
         if route is None:
             allowed = ", ".join(methods)
             raise Problem(405, f"only {allowed} can be asked of {request.route}", headers={"allow": allowed})
-        if request.identity.roles.isdisjoint(route.roles):
-            *first, last = route.roles
-            raise Problem(403, f"this is for the role {', '.join(first)} or {last}")
+        permission.check(self._allows, route.policy, request.identity)
         if route.is_keyed and "idempotency-key" in request.headers:
             keys.check(request.headers["idempotency-key"])
         return route

@@ -6,10 +6,13 @@ from typing import Any
 
 import msgspec
 
-from roost.api.placement.request import Request, Response, TooSlow
+from roost.api.placement.request import Identity, Request, Response, TooSlow
 from roost.api.problems import Problem
+from roost.api.v1 import permission
 from roost.api.v1.agents import Agents
 from roost.api.v1.keys import Keys
+from roost.api.v1.permission import Allows
+from roost.api.v1.policies import ALL_PROJECTS
 from roost.api.v1.product import Product
 from roost.observe.events import Events
 from roost.placement.current import Current
@@ -33,6 +36,7 @@ class Call:
     agents: Agents
     body: Any  # of the type that the route names; None: it names none
     query: Any  # likewise
+    allows: Allows
 
     @property
     def name(self) -> str:
@@ -44,10 +48,41 @@ class Call:
         return self.request.parameters[name]
 
     @property
+    def who(self) -> Identity:
+        """Who asks."""
+        assert self.request.identity is not None, "nobody unknown comes so far"
+        return self.request.identity
+
+    def check_allowed(self, policy: str) -> None:
+        """Refuse what a policy does not allow.
+
+        Raises:
+            Problem: 403.
+        """
+        permission.check(self.allows, policy, self.who)
+
+    @property
+    def project(self) -> str | None:
+        """The only project of which whoever asks sees instances, decisions, groups and operations; None: of all.
+
+        Raises:
+            Problem: 403, whoever asks is of no project.
+        """
+        who = self.who
+        if permission.is_allowed(self.allows, ALL_PROJECTS, who):
+            return None
+        if not who.project_id:
+            raise Problem(403, f"name a project: policy {ALL_PROJECTS} does not allow you to see all")
+        return who.project_id
+
+    def sees(self, project_id: str) -> bool:
+        """Say whether whoever asks may see what is of a project."""
+        return self.project in {None, project_id}
+
+    @property
     def owner(self) -> str:
         """Who asks, in one word: keys of one are none of another's."""
-        who = self.request.identity
-        assert who is not None, "nobody unknown comes so far"
+        who = self.who
         return f"{who.user_id}\0{who.project_id}"
 
     @property
@@ -61,8 +96,7 @@ class Call:
         Raises:
             Problem: 403.
         """
-        who = self.request.identity
-        assert who is not None, "nobody unknown comes so far"
+        who = self.who
         if not who.may_touch(host):
             raise Problem(403, f"this token may only touch {who.bounds}, not {host}")
 

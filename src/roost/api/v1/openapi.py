@@ -9,6 +9,7 @@ import msgspec
 from roost import __version__
 from roost.api.problems import title_of
 from roost.api.v1.call import JSON
+from roost.api.v1.policies import DEFAULTS
 from roost.api.v1.problems import CONTENT_TYPE, ProblemDetails
 from roost.api.v1.routes import TABLE, Route
 
@@ -54,7 +55,7 @@ def _operation(path: str, route: Route, *, found: dict[Any, Any], components: di
     told: dict[str, Any] = {
         "operationId": f"{route.handler.__module__.rpartition('.')[2]}_{route.handler.__name__}",
         "summary": route.about,
-        "description": f"For the roles {', '.join(route.roles)}.",
+        "description": f"Policy {route.policy}, by default {DEFAULTS[route.policy]}.",
         "parameters": [*_of_path(path), *_of_query(route, components), *_of_headers(route)],
         "responses": {
             str(route.status): _answer(title_of(route.status), route.media_type, found.get(route.answer)),

@@ -1,7 +1,7 @@
-"""What can be asked: every path with its methods, what they read and write, who may, and who answers."""
+"""What can be asked: every path with its methods, what they read and write, and who answers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -76,6 +76,7 @@ from roost.api.v1.migration_schemas import MigrationsPage, MigrationsQuery, Show
 from roost.api.v1.named_schemas import FlavorsList, ImagesList, ShownImage
 from roost.api.v1.operation_schemas import OperationQuery, ShownOperation
 from roost.api.v1.paging import PageQuery
+from roost.api.v1.policies import policy_of
 from roost.model.capacity import Capacity
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
@@ -101,17 +102,10 @@ class Route:
     later: Kind | None = None  # the answer with 202, where what is asked may take its time; None: it never does
     body: Kind | None = None
     query: Kind | None = None
-    is_read: bool = True  # whether it changes nothing, so that readers may ask it
-    is_for_agents: bool = False  # whether agents, which read all, may ask it although it changes something
+    policy: str = ""  # who may ask it; see ``policies``
     is_keyed: bool = False  # whether an idempotency key is minded
     body_max_bytes: int | None = _BODY_MAX_BYTES  # None: as many as placement.body_max_bytes allows
     work: Work = "point"  # what answering takes; where the body can ask for a dry run, what that takes
-
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """Who may ask it: one of these roles is enough."""
-        agents = ("agent",) if self.is_read or self.is_for_agents else ()
-        return ("admin", "service", *agents, *(("reader",) if self.is_read else ()))
 
 
 # What agents ask of the server.
@@ -123,17 +117,17 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
         "GET": Route(handler=agents.show, about="Show the agent of a host.", answer=ShownAgent),
         "PUT": Route(
             handler=agents.register, about="Say that an agent lives on a host, and which guests it found.",
-            body=Registration, answer=Registered, is_read=False, is_for_agents=True, body_max_bytes=None,
+            body=Registration, answer=Registered, body_max_bytes=None,
         ),
         "DELETE": Route(
             handler=agents.leave, about="Say that no agent lives on a host any more: it is down at once.",
-            query=LeaveQuery, answer=None, status=204, is_read=False, is_for_agents=True,
+            query=LeaveQuery, answer=None, status=204,
         ),
     },
     "/agents/{host}/nodes/{node}": {
         "PUT": Route(
             handler=agents.report, about="Say what is known of a node, whose root provider is in Placement.",
-            body=HostFacts, query=ReportQuery, answer=None, status=204, is_read=False, is_for_agents=True,
+            body=HostFacts, query=ReportQuery, answer=None, status=204,
             body_max_bytes=None,
         ),
     },
@@ -146,13 +140,13 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
     "/orders/poll": {
         "POST": Route(
             handler=orders.poll, about="Say that agents are alive, and wait for what they are to do.", body=Poll,
-            answer=Polled, is_read=False, is_for_agents=True, body_max_bytes=None,
+            answer=Polled, body_max_bytes=None,
         ),
     },
     "/orders/{id}/answer": {
         "POST": Route(
             handler=orders.answer, about="Say what became of an order; said again, the first answer stays.",
-            body=OrderAnswer, answer=Kept, is_read=False, is_for_agents=True, body_max_bytes=None,
+            body=OrderAnswer, answer=Kept, body_max_bytes=None,
         ),
     },
 }  # fmt: skip
@@ -165,51 +159,51 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
         ),
         "POST": Route(
             handler=instance_acts.create, about="Let instances run on hosts that are chosen for them.",
-            body=InstancesBody, answer=AcceptedInstances, status=202, is_read=False, is_keyed=True,
+            body=InstancesBody, answer=AcceptedInstances, status=202, is_keyed=True,
         ),
     },
     "/instances/{id}": {
         "GET": Route(handler=instances.show, about="Show an instance, and its story.", answer=DetailedInstance),
         "DELETE": Route(
             handler=instance_acts.delete, about="End an instance; one that nobody was asked to run is released now.",
-            query=DeleteQuery, answer=None, status=204, later=Accepted, is_read=False, is_for_agents=True,
+            query=DeleteQuery, answer=None, status=204, later=Accepted,
             is_keyed=True,
         ),
     },
     "/instances/{id}/start": {
         "POST": Route(
             handler=instance_acts.start, about="Start an instance that was stopped.", answer=Accepted, status=202,
-            is_read=False, is_keyed=True,
+            is_keyed=True,
         ),
     },
     "/instances/{id}/stop": {
         "POST": Route(
-            handler=instance_acts.stop, about="Stop an instance.", answer=Accepted, status=202, is_read=False,
+            handler=instance_acts.stop, about="Stop an instance.", answer=Accepted, status=202,
             is_keyed=True,
         ),
     },
     "/instances/{id}/resize": {
         "POST": Route(
             handler=instance_moves.resize, about="Let an instance have another size.", body=ResizeBody,
-            answer=Accepted, status=202, is_read=False, is_keyed=True,
+            answer=Accepted, status=202, is_keyed=True,
         ),
     },
     "/instances/{id}/migrate": {
         "POST": Route(
             handler=instance_moves.migrate, about="Let an instance go to another host, stopped on the way.",
-            body=MigrateBody, answer=Accepted, status=202, is_read=False, is_keyed=True,
+            body=MigrateBody, answer=Accepted, status=202, is_keyed=True,
         ),
     },
     "/instances/{id}/confirm": {
         "POST": Route(
             handler=instance_moves.confirm, about="Let an instance stay where a move brought it.", answer=Accepted,
-            status=202, is_read=False, is_keyed=True,
+            status=202, is_keyed=True,
         ),
     },
     "/instances/{id}/revert": {
         "POST": Route(
             handler=instance_moves.revert, about="Let an instance go back to where a move took it from.",
-            body=RevertBody, answer=Accepted, status=202, is_read=False, is_keyed=True,
+            body=RevertBody, answer=Accepted, status=202, is_keyed=True,
         ),
     },
     "/operations/{id}": {
@@ -219,7 +213,7 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
         ),
         "DELETE": Route(
             handler=draining.cancel, about="Let no more instances leave a host; those on their way arrive.",
-            answer=Accepted, status=202, is_read=False,
+            answer=Accepted, status=202,
         ),
     },
 }  # fmt: skip
@@ -229,37 +223,37 @@ _CHANGING: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}/rebuild": {
         "POST": Route(
             handler=instance_changes.rebuild, about="Give an instance the disk of an image anew.", body=RebuildBody,
-            answer=Accepted, status=202, is_read=False, is_keyed=True,
+            answer=Accepted, status=202, is_keyed=True,
         ),
     },
     "/instances/{id}/shelve": {
         "POST": Route(
             handler=instance_changes.shelve, about="Save the disk of an instance, and let it run no more.",
-            answer=Accepted, status=202, is_read=False, is_keyed=True,
+            answer=Accepted, status=202, is_keyed=True,
         ),
     },
     "/instances/{id}/offload": {
         "POST": Route(
             handler=instance_changes.offload, about="Let an instance that is shelved leave its host.",
-            answer=Accepted, status=202, is_read=False, is_keyed=True,
+            answer=Accepted, status=202, is_keyed=True,
         ),
     },
     "/instances/{id}/unshelve": {
         "POST": Route(
             handler=instance_changes.unshelve, about="Let an instance that is shelved run again.", answer=Accepted,
-            status=202, is_read=False, is_keyed=True,
+            status=202, is_keyed=True,
         ),
     },
     "/instances/{id}/reboot": {
         "POST": Route(
             handler=instance_changes.reboot, about="Let an instance begin anew.", answer=Accepted, status=202,
-            is_read=False, is_keyed=True,
+            is_keyed=True,
         ),
     },
     "/instances/{id}/reset": {
         "POST": Route(
             handler=instance_changes.reset, about="Let an instance in ERROR be what its host says.", answer=Accepted,
-            status=202, is_read=False, is_keyed=True,
+            status=202, is_keyed=True,
         ),
     },
 }  # fmt: skip
@@ -269,13 +263,13 @@ _MOVING: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}/live-migrate": {
         "POST": Route(
             handler=instance_live.live_migrate, about="Let an instance go to another host while it runs.",
-            body=TargetBody, answer=Accepted, status=202, is_read=False, is_keyed=True,
+            body=TargetBody, answer=Accepted, status=202, is_keyed=True,
         ),
     },
     "/instances/{id}/evacuate": {
         "POST": Route(
             handler=instance_live.evacuate, about="Build an instance on another host, since its own is gone.",
-            body=TargetBody, answer=Accepted, status=202, is_read=False, is_keyed=True,
+            body=TargetBody, answer=Accepted, status=202, is_keyed=True,
         ),
     },
     "/migrations": {
@@ -298,7 +292,7 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
         ),
         "POST": Route(
             handler=decisions.create, about="Choose hosts for a request and claim them; a refusal is a decision too.",
-            body=DecisionBody, answer=ShownDecision, status=201, is_read=False, is_keyed=True, work="copy",
+            body=DecisionBody, answer=ShownDecision, status=201, is_keyed=True, work="copy",
         ),
     },
     "/decisions/{id}": {
@@ -307,7 +301,7 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
     "/decisions/{id}/next": {
         "POST": Route(
             handler=decisions.advance, about="Release what an instance holds and claim its next alternate, at once.",
-            body=NextBody, answer=NextStep, is_read=False, is_for_agents=True, is_keyed=True,
+            body=NextBody, answer=NextStep, is_keyed=True,
         ),
     },
     "/decisions/{id}/replay": {
@@ -344,26 +338,25 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         ),
         "POST": Route(
             handler=aggregates.create, about="Make an aggregate.", body=AggregateBody, answer=ShownAggregate,
-            status=201, is_read=False, is_keyed=True,
+            status=201, is_keyed=True,
         ),
     },
     "/aggregates/{uuid}": {
         "GET": Route(handler=aggregates.show, about="Show an aggregate.", answer=ShownAggregate),
         "PATCH": Route(
             handler=aggregates.change, about="Change name or metadata of an aggregate.", body=AggregatePatch,
-            answer=ShownAggregate, is_read=False,
+            answer=ShownAggregate,
         ),
         "DELETE": Route(
             handler=aggregates.delete, about="End an aggregate that nobody is in.", answer=None, status=204,
-            is_read=False,
         ),
     },
     "/aggregates/{uuid}/hosts/{host}": {
         "PUT": Route(
-            handler=aggregates.join, about="Let a host join an aggregate.", answer=None, status=204, is_read=False
+            handler=aggregates.join, about="Let a host join an aggregate.", answer=None, status=204
         ),
         "DELETE": Route(
-            handler=aggregates.leave, about="Let a host leave an aggregate.", answer=None, status=204, is_read=False
+            handler=aggregates.leave, about="Let a host leave an aggregate.", answer=None, status=204
         ),
     },
     "/zones": {
@@ -382,7 +375,7 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     "/hosts/{host}/drain": {
         "POST": Route(
             handler=draining.drain, about="Let all instances of a host go elsewhere, or say where they would go.",
-            body=DrainBody, answer=DrainPlan, later=Accepted, is_read=False, is_keyed=True, work="copy",
+            body=DrainBody, answer=DrainPlan, later=Accepted, is_keyed=True, work="copy",
         ),
     },
     "/services": {
@@ -391,7 +384,7 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     "/services/{host}": {
         "PATCH": Route(
             handler=hosts.change_service, about="Disable, enable or force down a service.", body=ServicePatch,
-            answer=ShownService, is_read=False,
+            answer=ShownService,
         ),
     },
     "/flavors": {
@@ -401,10 +394,10 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         "GET": Route(handler=named.show_flavor, about="Show a stored flavor.", answer=Flavor),
         "PUT": Route(
             handler=named.store_flavor, about="Store a flavor; one of that name is replaced.", body=FlavorEntry,
-            answer=Flavor, is_read=False,
+            answer=Flavor,
         ),
         "DELETE": Route(
-            handler=named.delete_flavor, about="Delete a stored flavor.", answer=None, status=204, is_read=False
+            handler=named.delete_flavor, about="Delete a stored flavor.", answer=None, status=204
         ),
     },
     "/images": {
@@ -414,17 +407,17 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         "GET": Route(handler=named.show_image, about="Show a stored image.", answer=ShownImage),
         "PUT": Route(
             handler=named.store_image, about="Store an image; one of that name is replaced.", body=ImageEntry,
-            answer=ShownImage, is_read=False,
+            answer=ShownImage,
         ),
         "DELETE": Route(
-            handler=named.delete_image, about="Delete a stored image.", answer=None, status=204, is_read=False
+            handler=named.delete_image, about="Delete a stored image.", answer=None, status=204
         ),
     },
     "/groups": {
         "GET": Route(handler=groups.list_groups, about="List server groups.", query=GroupsQuery, answer=GroupsPage),
         "POST": Route(
             handler=groups.create, about="Make a server group.", body=GroupBody, answer=ShownGroup, status=201,
-            is_read=False, is_keyed=True,
+            is_keyed=True,
         ),
     },
     "/groups/{uuid}": {
@@ -432,7 +425,13 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     },
 }  # fmt: skip
 
-TABLE: Mapping[str, Mapping[str, Route]] = {
-    **_DECIDING, **_RUNNING, **_CHANGING, **_MOVING, **_FLEET, **_AGENTS
-}  # fmt: skip
+
+def _ruled(table: Mapping[str, Mapping[str, Route]]) -> Mapping[str, Mapping[str, Route]]:
+    return {
+        path: {method: replace(route, policy=policy_of(method, path)) for method, route in methods.items()}
+        for path, methods in table.items()
+    }
+
+
+TABLE = _ruled({**_DECIDING, **_RUNNING, **_CHANGING, **_MOVING, **_FLEET, **_AGENTS})
 PATHS = Paths(TABLE)

@@ -66,9 +66,13 @@ def list_decisions(call: Call) -> Response:
     call.in_thread()
     query = call.query
     assert isinstance(query, DecisionsQuery)
+    project = call.project
+    if project is not None and query.project not in {None, project}:
+        return shown(DecisionsPage(decisions=[], next=None))
     outcome = "" if query.refused is None else "refused" if query.refused else "granted"
     wanted = DecisionQuery(
-        host=query.host, project_id=query.project, outcome=outcome, reason=query.reason, since_s=query.since,
+        host=query.host, project_id=query.project if project is None else project, outcome=outcome,
+        reason=query.reason, since_s=query.since,
         before=_ABOVE_ALL if query.cursor is None else query.cursor, newest=query.limit + 1,
     )  # fmt: skip
     found = call.product.found(wanted)
@@ -80,12 +84,13 @@ def list_decisions(call: Call) -> Response:
 def show(call: Call) -> Response:
     """Show one decision."""
     call.in_thread()
-    return shown(decision_shown(call.product.decision(call.name)))
+    return shown(decision_shown(_seen(call)))
 
 
 def why(call: Call) -> Response:
     """Explain one decision."""
     call.in_thread()
+    _seen(call)
     told = call.product.why(call.name)
     return shown(
         ShownWhy(
@@ -98,6 +103,7 @@ def replay(call: Call) -> Response:
     """Make one decision again from what it saw."""
     body = call.body
     assert isinstance(body, ReplayBody)
+    _seen(call)
     if body.settings is not None:
         try:
             settings: Settings | None = call.product.changed_settings(body.settings)
@@ -122,6 +128,18 @@ def advance(call: Call) -> Response | Plan[Response]:
     step = next_alternate(call.current, decision, body.instance_uuid, from_host=body.from_host)
     answer = shown(NextStep(pick=pick_shown(step.pick), left=step.left))
     return Plan(answer=answer, writes=(step.release, step.claim))
+
+
+def _seen(call: Call) -> Decision:
+    """Return the decision that is asked for.
+
+    Raises:
+        NotFound: there is none, or whoever asks does not see its project.
+    """
+    decision = call.product.decision(call.name)
+    if call.project is not None and not call.sees(call.product.request_of(decision).project_id):
+        raise NotFound("decision", call.name)
+    return decision
 
 
 def _check_new(call: Call, asked: Request) -> None:

@@ -1,6 +1,7 @@
 """Server groups: listed, shown with their members, and made."""
 
 import uuid
+from collections.abc import Mapping
 from typing import get_args
 
 from roost.api.placement.request import Response
@@ -13,6 +14,7 @@ from roost.engine.state import Group, State
 from roost.errors import Conflict, NotFound
 from roost.fleet.groups import group_creation
 from roost.model.group import GroupPolicy, ServerGroup
+from roost.model.journal import KEPT
 from roost.model.names import uuid_form, uuid_text
 from roost.placement.plans import Plan
 
@@ -24,15 +26,16 @@ def list_groups(call: Call) -> Response:
     call.in_thread()
     query, groups = call.query, call.current.state.groups
     assert isinstance(query, GroupsQuery)
+    members = _own_members(call)
     found = (
         (number, groups[number])
-        for number in sorted(groups)
+        for number in sorted(groups if members is None else members)
         if number > query.cursor
         and (not query.name or groups[number].name == query.name)
         and query.policy in (None, groups[number].policy)
     )
     page, following = page_of(found, query)
-    return shown(GroupsPage(groups=[_shown(group) for group in page], next=following))
+    return shown(GroupsPage(groups=[_shown(group, members) for group in page], next=following))
 
 
 def show(call: Call) -> Response:
@@ -40,9 +43,10 @@ def show(call: Call) -> Response:
     call.in_thread()
     state, name = call.current.state, call.parameter("uuid")
     group = state.groups_by_uuid.get(uuid_form(name))
-    if group is None:
+    own = _own_members(call)
+    if group is None or (own is not None and group.id not in own):
         raise NotFound("server group", name)
-    told = _shown(group)
+    told = _shown(group, own)
     return shown(
         DetailedGroup(
             uuid=told.uuid, name=told.name, policy=told.policy, max_server_per_host=told.max_server_per_host,
@@ -91,21 +95,36 @@ def _new_uuid(call: Call) -> str:
     return str(uuid.uuid4()) if call.key is None else keys.uuid_for("group", call.owner, call.key)
 
 
-def _shown(group: Group) -> ShownGroup:
+def _own_members(call: Call) -> dict[int, int] | None:
+    """Count the members of each group that whoever asks sees, by its number; None: they see all groups.
+
+    A group is of no project. Those are seen that have an instance of the own project.
+    """
+    if call.project is None:
+        return None
+    found: dict[int, int] = {}
+    for holder in call.request.while_wanted(call.current.state.consumers().of_project(call.project)):
+        instance = holder.instance
+        if instance is not None and instance.group_id and instance.flavor_id != KEPT:
+            found[instance.group_id] = found.get(instance.group_id, 0) + 1
+    return found
+
+
+def _shown(group: Group, own: Mapping[int, int] | None) -> ShownGroup:
     policy = next(each for each in _POLICIES if each == group.policy)
     return ShownGroup(
         uuid=group.uuid, name=group.name, policy=policy, max_server_per_host=group.limit,
-        member_count=sum(group.members.values()),
+        member_count=sum(group.members.values()) if own is None else own[group.id],
     )  # fmt: skip
 
 
 def _members(call: Call, state: State, group: Group) -> list[GroupMember]:
     if not group.members:
         return []
-    hosts, found = state.hosts, []
+    hosts, found, project = state.hosts, [], call.project
     for holder in call.request.while_wanted(state.holders_by_id.values()):
-        instance = holder.instance
-        if instance is not None and instance.group_id == group.id:
+        instance, is_seen = holder.instance, project in {None, holder.project_id}
+        if is_seen and instance is not None and instance.group_id == group.id and instance.flavor_id != KEPT:
             found.append((holder.id, uuid_text(holder.uuid), hosts.row_of_id[instance.host_id]))
     return [
         GroupMember(instance_uuid=each, host=hosts.names[row], node=hosts.nodes[row]) for _, each, row in sorted(found)

@@ -5,12 +5,12 @@ from functools import partial
 import msgspec
 
 from roost.api.placement.request import Response
-from roost.api.problems import Problem
 from roost.api.v1.bodies import wrong
 from roost.api.v1.call import Call
 from roost.api.v1.handlers.instance_acts import act, begin, move
 from roost.api.v1.instance_schemas import MigrateBody, ResizeBody, RevertBody
 from roost.api.v1.names import flavor_named
+from roost.api.v1.policies import REVERT_LOST
 from roost.conductor import reverting
 from roost.conductor.moves import asked_again
 from roost.conductor.remembered import request_of
@@ -56,12 +56,12 @@ def revert(call: Call) -> Response | Plan[Response]:
     """Let an instance go back to where a move took it from.
 
     Raises:
-        Problem: 403, its host is said to be lost by somebody who is no admin.
+        Problem: 403, its host is said to be lost by somebody who may not.
     """
-    body, identity = call.body, call.request.identity
+    body = call.body
     assert isinstance(body, RevertBody)
-    if body.lost and (identity is None or "admin" not in identity.roles):
-        raise Problem(403, "$.lost: to say that a host is lost, and runs nothing, is for admin")
+    if body.lost:
+        call.check_allowed(REVERT_LOST)
     return begin(
         call, "revert", partial(reverting.revert, is_lost=body.lost),
         is_same=lambda known: body_of(known, Settling).is_lost >= body.lost,

@@ -47,6 +47,11 @@ def list_instances(call: Call) -> Response:
     call.in_thread()
     query = call.query
     assert isinstance(query, InstancesQuery)
+    project = call.project
+    if project is not None:
+        if query.project not in {None, project}:
+            return shown(InstancesPage(instances=[], next=None))
+        query = msgspec.structs.replace(query, project=project)
     after = uuid_bytes(query.cursor) if "-" in query.cursor else None
     found: Iterable[tuple[str, StatusRow | Holder | None]] = _claims(call, query, after=after or b"")
     if after is None:
@@ -68,7 +73,7 @@ def show(call: Call) -> Response:
     call.in_thread()
     reader, uuid = call.agents.reader(call.current), uuid_bytes(call.name)
     found = None if uuid is None else reader.status(uuid) or claim_of(call)
-    if uuid is None or found is None:
+    if uuid is None or found is None or not call.sees(found.project_id):
         raise NotFound("instance", call.name)
     told = msgspec.structs.asdict(_shown(call, found))
     operations = reader.operations_on(uuid, newest=_OPERATIONS_MAX)

@@ -50,7 +50,7 @@ def show(call: Call) -> Response:
     reader = call.agents.reader(call.current)
     uuid = uuid_bytes(call.name)
     row = None if uuid is None else reader.operation_of(uuid)
-    if row is None:
+    if row is None or not _is_seen(call, reader, row):
         raise NotFound("operation", call.name)
     found = _shown(reader, row)
     if found.outcome != "open" or not query.wait_s:
@@ -59,6 +59,16 @@ def show(call: Call) -> Response:
     return Response(
         headers={"content-type": JSON}, stream=Late(call.agents.ends, [key_of(row.id)], mark=mark, told=told)
     )
+
+
+def _is_seen(call: Call, reader: WorkReader, row: OperationRow) -> bool:
+    """Say whether whoever asks sees an operation: that of an instance is of its project, a drain is of none."""
+    if call.project is None:
+        return True
+    if row.kind == "build":
+        return call.sees(body_of(row, Build).request.project_id)
+    status = None if row.instance_uuid is None else reader.status(row.instance_uuid)
+    return status is not None and call.sees(status.project_id)
 
 
 def events_shown(rows: list[EventRow]) -> list[ShownEvent]:

@@ -1,0 +1,70 @@
+"""Who may do what in Roost's own API: a policy for each operation, and its default.
+
+The name of a policy follows from method and path: ``GET /hosts/{host}`` is ``roost:hosts:show``. A policy file replaces
+defaults, as for the Placement API.
+"""
+
+import re
+from collections.abc import Mapping
+
+# Sees instances, decisions, groups and operations of all projects; everybody else only those of one project.
+ALL_PROJECTS = "roost:all_projects"
+FORCE_DELETE = "roost:instances:delete:force"
+REVERT_LOST = "roost:instances:revert:lost"
+
+# The circles of roles, each within the next one. Those of the Placement API are the first.
+_CIRCLES: Mapping[str, str] = {
+    "agent_api": "rule:admin_or_service_api or role:agent",
+    "observer_api": "rule:agent_api or role:observer or (role:reader and system_scope:all)",
+    "reader_api": "rule:observer_api or role:reader",
+}
+_POLICIES: Mapping[str, str] = {
+    "admin_api": "instances:reset instances:delete:force instances:revert:lost",
+    "admin_or_service_api": """
+        decisions:create groups:create hosts:drain operations:delete services:update
+        aggregates:create aggregates:update aggregates:delete aggregates:hosts:update aggregates:hosts:delete
+        flavors:update flavors:delete images:update images:delete
+        instances:create instances:start instances:stop instances:resize instances:migrate instances:confirm
+        instances:revert instances:rebuild instances:shelve instances:offload instances:unshelve instances:reboot
+        instances:live-migrate instances:evacuate
+    """,
+    "agent_api": """
+        agents:update agents:delete agents:nodes:update agents:standings orders:poll orders:answer
+        instances:delete decisions:next
+    """,
+    "observer_api": """
+        all_projects agents:list agents:show aggregates:list aggregates:show capacity:show events:list hosts:list
+        hosts:show migrations:list migrations:show services:list zones:list
+    """,
+    "reader_api": """
+        decisions:list decisions:show decisions:why decisions:replay groups:list groups:show instances:list
+        instances:show operations:show flavors:list flavors:show images:list images:show
+    """,
+}
+DEFAULTS: Mapping[str, str] = {
+    **_CIRCLES,
+    **{f"roost:{name}": f"rule:{circle}" for circle, names in _POLICIES.items() for name in names.split()},
+}
+
+_OF_MANY = {"GET": "list", "POST": "create"}
+_OF_ONE = {"GET": "show", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
+_PARAMETER = re.compile(r"\{\w+\}")
+# The same question, asked in a query string and in a body.
+_SPECIAL = {("GET", "/capacity"): "roost:capacity:show", ("POST", "/capacity"): "roost:capacity:show"}
+
+
+def policy_of(method: str, path: str) -> str:
+    """Return the name of the policy of an operation.
+
+    Args:
+        path: as in the table of routes, its parameters in braces.
+    """
+    if (method, path) in _SPECIAL:
+        return _SPECIAL[method, path]
+    parts = path.strip("/").split("/")
+    words = [part for part in parts if not _PARAMETER.fullmatch(part)]
+    if _PARAMETER.fullmatch(parts[-1]):
+        words.append(_OF_ONE[method])
+    elif len(parts) == 1:
+        words.append(_OF_MANY[method])
+    return ":".join(["roost", *words])
