@@ -75,7 +75,8 @@ def heal(url: str, settings: Settings, asked: Asked, *, tell: Tell) -> Healed:
         Unavailable: the database cannot be used; the message says why.
     """
     count = 0
-    with closing(open_reader(url)) as store, closing(store.work_reader(SystemClock())) as reader:
+    opened = open_reader(url, settings=settings.store)
+    with closing(opened) as store, closing(store.work_reader(SystemClock())) as reader:
         found = _one(reader, asked.instance) if asked.instance else _all(reader)
         rows = (row for row in found if asked.cell is None or row.cell == asked.cell)
         with open_stopped(url, settings) as roost:

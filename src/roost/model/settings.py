@@ -190,6 +190,9 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     wait_s: Annotated[
         float, Meta(description="PostgreSQL: seconds that requests wait for a lost connection to come back.")
     ] = 5.0
+    pooler: Annotated[
+        str, Meta(description="PostgreSQL: none, or session where the URL is of a pooler that pools by session.")
+    ] = "none"
 
     def __post_init__(self) -> None:
         if self.synchronous not in ("FULL", "NORMAL"):
@@ -199,6 +202,8 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         for name in ("evidence_keep_days", "evidence_max_bytes", "snapshot_every_bytes"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
+        if self.pooler not in ("none", "session"):
+            raise ValueError(f"pooler must be none or session, got {self.pooler!r}: pools by transaction do not work")
         for name, (lowest, highest) in _STORE_BOUNDS_S.items():
             if not lowest <= getattr(self, name) <= highest:
                 raise ValueError(f"{name} must be {lowest:g} to {highest:g}, got {getattr(self, name):g}")

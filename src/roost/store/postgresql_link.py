@@ -251,11 +251,38 @@ class Link:
             self._url, application_name=self._name, deadline_s=self._settings.deadline_s,
             wait_s=self._settings.wait_s,
         )  # fmt: skip
+        try:
+            self._set_up(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _set_up(self, connection: Connection) -> None:
         with explained():
-            connection.execute(f"{_OPTIONS}; {_SERVER_ALIVE}; SET lock_timeout = {self._server_ms}")
+            if self._settings.pooler == "none":
+                _refuse_pooler(connection)
+            connection.execute(
+                f"{_OPTIONS}; {_SERVER_ALIVE}; SET lock_timeout = {self._server_ms}; "
+                # Not each pooler hands it on.
+                f"SET application_name = '{self._name}'"
+            )
             if self._is_read_only:
                 connection.execute("SET default_transaction_read_only = on")
-        return connection
+
+
+def _refuse_pooler(connection: Connection) -> None:
+    """Refuse a connection that a pooler answers: it invents the process of the server that it names to clients.
+
+    Raises:
+        StoreBroken: it is one.
+    """
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    if row != (connection.info.backend_pid,):
+        raise StoreBroken(
+            "store.url leads to a connection pooler: use the address of the PostgreSQL server, or, if it pools by "
+            "session, set store.pooler to session; pools by transaction or statement do not work"
+        )
 
 
 def insist(attempt: Callable[[], Result], *, wait_s: float) -> Result:

@@ -1,0 +1,56 @@
+"""A connection pooler between Roost and PostgreSQL: refused, unless it is said to pool by session."""
+
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from roost.errors import StoreBroken
+from roost.model.settings import Store as StoreSettings
+from roost.store.opening import open_reader, open_store
+from tests.contract.stores import commit, item, provider
+from tests.pooler import pooler
+
+
+@pytest.fixture
+def pooled_url(postgres_url):
+    database, _, folder = postgres_url.partition("?host=")
+    with pooler(Path(folder)) as own:
+        yield f"{database}?host={own}"
+
+
+def test_a_pooler_is_refused_with_what_to_do(pooled_url, postgres_url):
+    for opened in (open_store, open_reader):
+        with pytest.raises(StoreBroken, match=r"set store\.pooler to session"):
+            opened(pooled_url, settings=StoreSettings())
+    with closing(open_store(postgres_url, settings=StoreSettings())) as store:
+        assert commit(store, item(provider(1))) == [""]
+
+
+def test_a_pooler_by_session_is_used_where_the_settings_say_so(pooled_url):
+    settings = StoreSettings(pooler="session")
+    with closing(open_store(pooled_url, settings=settings)) as store, closing(store.work_reader(None)) as work:
+        assert commit(store, item(provider(1))) == [""]
+        assert work.now_s() > 0
+
+
+def test_the_process_that_served_before_is_ended_behind_a_pooler_too(pooled_url, postgres_url):
+    with closing(open_store(pooled_url, settings=StoreSettings(pooler="session"))) as store:
+        assert commit(store, item(provider(1))) == [""]
+        broken = store._link.connection
+        (before,) = broken.execute("SELECT pg_backend_pid()").fetchone()
+        with psycopg.connect(postgres_url, autocommit=True) as holding:
+            holding.execute("BEGIN; LOCK TABLE feed")
+            # As after a deadline: the server still works on what nobody waits for.
+            broken.pgconn.send_query(b"LOCK TABLE feed; SELECT pg_sleep(60)")
+            broken.pgconn.flush()
+            broken.close()
+            (after,) = store._link.read("SELECT pg_backend_pid()", ())[0]
+            found = holding.execute("SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s)", ([before, after],))
+            assert found.fetchall() == [(after,)]
+
+
+def test_a_pooler_by_transaction_is_no_setting():
+    with pytest.raises(ValueError, match="pools by transaction do not work"):
+        StoreSettings(pooler="transaction")
