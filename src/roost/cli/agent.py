@@ -11,6 +11,7 @@ from roost.cli.asking import Where, as_json, asking, fields, told, where
 from roost.cli.options import FOLDER, PATH, config
 from roost.cli.plain import moment
 from roost.cli.tables import Table, aligned
+from roost.cli.tokens import token as token_option
 from roost.errors import Conflict
 
 
@@ -24,7 +25,7 @@ from roost.errors import Conflict
     "--state-dir", type=PATH, metavar="DIR", help="Folder of its journal.  [agents in the data; with --fleet none]"
 )
 @click.option("--fleet", type=click.IntRange(1, 10_000), metavar="N", help="Run N agents, of hosts NAME-1 to NAME-N.")
-@click.option("--token", envvar="ROOST_TOKEN", default="admin", metavar="TOKEN", help="Sent as x-auth-token.")
+@token_option()
 @click.option(
     "--provider-config", "provider_config", type=FOLDER, metavar="DIR",
     help="Folder of provider config files.  [by the settings]",

@@ -13,6 +13,7 @@ import msgspec
 from roost.cli import options
 from roost.cli.plain import json_text
 from roost.cli.tables import Table, aligned
+from roost.cli.tokens import token as token_option
 from roost.errors import BadRequest, Conflict, NotFound, RoostError, Unavailable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -114,7 +115,7 @@ def where(command: Command) -> Command:
     for option in (
         options.data,
         options.config,
-        click.option("--token", envvar="ROOST_TOKEN", default="admin", metavar="TOKEN", help="Sent as x-auth-token."),
+        token_option(),
         click.option("--url", envvar="ROOST_URL", metavar="URL", help=f"Of the server.  [{_URL}]"),
     ):
         gathered = option(gathered)

@@ -10,6 +10,7 @@ import msgspec
 from roost.cli.asking import Where, asking
 from roost.cli.awaiting import uuid_of
 from roost.cli.plain import json_text, moment, shown
+from roost.cli.tokens import token as token_option
 from roost.client.events import Following, Told
 
 _URL = "http://127.0.0.1:8780"
@@ -24,7 +25,7 @@ _LOST = "events_lost"
 @click.option("--count", type=click.IntRange(1), metavar="N", help="End after so many.  [never]")
 @click.option("--json", "is_json", is_flag=True, help="For programs: a line of JSON each.")
 @click.option("--url", envvar="ROOST_URL", default=_URL, metavar="URL", help=f"Of the server.  [{_URL}]")
-@click.option("--token", envvar="ROOST_TOKEN", default="admin", metavar="TOKEN", help="Sent as x-auth-token.")
+@token_option()
 def events(
     *, types: tuple[str, ...], instance: str | None, after: str, count: int | None, is_json: bool, url: str, token: str
 ) -> None:  # fmt: skip

@@ -10,6 +10,7 @@ import msgspec
 
 from roost.cli import options
 from roost.cli.plain import json_text
+from roost.cli.tokens import token as token_option
 from roost.errors import AuditFailed, BadRequest
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def import_() -> None:
 @click.option("--database", metavar="URL", help="Where to: PostgreSQL URL, or path of a SQLite file.")
 @options.config
 @options.data
-@click.option("--token", envvar="OS_TOKEN", help="Token for its API; also $OS_TOKEN.")
+@token_option(variable="OS_TOKEN", default=None, about="Token for its API; also $OS_TOKEN.")
 @click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Header for its API; repeat it.")
 @click.option("--dry-run", "is_dry_run", is_flag=True, help="Say what would be done, and write nothing.")
 @click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")

@@ -26,29 +26,40 @@ def token() -> None:
 )
 @click.option("--project", default="", help="Project of its holder.  [its name]")
 @click.option("--file", "path", type=options.PATH, help="File to add it to, made if it is absent.")
+@click.option("--token-file", type=options.PATH, help="New file to write the token into, in place of printing it.")
 def create(
-    *, name: str | None, roles: tuple[str, ...], hosts: tuple[str, ...], project: str, path: Path | None
+    *, name: str | None, roles: tuple[str, ...], hosts: tuple[str, ...], project: str, path: Path | None,
+    token_file: Path | None,
 ) -> None:  # fmt: skip
     """Make a token and print it, this once; what a file keeps of it is added to the file, or printed below.
 
-    NAME is the user that requests with this token are of; by default agent-of-HOST, for the agent of one host.
+    With --token-file the token is written there, and not printed. NAME is the user that requests with this token are
+    of; by default agent-of-HOST, for the agent of one host.
     """
     from roost.api.placement.auth import as_toml, new_token
     from roost.api.placement.token_edits import add_token
+    from roost.cli.tokens import write_token
 
     if name is None:
         if len(hosts) != 1:
             raise click.UsageError("NAME is missing: only for one --host is there a default")
         name = f"agent-of-{hosts[0]}"
     text, kept = new_token(name, project=project, roles=roles, hosts=hosts)
+    if token_file is not None:
+        write_token(token_file, text)
     if path is not None:
-        add_token(path, kept)  # Before it is shown: a token that is kept nowhere is good for nothing.
-    click.echo(text)
+        try:
+            add_token(path, kept)  # Before it is shown: a token that is kept nowhere is good for nothing.
+        except BaseException:
+            if token_file is not None:
+                token_file.unlink()
+            raise
+        click.echo(f"added to {path}", err=True)
+    if token_file is None:
+        click.echo(text)
     if path is None:
         click.echo()
         click.echo(as_toml(kept), nl=False)
-    else:
-        click.echo(f"added to {path}", err=True)
 
 
 @token.command("list", short_help="List the tokens of a file.")

@@ -4,6 +4,7 @@ import stat
 import pytest
 
 from tests.products import roost
+from tests.servers import serve
 
 
 @pytest.fixture
@@ -88,3 +89,47 @@ def test_what_cannot_be_done_is_said_in_a_sentence(token, tmp_path, words, code,
     assert (ran.returncode, ran.stdout) == (code, "")
     assert ran.stderr.startswith(f"roost: {told}")
     assert ran.stderr.count("\n") == 1
+
+
+def test_a_token_is_written_into_a_new_file_and_printed_nowhere(token, tmp_path):
+    made = token("create", "joe", "--role", "admin", "--file", "tokens.toml", "--token-file", "secret")
+    assert (made.returncode, made.stdout, made.stderr) == (0, "", "added to tokens.toml\n")
+    secret = tmp_path / "secret"
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    before = secret.read_text(), (tmp_path / "tokens.toml").read_text()
+    again = token("create", "joe", "--role", "admin", "--file", "tokens.toml", "--token-file", "secret")
+    assert (again.returncode, again.stderr) == (2, "roost: --token-file secret is there already; name a new file\n")
+    assert (secret.read_text(), (tmp_path / "tokens.toml").read_text()) == before
+    (tmp_path / "bad.toml").write_text("nonsense")
+    assert token("create", "joe", "--file", "bad.toml", "--token-file", "other").returncode == 3
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_token_is_read_from_a_file(token, tmp_path):
+    for name in ("admin", "reader"):
+        token("create", name, "--role", name, "--file", "tokens.toml", "--token-file", name)
+    settings = f'auth_strategy = "tokens"\ntokens_file = "{tmp_path / "tokens.toml"}"'
+    (tmp_path / "served").mkdir()
+    with serve(noun="up", folder=tmp_path / "served", settings=settings) as server:
+        url = f"http://127.0.0.1:{server.port}"
+
+        def ask(*words, **environ):
+            ran = roost("host", "list", "--url", url, *words, cwd=tmp_path, **environ)
+            return ran.returncode, ran.stderr
+
+        assert ask("--token-file", "admin") == (0, "")
+        assert ask(ROOST_TOKEN_FILE="admin") == (0, "")
+        assert ask("--token-file", "admin", ROOST_TOKEN="wrong") == (0, "")
+        assert ask("--token-file", "reader")[0] != 0
+        both = ask("--token-file", "reader", "--token", "x")
+        assert (both[0], "give the token with --token or with --token-file" in both[1]) == (2, True)
+        (tmp_path / "admin").chmod(0o644)
+        warned = "roost: other users of this machine may read admin; run chmod 600 on it\n"
+        assert ask("--token-file", "admin") == (0, warned)
+        for text, problem in (("", "must hold one token in one line"), ("a b", "must hold one token in one line")):
+            (tmp_path / "bad").write_text(text)
+            assert ask("--token-file", "bad") == (2, f"roost: --token-file bad {problem}\n")
+        assert ask("--token-file", "none") == (
+            2,
+            "roost: --token-file none cannot be read: No such file or directory\n",
+        )
