@@ -1,10 +1,16 @@
-"""The machine's own time and chance."""
+"""The machine's own time, chance and address."""
 
 import os
+import socket
 import struct
 import time
+from collections.abc import Sequence
 
 _RANDOM_BLOCK = 512
+# Public resolvers. Only the route to them matters: the connect of a datagram socket sends nothing.
+_FAR_AWAY = ((socket.AF_INET, "8.8.8.8"), (socket.AF_INET6, "2001:4860:4860::8888"))
+_LOOPBACK = "127.0.0.1"
+_PORT = 53
 # What the first byte behind the time becomes in a uuid of version 7, and the first of its last eight.
 _VERSION_7 = bytes(0x70 | byte & 0x0F for byte in range(256))
 _VARIANT = bytes(0x80 | byte & 0x3F for byte in range(256))
@@ -59,3 +65,26 @@ class SystemRandom:
         drawn[0::10] = drawn[0::10].translate(_VERSION_7)
         drawn[2::10] = drawn[2::10].translate(_VARIANT)
         self._tails = [bytes(drawn[at : at + 10]) for at in range(0, len(drawn), 10)]
+
+
+def find_address(destinations: Sequence[tuple[socket.AddressFamily, str]] = _FAR_AWAY) -> str:
+    """Return the address of this machine on its route to the first destination that has a route.
+
+    No packet is sent and no name is looked up. Without any route the address is 127.0.0.1.
+
+    Args:
+        destinations: families and addresses, in order of preference; by default one IPv4 and one IPv6 address of the
+            public network, so the default route decides.
+
+    Source:
+        nova/conf/netconf.py, default of ``my_ip``, which has no IPv6.
+    """
+    for family, destination in destinations:
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect((destination, _PORT))
+                found: str = probe.getsockname()[0]
+                return found
+        except OSError:
+            continue  # There is no such route, or the machine does not have this family.
+    return _LOOPBACK

@@ -5,6 +5,7 @@ import uuid
 
 import pytest
 
+from roost.machine import find_address
 from tests.clusters import guests_on, running_agents, up
 from tests.patience import until
 from tests.products import roost
@@ -100,6 +101,13 @@ def test_what_a_host_keeps_and_adds_is_told_by_the_settings_and_options_go_befor
         assert (offered["MEMORY_MB"]["reserved"], offered["CUSTOM_FPGA"]["total"]) == (1024, 4)
         told = server.ask("GET", "/v1/hosts/host-1", headers=ADMIN)[2]
         assert told["facts"]["host_ip"] == "10.0.0.7"
+
+
+def test_without_a_setting_a_host_reports_its_address_on_the_default_route(server, tmp_path):
+    with running_agents(server, tmp_path, "--host", "host-1", "--state-dir", tmp_path / "state"):
+        until(lambda: up(server) == {"host-1"})
+        shown = server.ask("GET", "/v1/hosts/host-1", headers=ADMIN)[2]
+        assert shown["facts"]["host_ip"] == find_address() != ""
 
 
 def test_what_a_deleted_instance_holds_on_the_host_of_an_agent_is_given_back(server, tmp_path):

@@ -31,7 +31,7 @@ from roost.compute.running import Pace, Resident, Running
 from roost.compute.saved_images import SavedImages
 from roost.compute.tracker import Tracker
 from roost.errors import BadSettings, PlacementGone, quoted
-from roost.machine import SystemClock, SystemRandom
+from roost.machine import SystemClock, SystemRandom, find_address
 from roost.model.agent_settings import Agent as AgentSettings
 from roost.model.names import is_host_name, is_text, uuid_text
 from roost.model.placement_api import Answer
@@ -164,7 +164,8 @@ def _resident(
     tracker = Tracker(
         host, driver=driver, report=report, bringing=bringing, book=journal,
         monitors=Monitors(settings.compute_monitors), periodic_reshape=settings.reshape.periodic_reshape,
-        instances=instances, devices=devices, is_packing=options.is_packing, host_ip=settings.my_ip, new_uuid=new_uuid,
+        instances=instances, devices=devices, is_packing=options.is_packing,
+        host_ip=settings.my_ip or find_address(), new_uuid=new_uuid,
     )  # fmt: skip
     run = _fresh_uuid()
     identity = Identity(

@@ -45,7 +45,13 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         tuple[str, ...],
         Meta(description="Which devices Placement counts, and as what, each a JSON object; none: all."),
     ] = ()
-    my_ip: Annotated[str, Meta(description="Address that the host tells of itself; empty: none.")] = ""
+    my_ip: Annotated[
+        str,
+        Meta(
+            description="Address of the host that the agent reports; empty: the one on its default route, found when "
+            "the agent starts."
+        ),
+    ] = ""
     reshape_tries: Annotated[
         Annotated[int, Meta(ge=1, le=1000)],
         Meta(description="How often an update is tried that others come before; then a start gives up."),
