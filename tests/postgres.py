@@ -89,22 +89,11 @@ class Server:
 
     def freeze(self) -> None:
         """Stop all its processes where they are; the kernel keeps their connections."""
-        os.kill(self._process.pid, signal.SIGSTOP)  # First: it starts no others then.
-        for child in self._children():
-            os.kill(child, signal.SIGSTOP)
+        freeze(self._process.pid)
 
     def thaw(self) -> None:
         """Let them go on."""
-        for process in (*self._children(), self._process.pid):
-            os.kill(process, signal.SIGCONT)
-
-    def _children(self) -> list[int]:
-        found = []
-        for status in Path("/proc").glob("[0-9]*/stat"):
-            with suppress(OSError):  # It ended meanwhile.
-                parent = status.read_text().rpartition(")")[2].split()[1]
-                found += [int(status.parent.name)] if int(parent) == self._process.pid else []
-        return found
+        thaw(self._process.pid)
 
     def stop(self) -> None:
         """Stop it and remove its folder."""
@@ -140,6 +129,35 @@ class Server:
             capture_output=True, text=True, check=False, cwd=self.folder, **self._identity(),
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
+
+
+def freeze(postmaster: int) -> None:
+    """Stop all processes of a server where they are."""
+    os.kill(postmaster, signal.SIGSTOP)  # First: it starts no others then.
+    for child in _children(postmaster):
+        os.kill(child, signal.SIGSTOP)
+
+
+def thaw(postmaster: int) -> None:
+    """Let all processes of a server go on."""
+    for process in (*_children(postmaster), postmaster):
+        os.kill(process, signal.SIGCONT)
+
+
+def kill(postmaster: int) -> None:
+    """Let all processes of a server die in one moment, frozen or not."""
+    freeze(postmaster)
+    for process in (*_children(postmaster), postmaster):
+        os.kill(process, signal.SIGKILL)
+
+
+def _children(postmaster: int) -> list[int]:
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # It ended meanwhile.
+            parent = status.read_text().rpartition(")")[2].split()[1]
+            found += [int(status.parent.name)] if int(parent) == postmaster else []
+    return found
 
 
 @contextmanager
