@@ -18,6 +18,7 @@
     ├── Unavailable       retry later, or mend what the message names
     │   ├── StoreBusy     another process serves this database
     │   ├── StoreGone     the database server does not answer
+    │   ├── StoreReplaced retry: the database is another one by now, and nothing was written
     │   ├── StoreOutdated run the command that the message names
     │   ├── StoreBroken   the database is corrupt, read-only, full or gone
     │   ├── OverBudget    ask for less at once, or raise the limit that the message names
@@ -189,6 +190,10 @@ class StoreBusy(Unavailable):
 
 class StoreGone(Unavailable):
     """The database server does not answer."""
+
+
+class StoreReplaced(Unavailable):
+    """The database was restored, or another server took over, since this process read it; nothing was written."""
 
 
 class StoreOutdated(Unavailable):

@@ -7,6 +7,8 @@ import pytest
 
 from roost.errors import StateLost, Unavailable
 from roost.placement.current import Current
+from roost.placement.plans import Plan
+from roost.placement.serving import Serving
 from roost.store import postgresql_past
 from roost.store.postgresql import PostgresStore
 from tests.contract.stores import item
@@ -92,6 +94,25 @@ def test_a_commit_on_its_way_that_another_server_has_is_acknowledged(servers, mo
         monkeypatch.setattr(store, "_commit", lost)
         assert put(current, "CUSTOM_A")
         assert names(refreshed(current)) == {"CUSTOM_A"}
+
+
+def test_a_write_on_its_way_when_a_standby_takes_over_is_made_there(servers):
+    with opened(servers) as store:
+        serving = Serving(Current(store))
+        serving.run(lambda current: put(current, "CUSTOM_A"))
+        taken_over = []
+
+        def write(current):
+            if not taken_over:
+                until(lambda: servers.lag() == 0)
+                servers.fail_over()
+            taken_over.append(names(current))
+            return Plan(answer="written", writes=(current.new_symbol("trait", "CUSTOM_B"),))
+
+        assert serving.run(write) == "written"
+        assert taken_over == [{"CUSTOM_A"}, {"CUSTOM_A"}], "it was planned again, on what the new server has"
+        assert serving.run(names) == {"CUSTOM_A", "CUSTOM_B"}
+        serving.stop()
 
 
 def found_after(store):

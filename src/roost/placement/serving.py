@@ -10,7 +10,7 @@ from functools import partial
 from queue import Empty
 from typing import Any, Generic, Protocol, TypeVar
 
-from roost.errors import Conflict, OverBudget, RoostError, Unavailable
+from roost.errors import Conflict, OverBudget, RoostError, StoreReplaced, Unavailable
 from roost.model.journal import Claim, Item, Refusal, Release
 from roost.model.placement_api import GENERATION_CODE
 from roost.model.work import Put
@@ -351,6 +351,8 @@ class Serving:
         metrics.COMMIT_SIZE.observe(len(jobs))
         try:
             refusals = self._write(jobs)
+        except StoreReplaced as error:
+            return self._repeated(jobs, error)
         except Exception as error:  # noqa: BLE001  # as above
             self._silence.note(error)
             self._tell(error)
@@ -374,6 +376,13 @@ class Serving:
                 text = f"others were faster {job.attempts} times ({refusal.kind} {refusal.table}); try again"
                 _fail([job], Conflict(text, code=GENERATION_CODE))
         return beaten
+
+    def _repeated(self, jobs: list[_Job[Any]], error: StoreReplaced) -> list[_Job[Any]]:
+        """Return the jobs that may be planned again on another database, where nothing of them is; fail the others."""
+        for job in jobs:
+            job.attempts += 1
+        _fail([job for job in jobs if job.attempts > self._retries], error)
+        return [job for job in jobs if job.attempts <= self._retries]
 
     def _tell_listeners(self, plan: Plan[Any]) -> None:
         """Tell whoever listens of a plan that is durable; it stays so, whatever they do."""

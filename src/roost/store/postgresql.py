@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg import errors
 
-from roost.errors import StoreBroken, Unavailable
+from roost.errors import StoreBroken, StoreReplaced, Unavailable
 from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
 from roost.model.settings import Store as Settings
@@ -21,7 +21,7 @@ from roost.store.codec import decode_writes, encode_writes
 from roost.store.decisions import where
 from roost.store.postgresql_arrays import Array
 from roost.store.postgresql_connection import Connection
-from roost.store.postgresql_link import FailedOver, Lost, Restored
+from roost.store.postgresql_link import Lost
 from roost.store.postgresql_rows import batch_statement, lock_and_read, write_changed
 from roost.store.pruning import Doomed, Row, choose_doomed
 from roost.store.schema import BLOCK_SIZES, DECISION, select
@@ -249,7 +249,7 @@ class PostgresStore:
         values = (self._snapshot, self._snapshot, Array("bigint", self._own))
         try:
             rows = self._read(_CHANGES, values)
-        except (Restored, FailedOver):
+        except StoreReplaced:
             return None
         if _end_of(rows[0][0]) < _end_of(self._snapshot):
             return None  # Numbers of transactions went back: this is another course of events.

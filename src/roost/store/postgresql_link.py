@@ -11,7 +11,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
-from roost.errors import StoreBroken, StoreGone, Unavailable, first_line
+from roost.errors import StoreBroken, StoreGone, StoreReplaced, Unavailable, first_line
 from roost.model.settings import Store as Settings
 from roost.observe import log, metrics
 from roost.store.postgresql_arrays import adapt
@@ -82,14 +82,14 @@ class Unconfirmed(StoreGone):
         )
 
 
-class Restored(Unavailable):
+class Restored(StoreReplaced):
     """The database was restored from a backup since this process read it."""
 
     def __init__(self) -> None:
         super().__init__("the database was restored from a backup, and is read again: try again")
 
 
-class FailedOver(Unavailable):
+class FailedOver(StoreReplaced):
     """Another server took over since this process read the database."""
 
     def __init__(self) -> None:
