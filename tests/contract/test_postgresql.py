@@ -8,9 +8,10 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from roost.errors import StoreBroken, StoreOutdated, Unavailable
+from roost.errors import StoreBroken, StoreGone, StoreOutdated, Unavailable
 from roost.model.journal import PutDocument, PutInventories
 from roost.model.settings import Store as StoreSettings
+from roost.store import postgresql
 from roost.store import upgrade as migrations
 from roost.store.audit import audit
 from roost.store.codec import encode_writes
@@ -258,6 +259,22 @@ def test_who_vanishes_is_noticed_by_both_sides_unless_the_url_says_otherwise(pos
 
 
 _READ_ONLY = "default_transaction_read_only"
+
+
+_SLEEPING = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT pg_sleep%%'"
+
+
+def test_a_read_without_an_answer_ends_at_the_deadline_and_leaves_no_process(postgres_url):
+    with closing(PostgresStore(postgres_url, settings=StoreSettings(deadline_s=0.3))) as store:
+        with pytest.raises(StoreGone, match=r"^PostgreSQL: no answer within 0\.3 s$"):
+            store._link.read("SELECT pg_sleep(60) IS NULL", ())
+        assert store._link.read(_SLEEPING, ()) == [(0,)]
+
+
+def test_pruning_has_the_deadline_of_bulk_work(postgres_url, monkeypatch):
+    monkeypatch.setattr(postgresql, "_BYTES", "SELECT octet_length(pg_sleep(0.5)::text)::bigint")
+    with closing(PostgresStore(postgres_url, settings=StoreSettings(deadline_s=0.1))) as store:
+        assert store.prune(older_than_s=0.0, max_bytes=10**9) == 0
 
 
 def test_a_read_only_database_is_a_clear_error(two, postgres_url):

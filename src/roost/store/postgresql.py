@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg import errors
 
-from roost.errors import StoreBroken, StoreReplaced, Unavailable
+from roost.errors import StoreBroken, StoreGone, StoreReplaced, Unavailable
 from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
 from roost.model.settings import Store as Settings
@@ -36,6 +36,8 @@ _FEED_KEPT_S = 600
 _MEASURED_AGAIN_S = 600.0
 # A batch loses a race that no lock can prevent only against another that won it.
 _ROUNDS = 8
+# Statements without an answer in one commit: whoever waits has waited long enough.
+_LATE_MAX = 2
 
 _FEED = "INSERT INTO feed (token, body) VALUES (%b, %b) RETURNING position"
 # A commit without changes is found by its decisions.
@@ -168,15 +170,17 @@ class PostgresStore:
         ``changes`` like one of another process.
         """
         assert committable(items), "a generation is never committed"
-        is_lost = False
+        is_lost, late_count = False, 0
         for _ in range(_ROUNDS):
             try:
                 committed = self._find(items) if is_lost else None
                 return committed or self._commit(items)
             except Lost as error:
                 if is_lost and error.is_read_only:  # A new connection is to a primary: it is meant to be read-only.
-                    raise StoreBroken("the PostgreSQL database is read-only") from error
-                is_lost = True
+                    raise StoreBroken(postgresql_link.READ_ONLY_TEXT) from error
+                is_lost, late_count = True, late_count + error.is_late
+                if late_count == _LATE_MAX:
+                    raise StoreGone(f"{error.__cause__}: the outcome of a commit is unknown") from error
             except (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure, _Overtaken):
                 is_lost = False
         raise Unavailable("PostgreSQL lost the connection, or every race, too often in one commit: retry later")
@@ -293,11 +297,12 @@ class PostgresStore:
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. Changes of the last minutes stay, whatever the bounds: a peer may not have read them."""
+        deadline_s = self._settings.bulk_deadline_s  # It reads whole tables, and nobody waits for it.
         if self._kept is None or time.monotonic() - self._kept[1] > _MEASURED_AGAIN_S:
-            self._kept = (self._read(_BYTES, ())[0][0], time.monotonic())
+            self._kept = (self._link.read(_BYTES, (), deadline_s=deadline_s)[0][0], time.monotonic())
         kept, counted_at_s = self._kept
         try:
-            with self._link.watched() as connection, connection.transaction():
+            with self._link.watched(deadline_s=deadline_s) as connection, connection.transaction():
                 postgresql_past.drop_incomplete(connection)
                 doomed = self._doomed(connection, kept, older_than_s=older_than_s, max_bytes=max_bytes)
                 if any(doomed[:3]):
@@ -327,7 +332,8 @@ class PostgresStore:
     def prune_work(self, *, older_than_s: float) -> int:
         """See ``Store.prune_work``."""
         try:
-            with self._link.watched() as connection, connection.transaction():
+            deadline_s = self._settings.bulk_deadline_s
+            with self._link.watched(deadline_s=deadline_s) as connection, connection.transaction():
                 return postgresql_work.forget(connection, older_than_s, most=_PRUNED_PER_CALL)
         except (Lost, errors.DeadlockDetected):
             return 0  # The next call does it.

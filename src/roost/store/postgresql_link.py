@@ -15,7 +15,7 @@ from roost.errors import StoreBroken, StoreGone, StoreReplaced, Unavailable, fir
 from roost.model.settings import Store as Settings
 from roost.observe import log, metrics
 from roost.store.postgresql_arrays import adapt
-from roost.store.postgresql_connection import READ_ONLY, Connection, is_last, state_of
+from roost.store.postgresql_connection import READ_ONLY, Connection, DeadlinePassed, is_last, state_of
 from roost.store.schema import SCHEMA_VERSION, check_version
 
 Result = TypeVar("Result")
@@ -58,6 +58,7 @@ _CONFIRM_MIN_S = 0.5
 _UNUSED_STANDBYS = """
 SELECT count(*) FROM pg_stat_replication
 WHERE coalesce(state, 'streaming') = 'streaming' AND current_setting('synchronous_standby_names') = ''"""
+READ_ONLY_TEXT = "the PostgreSQL database is read-only"
 _RACES = (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure)
 
 
@@ -66,10 +67,12 @@ class Lost(Exception):  # never leaves the store
 
     Args:
         state: the SQLSTATE of the error that said so; empty: there was none.
+        is_late: whether the deadline of the statement passed.
     """
 
-    def __init__(self, state: str = "") -> None:
+    def __init__(self, state: str = "", *, is_late: bool = False) -> None:
         self.is_read_only = state == READ_ONLY
+        self.is_late = is_late
         super().__init__(f"the connection to PostgreSQL was lost ({state or 'no answer'})")
 
 
@@ -175,17 +178,19 @@ class Link:
             raise StoreGone("PostgreSQL: a process of the server that served this one does not end")
 
     @contextmanager
-    def watched(self, *, is_any_timeline: bool = False) -> Iterator[Connection]:
+    def watched(self, *, is_any_timeline: bool = False, deadline_s: float | None = None) -> Iterator[Connection]:
         """Give the connection out, with errors explained.
 
         Args:
             is_any_timeline: whether it does not matter that another server took over.
+            deadline_s: of each statement; None: as the settings say.
 
         Raises:
             Lost: it broke while it was out, or a commit on it was not confirmed.
         """
         connection = self._any_timeline() if is_any_timeline else self.connection
         connection.is_unconfirmed = False
+        connection.deadline_s = self._settings.deadline_s if deadline_s is None else deadline_s
         try:
             with explained():
                 yield connection
@@ -194,29 +199,37 @@ class Link:
             if is_last(state):
                 connection.close()
             if connection.closed and isinstance(error, (psycopg.Error, Unavailable)):
-                raise Lost(state) from error
+                raise Lost(state, is_late=isinstance(error.__cause__, DeadlinePassed)) from error
             if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
                 connection.rollback()
             raise
         if connection.is_unconfirmed:
             raise Lost
 
-    def read(self, text: str, values: Sequence[object], *, is_any_timeline: bool = False) -> list[Any]:
+    def read(
+        self, text: str, values: Sequence[object], *, is_any_timeline: bool = False, deadline_s: float | None = None
+    ) -> list[Any]:  # fmt: skip
         """Return the rows of a statement; it is made a second time if the connection was lost.
 
         Args:
+            text: of the statement.
+            values: its parameters.
             is_any_timeline: as for ``watched``.
+            deadline_s: the same.
 
         Raises:
-            Unavailable: it was lost again, or is not made again.
+            StoreGone: it was lost again, or is not made again, or there was no answer until the deadline.
         """
-        for _ in range(2):
+        for is_second in (False, True):
             try:
-                with self.watched(is_any_timeline=is_any_timeline) as connection:
+                with self.watched(is_any_timeline=is_any_timeline, deadline_s=deadline_s) as connection:
                     return connection.execute(text, values, prepare=True, binary=True).fetchall()
-            except Lost:
-                continue
-        raise Unavailable("PostgreSQL lost the connection twice: retry later")
+            except Lost as error:
+                if error.is_late:  # Who waits has waited long enough.
+                    raise StoreGone(str(error.__cause__)) from error
+                if is_second and error.is_read_only:
+                    raise StoreBroken(READ_ONLY_TEXT) from error
+        raise StoreGone("PostgreSQL lost the connection twice: retry later")
 
     def confirm(self) -> None:
         """Wait until everything that was committed before lasts, with its own commit, which changes nothing.
@@ -227,12 +240,9 @@ class Link:
             Unconfirmed: it cannot be known within ``wait_s``.
         """
         try:
-            with self.watched(is_any_timeline=True) as connection:
-                connection.deadline_s = max(self._settings.wait_s, _CONFIRM_MIN_S)
-                try:
-                    connection.execute("SELECT pg_logical_emit_message(true, 'roost', '')")
-                finally:
-                    connection.deadline_s = self._settings.deadline_s
+            wait_s = max(self._settings.wait_s, _CONFIRM_MIN_S)
+            with self.watched(is_any_timeline=True, deadline_s=wait_s) as connection:
+                connection.execute("SELECT pg_logical_emit_message(true, 'roost', '')")
         except Lost:
             with suppress(Unavailable):
                 self._any_timeline()  # It ends the process that waits on.
@@ -395,7 +405,7 @@ def explained() -> Iterator[None]:
     except (errors.DiskFull, errors.OutOfMemory) as error:
         raise StoreBroken(f"PostgreSQL has no space left: nothing was written ({first_line(error)})") from error
     except errors.ReadOnlySqlTransaction as error:
-        raise StoreBroken("the PostgreSQL database is read-only") from error
+        raise StoreBroken(READ_ONLY_TEXT) from error
     except (errors.DataCorrupted, errors.IndexCorrupted) as error:
         raise StoreBroken(f"the PostgreSQL database is corrupt: {first_line(error)}") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
