@@ -165,7 +165,7 @@ def _resident(
         host, driver=driver, report=report, bringing=bringing, book=journal,
         monitors=Monitors(settings.compute_monitors), periodic_reshape=settings.reshape.periodic_reshape,
         instances=instances, devices=devices, is_packing=options.is_packing,
-        host_ip=settings.my_ip or find_address(), new_uuid=new_uuid,
+        host_ip=settings.my_ip or find_address(), rack=settings.rack, new_uuid=new_uuid,
     )  # fmt: skip
     run = _fresh_uuid()
     identity = Identity(

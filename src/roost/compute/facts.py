@@ -20,7 +20,7 @@ class Pooled(NamedTuple):
 
 
 def facts_of(
-    resources: NodeResources, *, metrics: Mapping[str, float], host_ip: str = "",
+    resources: NodeResources, *, metrics: Mapping[str, float], host_ip: str = "", rack: str = "",
     pools: tuple[PciPool, ...] | None = None,
 ) -> HostFacts:  # fmt: skip
     """Return the facts of a node without any guest on it.
@@ -31,6 +31,7 @@ def facts_of(
         resources: as the driver tells them.
         metrics: what it measures, by name.
         host_ip: where its guests are reached from; empty: not known.
+        rack: where it stands; empty: not known.
         pools: its devices; None: as the driver tells them.
     """
     return HostFacts(
@@ -38,7 +39,7 @@ def facts_of(
         hypervisor_type=resources.hypervisor_type, hypervisor_version=resources.hypervisor_version,
         supported_instances=resources.supported_instances, cpu_info=resources.cpu_info, stats=resources.stats,
         metrics={**metrics}, pci_pools=pools_of(resources.pci_devices) if pools is None else pools,
-        numa=resources.numa_topology, host_ip=host_ip,
+        numa=resources.numa_topology, host_ip=host_ip, rack=rack,
     )  # fmt: skip
 
 

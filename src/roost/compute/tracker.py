@@ -84,6 +84,7 @@ class Tracker:
         periodic_reshape: see ``ReshapeTerms``.
         is_packing: whether guests go onto the memory nodes with least left, rather than those with most.
         host_ip: where guests are reached from; empty: not known.
+        rack: where the host stands; empty: not known.
         new_uuid: gives the uuids of new nodes.
     """
 
@@ -91,11 +92,13 @@ class Tracker:
         self, host: str, *, driver: Driver, report: ReportClient, bringing: Bringing, book: Book,
         monitors: Monitors, instances: Instances | None = None, devices: DeviceProviders | None = None,
         periodic_reshape: Literal["die", "log"] = "die",
-        is_packing: bool = False, host_ip: str = "", new_uuid: Callable[[], str] = lambda: str(uuids.uuid4()),
+        is_packing: bool = False, host_ip: str = "", rack: str = "",
+        new_uuid: Callable[[], str] = lambda: str(uuids.uuid4()),
     ) -> None:  # fmt: skip
         self._host, self._driver, self._report, self._bringing = host, driver, report, bringing
         self._book, self._monitors, self._instances = book, monitors, instances
-        self._periodic_reshape, self._is_packing, self._host_ip = periodic_reshape, is_packing, host_ip
+        self._periodic_reshape, self._is_packing = periodic_reshape, is_packing
+        self._host_ip, self._rack = host_ip, rack
         self._new_uuid = new_uuid
         self._devices = devices if devices is not None and devices.is_on else None
         self._uses: dict[str, HostUse] = {}
@@ -213,6 +216,7 @@ class Tracker:
             devices = pooled(counted.offered.devices, providers=providers_of)
         bare = facts_of(
             resources, metrics=self._monitors.metrics(self._driver, node), host_ip=self._host_ip,
+            rack=self._rack,
             pools=None if self._devices is None else devices.pools,
         )  # fmt: skip
         providers, use = pieces_in(brought.tree, uuid), self._uses.get(node)

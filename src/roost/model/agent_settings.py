@@ -52,6 +52,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "the agent starts."
         ),
     ] = ""
+    rack: Annotated[str, Meta(description="Rack of the host that the agent reports; empty: not known.")] = ""
     reshape_tries: Annotated[
         Annotated[int, Meta(ge=1, le=1000)],
         Meta(description="How often an update is tried that others come before; then a start gives up."),

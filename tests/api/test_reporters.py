@@ -1,0 +1,154 @@
+"""Each value of a host that filters and weighers can read has a reporter on a live fleet: docs/agents.md names it."""
+
+import importlib
+import os
+import re
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from roost.app import open_reader
+from roost.engine.hosts import Hosts
+from roost.model.host import HostFacts
+from roost.scheduler.attributes import NAMES, RATIOS, TOLD, USED, WHOLE
+from roost.scheduler.hosts import HostView
+from tests.clusters import running_agents, up
+from tests.patience import until
+from tests.servers import serve
+
+PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
+_ROW = re.compile(r"^\| (`.+`) \| [^|]+ \| `roost\.([\w.]+)` \|$", re.MULTILINE)
+# A rule sees a host through a view alone: attributes, columns and facts are all that it finds there of a host.
+NUMBERS = USED | WHOLE | RATIOS
+# Known by agents of other makers alone.
+UNREPORTED = {"num_io_ops"}
+READ = {*NUMBERS, *TOLD, *NAMES, *Hosts().columns, *HostFacts.__struct_fields__}
+
+SETTINGS = """
+[agent]
+compute_monitors = ["cpu.virt_driver"]
+rack = "r1"
+cpu_allocation_ratio = 4.0
+"""
+SCRIPT = """
+[[node]]
+local_gb = 500
+metrics = { "cpu.percent" = 0.5 }
+stats = { gpus = "none" }
+cpu_info = { arch = "x86_64" }
+[[node.cell]]
+id = 0
+memory_mb = 4096
+cpus = [0, 1, 2, 3]
+[[node.pci]]
+address = "0000:0a:00.0"
+vendor_id = "10de"
+product_id = "1db4"
+"""
+# One build fails, and one waits for a writer of the pipe.
+DRIVER = """
+from roost.compute.drivers import fake
+
+
+def make(options, terms):
+    made = fake.make({"script": options["script"]}, terms)
+    spawn = made.spawn
+
+    def judged(spec, operation):
+        if spec.name == "bad":
+            raise RuntimeError("it is bad")
+        if spec.name == "held":
+            open(options["gate"]).close()
+        spawn(spec, operation)
+
+    made.spawn = judged
+    return made
+"""
+
+
+def reporters():
+    """Give the table of the page: the function that reports each name."""
+    (section,) = re.findall(r"^## Reporters\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+    found = {}
+    for names, function in _ROW.findall(section):
+        for name in re.findall(r"`(\w+)`", names):
+            assert name not in found, f"{name} is there twice"
+            found[name] = function
+    return found
+
+
+def resolved(function):
+    """Give what a dotted name below the package stands for."""
+    parts = function.split(".")
+    for at in range(len(parts) - 1, 0, -1):
+        try:
+            found = importlib.import_module(".".join(("roost", *parts[:at])))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[at:]:
+            found = getattr(found, part)
+        return found
+    raise AssertionError(f"there is no module of {function}")
+
+
+def known(folder):
+    """Give the names of which the only host has a value, as rules read them."""
+    with closing(open_reader(None, folder, environ={})) as roost:
+        view, hosts = HostView(roost.state), roost.state.hosts
+        values = {name: column.each[0] for name, column in hosts.columns.items()}
+        values |= {name: read(view)[0] for name, read in (NUMBERS | NAMES).items()}
+        facts = view.facts(0)
+        values |= {name: read(facts) for name, read in TOLD.items()}
+        bare = msgspec.structs.asdict(HostFacts())
+        told = {name for name, value in msgspec.structs.asdict(facts).items() if value != bare[name]}
+        return told | {name for name, value in values.items() if value}
+
+
+def create(server, name, *, status, task=""):
+    """Ask for an instance, and wait until it is as it should be."""
+    body = {"name": name, "flavor": {"name": "small", "vcpus": 1, "memory_mb": 64, "root_gb": 1}}
+    (uuid,) = server.ask("POST", "/v1/instances", body)[2]["instances"]
+
+    def is_so():
+        found = server.ask("GET", f"/v1/instances/{uuid}")[2]
+        return (found["status"], found["task"]) == (status, task)
+
+    until(is_so)
+
+
+@pytest.mark.parametrize("name", sorted(READ))
+def test_each_value_that_a_rule_can_read_has_a_reporter_in_the_documents(name):
+    assert callable(resolved(reporters()[name]))
+
+
+def test_the_table_of_reporters_has_no_other_names():
+    assert reporters().keys() - READ == set()
+
+
+def test_a_live_fleet_reports_each_value_that_a_rule_can_read(tmp_path):
+    (tmp_path / "judged.py").write_text(DRIVER)
+    (tmp_path / "judged-1.dist-info").mkdir()
+    (tmp_path / "judged-1.dist-info" / "entry_points.txt").write_text("[roost.drivers]\njudged = judged:make\n")
+    (tmp_path / "script.toml").write_text(SCRIPT)
+    (tmp_path / "agent.toml").write_text(SETTINGS)
+    os.mkfifo(tmp_path / "gate")
+    words = (
+        "--driver", "judged", "--host", "host-1", "--cell", "east", "--state-dir", tmp_path / "state",
+        "--config", tmp_path / "agent.toml", "--option", f"script={tmp_path / 'script.toml'}",
+        "--option", f"gate={tmp_path / 'gate'}",
+    )  # fmt: skip
+    with serve(noun="up", folder=tmp_path) as server, running_agents(server, tmp_path, *words):
+        until(lambda: up(server) == {"host-1"})
+        create(server, "good", status="ACTIVE")
+        create(server, "bad", status="ERROR")
+        create(server, "held", status="BUILD", task="spawning")
+        change = {"disabled": True, "disabled_reason": "repair", "forced_down": True}
+        assert server.ask("PATCH", "/v1/services/host-1", change)[0] == 200
+        until(lambda: "failed_builds" in known(tmp_path))
+        found = known(tmp_path)
+        run = server.ask("GET", "/v1/agents/host-1")[2]["run"]
+        assert server.ask("DELETE", f"/v1/agents/host-1?run={run}")[0] == 204
+        found |= known(tmp_path)
+        assert READ - found <= UNREPORTED
