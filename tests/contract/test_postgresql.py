@@ -246,6 +246,22 @@ def test_a_process_that_is_stuck_in_a_lock_keeps_the_others_waiting_for_a_while_
         second.close()
 
 
+def test_the_lock_of_a_lost_connection_is_free_without_a_new_one(two, monkeypatch):
+    first, second = two
+    made, connect = [], first._link._connect
+
+    def counted():
+        made.append(1)
+        return connect()
+
+    monkeypatch.setattr(first._link, "_connect", counted)
+    with first.ordered():
+        first._link.connection.close()
+    assert made == []
+    with second.ordered():
+        assert second.reserve("provider", 1)
+
+
 def test_who_vanishes_is_noticed_by_both_sides_unless_the_url_says_otherwise(postgres_url):
     store = PostgresStore(f"{postgres_url}&keepalives_idle=77")
     try:

@@ -148,8 +148,9 @@ class PostgresStore:
         try:
             yield
         finally:
-            with suppress(Unavailable):
-                self._read("SELECT pg_advisory_unlock(%b::bigint)", (_ORDER_LOCK,))
+            if self._link.is_open:  # Else the lock ended with it, and a request would wait for the next one.
+                with suppress(Unavailable):
+                    self._read("SELECT pg_advisory_unlock(%b::bigint)", (_ORDER_LOCK,))
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """See ``Store.reserve``. Blocks are taken from a table, in a transaction of their own."""

@@ -121,6 +121,11 @@ class Link:
         self._connection = self._connect()
 
     @property
+    def is_open(self) -> bool:
+        """Whether the connection was not lost, as far as is known."""
+        return not self._connection.closed
+
+    @property
     def connection(self) -> Connection:
         """The connection, made again if it was lost.
 
