@@ -197,3 +197,11 @@ def test_a_query_is_understood_anew_when_a_name_comes_to_be(columns):
     for _ in range(600):  # More query strings than are kept.
         ask(columns, f"resources=VCPU:1&limit={Random().randint(1, 10**9)}")
     assert len(held(ask(columns, "resources=VCPU:1"))) == 4
+
+
+def test_of_several_policies_for_groups_the_first_counts(columns):
+    query = "resources1=VCPU:1&resources2=VCPU:1&in_tree1=<cn1>&in_tree2=<cn1>"
+    none, isolate = (held(ask(columns, f"{query}&group_policy={each}")) for each in ("none", "isolate"))
+    assert none != isolate
+    assert held(ask(columns, f"{query}&group_policy=isolate&group_policy=none")) == isolate
+    assert held(ask(columns, f"{query}&group_policy=none&group_policy=isolate")) == none

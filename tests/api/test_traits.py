@@ -2,7 +2,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.holding import provider
+from tests.holding import generation, provider
 
 UNKNOWN = "99999999-9999-9999-9999-999999999999"
 
@@ -175,3 +175,15 @@ def test_what_is_worn_lasts(lasting):
     with lasting() as api:
         assert api.get(f"/resource_providers/{one}/traits").json == before
         assert names(api, "?name=startswith:CUSTOM") == ["CUSTOM_A"]
+
+
+def test_summaries_of_candidates_list_traits_in_the_order_in_which_they_were_created(api):
+    root = provider(api, "a", VCPU=4)
+    for name in ("CUSTOM_Z", "CUSTOM_A"):
+        api.put(f"/traits/{name}")
+    worn = {
+        "traits": ["CUSTOM_A", "HW_CPU_X86_AVX", "CUSTOM_Z"], "resource_provider_generation": generation(api, "a"),
+    }  # fmt: skip
+    assert api.put(f"/resource_providers/{root}/traits", worn).status == 200
+    found = api.get("/allocation_candidates?resources=VCPU:1").json["provider_summaries"][root]
+    assert found["traits"] == ["HW_CPU_X86_AVX", "CUSTOM_Z", "CUSTOM_A"]

@@ -137,3 +137,8 @@ def test_a_file_that_cannot_be_understood_is_refused(tmp_path, content, problem)
     with pytest.raises(BadSettings) as caught:
         read_policy(tmp_path / "p.yaml")
     assert problem in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_refused_with_the_way_to_the_defaults(tmp_path):
+    with pytest.raises(BadSettings, match=r"is not there.*for the defaults leave out policy_file"):
+        read_policy(tmp_path / "none.yaml")

@@ -60,7 +60,7 @@ def parse(pairs: Pairs, version: Version, *, groups_max: int) -> CandidateQuery:
         )
     return CandidateQuery(
         groups=tuple(_group(draft) for draft in drafts),
-        group_policy="isolate" if values.get("group_policy") == "isolate" else "none",
+        group_policy="isolate" if _first(pairs, "group_policy") == "isolate" else "none",
         root_required=root_required,
         root_forbidden=root_forbidden,
         same_subtree=subtrees,
@@ -82,6 +82,10 @@ def _limit(pairs: Pairs, values: dict[str, str], version: Version) -> int | None
     if first != values["limit"]:
         _check({**values, "limit": first}, version)
     return min(int(first[:_LIMIT_DIGITS]), AMOUNT_MAX)
+
+
+def _first(pairs: Pairs, name: str) -> str | None:
+    return next((value for key, value in pairs if key == name), None)
 
 
 def _root_traits(pairs: Pairs, version: Version) -> tuple[frozenset[str], frozenset[str]]:

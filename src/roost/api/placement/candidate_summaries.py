@@ -103,7 +103,7 @@ class Summaries:
             class_ids.append(class_id)
         text = f'"{uuids[row]}":{{"resources":{{{",".join(offers)}}}'
         if form.has_traits:
-            traits = sorted(map(state.trait_ids.name_of, state.traits.labels_of(row)))
+            traits = map(state.trait_ids.name_of, sorted(state.traits.labels_of(row)))  # in the order of creation
             text += ',"traits":[' + ",".join(f'"{name}"' for name in traits) + "]"
         if form.has_trees:
             parent, root = state.providers.parent.each[row], state.providers.root.each[row]

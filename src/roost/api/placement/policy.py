@@ -127,6 +127,9 @@ def read_policy(path: Path | None, *, is_legacy: bool = False, others: Mapping[s
 
     try:
         document: Any = yaml.safe_load(path.read_bytes())
+    except FileNotFoundError:
+        text = "is not there, and nobody knows which policies it was to hold; for the defaults leave out policy_file"
+        raise BadSettings(str(path), text) from None
     except OSError as error:
         raise BadSettings(str(path), f"cannot be read: {error.strerror or error}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
