@@ -22,8 +22,6 @@ PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="ut
 _ROW = re.compile(r"^\| (`.+`) \| [^|]+ \| `roost\.([\w.]+)` \|$", re.MULTILINE)
 # A rule sees a host through a view alone: attributes, columns and facts are all that it finds there of a host.
 NUMBERS = USED | WHOLE | RATIOS
-# Known by agents of other makers alone.
-UNREPORTED = {"num_io_ops"}
 READ = {*NUMBERS, *TOLD, *NAMES, *Hosts().columns, *HostFacts.__struct_fields__}
 
 SETTINGS = """
@@ -151,4 +149,4 @@ def test_a_live_fleet_reports_each_value_that_a_rule_can_read(tmp_path):
         run = server.ask("GET", "/v1/agents/host-1")[2]["run"]
         assert server.ask("DELETE", f"/v1/agents/host-1?run={run}")[0] == 204
         found |= known(tmp_path)
-        assert READ - found <= UNREPORTED
+        assert READ - found == set()

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from roost.model.journal import Refusal
+from roost.model.journal import PutTask, Refusal
 from roost.model.names import uuid_text
+from roost.model.operation import IO_TASKS
 from roost.model.work import Put
 from roost.store import backup as backups
 from roost.store import memory, postgresql, sqlite
@@ -148,11 +149,18 @@ def test_an_item_with_work_is_taken_whole_or_refused_whole(small):
     assert commit(small, item(release(claimed), work=[gone]), item(release(claimed), work=[gone])) == ["", "missing"]
 
 
-def test_work_is_no_change_for_the_columns(world):
+def test_of_work_only_tasks_that_are_io_operations_are_in_the_columns_and_only_by_a_load(world):
     store = world.open()
     before = state(store)
     fill(store)
-    assert state(store) == before
+    found = state(store)
+    with closing(store.work_reader(FixedClock(5.0))) as reader:
+        busy = sorted(each.uuid for each in reader.statuses(most=99) if each.task in IO_TASKS)
+    assert [PutTask(uuid, is_io=True) for uuid in busy] == [
+        write for write in store.load().writes if isinstance(write, PutTask)
+    ]
+    assert len(found.pop("PutTask")) == len(busy) > 0
+    assert found == before
     assert [write for change in store.changes() for write in change.writes] == []
 
 

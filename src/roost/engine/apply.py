@@ -65,6 +65,8 @@ def apply(state: State, write: journal.Write) -> None:
             )  # fmt: skip
             state.groups[group.id] = group
             state.groups_by_uuid[group.uuid] = group
+        case journal.PutTask():
+            _put_task(state, write)
         case journal.PutDocument():
             state.documents[(write.kind, write.fingerprint)] = write.id
             if write.kind == "image":
@@ -123,6 +125,8 @@ def _settle_in(
         state.directory.add(holder)
     if instance is not None:
         _count_instance(state, instance, 1)
+        if consumer.uuid in state.tasks:
+            _begin_task(state, holder)
 
 
 def release(state: State, freed: Release) -> None:
@@ -154,6 +158,9 @@ def _vacate(state: State, consumer_id: int) -> None:
     if state.directory is not None:
         state.directory.remove(holder)
     _use(state, holder.takes, -1)
+    if state.tasks.get(holder.uuid) == consumer_id:
+        state.tasks[holder.uuid] = 0
+        _count_task(state, holder, -1)
     instance = holder.instance or holder.kept
     if instance is not None:
         _count_instance(state, instance, -1)
@@ -219,6 +226,38 @@ def _drop_symbol(state: State, write: journal.DropSymbol) -> None:
 def _note_name(state: State, kind: str) -> None:
     if kind != "consumer_type":
         state.names_touched_s = state.now_s
+
+
+def _put_task(state: State, write: journal.PutTask) -> None:
+    if not write.is_io:
+        counted = state.tasks.pop(write.uuid, 0)
+        if counted:
+            _count_task(state, state.holders_by_id[counted], -1)
+    elif write.uuid not in state.tasks:
+        state.tasks[write.uuid] = 0
+        holder = state.holders.get(write.uuid)
+        if holder is not None:
+            _begin_task(state, holder)
+
+
+def _begin_task(state: State, holder: Holder) -> None:
+    """Count an instance with such a task on its host, and no longer on the one that it comes from."""
+    if holder.instance is None:
+        return
+    counted = state.tasks[holder.uuid]
+    if counted:
+        _count_task(state, state.holders_by_id[counted], -1)
+    state.tasks[holder.uuid] = holder.id
+    _count_task(state, holder, 1)
+
+
+def _count_task(state: State, holder: Holder, by: int) -> None:
+    assert holder.instance is not None, "only instances have tasks"
+    row = state.hosts.row_of_id[holder.instance.host_id]
+    state.changes.hosts.add(row)
+    # Where no host has any, rules need not look at them: see ``Weighing``.
+    if state.hosts.count_task(row, by):
+        state.changes.touch_all()
 
 
 def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> None:

@@ -28,7 +28,7 @@ class Hosts:
     __slots__ = (
         "alive", "are_told", "cell", "cells", "columns", "consumed", "derived", "facts", "facts_version", "ids",
         "kinds", "names", "nodes", "provider_row", "rack", "racks", "row_of_id", "row_of_root", "rows_of_name",
-        "starting", "versions",
+        "starting", "tasks", "versions",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -51,9 +51,10 @@ class Hosts:
         self.facts_version = 0
         self.derived: dict[object, AnyArray] = {}  # what follows from facts, until facts change
         self.kinds: dict[object, KindColumn[Any]] = {}  # what hosts say, told apart, by what is looked at
-        # Hosts that the request at hand consumes of, with what they reported: all of it, and I/O operations.
+        # Hosts that the request at hand consumes of: what they reported, and how many I/O operations it adds.
         self.consumed: dict[int, HostFacts] = {}
         self.starting: dict[int, float] = {}
+        self.tasks: dict[int, int] = {}  # host row -> its instances whose task is an I/O operation; no zeros
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -100,7 +101,8 @@ class Hosts:
     def set_totals(self, row: int, *, vcpus: float, ratio: float, ram_mb: float, disk_gb: float) -> None:
         """Set what a host has, from its facts or its inventories."""
         facts = self.facts[row]
-        values = (vcpus, ratio, ram_mb, disk_gb, facts.num_io_ops, facts.failed_builds, facts.hypervisor_version)
+        io_ops = facts.num_io_ops + self.tasks.get(row, 0)
+        values = (vcpus, ratio, ram_mb, disk_gb, io_ops, facts.failed_builds, facts.hypervisor_version)
         for name, value in zip(FIXED, values, strict=True):
             self.columns[name].each[row] = value
 
@@ -121,16 +123,25 @@ class Hosts:
             get["vcpus_total"].each[row] * get["cpu_allocation_ratio"].each[row] - get["vcpus_used"].each[row]
         )
 
-    def consume(self, row: int, facts: HostFacts) -> None:
+    def count_task(self, row: int, by: int) -> bool:
+        """Count I/O operations of a host that are tasks of its instances; return whether all or none began or ended."""
+        were_any = bool(self.tasks)
+        count = self.tasks.pop(row, 0) + by
+        if count:
+            self.tasks[row] = count
+        self.columns["num_io_ops"].each[row] += by
+        return were_any != bool(self.tasks)
+
+    def consume(self, row: int, facts: HostFacts, *, io_ops: int = 1) -> None:
         """Let a host be as with an instance more, until ``restore``: its facts, and an I/O operation in flight.
 
         Args:
             row: the host.
             facts: what it would report; those that it has now where the instance changes nothing of them.
+            io_ops: 0 where the instance counts as an operation already.
         """
-        io_ops = self.columns["num_io_ops"].each
-        self.starting.setdefault(row, io_ops[row])
-        io_ops[row] += 1
+        self.starting[row] = self.starting.get(row, 0) + io_ops
+        self.columns["num_io_ops"].each[row] += io_ops
         if facts is not self.facts[row]:
             self.consumed.setdefault(row, self.facts[row])
             self._say(row, facts)
@@ -139,7 +150,7 @@ class Hosts:
         """Let hosts be as they reported again; return the rows of those that were not."""
         rows = list(self.starting)
         for row, io_ops in self.starting.items():
-            self.columns["num_io_ops"].each[row] = io_ops
+            self.columns["num_io_ops"].each[row] -= io_ops
         for row, facts in self.consumed.items():
             self._say(row, facts)
         self.starting.clear()
@@ -170,6 +181,7 @@ class Hosts:
             setattr(copy, name, getattr(self, name).fork())
         copy.columns = {name: column.fork() for name, column in self.columns.items()}
         copy.kinds = {key: each.fork() for key, each in self.kinds.items()}
+        copy.tasks = dict(self.tasks)
         copy.facts_version = self.facts_version
         copy.are_told = self.are_told
         return copy

@@ -99,7 +99,7 @@ class State:
         "changes", "check", "class_ids", "classes", "consumer_types", "content_versions", "counted", "directory",
         "documents", "groups", "groups_by_uuid", "holders", "holders_by_id", "hosts", "images", "inventory_version",
         "membership", "metadata", "named", "names_touched_s", "now_s", "position", "providers", "shared_version",
-        "stale_hosts", "trait_ids", "traits",
+        "stale_hosts", "tasks", "trait_ids", "traits",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -122,6 +122,8 @@ class State:
         self.groups_by_uuid: dict[str, Group] = {}
         self.holders: dict[bytes, Holder] = {}
         self.holders_by_id: dict[int, Holder] = {}
+        # Instances whose task is an I/O operation: uuid -> the consumer that counts for it on its host; 0: none.
+        self.tasks: dict[bytes, int] = {}
         self.changes = Changes()
         self.inventory_version = 0
         self.shared_version = 0  # rises when the use of a provider outside every host's tree changes
@@ -270,6 +272,7 @@ class State:
             "named",
         ):
             setattr(copy, name, dict(getattr(self, name)))
+        copy.tasks = dict(self.tasks)
         copy.metadata = {aggregate: dict(pairs) for aggregate, pairs in self.metadata.items()}
         copy.classes = {class_id: columns.fork() for class_id, columns in self.classes.items()}
         copy.groups = {group_id: group.fork() for group_id, group in self.groups.items()}

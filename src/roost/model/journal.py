@@ -166,6 +166,16 @@ class PutDocument(msgspec.Struct, frozen=True, array_like=True, tag="document"):
     body: bytes
 
 
+class PutTask(msgspec.Struct, frozen=True, array_like=True, tag="task"):
+    """An instance begins or ends a task that reads or writes whole disks, so it is an I/O operation of its host.
+
+    In the tables the row of ``instance_status`` says so.
+    """
+
+    uuid: bytes
+    is_io: bool
+
+
 class Place(msgspec.Struct, frozen=True, array_like=True):
     """Places of a server group in one scope, and the guard on them.
 
@@ -234,7 +244,8 @@ class Release(msgspec.Struct, frozen=True, array_like=True, tag="release"):
 
 Write = (
     PutSymbol | DropSymbol | ReuseSymbol | RenameSymbol | PutProvider | DropProvider | PutInventories | PutGeneration
-    | RaiseGeneration | PutTraits | PutMembership | PutAggregate | PutHost | PutGroup | PutDocument | Claim | Release
+    | RaiseGeneration | PutTraits | PutMembership | PutAggregate | PutHost | PutGroup | PutDocument | PutTask
+    | Claim | Release
 )  # fmt: skip
 
 

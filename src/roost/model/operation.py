@@ -55,6 +55,10 @@ TASKS: Mapping[str, str] = {
     "evacuate": "evacuating", "rebuild": "rebuilding", "shelve": "shelving", "offload": "offloading",
     "unshelve": "unshelving", "reset": "resetting", "sync": "syncing",
 }  # fmt: skip
+# Tasks that read or write whole disks. To live-migrate copies memory.
+IO_TASKS = frozenset({
+    "scheduling", "spawning", "resizing", "migrating", "evacuating", "rebuilding", "shelving", "unshelving",
+})  # fmt: skip
 _WORDS: Mapping[Asked, str] = {"live_migrate": "live-migrate"}
 
 

@@ -111,7 +111,7 @@ class _Export:
             cpu_allocation_ratio=has["cpu_allocation_ratio"],
             instances=tuple(self._instances.get(row, ())),
             num_instances=int(has["num_instances"]),
-            num_io_ops=facts.num_io_ops,
+            num_io_ops=int(has["num_io_ops"]),
             failed_builds=facts.failed_builds,
         )  # fmt: skip
 

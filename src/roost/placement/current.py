@@ -17,11 +17,14 @@ from roost.model.journal import (
     Item,
     PutDocument,
     PutSymbol,
+    PutTask,
     Refusal,
     Release,
     ReuseSymbol,
     Write,
 )
+from roost.model.operation import IO_TASKS
+from roost.model.work import StatusRow
 from roost.ports import Clock, IdKind, Left, Store
 
 # How many identities are fetched from the store at once.
@@ -236,6 +239,7 @@ class Current:
             raise_generations(self.state, write)
         if left is not None:
             self._left[len(self._staged)] = left
+        assert not any(isinstance(put.row, StatusRow) for put in item.work), "an instance begins its task before"
         self._staged.append(item)
         self.ahead += len(item.writes)
         return len(self._staged) - 1
@@ -301,7 +305,7 @@ class Current:
         assert not self._staged, "what is staged must be flushed first"
         if self._is_stale:
             self._reload()
-        batch: Sequence[Item] = list(items)
+        batch = self._with_tasks(items)
         known = len(self.state.providers), len(self.state.hosts)
         # Until all of it is applied: an error or an interrupt leaves columns that must be read again.
         self._is_stale = True
@@ -319,6 +323,26 @@ class Current:
         self._apply(changes)
         self._keep_order(known)
         return committed.refusals
+
+    def _with_tasks(self, items: Iterable[Item]) -> list[Item]:
+        """Return items that also say which instances begin or end tasks that are I/O operations.
+
+        Their rows of work say so. Beside other processes each is said again: what is known here may be older than the
+        row that was read.
+        """
+        known: dict[bytes, bool] = {}
+        found = []
+        for item in items:
+            writes = []
+            for put in item.work:
+                row = put.row
+                if isinstance(row, StatusRow) and put.is_change:
+                    is_io = row.task in IO_TASKS
+                    if self.store.is_shared or known.get(row.uuid, row.uuid in self.state.tasks) is not is_io:
+                        writes.append(PutTask(row.uuid, is_io))
+                    known[row.uuid] = is_io
+            found.append(msgspec.structs.replace(item, writes=(*item.writes, *writes)) if writes else item)
+        return found
 
     def write(self, writes: Iterable[Write]) -> None:
         """Commit writes that only fail if somebody else was faster, all or nothing.

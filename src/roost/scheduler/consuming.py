@@ -19,6 +19,7 @@ from roost.errors import BadRequest
 from roost.model.allocation import Mappings
 from roost.model.decision import Pick
 from roost.model.host import HostFacts
+from roost.model.names import uuid_bytes
 from roost.model.pci import PciRequest
 from roost.model.request import Request
 from roost.model.topology import InstanceTopology
@@ -91,7 +92,8 @@ class Consumption:
         hosts = self._state.hosts
         rows = []
         for row, mappings, pick in picks:
-            hosts.consume(row, self._appetite.sated(hosts.facts[row], limits=pick.limits, mappings=mappings))
+            facts = self._appetite.sated(hosts.facts[row], limits=pick.limits, mappings=mappings)
+            hosts.consume(row, facts, io_ops=uuid_bytes(pick.instance_uuid) not in self._state.tasks)
             rows.append(row)
         self._look_again(rows)
 

@@ -78,21 +78,37 @@ class BelowLimitOfAggregates(BelowLimit):
         return f"have as many {self.noun} as their aggregates, or the settings, allow"
 
 
-class OfInstances(BelowLimit):
-    """Keep hosts with fewer instances than a limit."""
-
-    column: ClassVar = "num_instances"
-    noun: ClassVar = "instances"
+class _OfUse(BelowLimit):
+    """Keep hosts where claims and tasks bring what is limited nearer to its limit."""
 
     def reads(self, spec: Spec) -> Reads:
         """Say when a verdict has to be made again."""
         return "use"
+
+    def leaves_others(self, spec: Spec) -> bool:
+        """Say yes: only what a host has itself counts."""
+        return True
+
+
+class OfInstances(_OfUse):
+    """Keep hosts with fewer instances than a limit."""
+
+    column: ClassVar = "num_instances"
+    noun: ClassVar = "instances"
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return how much short of the limit each host is."""
         left = np.clip(self.most(hosts) - hosts.column(self.column), 0, ROOM_MAX)
         return left.astype(np.int64)
 
-    def leaves_others(self, spec: Spec) -> bool:
-        """Say yes: only what a host has itself counts."""
-        return True
+
+class OfIoOps(_OfUse):
+    """Keep hosts with fewer I/O operations than a limit."""
+
+    column: ClassVar = "num_io_ops"
+    noun: ClassVar = "I/O operations in flight"
+
+    def room(self, hosts: HostView, spec: Spec) -> Amounts:
+        """Return that hosts below the limit take any number: what is built is an operation for a while only."""
+        room: Amounts = np.where(self.keep(hosts, spec), ROOM_MAX, 0)
+        return room

@@ -219,6 +219,8 @@ class MemoryStore:
         """See ``Store.close``."""
 
     def _scan(self, table: Table) -> Iterator[tuple[Any, ...]]:
-        shelf, encode = self._world.shelves.by_table()[table.name], CODECS[table.name].encode
+        shelf, codec = self._world.shelves.by_table()[table.name], CODECS[table.name]
+        places = [codec.table.columns.index(column) for column in table.columns]
         for key in sorted(shelf.rows):
-            yield from encode(shelf.rows[key])
+            for row in codec.encode(shelf.rows[key]):
+                yield row if table is codec.table else tuple(row[at] for at in places)

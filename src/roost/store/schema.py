@@ -97,6 +97,8 @@ INSTANCE_STATUS = _table(
     uniques=("id",),
     is_updated=True,
 )
+# What of it concerns the columns.
+TASK = _table("instance_status", "uuid:uuid task:text", key="uuid")
 OPERATION = _table(
     "operation",
     "id uuid:uuid kind:text instance_uuid:uuid turn parent_id cell:text step:text is_undoing is_cancelled "

@@ -24,9 +24,11 @@ from roost.model.journal import (
     PutMembership,
     PutProvider,
     PutSymbol,
+    PutTask,
     PutTraits,
     Write,
 )
+from roost.model.operation import IO_TASKS
 from roost.store.codec import aggregate_of, host_of
 from roost.store.schema import (
     AGGREGATE,
@@ -42,6 +44,7 @@ from roost.store.schema import (
     PROVIDER_TRAIT,
     SERVER_GROUP,
     SYMBOL,
+    TASK,
     Table,
 )
 from roost.store.verdict import DROPPED
@@ -72,6 +75,7 @@ def writes_of(scan: Scan) -> Iterator[Write]:
     yield from (host_of(row) for row in scan(HOST))
     yield from (PutGroup(*row) for row in scan(SERVER_GROUP))
     yield from _claims(scan)
+    yield from (PutTask(uuid, is_io=True) for uuid, task in scan(TASK) if task in IO_TASKS)
     yield from (PutGeneration(provider_id, generation) for provider_id, generation in generations)
 
 

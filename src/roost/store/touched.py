@@ -16,6 +16,7 @@ from roost.model.journal import (
     PutMembership,
     PutProvider,
     PutSymbol,
+    PutTask,
     PutTraits,
     RaiseGeneration,
     Release,
@@ -198,6 +199,7 @@ _LOOKS: dict[type[Write], Callable[..., None]] = {
     PutHost: _put_host,
     PutGroup: _put_group,
     PutDocument: _put_document,
+    PutTask: lambda _touched, _write: None,
     Claim: _claim,
     Release: _release,
 }

@@ -20,6 +20,7 @@ from roost.model.journal import (
     PutMembership,
     PutProvider,
     PutSymbol,
+    PutTask,
     PutTraits,
     RaiseGeneration,
     Refusal,
@@ -451,6 +452,10 @@ def _put_document(shelves: Shelves, write: PutDocument) -> Refusal | None:
     return None
 
 
+def _put_task(_shelves: Shelves, _write: PutTask) -> None:
+    """Accept it: the row of work in the same item is what is judged."""
+
+
 # PutGeneration is not here: it is never committed.
 _JUDGES: dict[type, Callable[..., Refusal | None]] = {
     PutSymbol: _put_symbol,
@@ -467,6 +472,7 @@ _JUDGES: dict[type, Callable[..., Refusal | None]] = {
     PutHost: _put_host,
     PutGroup: _put_group,
     PutDocument: _put_document,
+    PutTask: _put_task,
     Claim: _claim,
     Release: _release,
 }

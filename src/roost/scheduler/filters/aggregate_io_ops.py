@@ -2,12 +2,10 @@
 
 from typing import ClassVar
 
-from roost.scheduler.limits import BelowLimitOfAggregates, IoOpsOptions
-from roost.scheduler.rules import Reads
-from roost.scheduler.spec import Spec
+from roost.scheduler.limits import BelowLimitOfAggregates, IoOpsOptions, OfIoOps
 
 
-class AggregateIoOps(BelowLimitOfAggregates):
+class AggregateIoOps(OfIoOps, BelowLimitOfAggregates):
     """Keep hosts with fewer I/O operations in flight than the least limit of their aggregates, or of the settings.
 
     Source:
@@ -20,17 +18,7 @@ class AggregateIoOps(BelowLimitOfAggregates):
     options: ClassVar = IoOpsOptions
     run_filter_once_per_request: ClassVar = False
     run_on_rebuild: ClassVar = False
-    column: ClassVar = "num_io_ops"
-    noun: ClassVar = "I/O operations in flight"
     key: ClassVar = "max_io_ops_per_host"
 
     def __init__(self, options: IoOpsOptions) -> None:
         super().__init__(options.max_io_ops_per_host)
-
-    def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
-        return "facts"
-
-    def is_consumed(self, spec: Spec) -> bool:
-        """Say yes: an instance that is built is an operation in flight."""
-        return True

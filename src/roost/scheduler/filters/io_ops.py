@@ -2,12 +2,10 @@
 
 from typing import ClassVar
 
-from roost.scheduler.limits import BelowLimit, IoOpsOptions
-from roost.scheduler.rules import Reads
-from roost.scheduler.spec import Spec
+from roost.scheduler.limits import IoOpsOptions, OfIoOps
 
 
-class IoOps(BelowLimit):
+class IoOps(OfIoOps):
     """Keep hosts with fewer I/O operations in flight than the limit: builds, resizes, snapshots and the like.
 
     Source:
@@ -20,16 +18,6 @@ class IoOps(BelowLimit):
     options: ClassVar = IoOpsOptions
     run_filter_once_per_request: ClassVar = False
     run_on_rebuild: ClassVar = False
-    column: ClassVar = "num_io_ops"
-    noun: ClassVar = "I/O operations in flight"
 
     def __init__(self, options: IoOpsOptions) -> None:
         super().__init__(options.max_io_ops_per_host)
-
-    def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
-        return "facts"
-
-    def is_consumed(self, spec: Spec) -> bool:
-        """Say yes: an instance that is built is an operation in flight."""
-        return True
