@@ -41,6 +41,7 @@ class _Lazy(click.Group):
         "flavor": "roost.cli.flavor",
         "group": "roost.cli.group",
         "host": "roost.cli.host",
+        "image": "roost.cli.image",
         "import": "roost.cli.imports",
         "instance": "roost.cli.instance",
         "migration": "roost.cli.migration",

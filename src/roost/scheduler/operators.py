@@ -25,6 +25,8 @@ _TEXTUAL: dict[str, Callable[[str, str], bool]] = {
     "s>=": operator.ge,
     "<in>": operator.contains,
 }
+# Longer ones first: some begin with others.
+_OPERATORS = sorted((*_NUMERIC, *_TEXTUAL, "<or>", "<all-in>"), key=len, reverse=True)
 _ARRAYS = {
     "=": np.greater_equal,
     "==": np.equal,
@@ -72,6 +74,18 @@ def matches(value: str | None, wanted: str) -> bool:
         return match(value, wanted)
     except ValueError:
         return False
+
+
+def glued(wanted: str) -> str:
+    """Return the operator that a requirement begins with, if no blank follows it, so that it is compared as text.
+
+    >>> glued(">=24"), glued("s==kvm"), glued(">= 24"), glued("small")
+    ('>=', 's==', '', '')
+    """
+    first = wanted.split(maxsplit=1)[0] if wanted.split() else ""
+    if first in _OPERATORS:
+        return ""
+    return next((name for name in _OPERATORS if first.startswith(name)), "")
 
 
 def unmatchable(wanted: str) -> str:

@@ -113,6 +113,19 @@ def test_flavors_are_stored_and_deleted(asked):
     assert asked("flavor", "show", "small", code=4) == "roost: no such flavor: small\n"
 
 
+@pytest.mark.shows("S011")
+def test_images_are_stored_and_deleted(asked):
+    asked("image", "set", "arm", "--disk-format", "qcow2", "--property", "architecture=armv7l", "--property", "os=a=b")
+    assert [line.split() for line in asked("image", "list").splitlines()[1:]] == [
+        ["arm", "-", "qcow2", "architecture=armv7l,", "os=a=b"]
+    ]
+    shown = json.loads(asked("image", "show", "arm", "--json"))
+    assert shown["properties"] == {"architecture": "armv7l", "os": "a=b"}
+    assert "KEY=VALUE" in asked("image", "set", "arm", "--property", "x", code=2)
+    asked("image", "delete", "arm")
+    assert asked("image", "show", "arm", code=4) == "roost: no such image: arm\n"
+
+
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [

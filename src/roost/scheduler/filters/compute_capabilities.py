@@ -12,7 +12,7 @@ from roost.model.host import HostFacts
 from roost.scheduler.attributes import NAMES, RATIOS, TOLD, USED, WHOLE, is_attribute
 from roost.scheduler.hosts import HostView
 from roost.scheduler.latest import Latest
-from roost.scheduler.operators import match_numbers, matches, unmatchable
+from roost.scheduler.operators import glued, match_numbers, matches, unmatchable
 from roost.scheduler.rules import NoOptions, Reads
 from roost.scheduler.spec import Spec
 
@@ -74,11 +74,15 @@ class ComputeCapabilities:
         return found
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say which wishes no host can match, since they cannot be read."""
-        told = [(key, value, unmatchable(_wanted(key, value))) for key, value in _told_specs(spec.flavor)]
-        return [
-            f"extra spec {key}={value!r} refuses all hosts that it concerns: {why}" for key, value, why in told if why
-        ]
+        """Say which wishes no host can match, and which are text though they begin with an operator."""
+        found = []
+        for key, value in _told_specs(spec.flavor):
+            why, operator = unmatchable(_wanted(key, value)), glued(value)
+            if why:
+                found.append(f"extra spec {key}={value!r} refuses all hosts that it concerns: {why}")
+            elif operator:
+                found.append(f"extra spec {key}={value!r} is compared as text: {operator} needs a blank after it")
+        return found
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""

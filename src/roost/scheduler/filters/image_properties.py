@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from roost.engine.types import Mask
+from roost.errors import quoted
 from roost.model.host import HostFacts
 from roost.scheduler.hosts import HostView
 from roost.scheduler.images import architecture, hypervisor, image_property, is_architecture, is_version_wanted, vm_mode
@@ -89,6 +90,13 @@ class ImageProperties:
         if wanted.version is not None:
             text += f" that want hypervisor version {wanted.version}"
         return text if wanted.address_bits is None else f"{text} with {wanted.address_bits} physical address bits"
+
+    def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
+        """Say that no host can have the architecture that the image names."""
+        name = image_property(spec.image, "hw_architecture")
+        if name is None or is_architecture(name):
+            return []
+        return [f"image property hw_architecture={quoted(name)} is no architecture; for ARM say armv7l or aarch64"]
 
     def _wanted(self, spec: Spec) -> _Wanted:
         image = spec.image

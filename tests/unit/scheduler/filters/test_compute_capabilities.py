@@ -113,3 +113,10 @@ def test_names_of_hosts_are_capabilities_with_scope_and_without(key, wanted, ver
     ])  # fmt: skip
     for wish in (key, f"capabilities:{key}"):
         assert RULE.keep(view, spec({wish: wanted})).tolist() == verdicts
+
+
+def test_an_operator_without_a_blank_after_it_is_warned_of():
+    wishes = {"capabilities:vcpus_total": ">=24", "capabilities:hypervisor_type": "QEMU", "other:key": ">=1"}
+    assert RULE.warnings(hosts_of(fleet(QEMU)), spec(wishes)) == [
+        "extra spec capabilities:vcpus_total='>=24' is compared as text: >= needs a blank after it"
+    ]

@@ -51,3 +51,12 @@ def test_the_reason_names_what_was_wanted():
     rule = ImageProperties(ImagePropertiesOptions())
     image = {"hw_architecture": "amd64", "img_hv_type": "kvm", "img_hv_requested_version": ">=6"}
     assert rule.reason(spec(image=image)) == "cannot run x86_64, kvm images that want hypervisor version >=6"
+
+
+@pytest.mark.shows("S011")
+def test_an_architecture_that_is_none_is_warned_of():
+    rule = ImageProperties(ImagePropertiesOptions())
+    (warning,) = rule.warnings(hosts_of(fleet(KVM)), spec(image={"architecture": "arm"}))
+    assert warning == "image property hw_architecture='arm' is no architecture; for ARM say armv7l or aarch64"
+    assert rule.warnings(hosts_of(fleet(KVM)), spec(image={"architecture": "armv7l"})) == []
+    assert rule.warnings(hosts_of(fleet(KVM)), spec()) == []
