@@ -1,20 +1,16 @@
 """What is counted is what then really fits: on the whole fleet, per zone, aggregate and host."""
 
-from collections import Counter
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.app import Roost
-from roost.errors import RoostError
-from roost.model.request import Request
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options
-from tests.reference.capacity import by_rule, filled
+from tests.reference.capacity import compare
 from tests.reference.plain_worlds import FILTERS, fleet_of, random_wish, random_world, request_of
-from tests.worlds import digest, roost_on, settings_of
+from tests.worlds import roost_on, settings_of
 
 FEW = "tests.reference.test_capacity.few_instances"
 
@@ -29,54 +25,6 @@ def few_instances():
         max_instances_per_host = 3
 
     return [AtMostThree]
-
-
-def hosts_in(roost: Roost, *, zone: str | None = None, aggregate: str | None = None) -> set[str]:
-    """Give the hosts whose root is in an aggregate, or in any of a zone; the default zone is the rest."""
-    state = roost.state
-    by_number = {number: state.aggregates.name_of(number) for number in state.metadata}
-    wanted, others = set(), set()
-    for number, metadata in state.metadata.items():
-        of_zone = metadata.get("availability_zone")
-        if by_number[number] == aggregate or (zone is not None and of_zone == zone):
-            wanted.add(number)
-        if of_zone is not None:
-            others.add(number)
-    roots = state.hosts.provider_row.view.tolist()
-    labels = {name: state.membership.labels_of(row) for name, row in zip(state.hosts.names, roots, strict=True)}
-    if zone is not None and not wanted:
-        return {name for name, worn in labels.items() if not worn & others}
-    return {name for name, worn in labels.items() if worn & wanted}
-
-
-def compare(roost: Roost, request: Request) -> None:
-    """Hold a capacity to what is really placed."""
-    before = digest(roost.state)
-    try:
-        found = roost.capacity(request)
-    except RoostError as error:
-        with pytest.raises(type(error)):
-            roost.decide(request, dry_run=True)
-        return
-    assert digest(roost.state) == before
-    whole = filled(roost, request)
-    assert found.count == whole.count
-    assert by_rule(found.unfit) == whole.before
-    assert by_rule(found.exhausted) <= whole.after
-    assert found.takers == found.hosts - whole.before.total()
-    for each in found.by_host:
-        assert each.count == filled(roost, request, on={each.host}).count, each
-    for zone in found.zones:
-        inside = hosts_in(roost, zone=zone.name)
-        assert (zone.hosts, zone.count) == (len(inside), filled(roost, request, on=inside).count), zone
-    for aggregate in found.aggregates:
-        inside = hosts_in(roost, aggregate=aggregate.uuid)
-        assert (aggregate.hosts, aggregate.count) == (len(inside), filled(roost, request, on=inside).count), aggregate
-    if found.adds_up:
-        # Elsewhere what others take may change by which rule a host is refused that took none to begin with.
-        assert by_rule(found.unfit) + by_rule(found.exhausted) == whole.after
-        assert sum(each.count for each in found.by_host) == found.count
-        assert Counter((each.rule, each.reason) for each in found.by_host) == whole.after
 
 
 def fill_and_compare(seed: int) -> None:

@@ -21,13 +21,13 @@ from roost.engine.state import State
 from roost.engine.types import Amounts, Mask
 from roost.errors import OverBudget
 from roost.model.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
-from roost.model.journal import Claim, ConsumerRow
+from roost.model.journal import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow
 from roost.model.request import Request
 from roost.ports import Placement, Random
 from roost.scheduler import scopes
 from roost.scheduler.consuming import Appetite
 from roost.scheduler.hosts import HostView
-from roost.scheduler.picks import claim_on, takes_on
+from roost.scheduler.picks import Takes, claim_on, takes_on
 from roost.scheduler.pipeline import Shape
 from roost.scheduler.rules import Counted, Filter, adds
 from roost.scheduler.select import Scheduler
@@ -62,7 +62,8 @@ class Counter:
         placement, scheduler: over a fork.
         random: gives the uuids of what is placed.
         default_zone: the zone of hosts that no aggregate gives one.
-        limit: where counting stops, 1..ROOM_MAX; None: ``LIMIT``, and ``PLACED_LIMIT`` where instances are placed.
+        limit: where counting stops, 1..ROOM_MAX; None: ``LIMIT``, and ``PLACED_LIMIT`` where instances are placed
+            one by one.
         progress: told now and then where instances are placed one by one.
     """
 
@@ -122,7 +123,7 @@ class Counter:
             flavor=one.flavor.name,
             count=whole.total,
             is_at_least=whole.is_cut,
-            limit=self._limit if adds_up and not asked.any() else self._placed_limit,
+            limit=self._limit if adds_up and (_leaps(shape) or not asked.any()) else self._placed_limit,
             hosts=int(alive.sum()),
             takers=int(takers.sum()),
             adds_up=adds_up,
@@ -162,22 +163,57 @@ class Counter:
         """Place instances on one host until it refuses; return how many, and the check that refuses.
 
         Where placing stops early, no check does. A host that is not looked at for that takes one at least.
+        The first candidate stays the first for as long as it fits, since placing only takes away. So it is placed at
+        once as often as it fits; ``tests/reference/capacity.py`` has the count one by one.
         """
         passing = len(shape.checks.rules)
         claims: list[Claim] = []
+        count, refusal = 0, passing
         if self._is_over:
             return 1, passing
         try:
+            room, fullest = self._room(shape, row)
+            most = min(room, self._limit if _leaps(shape) else self._placed_limit)
             refusal = shape.refusal(row)
-            while refusal == passing and len(claims) < self._placed_limit:
-                claims.append(self._occupy(shape, row))
+            while refusal == passing and count < most:
+                takes, times = self._repeated(shape, row, most=most - count)
+                claims.append(self._claim(shape, row, takes))
+                count += times
                 self._state.check()
                 refusal = shape.refusal(row)
+            if count == room:  # These rules judge what was counted, not what was placed.
+                refusal = min(refusal, fullest)
         except OverBudget:
             self._is_over, refusal = True, passing
         finally:
             self._placement.withdraw(claims)
-        return max(len(claims), 1), refusal
+        return max(count, 1), refusal
+
+    def _room(self, shape: Shape, row: int) -> tuple[int, int]:
+        """Return how often rules that can tell it let a host take the request, and the first that lets it no more."""
+        view = HostView(self._state, np.array([row], dtype=np.intp))
+        rooms_left = [
+            (int(rule.room(view, shape.spec)[0]), at) for at, rule in shape.asked_later if adds(rule, Counted)
+        ]  # fmt: skip
+        return min(rooms_left, default=(ROOM_MAX, len(shape.checks.rules)))
+
+    def _repeated(self, shape: Shape, row: int, *, most: int) -> tuple[Takes, int]:
+        """Return what so many instances take on a host, whose first candidate all of them have."""
+        state = self._state
+        held = takes_on(state, shape, row)
+        assert held is not None, "a host that passes has a candidate"
+        amounts: dict[int, int] = {}
+        for inventory_id, amount in held.takes:
+            amounts[inventory_id] = amounts.get(inventory_id, 0) + amount
+        times = 1
+        if _leaps(shape):
+            row_of_id, classes = state.providers.row_of_id, state.classes
+            fits = (
+                int(classes[number & CLASS_MASK].free.data.item(row_of_id[number >> CLASS_BITS])) // amount
+                for number, amount in amounts.items()
+            )
+            times = min(most, *fits)
+        return [(number, amount * times) for number, amount in amounts.items()], times
 
     def _place_among(self, request: Request, mask: Mask) -> _Placed:
         if self._is_over:
@@ -201,7 +237,8 @@ class Counter:
                     last, is_full = shape.refusals(), True
                 if row is None or len(claims) == self._placed_limit:
                     break
-                claims.append(self._occupy(shape, row))
+                takes, _ = self._repeated(shape, row, most=1)
+                claims.append(self._claim(shape, row, takes))
                 self._state.check()
                 self._step()
         except OverBudget:
@@ -210,12 +247,9 @@ class Counter:
             self._placement.withdraw(claims)
         return _Placed(len(claims), last, not is_full)
 
-    def _occupy(self, shape: Shape, row: int) -> Claim:
-        state = self._state
-        found = takes_on(state, shape, row)
-        assert found is not None, "a host that passes has a candidate"
+    def _claim(self, shape: Shape, row: int, takes: Takes) -> Claim:
         consumer = ConsumerRow(self._placement.new_id("consumer"), self._random.uuids(1)[0], "", "")
-        claim = claim_on(state, shape, row, consumer=consumer, takes=found[0])
+        claim = claim_on(self._state, shape, row, consumer=consumer, takes=takes)
         self._placement.occupy(claim)
         return claim
 
@@ -251,6 +285,11 @@ def _uncounted(shape: Shape) -> list[str]:
 def _leaves_others(rule: Filter, shape: Shape) -> bool:
     # A filter judges each host on its own; only through the server group can it see what is on others.
     return rule.leaves_others(shape.spec) if adds(rule, Counted) else shape.spec.group is None
+
+
+def _leaps(shape: Shape) -> bool:
+    """Say whether many instances may be placed at once: no rule chooses a candidate, or has to look at each of them."""
+    return not shape.spec.ways and all(adds(rule, Counted) for _, rule in shape.asked_later)
 
 
 def _one_by_one(shape: Shape, takers: Mask) -> Mask:

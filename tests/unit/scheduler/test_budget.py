@@ -29,7 +29,7 @@ def test_a_count_that_is_cut_says_at_least_and_leaves_nothing_behind():
     whole = roost.capacity(two_amounts())
     assert not whole.is_at_least
     before = digest(roost.state)
-    roost.state.check = after(60)
+    roost.state.check = after(3)
     cut = roost.capacity(two_amounts())
     assert cut.is_at_least
     assert 0 < cut.count < whole.count
@@ -55,11 +55,25 @@ def test_a_count_of_a_whole_fleet_that_shares_is_cut_the_same_way():
     assert digest(roost.state) == before
 
 
-def test_where_instances_are_placed_counting_stops_earlier_by_default():
-    roost = roost_with(celled_host("a", memory_mb=12_000))
-    found = roost.capacity(two_amounts(), by=())
+def test_where_instances_are_placed_one_by_one_counting_stops_earlier_by_default():
+    fleet = joined(aggregate("x"), host("a", aggregates=["x"], VCPU=99))
+    pool = msgspec.structs.replace(
+        host("pool", aggregates=["x"], DISK_GB=12_000).providers[0], traits=frozenset({"MISC_SHARES_VIA_AGGREGATE"})
+    )
+    roost = roost_with(msgspec.structs.replace(fleet, providers=[*fleet.providers, pool]))
+    request = wish(vcpus=0, memory_mb=0, groups=(ResourceGroup(resources={"DISK_GB": 1}),))
+    found = roost.capacity(request, by=())
     assert (found.count, found.limit, found.is_at_least) == (PLACED_LIMIT, PLACED_LIMIT, True)
-    assert roost.capacity(two_amounts(), by=(), limit=LIMIT).count > PLACED_LIMIT
+    assert roost.capacity(request, by=(), limit=LIMIT).count == 12_000
+
+
+def test_a_host_that_holds_a_request_in_several_ways_is_counted_at_once():
+    roost = roost_with(celled_host("a", memory_mb=12_000_000))
+    roost.state.check = after(100)
+    found = roost.capacity(two_amounts(), by=())
+    assert (found.count, found.limit, found.is_at_least) == (100_000, LIMIT, False)  # as many VCPUs as it has
+    few = roost.capacity(two_amounts(), by=(), limit=5)
+    assert (few.count, few.is_at_least) == (5, True)
 
 
 def test_a_question_that_cannot_even_begin_is_an_error():

@@ -1,0 +1,77 @@
+"""Hosts that hold a request in several ways: what is counted in leaps is what is placed one by one."""
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.model.fleet import Fleet
+from roost.model.provider import Inventory, ProviderSpec
+from roost.model.request import ResourceGroup
+from tests.identities import uuid_named
+from tests.reference.capacity import compare
+from tests.worlds import host, joined, roost_on, settings_of, wish
+
+CLASSES = ("MEMORY_MB", "DISK_GB", "VGPU")
+FILTERS = ("ComputeFilter", "RamFilter", "NumInstancesFilter")
+
+
+@st.composite
+def inventories(draw):
+    """Draw what a provider offers: few of each class, in steps and at prices that do not divide."""
+    found = {}
+    for name in draw(st.sets(st.sampled_from(CLASSES))):
+        total = draw(st.integers(1, 24))
+        step = draw(st.sampled_from([1, 1, 2, 3]))
+        found[name] = Inventory(
+            total=total, step_size=step, min_unit=draw(st.integers(1, 2)), max_unit=draw(st.integers(2, total + 2)),
+            allocation_ratio=draw(st.sampled_from([1.0, 1.5])), reserved=draw(st.integers(0, 1)),
+        )  # fmt: skip
+    return found
+
+
+@st.composite
+def fleets(draw):
+    """Draw one or two hosts with up to four children, some below each other."""
+    hosts = []
+    for name in ("a", "b")[: draw(st.integers(1, 2))]:
+        root = host(name, VCPU=draw(st.integers(4, 40)))
+        own = [
+            msgspec.structs.replace(each, inventories=each.inventories | draw(inventories())) for each in root.providers
+        ]
+        names = [name]
+        for number in range(draw(st.integers(1, 4))):
+            child = f"{name}-{number}"
+            own.append(
+                ProviderSpec(
+                    uuid=uuid_named(child), name=child, parent_uuid=uuid_named(draw(st.sampled_from(names))),
+                    inventories=draw(inventories()),
+                )
+            )  # fmt: skip
+            names.append(child)
+        hosts.append(msgspec.structs.replace(root, providers=own))
+    return joined(*hosts)
+
+
+@st.composite
+def requests(draw):
+    """Draw a request for a few amounts, in groups of their own."""
+    groups = tuple(
+        ResourceGroup(
+            suffix=f"_{number}",
+            resources={name: draw(st.integers(1, 4)) for name in draw(st.sets(st.sampled_from(CLASSES), min_size=1))},
+        )
+        for number in range(draw(st.integers(0, 3)))
+    )
+    policy = draw(st.sampled_from(["none", "isolate"]))
+    wanted = wish(vcpus=draw(st.integers(0, 2)), memory_mb=draw(st.integers(0, 3)), groups=groups)
+    flavor = msgspec.structs.replace(wanted.flavor, extra_specs={"group_policy": policy})
+    return msgspec.structs.replace(wanted, flavor=flavor)
+
+
+@given(fleets(), requests(), st.integers(1, 9))
+def test_leaps_count_what_is_placed_one_by_one(fleet: Fleet, request, instances_max):
+    roost = roost_on(
+        settings=settings_of(enabled_filters=FILTERS, options={"max_instances_per_host": instances_max * 5})
+    )
+    roost.install(fleet)
+    compare(roost, request)
