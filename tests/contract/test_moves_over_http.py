@@ -111,7 +111,7 @@ def test_an_instance_goes_back_from_a_host_that_is_lost():
             asked_by = {"x-roles": "service"}
             answered = own.post(f"/instances/{ONE}/revert", {"lost": True}, headers=asked_by)
             assert (answered.status, answered.json["detail"]) == (
-                403, "$.lost: to say that a host is lost, and runs nothing, is for admin",
+                403, "policy roost:instances:revert:lost does not allow this; your roles: service",
             )  # fmt: skip
             assert done(own, "revert", {"lost": True}, key="back") == ("ACTIVE", "host-a", "")
             again = own.post(f"/instances/{ONE}/revert", {}, headers={"idempotency-key": "back"})
