@@ -11,11 +11,12 @@ import pytest
 from roost.app import Roost
 from roost.model.settings import Settings
 from roost.store.opening import open_store
+from tests.attack.fleets import shared_disk
+from tests.attack.questions import shared_capacity
 from tests.patience import until
 from tests.products import fleet
 from tests.servers import serve
-from tests.several_ways import TWO_AMOUNTS, celled_host
-from tests.worlds import joined
+from tests.several_ways import celled_host
 
 ADMIN = {"x-auth-token": "admin"}
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
@@ -77,26 +78,24 @@ def test_errors_of_the_reader_are_those_of_the_server(server):
 
 
 @pytest.fixture
-def celled(url, tmp_path):
-    """Serve hosts on which a count takes longer than its budget."""
-    hosts = joined(*(celled_host(f"host-{number}", memory_mb=100_000) for number in range(4)))
-    with served(url, tmp_path, fleets=hosts, settings="question_budget_s = 3.0") as found:
+def lending(url, tmp_path):
+    """Serve hosts that borrow from one disk, where a count takes longer than its budget."""
+    with served(url, tmp_path, fleets=shared_disk(), settings="question_budget_s = 3.0") as found:
         yield found
 
 
-def test_decisions_are_made_while_the_reader_counts_and_the_count_says_at_least(celled):
+def test_decisions_are_made_while_the_reader_counts_and_the_count_says_at_least(lending):
     answers = []
-    body = {"request": TWO_AMOUNTS, "limit": 10_000_000}
 
     def count():
-        answers.append(celled.ask("POST", "/v1/capacity", body, headers=ADMIN))
+        answers.append(lending.ask("POST", "/v1/capacity", shared_capacity().body, headers=ADMIN))
 
     counting = threading.Thread(target=count)
     counting.start()
-    assert until(lambda: readers(celled))
+    assert until(lambda: readers(lending))
     for _ in range(3):
-        assert celled.ask("POST", "/v1/decisions", TWO_AMOUNTS, headers=ADMIN)[0] == 201
-        assert celled.ask("GET", "/healthz", headers={})[0] == 200
+        assert lending.ask("POST", "/v1/decisions", SMALL, headers=ADMIN)[0] == 201
+        assert lending.ask("GET", "/healthz", headers={})[0] == 200
     assert counting.is_alive(), "the count ended before the decisions, so this shows nothing"
     counting.join()
     ((status, _, found),) = answers
