@@ -112,7 +112,7 @@ def test_what_cannot_be_served_is_said_in_a_sentence(tmp_path, arguments, settin
         (["--workers", "0"], "", "placement.workers: must be 1 or more, got 0"),
         (["--prefix", "x/"], "", "placement.prefix: must begin with /"),
         ([], 'auth_strategy = "none"', "auth_strategy: must be noauth2 or tokens or keystone"),
-        ([], 'policy_file = "nowhere.yaml"', "nowhere.yaml: cannot be read"),
+        ([], 'policy_file = "nowhere.yaml"', "nowhere.yaml: is not there"),
     ],
 )
 def test_what_cannot_be_meant_is_said_before_anything_is_opened(run, tmp_path, arguments, settings, sentence):

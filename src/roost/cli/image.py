@@ -56,7 +56,7 @@ def set_(
 @click.argument("name")
 @where
 def delete(*, name: str, place: Where) -> None:
-    """Delete a stored image; instances that were made of it keep its properties."""
+    """Delete a stored image; instances keep its properties."""
     with asking(place, is_read=False) as api:
         api.ask("DELETE", "images", name)
 
