@@ -19,6 +19,7 @@ SIZE = 256  # hosts in a new pool, where few hosts are touched between ranks
 SIZE_MAX = 1024
 _SAMPLE, _SAMPLED_MIN = 1024, 16  # scores in a sample, and how many of the best must be among them
 _SORTED = 48  # hosts kept in order
+_CHECKED_EACH = 64  # instances between two checks of the budget
 
 Key = tuple[float, int, int]  # score negated, host row, position: the smaller, the better
 _NOBODY: Key = (np.inf, 0, 0)
@@ -200,13 +201,17 @@ class Pool:
         # Adding 0 makes it the same zero, whether the pass or a touch made it.
         return [key[1] for key in first], [raw_of[key[2]] for key in first], [-key[0] + 0.0 for key in first]
 
-    def draw(self, count: int, *, changes: Sequence[float], room: Callable[[int], int]) -> list[int]:
+    def draw(
+        self, count: int, *, changes: Sequence[float], room: Callable[[int], int],
+        check: Callable[[], None],
+    ) -> list[int]:  # fmt: skip
         """Take the best host again and again, each time with one equal instance more on the one before.
 
         Args:
             count: how many to take at most.
             changes: what an instance adds to the raw weight of its host, one a weigher, in the order of ``raws``.
             room: says how many such instances a host row has room for now; 0 stops.
+            check: called now and then; where it raises, the pool must not be used any more.
 
         Returns:
             Host rows in the order taken; fewer than ``count`` where the pool can prove no more. The pool is
@@ -215,6 +220,8 @@ class Pool:
         rooms: dict[int, int] = {}
         taken: list[int] = []
         while len(taken) < count and self._passing:
+            if len(taken) % _CHECKED_EACH == 0:
+                check()
             score, row, at = self._first(1)[0]
             left = rooms.get(at)
             if left is None:

@@ -162,7 +162,11 @@ class Shape:
         ):
             return []
         changes = self._weighing.changes(amounts)
-        return [] if changes is None else pool.draw(count, changes=changes, room=self._room)
+        if changes is None:
+            return []
+        self._pool = None  # It would be wrong after a draw that is cut.
+        rows, self._pool = pool.draw(count, changes=changes, room=self._room, check=self._state.check), pool
+        return rows
 
     def look_again(self, rows: Rows) -> None:
         """Make verdicts right for hosts of which an instance took more than amounts, or gave it back: intp."""

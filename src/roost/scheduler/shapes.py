@@ -135,6 +135,7 @@ class Shapes:
 
     def _make(self, request: Request, now_s: float, *, among: Mask | None = None) -> tuple[Shape, float]:
         state = self._state
+        state.check()
         joined, group = request.group_joined, None
         if joined is not None:
             group = state.groups_by_uuid.get(uuid_form(joined))

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from roost.engine.state import unbounded
 from roost.errors import OverBudget
 from roost.model.capacity import LIMIT, PLACED_LIMIT
 from roost.model.flavor import Flavor
@@ -29,7 +30,7 @@ def test_a_count_that_is_cut_says_at_least_and_leaves_nothing_behind():
     whole = roost.capacity(two_amounts())
     assert not whole.is_at_least
     before = digest(roost.state)
-    roost.state.check = after(3)
+    roost.state.check = after(4)
     cut = roost.capacity(two_amounts())
     assert cut.is_at_least
     assert 0 < cut.count < whole.count
@@ -135,6 +136,37 @@ def test_placing_many_instances_ends_with_the_budget_of_a_question():
     roost.state.check = after(1)
     with pytest.raises(OverBudget):
         roost.decide(wish(count=10_000), dry_run=True)
+
+
+def test_a_request_for_many_instances_that_is_cut_anywhere_leaves_ranking_as_it_was():
+    fleet = hosts(3, VCPU=10_000, MEMORY_MB=10_000)
+    request, cuts, decision = wish(count=1_000), 0, None
+    roost = roost_with(fleet)
+    roost.decide(request, dry_run=True)  # Fills the pool from which the hosts are drawn.
+    before = digest(roost.state)
+    while decision is None:
+        roost.state.check = after(cuts)
+        try:
+            decision = roost.decide(request, dry_run=True)
+        except OverBudget:
+            cuts += 1
+            assert digest(roost.state) == before
+        roost.state.check = unbounded
+    assert cuts > 1_000 // 64, "the drawing of hosts is checked, too"
+    assert [each.host for each in decision.picks] == [
+        each.host for each in roost_with(fleet).decide(request, dry_run=True).picks
+    ]
+
+
+def test_every_change_that_an_explanation_tries_is_within_the_budget():
+    traits = [f"CUSTOM_T{number}" for number in range(10)]
+    fleet = hosts(3, VCPU=4)
+    bearer = msgspec.structs.replace(host("bearer").providers[0], traits=frozenset(traits))
+    roost, calls = roost_with(msgspec.structs.replace(fleet, providers=[*fleet.providers, bearer])), []
+    roost.state.check = lambda: calls.append(1)
+    specs = {f"trait:{trait}": "required" for trait in traits}
+    roost.explain(Request(flavor=Flavor(name="f", vcpus=1, extra_specs=specs)))
+    assert len(calls) > len(traits)
 
 
 def test_a_capability_of_a_request_is_judged_within_the_budget():

@@ -33,6 +33,7 @@ class ExtraSpecValidator:
     parameters: Sequence[Mapping[str, str]] = ()
     name_regex: re.Pattern[str] | None = field(init=False)  # None: only its own name matches
     value_regex: re.Pattern[str] | None = field(init=False)
+    _prefix: str = field(init=False, repr=False)  # all names that match begin so
 
     def __post_init__(self) -> None:
         if self.value.get("type") not in _TYPES:
@@ -42,6 +43,7 @@ class ExtraSpecValidator:
             placeholder = re.escape("{" + each["name"] + "}")
             pattern = pattern.replace(placeholder, f"(?P<{each['name']}>{each['pattern']})")
         self.name_regex = re.compile(pattern) if self.parameters else None
+        self._prefix = self.name.partition("{")[0]
         told = self.value.get("pattern")
         self.value_regex = re.compile(told) if self.value["type"] is str and told else None
 
@@ -50,7 +52,7 @@ class ExtraSpecValidator:
         if self.name_regex is None:
             return name == self.name
         # Most names do not even begin alike, which is told faster.
-        return name.startswith(self.name.partition("{")[0]) and self.name_regex.fullmatch(name) is not None
+        return name.startswith(self._prefix) and self.name_regex.fullmatch(name) is not None
 
     def validate(self, name: str, value: str) -> None:
         """Look at a value.

@@ -2,6 +2,7 @@
 
 import functools
 import logging
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any
@@ -39,11 +40,11 @@ def validate(name: str, value: str) -> None:
     Raises:
         ValidationError: its namespace has no extra spec of this name, or it cannot have this value.
     """
-    known = _known()
-    found = known.get(name) or next((each for each in known.values() if each.names(name)), None)
+    known = _loaded()
+    found = known.by_name.get(name) or next((each for each in known.patterned if each.names(name)), None)
     if found is not None:
         found.validate(name, value)
-    elif ":" in name and _namespace(name) in {_namespace(each) for each in known if ":" in each}:
+    elif ":" in name and _namespace(name) in known.namespaces:
         raise ValidationError(f"there is no extra spec {name}")
 
 
@@ -58,16 +59,22 @@ def problem_of(name: str, value: str) -> str:
 
 def load_problems() -> list[tuple[str, str]]:
     """Return the entry points whose validators cannot be loaded, and why."""
-    return list(_loaded()[1])
+    return list(_loaded().problems)
 
 
-def _known() -> dict[str, ExtraSpecValidator]:
-    return _loaded()[0]
+@dataclass(frozen=True)
+class _Loaded:
+    """All validators, built-in ones and those of entry points."""
+
+    by_name: dict[str, ExtraSpecValidator]
+    patterned: list[ExtraSpecValidator]  # those that match more names than their own
+    namespaces: set[str]
+    problems: list[tuple[str, str]]  # entry points that cannot be loaded, and why
 
 
 @functools.cache
-def _loaded() -> tuple[dict[str, ExtraSpecValidator], list[tuple[str, str]]]:
-    """Return all validators by name, built-in ones and those of entry points, and what fails, which is logged."""
+def _loaded() -> _Loaded:
+    """Load all validators; log those that fail."""
     lend_names()
     problems: list[tuple[str, str]] = []
     found = {each.name: each for module in _OURS for each in module.register()}
@@ -79,7 +86,12 @@ def _loaded() -> tuple[dict[str, ExtraSpecValidator], list[tuple[str, str]]]:
         except (Exception, SystemExit) as error:  # noqa: BLE001  # A plug-in may fail in any way.
             _log.warning("the extra spec validators of %s cannot be loaded: %s", entry.name, error)
             problems.append((entry.name, str(error)))
-    return found, problems
+    return _Loaded(
+        by_name=found,
+        patterned=[each for each in found.values() if each.name_regex is not None],
+        namespaces={_namespace(name) for name in found if ":" in name},
+        problems=problems,
+    )
 
 
 def _ours(validator: Any) -> ExtraSpecValidator:
