@@ -14,9 +14,9 @@ from itertools import chain
 
 from roost.api.placement.application import Application, new_request_id
 from roost.api.placement.request import Identity, Request, Response
-from roost.engine.apply import apply
-from roost.engine.search import Compiled, compile_query, has_candidate, search, to_candidate
-from roost.engine.state import State
+from roost.engine.candidates.search import Compiled, compile_query, has_candidate, search, to_candidate
+from roost.engine.columns.apply import apply
+from roost.engine.columns.state import State
 from roost.model import journal
 from roost.model.request import CandidateQuery, ResourceGroup
 from roost.placement.current import Current

@@ -7,7 +7,7 @@ import sys
 import time
 
 from roost.app import Roost
-from roost.engine.columns import Column
+from roost.engine.columns.column import Column
 from roost.model.settings import Store as StoreSettings
 from roost.settings import load_settings
 from roost.store.opening import open_store

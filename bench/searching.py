@@ -6,9 +6,9 @@ import time
 from bench.databases import Databases
 from bench.workloads import Figures, Workload, in_ms
 from roost.app import Roost
-from roost.engine.query import Compiled, compile_query
-from roost.engine.search import search
-from roost.engine.state import State
+from roost.engine.candidates.query import Compiled, compile_query
+from roost.engine.candidates.search import search
+from roost.engine.columns.state import State
 from roost.model.fleet import Fleet
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import CandidateQuery, ResourceGroup

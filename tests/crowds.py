@@ -7,8 +7,8 @@ from random import Random
 
 import msgspec
 
-from roost.engine.apply import apply, occupy, release, settle
-from roost.engine.state import State
+from roost.engine.columns.apply import apply, occupy, release, settle
+from roost.engine.columns.state import State
 from roost.model import journal
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts

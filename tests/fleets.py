@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from roost.engine.apply import apply, occupy, settle
-from roost.engine.state import Group, State
+from roost.engine.columns.apply import apply, occupy, settle
+from roost.engine.columns.state import Group, State
 from roost.model import journal
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts

@@ -6,9 +6,9 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from roost.engine.apply import apply
-from roost.engine.query import Compiled, compile_query
-from roost.engine.state import State
+from roost.engine.candidates.query import Compiled, compile_query
+from roost.engine.columns.apply import apply
+from roost.engine.columns.state import State
 from roost.model import journal
 from roost.model.journal import CLASS_BITS
 from roost.model.request import CandidateQuery, ResourceGroup

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from roost.app import Roost
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.model.decision import Decision
 from roost.model.flavor import Flavor
 from roost.model.fleet import Fleet

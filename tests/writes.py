@@ -5,9 +5,9 @@ from random import Random
 import msgspec
 import numpy as np
 
-from roost.engine.apply import apply, settle
-from roost.engine.state import State
-from roost.engine.types import NOTHING
+from roost.engine.columns.apply import apply, settle
+from roost.engine.columns.state import State
+from roost.engine.columns.types import NOTHING
 from roost.model import journal
 from roost.model.host import HostFacts
 from roost.model.journal import CLASS_BITS

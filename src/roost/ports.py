@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.model.building import Instance
 from roost.model.decision import Limits
 from roost.model.evidence import DecisionQuery

@@ -9,10 +9,10 @@ from typing import Any, Self
 import msgspec
 
 from roost.compat.adapter import adapt, extra_spec_problem
-from roost.engine import tallies
-from roost.engine.emptied import emptied
-from roost.engine.state import State
-from roost.engine.types import Amounts
+from roost.engine.columns import totals
+from roost.engine.columns.empty_fleet import emptied
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Amounts
 from roost.errors import BadRequest, BadSettings, NotFound, RoostError, StateLost, understood
 from roost.fleet.named import bodies_of
 from roost.fleet.service import Fleet as FleetService
@@ -482,7 +482,7 @@ class Roost:
 
     def utilisation(self) -> dict[str, tuple[int, int]]:
         """Return used amount and capacity of each resource class over the fleet, by name."""
-        return tallies.utilisation(self.state)
+        return totals.utilisation(self.state)
 
     def free_by_provider(self, resource_class: str) -> Amounts:
         """Return what is free of a class.
@@ -494,4 +494,4 @@ class Roost:
         Raises:
             BadRequest: nobody offers the class.
         """
-        return tallies.free_by_provider(self.state, resource_class)
+        return totals.free_by_provider(self.state, resource_class)

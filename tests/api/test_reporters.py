@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from roost.app import open_reader
-from roost.engine.hosts import Hosts
+from roost.engine.columns.host_columns import Hosts
 from roost.model.host import HostFacts
 from roost.scheduler.attributes import NAMES, RATIOS, TOLD, USED, WHOLE
 from roost.scheduler.hosts import HostView

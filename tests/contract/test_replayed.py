@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from roost.app import Roost, open_reader, open_roost
-from roost.engine.apply import apply, settle
-from roost.engine.state import State
+from roost.engine.columns.apply import apply, settle
+from roost.engine.columns.state import State
 from roost.errors import BadSettings, NotFound, StateLost, Unavailable
 from roost.model.evidence import moment_of
 from roost.model.fleet import Departure

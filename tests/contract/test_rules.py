@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.engine.room import ROOM_MAX
+from roost.engine.feasibility.headroom import ROOM_MAX
 from roost.model.host import HostFacts, PciPool
 from roost.model.numa import NumaCell, NumaTopology
 from roost.model.request import Destination

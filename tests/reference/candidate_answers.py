@@ -1,6 +1,6 @@
 """Answers about candidates, made the slow way: one dictionary a candidate and a provider, from the engine's values."""
 
-from roost.engine.search import compile_query, search, to_candidate
+from roost.engine.candidates.search import compile_query, search, to_candidate
 
 
 def answer_of(state, query, version):

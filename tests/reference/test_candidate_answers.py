@@ -13,10 +13,10 @@ from roost.api.placement.candidate_json import form_of
 from roost.api.placement.handlers.candidates import _body, _Kept, _Known
 from roost.api.placement.request import Request
 from roost.api.placement.versions import Version
-from roost.engine import search
-from roost.engine.apply import apply
-from roost.engine.picks import picks_at
-from roost.engine.query import compile_query
+from roost.engine.candidates import search
+from roost.engine.candidates.picks import picks_at
+from roost.engine.candidates.query import compile_query
+from roost.engine.columns.apply import apply
 from roost.model import journal
 from roost.model.request import CandidateQuery, ResourceGroup
 from tests.candidate_urls import Columns, can_be_asked, drawn_url, parameters_of

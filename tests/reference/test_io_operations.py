@@ -5,8 +5,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.engine.apply import apply, undo
-from roost.engine.state import State
+from roost.engine.columns.apply import apply, undo
+from roost.engine.columns.state import State
 from roost.model.journal import KEPT, Claim, ConsumerRow, InstanceRow, PutTask, Release
 from tests.contract.stores import host, offer, provider, uuid_of
 

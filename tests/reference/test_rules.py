@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.engine.apply import apply
+from roost.engine.columns.apply import apply
 from roost.model import journal
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts, PciPool

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.app import Roost
-from roost.engine.search import search
+from roost.engine.candidates.search import search
 from roost.model.decision import Decision
 from roost.model.fleet import Departure
 from roost.placement.current import Current

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.engine.apply import release
+from roost.engine.columns.apply import release
 from roost.errors import ComputeHostMetricNotFound
 from roost.model import journal
 from roost.model.request import Destination

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from roost.app.databases import FILE, database_of, settings_of
 from roost.compat.aliases import lend_names
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import StoreBroken
 from roost.model.settings import Settings
 from roost.placement.current import Current

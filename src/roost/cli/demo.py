@@ -12,7 +12,7 @@ from roost.cli.decide_text import stage_lines
 from roost.cli.progress import progress_bar
 from roost.cli.replay_text import to_text
 from roost.cli.tables import Table, aligned
-from roost.engine.types import Amounts
+from roost.engine.columns.types import Amounts
 from roost.model.decision import Decision
 from roost.model.fleet import Departure, Fleet
 from roost.model.request import Request

@@ -14,7 +14,7 @@ from roost.compat.objects.lookups import looking_at
 from roost.compat.plugin_log import listen
 from roost.compat.scheduler.host_state import HostState
 from roost.compat.weights import WeighedObject, multiplier_of
-from roost.engine.types import Mask, Scores
+from roost.engine.columns.types import Mask, Scores
 from roost.model.allocation import Mappings
 from roost.model.decision import Limits
 from roost.model.settings import Settings

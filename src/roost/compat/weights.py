@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from roost.engine import ranking
+from roost.engine.ranking import ranks
 
 
 def normalize(
@@ -21,7 +21,7 @@ def normalize(
         return ()
     low = float(min(weight_list) if minval is None else minval)
     high = float(max(weight_list) if maxval is None else maxval)
-    scaled: list[float] = ranking.normalise(np.array(weight_list, dtype=np.float64), low=low, high=high).tolist()
+    scaled: list[float] = ranks.normalise(np.array(weight_list, dtype=np.float64), low=low, high=high).tolist()
     return scaled
 
 
@@ -57,7 +57,7 @@ class BaseWeigher:
     def weigh_objects(self, weighed_obj_list: Sequence[WeighedObject], weight_properties: Any) -> list[float]:
         """Return the raw weights of all objects; override it only if they are needed together."""
         weights = [self._weigh_object(each.obj, weight_properties) for each in weighed_obj_list]
-        bounded = ranking.clamp(np.array(weights, dtype=np.float64), minval=self.minval, maxval=self.maxval)
+        bounded = ranks.clamp(np.array(weights, dtype=np.float64), minval=self.minval, maxval=self.maxval)
         found: list[float] = bounded.tolist()
         return found
 

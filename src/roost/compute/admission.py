@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from roost.engine.numa.limits import networks_in, overcommit_in
-from roost.engine.numa.placing import place, sockets_of
+from roost.engine.numa.cell_choice import place, sockets_of
+from roost.engine.numa.cell_limits import networks_in, overcommit_in
 from roost.engine.pci.pools import Free, taken
 from roost.model.guest_use import GuestNeeds, GuestUse
 from roost.model.host import HostFacts

@@ -9,10 +9,10 @@ from roost.compute.admission import Admission, admit
 from roost.compute.facts import Pooled
 from roost.compute.limits import asked_by, held_of, lack_of_amounts, sum_of
 from roost.compute.pieces import Providers, choose, missing, names_of
-from roost.engine.numa.usage import with_instance
+from roost.engine.numa.cell_usage import with_instance
+from roost.engine.pci.device_usage import without_count, without_devices
 from roost.engine.pci.pools import UNMAPPED
-from roost.engine.pci.serving import served_by
-from roost.engine.pci.usage import without_count, without_devices
+from roost.engine.pci.provider_match import served_by
 from roost.model.allocation import Mappings
 from roost.model.flavor import Flavor
 from roost.model.guest import GuestSpec

@@ -15,7 +15,7 @@ from roost.conductor.remembered import stored, stored_image
 from roost.conductor.rows import cancelled, instead
 from roost.conductor.step import CHOOSE, Body
 from roost.conductor.story import line
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.journal import PutDocument
 from roost.model.names import is_text, uuid_bytes, uuid_form, uuid_text

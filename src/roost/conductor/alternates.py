@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from roost.engine.candidates import Take
-from roost.engine.claim import claimable
-from roost.engine.state import Group, Holder, State
+from roost.engine.candidates.walk import Take
+from roost.engine.columns.state import Group, Holder, State
+from roost.engine.feasibility.claim import claimable
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.decision import Decision, Pick
 from roost.model.group import GUARDED_POLICIES

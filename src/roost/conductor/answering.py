@@ -28,7 +28,7 @@ from roost.conductor.rows import due_now, instead, later, unchanged
 from roost.conductor.step import withdrawn
 from roost.conductor.story import line
 from roost.conductor.syncing import begun, differing
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound, quoted
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
 from roost.model.operation import Cleaning

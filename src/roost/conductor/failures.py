@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import Unavailable
 from roost.fleet.hosts import writes_of_facts
 from roost.model.decision import Pick

@@ -1,7 +1,7 @@
 """Guests of instances that are on a host, or are to be, as its agent is told of them."""
 
 from roost.conductor.step import Desk, View
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.model.guest import GuestSpec
 from roost.model.image import Image
 from roost.model.journal import CLASS_BITS, CLASS_MASK

@@ -6,7 +6,7 @@ from roost.conductor.alternates import succeeding, takes_of
 from roost.conductor.remembered import asked_anew
 from roost.conductor.rows import instead, later
 from roost.conductor.step import View
-from roost.engine.state import Group, Holder, State
+from roost.engine.columns.state import Group, Holder, State
 from roost.errors import Conflict
 from roost.model.decision import Pick
 from roost.model.group import GUARDED_POLICIES

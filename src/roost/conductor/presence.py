@@ -7,7 +7,7 @@ import msgspec
 from roost.conductor.reconcile import check_settled
 from roost.conductor.rows import due_now, instead, later
 from roost.conductor.story import line
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import Conflict
 from roost.fleet.hosts import writes_of_facts
 from roost.model.journal import Write

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from roost.conductor.rows import instead, later
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import Conflict
 from roost.model.journal import Write
 from roost.model.names import uuid_text

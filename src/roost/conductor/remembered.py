@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import understood
 from roost.fleet.named import document_of
 from roost.model.flavor import Flavor

@@ -8,7 +8,7 @@ import msgspec
 
 from roost.app import open_stopped
 from roost.direct.reclaiming import Reclaiming
-from roost.engine.state import Holder
+from roost.engine.columns.state import Holder
 from roost.errors import BadRequest, NotFound
 from roost.machine import SystemClock
 from roost.model.names import uuid_bytes, uuid_text

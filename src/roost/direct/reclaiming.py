@@ -7,7 +7,7 @@ import msgspec
 from roost.conductor.alternates import succeeding, takes_of
 from roost.conductor.remembered import Documents, asked_anew, request_of, stored_image
 from roost.conductor.rows import unchanged
-from roost.engine.state import Holder, State
+from roost.engine.columns.state import Holder, State
 from roost.model.decision import Pick
 from roost.model.journal import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow, InstanceRow, Item, Place, Release
 from roost.model.names import uuid_text

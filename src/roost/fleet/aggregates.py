@@ -6,7 +6,7 @@ have not seen its end are told.
 
 from collections.abc import Mapping, Sequence
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.fleet.checks import check_name, uuid_bytes_of
 from roost.model.host import Aggregate

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import BadRequest, NotFound
 from roost.model.host import HostFacts
 from roost.model.journal import PutHost, Write

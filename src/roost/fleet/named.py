@@ -4,7 +4,7 @@ import hashlib
 
 import msgspec
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import NotFound
 from roost.fleet.checks import check_name
 from roost.model.journal import PutDocument

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import Conflict
 from roost.fleet.hosts import facts_body, writes_of_facts
 from roost.model.host import HostFacts

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import BadRequest, NotFound
 from roost.fleet.aggregates import creation, is_named
 from roost.fleet.checks import check_name

@@ -4,7 +4,7 @@ import numpy as np
 
 from roost import __version__
 from roost.app import Roost
-from roost.engine import ranking
+from roost.engine.ranking import ranks
 from roost.errors import BadFile, BadRequest, ComputeHostMetricNotFound, Conflict, NotFound
 from roost.model.answer import Answer, AnswerPick, AnswerSettings, AnswerStage, ProviderShare, RankedHost
 from roost.model.decision import Contribution, Decision, HostScore, Pick, cells
@@ -101,8 +101,8 @@ class _Evidence:
             raws = np.zeros(len(ranked.rows))
             if weigher.concerns(shape.spec):
                 raws = weigher.raw(HostView(self._roost.state, np.array(ranked.rows, dtype=np.intp)), shape.spec)
-            raws = ranking.clamp(raws, minval=weigher.minval, maxval=weigher.maxval)
-            scale = ranking.scale_of(
+            raws = ranks.clamp(raws, minval=weigher.minval, maxval=weigher.maxval)
+            scale = ranks.scale_of(
                 raws, weigher=weigher.name, minval=weigher.minval, maxval=weigher.maxval, multiplier=weigher.multiplier
             )
             for found, raw in zip(known, raws.tolist(), strict=True):

@@ -3,10 +3,10 @@
 from collections.abc import Container
 from uuid import UUID
 
-from roost.engine.capacity import ClassColumns
-from roost.engine.images import read_image
-from roost.engine.state import Group, State
-from roost.engine.symbols import Symbols
+from roost.engine.columns.image_counts import read_image
+from roost.engine.columns.inventory_columns import ClassColumns
+from roost.engine.columns.name_table import Symbols
+from roost.engine.columns.state import Group, State
 from roost.model.fleet_document import (
     ONE_EACH,
     UP,

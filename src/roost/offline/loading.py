@@ -5,8 +5,8 @@ from collections.abc import Container, Iterable, Mapping
 import msgspec
 
 from roost.app import unstored
-from roost.engine.apply import apply, occupy, tell
-from roost.engine.state import Group
+from roost.engine.columns.apply import apply, occupy, tell
+from roost.engine.columns.state import Group
 from roost.errors import BadFile, RoostError
 from roost.model.fleet import Fleet
 from roost.model.fleet_document import AggregateEntry, FleetDocument, HostEntry, ProviderEntry, ServerGroupEntry

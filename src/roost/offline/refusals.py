@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from roost.engine.feasible import Amount, Check, Family
-from roost.engine.state import State
-from roost.engine.types import NOTHING, Rows
+from roost.engine.columns.state import State
+from roost.engine.columns.types import NOTHING, Rows
+from roost.engine.feasibility.feasibility import Amount, Check, Family
 from roost.model.answer import AnswerStage, RefusedHost
 from roost.model.names import amount_text
 from roost.scheduler.pipeline import Shape

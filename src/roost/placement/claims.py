@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from roost.engine.candidates import Take
-from roost.engine.claim import Instead, NotClaimable, claimable, offers
-from roost.engine.state import Holder, State
+from roost.engine.candidates.walk import Take
+from roost.engine.columns.state import Holder, State
+from roost.engine.feasibility.claim import Instead, NotClaimable, claimable, offers
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.group import GUARDED_POLICIES
 from roost.model.journal import (

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from roost.engine.apply import apply, occupy, raise_generations, settle, undo
-from roost.engine.state import State
+from roost.engine.columns.apply import apply, occupy, raise_generations, settle, undo
+from roost.engine.columns.state import State
 from roost.errors import BadRequest, StoreBroken, Unavailable
 from roost.model.journal import (
     CLASS_BITS,

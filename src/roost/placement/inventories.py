@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.journal import InventoryRow, PutInventories, Write
 from roost.model.names import AMOUNT_MAX

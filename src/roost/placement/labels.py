@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict
 from roost.model.journal import PutAggregate, PutMembership, PutTraits, Write
 from roost.model.names import uuid_bytes

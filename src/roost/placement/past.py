@@ -2,8 +2,8 @@
 
 import msgspec
 
-from roost.engine.apply import apply, settle
-from roost.engine.state import State
+from roost.engine.columns.apply import apply, settle
+from roost.engine.columns.state import State
 from roost.errors import StateLost
 from roost.model.decision import Decision
 from roost.model.evidence import REMOTE, UNKNOWN, Moment

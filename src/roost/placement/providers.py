@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roost.engine.listing import rows_that_have
-from roost.engine.query import Wanted
-from roost.engine.state import State
-from roost.engine.symbols import Symbols
-from roost.engine.types import Rows
+from roost.engine.candidates.provider_filter import rows_that_have
+from roost.engine.candidates.query import Wanted
+from roost.engine.columns.name_table import Symbols
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Rows
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.journal import DropProvider, PutProvider, Write
 from roost.model.names import uuid_bytes

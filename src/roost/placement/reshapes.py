@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict
 from roost.model.journal import CLASS_BITS, InventoryRow, PutInventories, Write
 from roost.placement import inventories

@@ -1,6 +1,6 @@
 """Resource classes are named: what each act writes, planned on the columns."""
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.journal import DropSymbol, RenameSymbol, Write
 from roost.model.names import is_resource_class, standard_resource_classes

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from roost.engine.apply import occupy, release, undo
-from roost.engine.state import State
+from roost.engine.columns.apply import occupy, release, undo
+from roost.engine.columns.state import State
 from roost.errors import BadRequest, NotFound
 from roost.model import names
 from roost.model.journal import (

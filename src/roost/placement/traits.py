@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.journal import DropSymbol, Write
 from roost.model.names import is_trait, standard_traits

@@ -1,6 +1,6 @@
 """How deep and how large trees of providers may become."""
 
-from roost.engine.trees import Providers
+from roost.engine.columns.trees import Providers
 from roost.errors import BadRequest
 
 

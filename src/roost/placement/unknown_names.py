@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from roost.engine.query import UnknownName, compile_query
-from roost.engine.search import search
-from roost.engine.state import State
-from roost.engine.symbols import Symbols
-from roost.engine.types import Mask
+from roost.engine.candidates.query import UnknownName, compile_query
+from roost.engine.candidates.search import search
+from roost.engine.columns.name_table import Symbols
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Mask
 from roost.errors import BadRequest
 from roost.model.request import CandidateQuery, ResourceGroup
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from roost.engine.state import Holder, State
+from roost.engine.columns.state import Holder, State
 from roost.model.journal import CLASS_MASK
 from roost.placement.claims import UNKNOWN_TYPE
 

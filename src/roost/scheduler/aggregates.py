@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from roost.engine.types import Mask, Scores
+from roost.engine.columns.types import Mask, Scores
 from roost.errors import quoted
 from roost.scheduler.hosts import HostView
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from roost.engine.types import Scores
+from roost.engine.columns.types import Scores
 from roost.model.host import HostFacts
 from roost.scheduler.hosts import HostView
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from roost.engine.state import State, unbounded
+from roost.engine.columns.state import State, unbounded
 from roost.errors import OverBudget
 from roost.ports import Clock
 

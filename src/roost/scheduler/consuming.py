@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from roost.engine.numa.limits import overcommit_in
-from roost.engine.numa.placing import place, sockets_of
-from roost.engine.numa.usage import with_instance
+from roost.engine.columns.state import State
+from roost.engine.numa.cell_choice import place, sockets_of
+from roost.engine.numa.cell_limits import overcommit_in
+from roost.engine.numa.cell_usage import with_instance
 from roost.engine.pci.pools import UNMAPPED, left
-from roost.engine.state import State
 from roost.errors import BadRequest
 from roost.model.allocation import Mappings
 from roost.model.decision import Pick

@@ -15,10 +15,10 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from roost.engine.feasible import Amount, Family
-from roost.engine.room import ROOM_MAX, bound, rooms
-from roost.engine.state import State
-from roost.engine.types import Amounts, Mask
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Amounts, Mask
+from roost.engine.feasibility.feasibility import Amount, Family
+from roost.engine.feasibility.headroom import ROOM_MAX, bound, rooms
 from roost.errors import OverBudget
 from roost.model.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
 from roost.model.journal import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from roost.engine import ranking
+from roost.engine.ranking import ranks
 from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
 from roost.scheduler.pipeline import Shape
@@ -33,7 +33,7 @@ class Drawing:
             return rows[int(draw.integers(len(rows)))]
         if self._settings.shuffle_best_same_weighed_hosts:
             whole = shape.rank_all()
-            run = ranking.leading_run(np.array(whole.totals))
+            run = ranks.leading_run(np.array(whole.totals))
             rows = draw.permutation(np.array(whole.rows)[run]).tolist() + whole.rows[len(run) :]
         subset = min(self._settings.host_subset_size, len(rows))
         return int(rows[int(draw.integers(subset))])

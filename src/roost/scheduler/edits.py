@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.model.explain import ChangeKind
 from roost.model.flavor import Flavor
 from roost.model.image import Image

@@ -6,10 +6,10 @@ from itertools import islice
 import msgspec
 import numpy as np
 
-from roost.engine.emptied import emptied, memberless
-from roost.engine.feasible import Amount, Family
-from roost.engine.state import State
-from roost.engine.types import Mask
+from roost.engine.columns.empty_fleet import emptied, memberless
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Mask
+from roost.engine.feasibility.feasibility import Amount, Family
 from roost.errors import BadRequest, NotFound
 from roost.model.explain import Change, Explanation, Never
 from roost.model.request import Request

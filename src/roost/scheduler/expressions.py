@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from roost.engine.types import Mask, Rows, Scores
+from roost.engine.columns.types import Mask, Rows, Scores
 from roost.model.host import HostFacts
 from roost.scheduler.attributes import NAMES, RATIOS, TOLD, USED, WHOLE
 from roost.scheduler.hosts import HostView

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 import numpy as np
 
-from roost.engine.types import Mask, Scores
+from roost.engine.columns.types import Mask, Scores
 from roost.errors import BadRequest
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import Choosy, Fault, Filter, NoOptions, OncePerRequest, Reads, Weigher, adds

@@ -5,13 +5,13 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from roost.engine.candidates import RowCandidate
-from roost.engine.images import read_image
-from roost.engine.kinds import KindColumn, Kinds
-from roost.engine.query import Compiled
-from roost.engine.search import search, to_candidate
-from roost.engine.state import Group, Holder, State
-from roost.engine.types import Amounts, AnyArray, Mask, Rows, Scores
+from roost.engine.candidates.query import Compiled
+from roost.engine.candidates.search import search, to_candidate
+from roost.engine.candidates.walk import RowCandidate
+from roost.engine.columns.image_counts import read_image
+from roost.engine.columns.interning import KindColumn, Kinds
+from roost.engine.columns.state import Group, Holder, State
+from roost.engine.columns.types import Amounts, AnyArray, Mask, Rows, Scores
 from roost.model.allocation import Mappings
 from roost.model.host import Aggregate, HostFacts
 from roost.model.image import Image
@@ -63,7 +63,7 @@ class HostView:
     def column(self, name: str) -> Scores:
         """Return a column under the name that Nova's HostState has for it: float64, read-only.
 
-        ``free_vcpus`` is vcpus_total * cpu_allocation_ratio - vcpus_used; see ``roost.engine.hosts``.
+        ``free_vcpus`` is vcpus_total * cpu_allocation_ratio - vcpus_used; see ``roost.engine.columns.host_columns``.
         """
         whole = self._state.hosts.column(name)
         return whole if self._rows is None else whole[self._rows]

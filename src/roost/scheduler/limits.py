@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar
 import msgspec
 import numpy as np
 
-from roost.engine.room import ROOM_MAX
-from roost.engine.types import Amounts, Mask, Scores
+from roost.engine.columns.types import Amounts, Mask, Scores
+from roost.engine.feasibility.headroom import ROOM_MAX
 from roost.scheduler.aggregates import least, unread
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import Reads

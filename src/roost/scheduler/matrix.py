@@ -6,9 +6,9 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from roost.engine.feasible import Amount, Family
-from roost.engine.state import State
-from roost.engine.types import Amounts, Mask, Rows
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Amounts, Mask, Rows
+from roost.engine.feasibility.feasibility import Amount, Family
 from roost.model.decision import Stage
 from roost.model.explain import NearMiss, RuleVerdict, Shortfall
 from roost.scheduler.pipeline import Shape

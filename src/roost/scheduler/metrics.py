@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from roost.engine.types import Scores
+from roost.engine.columns.types import Scores
 from roost.errors import BadSettings
 from roost.scheduler.hosts import HostView
 from roost.scheduler.ratios import parse_ratios

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.journal import Claim, ConsumerRow
 from roost.model.names import uuid_bytes

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from roost.engine.types import Mask, Scores
+from roost.engine.columns.types import Mask, Scores
 
 # ``=`` means at least, and there is no numeric ``<`` or ``>``: Nova's table, which flavors in use rely on.
 _NUMERIC: dict[str, Callable[[float, float], bool]] = {

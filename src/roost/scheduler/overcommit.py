@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from roost.engine.types import Mask, Scores
+from roost.engine.columns.types import Mask, Scores
 from roost.model.decision import Limits
 from roost.model.flavor import Flavor
 from roost.model.names import RATIO_MAX

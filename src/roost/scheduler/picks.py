@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from roost.engine.feasible import Feasibility
-from roost.engine.first_fit import Take, first_fit
+from roost.engine.candidates.search import search, to_candidate
+from roost.engine.columns.state import State
+from roost.engine.feasibility.feasibility import Feasibility
+from roost.engine.feasibility.first_fit import Take, first_fit
 from roost.engine.pci.pools import UNMAPPED
-from roost.engine.search import search, to_candidate
-from roost.engine.state import State
 from roost.model.allocation import Mappings
 from roost.model.decision import Decision, Pick
 from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place, Refusal

@@ -2,7 +2,7 @@
 
 ``Shape`` is the pipeline put together for one kind of request. ``Shape.rank`` runs it: by a pass over all
 hosts, or, where only few hosts were touched since the last pass, from the pool that the pass left
-(``roost.engine.pool``). Both give the same hosts and the same evidence, to the last bit.
+(``roost.engine.ranking.top_pool``). Both give the same hosts and the same evidence, to the last bit.
 """
 
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
-from roost.engine import ranking
-from roost.engine.feasible import Feasibility, Label
-from roost.engine.pool import SIZE, SIZE_MAX, Pool
-from roost.engine.state import State
-from roost.engine.types import Amounts, Mask, Rows, Scores
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Amounts, Mask, Rows, Scores
+from roost.engine.feasibility.feasibility import Feasibility, Label
+from roost.engine.ranking import ranks
+from roost.engine.ranking.top_pool import SIZE, SIZE_MAX, Pool
 from roost.model.decision import HostScore, Limits, Scale, Stage
 from roost.model.evidence import Checks
 from roost.model.request import CandidateQuery
@@ -466,14 +466,14 @@ class Shape:
         board = None if pool_size or wanted > _BOARD_MAX else self._weighing.board()
         if board is not None and board.holds_for(passing):
             totals = board.totals if left == len(passing) else np.where(passing, board.totals, -np.inf)
-            best = ranking.best(totals, min(wanted, left))
+            best = ranks.best(totals, min(wanted, left))
             return self._ranked(
                 best, left=left, raws=list(map(self._weighing.raws_of, best.tolist())), totals=totals[best],
                 scales=list(board.scales),
             )  # fmt: skip
         rows = None if left == len(passing) else np.flatnonzero(passing)
         weighed = self._weighing.weigh(rows, self.spec)
-        best = ranking.best(weighed.totals, wanted)
+        best = ranks.best(weighed.totals, wanted)
         if pool_size:
             self._pool = Pool(
                 rows=np.arange(left) if rows is None else rows, raws=weighed.raws, scores=weighed.totals,

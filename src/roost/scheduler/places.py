@@ -6,8 +6,8 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
-from roost.engine.state import Group
-from roost.engine.types import Amounts
+from roost.engine.columns.state import Group
+from roost.engine.columns.types import Amounts
 from roost.model.journal import KEPT, InstanceRow, Place
 from roost.model.names import AMOUNT_MAX
 

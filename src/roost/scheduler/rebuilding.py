@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.model.request import Request
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import Filter, Judge

@@ -16,9 +16,9 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 
-from roost.engine.apply import tell
+from roost.engine.columns.apply import tell
+from roost.engine.columns.state import State
 from roost.engine.pci.pools import UNMAPPED
-from roost.engine.state import State
 from roost.errors import BadRequest, Conflict, NotFound, PlacementGone, RoostError
 from roost.model.decision import Decision
 from roost.model.fleet import Departure, NamedRequest

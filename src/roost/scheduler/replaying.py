@@ -6,7 +6,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import StateLost
 from roost.model.decision import Decision
 from roost.model.replayed import HostDifference, HostStanding, Replayed

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
 import msgspec
 
-from roost.engine.types import Amounts, Mask, Scores
+from roost.engine.columns.types import Amounts, Mask, Scores
 from roost.errors import BadSettings, RoostError
 from roost.model.allocation import Mappings
 from roost.model.decision import Limits

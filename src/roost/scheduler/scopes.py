@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from roost.engine.state import State
-from roost.engine.types import Mask
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Mask
 
 ZONE = "availability_zone"  # key in the metadata of an aggregate: the zones it makes up
 

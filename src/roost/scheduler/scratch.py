@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from roost.engine.types import Mask
+from roost.engine.columns.types import Mask
 
 
 class Scratch:

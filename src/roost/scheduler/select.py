@@ -20,8 +20,8 @@ from functools import partial
 
 import msgspec
 
-from roost.engine.state import State
-from roost.engine.types import Mask
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Mask
 from roost.errors import BadRequest, Conflict, NotFound, OverBudget, RoostError
 from roost.model.allocation import Mappings
 from roost.model.decision import Decision, Pick

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from roost.engine.feasible import Feasibility, either
-from roost.engine.query import UnknownName, compile_query
-from roost.engine.query_checks import Origins, answered, feasibility, hopeless, refused, unsearched
-from roost.engine.state import State
-from roost.engine.types import Mask
+from roost.engine.candidates.query import UnknownName, compile_query
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Mask
+from roost.engine.feasibility.feasibility import Feasibility, either
+from roost.engine.feasibility.query_checks import Origins, answered, feasibility, hopeless, refused, unsearched
 from roost.errors import BadRequest, NotFound
 from roost.model.flavor import Flavor
 from roost.model.image import Image

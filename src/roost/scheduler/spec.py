@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from roost.engine.query import Compiled
-from roost.engine.state import Group
+from roost.engine.candidates.query import Compiled
+from roost.engine.columns.state import Group
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.pci import PciRequest

@@ -1,6 +1,6 @@
 """Where a request must go by name: the aggregates, the tree and the hosts that it asks for itself."""
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.model.request import Request
 from roost.model.settings import Scheduler as SchedulerSettings
 from roost.scheduler.draft import Draft

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from roost.engine.types import Scores
+from roost.engine.columns.types import Scores
 from roost.model.explain import RankedHost, Tip
 from roost.scheduler.matrix import Matrix
 

@@ -12,7 +12,7 @@ from itertools import product
 
 import msgspec
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.model.pci import PciRequest
 from roost.model.request import CandidateQuery, Request, ResourceGroup
 from roost.model.settings import Scheduler as SchedulerSettings

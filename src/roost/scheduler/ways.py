@@ -6,10 +6,10 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from roost.engine.candidates import RowCandidate
-from roost.engine.search import to_candidate
-from roost.engine.state import State
-from roost.engine.types import Mask
+from roost.engine.candidates.search import to_candidate
+from roost.engine.candidates.walk import RowCandidate
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Mask
 from roost.model.allocation import Mappings
 from roost.scheduler.hosts import HostView, candidates_on
 from roost.scheduler.rules import Choosing, NoOptions, Reads

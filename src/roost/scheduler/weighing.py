@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roost.engine import ranking
-from roost.engine.board import Board
-from roost.engine.hosts import FIXED
-from roost.engine.state import State
-from roost.engine.types import Cells, Rows, Scores
+from roost.engine.columns.host_columns import FIXED
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Cells, Rows, Scores
+from roost.engine.ranking import ranks
+from roost.engine.ranking.score_cache import Board
 from roost.model.decision import HostScore, Scale
 from roost.scheduler.aggregates import least, unread
 from roost.scheduler.hosts import HostView
@@ -129,19 +129,19 @@ class Weighing:
                 raw = raw.take(rows)
             if self._is_choosy:
                 check_weighable(weigher, raw, hosts=HostView(self._state, rows), spec=spec)
-            raw = ranking.clamp(raw, minval=weigher.minval, maxval=weigher.maxval)
+            raw = ranks.clamp(raw, minval=weigher.minval, maxval=weigher.maxval)
             multiplier = weigher.multiplier if override is None else 1.0
-            scale = ranking.scale_of(
+            scale = ranks.scale_of(
                 raw, weigher=weigher.name, minval=weigher.minval, maxval=weigher.maxval, multiplier=multiplier
             )
-            part = ranking.contributions(raw, scale)
+            part = ranks.contributions(raw, scale)
             if part is not None:
                 if override is not None:
                     part = part * (override if rows is None else override[rows])
                 parts.append(part)
             raws.append(raw)
             scales.append(scale)
-        return Weighed(raws=raws, scales=scales, totals=ranking.total(parts, count))
+        return Weighed(raws=raws, scales=scales, totals=ranks.total(parts, count))
 
     def board(self) -> Board | None:
         """Return the scores of all hosts as they are now; None where they do not follow from hosts alone."""
@@ -166,7 +166,7 @@ class Weighing:
         for weigher, override, raw, scale in zip(
             self._active, self._overrides, weighed.raws, weighed.scales, strict=True
         ):
-            normalised = ranking.normalise(raw, low=scale.low, high=scale.high)
+            normalised = ranks.normalise(raw, low=scale.low, high=scale.high)
             shares.normalised[weigher.name] = normalised
             shares.parts[weigher.name] = normalised * (weigher.multiplier if override is None else override[rows])
             if override is None:
@@ -188,7 +188,7 @@ class Weighing:
         found = np.empty((len(self._active), len(rows)))
         for at, (weigher, lasting) in enumerate(zip(self._active, self._lasting, strict=True)):
             assert lasting is not None
-            found[at] = ranking.clamp(lasting[rows], minval=weigher.minval, maxval=weigher.maxval)
+            found[at] = ranks.clamp(lasting[rows], minval=weigher.minval, maxval=weigher.maxval)
         return found
 
     def changes(self, amounts: list[tuple[int, int]]) -> list[float] | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roost.engine.types import Amounts
+from roost.engine.columns.types import Amounts
 from roost.model.fleet import Fleet
 from roost.model.request import Request
 from roost.simulator.traces.openb import GPU_MILLI

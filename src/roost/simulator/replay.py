@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from roost.engine.types import Amounts
+from roost.engine.columns.types import Amounts
 from roost.errors import BadRequest
 from roost.model.decision import Decision
 from roost.model.fleet import Departure, Fleet

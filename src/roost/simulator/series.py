@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
-from roost.engine.types import Amounts
+from roost.engine.columns.types import Amounts
 from roost.simulator.fragmentation import GpuFragmentation, stranded_share, typical_amounts
 from roost.simulator.world import Workload
 

@@ -20,7 +20,7 @@ import numpy as np  # noqa: E402
 
 from roost.compat.adapter import adapt  # noqa: E402
 from roost.compat.aliases import lend_names  # noqa: E402
-from roost.engine import ranking  # noqa: E402
+from roost.engine.ranking import ranks  # noqa: E402
 from roost.model.names import uuid_text  # noqa: E402
 from roost.model.settings import Settings  # noqa: E402
 from roost.scheduler.rules import Choosing, adds  # noqa: E402
@@ -79,12 +79,12 @@ class Plugins(subject.Columns):
         """Return what a weigher gives each host, or the error by which it fails."""
         rule = self.rule(name)
         try:
-            raw = ranking.clamp(rule.raw(self.view, self.spec), minval=rule.minval, maxval=rule.maxval)
+            raw = ranks.clamp(rule.raw(self.view, self.spec), minval=rule.minval, maxval=rule.maxval)
             multipliers = rule.multipliers(self.view, self.spec)
         except Exception as error:  # noqa: BLE001
             return {"error": type(error).__name__}
-        scale = ranking.scale_of(raw, weigher=name, minval=rule.minval, maxval=rule.maxval, multiplier=1.0)
-        normalised = ranking.normalise(raw, low=scale.low, high=scale.high)
+        scale = ranks.scale_of(raw, weigher=name, minval=rule.minval, maxval=rule.maxval, multiplier=1.0)
+        normalised = ranks.normalise(raw, low=scale.low, high=scale.high)
         totals = normalised * multipliers if len(raw) > 1 else np.zeros(len(raw))
         return {"raw": raw.tolist(), "normalised": normalised.tolist(), "totals": totals.tolist()}
 

@@ -16,9 +16,9 @@ from roost.compat.scheduler.filters import HostFilterHandler, filter_for
 from roost.compat.scheduler.host_state import HostAggregate, HostState
 from roost.compat.scheduler.weights import HostWeightHandler, WeighedHost, weigher_for
 from roost.compat.weights import normalize
-from roost.engine import ranking
-from roost.engine.apply import apply, settle, tell
-from roost.engine.state import Group, State
+from roost.engine.columns.apply import apply, settle, tell
+from roost.engine.columns.state import Group, State
+from roost.engine.ranking import ranks
 from roost.errors import BadRequest
 from roost.model import journal
 from roost.model.flavor import Flavor
@@ -89,9 +89,9 @@ class Columns:
         """Return what a weigher gives each host."""
         rule = WEIGHERS[name](options_of(WEIGHERS[name], self._tables))
         raw = rule.raw(self.view, self.spec) if rule.concerns(self.spec) else np.zeros(len(self.view))
-        raw = ranking.clamp(raw, minval=rule.minval, maxval=rule.maxval)
-        scale = ranking.scale_of(raw, weigher=name, minval=rule.minval, maxval=rule.maxval, multiplier=1.0)
-        normalised = ranking.normalise(raw, low=scale.low, high=scale.high)
+        raw = ranks.clamp(raw, minval=rule.minval, maxval=rule.maxval)
+        scale = ranks.scale_of(raw, weigher=name, minval=rule.minval, maxval=rule.maxval, multiplier=1.0)
+        normalised = ranks.normalise(raw, low=scale.low, high=scale.high)
         totals = self._weighing([name]).weigh(None, self.spec).totals
         return {"raw": raw.tolist(), "normalised": normalised.tolist(), "totals": totals.tolist()}
 

@@ -7,7 +7,7 @@ import pytest
 from roost.compat.adapter import adapt
 from roost.compat.scheduler.filters import BaseHostFilter
 from roost.compat.scheduler.weights import BaseHostWeigher
-from roost.engine.apply import apply
+from roost.engine.columns.apply import apply
 from roost.model.host import HostFacts
 from roost.model.journal import Claim, ConsumerRow, InstanceRow
 from roost.scheduler.rules import Limiting, NoOptions, adds

@@ -7,7 +7,7 @@ import pytest
 from roost.compat.adapter import adapt
 from roost.compat.host_rows import rows_of
 from roost.compat.scheduler.filters import BaseHostFilter, ComputeFilter
-from roost.engine.apply import apply
+from roost.engine.columns.apply import apply
 from roost.model.host import HostFacts, PciPool
 from roost.model.journal import Claim, ConsumerRow, InstanceRow
 from roost.model.settings import FilterScheduler, Settings

@@ -8,7 +8,7 @@ from roost.compat.context import get_admin_context, target_cell
 from roost.compat.objects import lookups
 from roost.compat.scheduler.filters import BaseHostFilter
 from roost.compat.servicegroup import API
-from roost.engine.apply import apply
+from roost.engine.columns.apply import apply
 from roost.model.host import HostFacts
 from roost.model.journal import Claim, ConsumerRow, InstanceRow
 from roost.scheduler.rules import NoOptions

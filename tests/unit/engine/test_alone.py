@@ -4,9 +4,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.engine.alone import Alone
-from roost.engine.apply import apply
-from roost.engine.search import search
+from roost.engine.candidates.flat_index import Alone
+from roost.engine.candidates.search import search
+from roost.engine.columns.apply import apply
 from roost.model.journal import PutGroup
 from roost.model.names import SHARING_TRAIT
 from tests.forests import FEATURES, compiled_of, random_forest, random_query, state_of, uuid_of

@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.engine.apply import apply, settle, undo
+from roost.engine.columns.apply import apply, settle, undo
 from roost.model import journal
 from roost.model.host import HostFacts
 from tests.forests import Stock, inventory_row, put_provider, uuid_of

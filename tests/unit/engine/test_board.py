@@ -2,9 +2,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.engine.board import Board
-from roost.engine.changes import Log
-from roost.engine.ranking import clamp, contributions, scale_of, total
+from roost.engine.columns.change_log import Log
+from roost.engine.ranking.ranks import clamp, contributions, scale_of, total
+from roost.engine.ranking.score_cache import Board
 from roost.model.decision import Scale
 
 NUMBERS = st.sampled_from([0.0, 1.0, 2.0, 7.0, 0.1, -3.0, 1e9])

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.engine.claim import claimable
+from roost.engine.feasibility.claim import claimable
 from roost.model.journal import InventoryRow
 from tests.forests import state_of
 from tests.reference.candidates import Node, Stock

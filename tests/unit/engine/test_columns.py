@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.engine import labels as engine_labels
-from roost.engine.capacity import ClassColumns, fits
-from roost.engine.changes import Changes
-from roost.engine.columns import Column
-from roost.engine.labels import Labels
-from roost.engine.types import NOTHING
+from roost.engine.columns import label_bits as engine_labels
+from roost.engine.columns.change_log import Changes
+from roost.engine.columns.column import Column
+from roost.engine.columns.inventory_columns import ClassColumns, fits
+from roost.engine.columns.label_bits import Labels
+from roost.engine.columns.types import NOTHING
 from tests.forests import inventory_row
 from tests.reference.candidates import Stock
 

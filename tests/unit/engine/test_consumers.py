@@ -3,8 +3,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.engine.apply import apply, occupy, undo
-from roost.engine.emptied import emptied
+from roost.engine.columns.apply import apply, occupy, undo
+from roost.engine.columns.empty_fleet import emptied
 from roost.model.journal import CLASS_BITS
 from tests.writes import History, new_state
 

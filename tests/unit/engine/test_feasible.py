@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.engine.apply import apply, settle
-from roost.engine.feasible import Feasibility
-from roost.engine.query_checks import feasibility
-from roost.engine.search import has_candidate
-from roost.engine.state import State
+from roost.engine.candidates.search import has_candidate
+from roost.engine.columns.apply import apply, settle
+from roost.engine.columns.state import State
+from roost.engine.feasibility.feasibility import Feasibility
+from roost.engine.feasibility.query_checks import feasibility
 from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, PutHost, Release
 from tests.forests import compiled_of, query_of, questions, state_of, uuid_of
 from tests.reference.candidates import SHARES, Group, Node, Query, Stock

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.engine.kinds import KindColumn
+from roost.engine.columns.interning import KindColumn
 from roost.model.host import HostFacts
 
 CHANGES = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["QEMU", "xen", "", "1"])), max_size=40)

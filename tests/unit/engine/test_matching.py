@@ -3,7 +3,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.engine.matching import Matching
+from roost.engine.candidates.bipartite import Matching
 
 
 @st.composite

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.engine import ranking
+from roost.engine.ranking import ranks
 
 
 def scores(values):
@@ -20,11 +20,11 @@ def test_the_best_are_the_first_of_a_stable_sort(seed, hosts, wanted, are_some_e
     if are_some_endless:
         drawn[random.random(hosts) < 0.99] = random.choice([-np.inf, np.inf])
     order = sorted(range(hosts), key=lambda at: -drawn[at])
-    assert ranking.best(drawn, wanted).tolist() == order[:wanted]
+    assert ranks.best(drawn, wanted).tolist() == order[:wanted]
 
 
 def test_nobody_is_the_best_of_nobody():
-    assert ranking.best(scores([]), 3).tolist() == []
+    assert ranks.best(scores([]), 3).tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_nobody_is_the_best_of_nobody():
     ],
 )
 def test_raw_weights_are_brought_to_the_scale_of_zero_to_one(values, low, high, normalised):
-    assert ranking.normalise(scores(values), low=low, high=high).tolist() == pytest.approx(normalised)
+    assert ranks.normalise(scores(values), low=low, high=high).tolist() == pytest.approx(normalised)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_raw_weights_are_brought_to_the_scale_of_zero_to_one(values, low, high, 
     ],
 )
 def test_a_class_minimum_holds_weights_and_is_the_lower_end(values, minval, contributed):
-    raw = ranking.clamp(scores(values), minval=minval, maxval=None)
-    found = ranking.contributions(raw, ranking.scale_of(raw, minval=minval, maxval=None, multiplier=1.0, weigher="w"))
+    raw = ranks.clamp(scores(values), minval=minval, maxval=None)
+    found = ranks.contributions(raw, ranks.scale_of(raw, minval=minval, maxval=None, multiplier=1.0, weigher="w"))
     assert (None if found is None else found.tolist()) == contributed
 
 
@@ -64,17 +64,17 @@ def test_a_class_minimum_holds_weights_and_is_the_lower_end(values, minval, cont
     st.sampled_from([None, 0.0]),
 )
 def test_one_contribution_is_to_the_last_bit_what_all_are(values, multiplier, minval):
-    raw = ranking.clamp(scores(values), minval=minval, maxval=None)
-    scale = ranking.scale_of(raw, minval=minval, maxval=None, multiplier=multiplier, weigher="w")
-    found = ranking.contributions(raw, scale)
+    raw = ranks.clamp(scores(values), minval=minval, maxval=None)
+    scale = ranks.scale_of(raw, minval=minval, maxval=None, multiplier=multiplier, weigher="w")
+    found = ranks.contributions(raw, scale)
     each = [scale.contribution(value) for value in raw.tolist()]
     assert each == ([0.0] * len(each) if found is None else found.tolist())
 
 
 def test_contributions_add_up_in_order():
-    assert ranking.total([scores([0.1, 1]), scores([0.2, 1]), scores([0.3, 1])], 2).tolist() == [0.1 + 0.2 + 0.3, 3.0]
-    assert ranking.total([], 2).tolist() == [0.0, 0.0]
+    assert ranks.total([scores([0.1, 1]), scores([0.2, 1]), scores([0.3, 1])], 2).tolist() == [0.1 + 0.2 + 0.3, 3.0]
+    assert ranks.total([], 2).tolist() == [0.0, 0.0]
 
 
 def test_the_leading_run_is_all_that_are_as_good_as_the_best():
-    assert ranking.leading_run(scores([3, 1, 3, 2])).tolist() == [0, 2]
+    assert ranks.leading_run(scores([3, 1, 3, 2])).tolist() == [0, 2]

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from roost.engine.anchors import survey
-from roost.engine.claim import claimable
-from roost.engine.search import Compiled, UnknownName, compile_query, has_candidate, search, to_candidate
-from roost.engine.sharing import Sharing
+from roost.engine.candidates.anchors import survey
+from roost.engine.candidates.search import Compiled, UnknownName, compile_query, has_candidate, search, to_candidate
+from roost.engine.candidates.sharing_providers import Sharing
+from roost.engine.feasibility.claim import claimable
 from roost.model.request import CandidateQuery, ResourceGroup
 from tests.forests import compiled_of, query_of, questions, result_of, state_of, uuid_of
 from tests.reference.candidates import SHARES, Group, Node, Query, Stock, all_candidates, candidates_at

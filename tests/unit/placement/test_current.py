@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from roost.engine.apply import occupy
+from roost.engine.columns.apply import occupy
 from roost.errors import BadRequest, StoreBroken, Unavailable
 from roost.model.journal import (
     Claim,

@@ -8,8 +8,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.engine.search import Compiled, compile_query, search
-from roost.engine.state import State
+from roost.engine.candidates.search import Compiled, compile_query, search
+from roost.engine.columns.state import State
 from roost.model.host import HostFacts
 from roost.model.journal import (
     CLASS_BITS,

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from roost.engine.state import unbounded
+from roost.engine.columns.state import unbounded
 from roost.errors import OverBudget
 from roost.model.capacity import LIMIT, PLACED_LIMIT
 from roost.model.flavor import Flavor

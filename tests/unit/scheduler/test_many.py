@@ -5,7 +5,7 @@ from collections import Counter
 import msgspec
 import pytest
 
-from roost.engine.apply import occupy, undo
+from roost.engine.columns.apply import occupy, undo
 from roost.errors import BadRequest, NotFound
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.engine import pool
+from roost.engine.ranking import top_pool
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts, PciPool
 from roost.scheduler import pipeline
@@ -128,7 +128,7 @@ def small_pools(random: Random) -> Iterator[None]:
     with (
         patch.object(pipeline, "SIZE", size),
         patch.object(pipeline, "_POOL_PER_TOUCH", 3),
-        patch.object(pool, "_SORTED", random.choice((1, 6, 48))),
+        patch.object(top_pool, "_SORTED", random.choice((1, 6, 48))),
     ):
         yield
 

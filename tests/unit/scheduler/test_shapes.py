@@ -1,6 +1,6 @@
 import pytest
 
-from roost.engine.apply import apply, settle
+from roost.engine.columns.apply import apply, settle
 from roost.errors import BadRequest
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import ComputeHostMetricNotFound, NotFound
 from roost.model.flavor import Flavor
 from roost.model.fleet import Departure

@@ -8,12 +8,12 @@ import msgspec
 
 from roost.api.placement import versions
 from roost.api.placement.versions import Version
-from roost.engine.alone import Alone
-from roost.engine.candidates import End, Mapping, RowCandidate, Sheaf, Take
-from roost.engine.fans import Fan
-from roost.engine.search import Compiled, Tree
-from roost.engine.state import State
-from roost.engine.watch import Watch
+from roost.engine.candidates.fans import Fan
+from roost.engine.candidates.flat_index import Alone
+from roost.engine.candidates.search import Compiled, Tree
+from roost.engine.candidates.tree_watch import Watch
+from roost.engine.candidates.walk import End, Mapping, RowCandidate, Sheaf, Take
+from roost.engine.columns.state import State
 from roost.errors import BadRequest
 
 _ENDS_KEPT = 64

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from roost.api.placement.candidate_json import Form
-from roost.engine.capacity import ClassColumns
-from roost.engine.state import State
-from roost.engine.types import Cells
+from roost.engine.columns.inventory_columns import ClassColumns
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Cells
 
 
 class _Template(NamedTuple):

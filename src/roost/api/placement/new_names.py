@@ -10,7 +10,7 @@ from typing import Literal
 from roost.api.placement.handlers import resource_classes
 from roost.api.placement.request import Request
 from roost.api.problems import Problem
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.model.names import is_resource_class, is_trait, standard_resource_classes, standard_traits
 
 Kind = Literal["resource_class", "trait"]

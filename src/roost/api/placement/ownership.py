@@ -11,7 +11,7 @@ from roost.api.placement.handlers import allocations, providers, reshaper
 from roost.api.placement.options import Options
 from roost.api.placement.request import Identity, Request
 from roost.api.problems import Problem
-from roost.engine.state import Holder, State
+from roost.engine.columns.state import Holder, State
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_text
 from roost.placement.claims import Wish, holder_of, type_name

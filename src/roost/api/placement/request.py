@@ -15,7 +15,7 @@ from roost.api.placement.options import DEFAULTS, Options
 from roost.api.placement.versions import CACHE_HEADERS, OLDEST, Version
 from roost.api.problems import Problem, VersionHeaders
 from roost.api.schema import Schema, decode
-from roost.engine.state import unbounded
+from roost.engine.columns.state import unbounded
 from roost.errors import BadRequest
 from roost.placement.current import Current
 from roost.placement.plans import Act, Again, Plan

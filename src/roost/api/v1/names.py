@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from roost.api.v1.bodies import wrong
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.model.flavor import Flavor
 from roost.model.names import uuid_form
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from roost.compat import exception
 from roost.compat.objects.host_records import Aggregate, Instance
 from roost.compat.objects.server_group import InstanceGroup
-from roost.engine.state import Group
+from roost.engine.columns.state import Group
 from roost.scheduler.hosts import HostView
 from roost.scheduler.spec import Spec
 

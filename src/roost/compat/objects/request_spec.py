@@ -15,7 +15,7 @@ from roost.compat.objects.placement_target import read_destination, show_destina
 from roost.compat.objects.record import Record
 from roost.compat.objects.server_group import InstanceGroup
 from roost.compat.virt.hardware import show_topology
-from roost.engine.state import Group
+from roost.engine.columns.state import Group
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.pci import PciRequest

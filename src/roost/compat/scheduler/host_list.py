@@ -9,10 +9,10 @@ import numpy as np
 from roost.compat.objects import InstanceGroup, RequestSpec
 from roost.compat.scheduler.facts import facts_of, mappings_of
 from roost.compat.scheduler.host_state import HostState
-from roost.engine.kinds import KindColumn, Kinds
-from roost.engine.query import Compiled
-from roost.engine.state import Group, State
-from roost.engine.types import Amounts, AnyArray, Mask, Rows, Scores
+from roost.engine.candidates.query import Compiled
+from roost.engine.columns.interning import KindColumn, Kinds
+from roost.engine.columns.state import Group, State
+from roost.engine.columns.types import Amounts, AnyArray, Mask, Rows, Scores
 from roost.model.allocation import Mappings
 from roost.model.host import HostFacts
 from roost.model.image import present_properties

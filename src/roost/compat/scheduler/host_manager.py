@@ -9,8 +9,8 @@ from roost.compat.objects import as_request_spec
 from roost.compat.scheduler.filters import HostFilterHandler, filter_for
 from roost.compat.scheduler.host_state import HostAggregate, HostState, pools_of
 from roost.compat.scheduler.weights import HostWeightHandler, WeighedHost, weigher_for
-from roost.engine.images import read_image
-from roost.engine.state import State
+from roost.engine.columns.image_counts import read_image
+from roost.engine.columns.state import State
 from roost.model.names import uuid_text
 from roost.model.settings import Settings
 from roost.scheduler import plugins

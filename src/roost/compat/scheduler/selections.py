@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from roost.compat.objects import Selection
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.model.decision import Decision, Pick
 from roost.scheduler.query_string import MICROVERSION
 from roost.scheduler.scopes import zones

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from roost.engine.state import Holder, State
+from roost.engine.columns.state import Holder, State
 from roost.errors import BadRequest
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_text

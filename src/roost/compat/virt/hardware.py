@@ -8,7 +8,7 @@ from roost.compat.numa import topology_from
 from roost.compat.objects.devices import read_devices
 from roost.compat.objects.record import Record
 from roost.engine.numa.cell import Overcommit
-from roost.engine.numa.placing import place
+from roost.engine.numa.cell_choice import place
 from roost.engine.pci.pools import UNMAPPED
 from roost.model.allocation import Mappings
 from roost.model.host import HostFacts

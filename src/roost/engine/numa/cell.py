@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from roost.engine.numa.pinning import pin
+from roost.engine.numa.cpu_pinning import pin
 from roost.model.numa import MemoryPages, NumaCell
 from roost.model.topology import InstanceCell, PlacedCell
 

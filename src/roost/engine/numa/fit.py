@@ -5,7 +5,7 @@ from functools import partial
 from types import MappingProxyType
 
 from roost.engine.numa.cell import Overcommit, place_cell
-from roost.engine.numa.network import is_near
+from roost.engine.numa.network_affinity import is_near
 from roost.model.numa import NumaCell, NumaTopology
 from roost.model.topology import InstanceTopology, NetworkNeeds, PlacedCell
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from roost.engine.types import Mask
+from roost.engine.columns.types import Mask
 from roost.model.flavor import Flavor
 from roost.scheduler.aggregates import wearing_any
 from roost.scheduler.hosts import HostView

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import msgspec
 
-from roost.engine.types import Mask
+from roost.engine.columns.types import Mask
 from roost.scheduler.aggregates import wearing_any
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import NoOptions, Reads

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 import msgspec
 import numpy as np
 
-from roost.engine.types import Mask
+from roost.engine.columns.types import Mask
 from roost.model.host import HostFacts, is_up
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import Reads

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from roost.engine.types import Mask
+from roost.engine.columns.types import Mask
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.scheduler.attributes import NAMES, RATIOS, TOLD, USED, WHOLE, is_attribute

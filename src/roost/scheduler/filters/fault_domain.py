@@ -5,8 +5,8 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from roost.engine.room import ROOM_MAX
-from roost.engine.types import Amounts, Mask
+from roost.engine.columns.types import Amounts, Mask
+from roost.engine.feasibility.headroom import ROOM_MAX
 from roost.scheduler.hosts import HostView
 from roost.scheduler.places import place_number, place_numbers
 from roost.scheduler.rules import NoOptions, Reads

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import msgspec
 import numpy as np
 
-from roost.engine.types import Mask
+from roost.engine.columns.types import Mask
 from roost.errors import quoted
 from roost.model.host import HostFacts
 from roost.scheduler.hosts import HostView

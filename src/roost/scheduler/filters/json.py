@@ -6,7 +6,7 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from roost.engine.types import Mask
+from roost.engine.columns.types import Mask
 from roost.errors import BadRequest
 from roost.scheduler.expressions import Operation, judge, parse, paths, reads_use, values
 from roost.scheduler.hosts import HostView

@@ -6,7 +6,7 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from roost.engine.types import Mask
+from roost.engine.columns.types import Mask
 from roost.errors import BadSettings
 from roost.scheduler.hosts import HostView
 from roost.scheduler.metrics import WeightSetting, parse_setting

@@ -6,11 +6,11 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
+from roost.engine.columns.types import AnyArray, Mask, Rows
 from roost.engine.numa.cell import Overcommit
+from roost.engine.numa.cell_choice import can_place, place, surroundings
 from roost.engine.numa.fit import Verdicts, fits
-from roost.engine.numa.placing import can_place, place, surroundings
 from roost.engine.pci.pools import UNMAPPED
-from roost.engine.types import AnyArray, Mask, Rows
 from roost.errors import BadRequest
 from roost.model.allocation import Mappings
 from roost.model.decision import Limits

@@ -6,8 +6,8 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
+from roost.engine.columns.types import Amounts, Mask
 from roost.engine.pci.pools import bare_pools, is_match, supports
-from roost.engine.types import Amounts, Mask
 from roost.model.allocation import Mappings
 from roost.model.pci import PciRequest
 from roost.scheduler.hosts import HostView

@@ -7,7 +7,7 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from roost.engine.types import Mask
+from roost.engine.columns.types import Mask
 from roost.scheduler.hosts import HostView
 from roost.scheduler.rules import NoOptions, Reads
 from roost.scheduler.spec import Spec

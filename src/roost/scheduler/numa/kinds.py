@@ -13,10 +13,10 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from roost.engine.kinds import Kinds
+from roost.engine.columns.interning import Kinds
+from roost.engine.columns.types import Amounts, Rows, Scores
 from roost.engine.numa.cell import Overcommit, place_cell
 from roost.engine.numa.fit import Verdicts
-from roost.engine.types import Amounts, Rows, Scores
 from roost.model.host import HostFacts
 from roost.model.numa import MemoryPages, NumaCell
 from roost.model.topology import InstanceCell, InstanceTopology

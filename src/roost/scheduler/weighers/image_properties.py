@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 import msgspec
 import numpy as np
 
-from roost.engine.types import Scores
+from roost.engine.columns.types import Scores
 from roost.errors import BadSettings
 from roost.model.image import present_properties
 from roost.scheduler.hosts import HostView

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from roost.engine.types import Mask, Scores
+from roost.engine.columns.types import Mask, Scores
 from roost.errors import BadSettings, ComputeHostMetricNotFound
 from roost.scheduler.aggregates import least
 from roost.scheduler.hosts import HostView

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 import msgspec
 import numpy as np
 
-from roost.engine.types import Scores
+from roost.engine.columns.types import Scores
 from roost.scheduler.hosts import HostView
 from roost.scheduler.spec import Spec
 

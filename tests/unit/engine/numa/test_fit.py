@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from roost.engine.numa.cell import Overcommit, place_cell
+from roost.engine.numa.cpu_pinning import pin
 from roost.engine.numa.fit import fit
-from roost.engine.numa.pinning import pin
 from roost.model.numa import MemoryPages, NumaCell, NumaTopology
 from roost.model.topology import InstanceCell, InstanceTopology, NetworkNeeds
 

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.engine.numa.cell import Overcommit
-from roost.engine.numa.limits import networks_in, overcommit_in
+from roost.engine.numa.cell_limits import networks_in, overcommit_in
 from roost.errors import BadRequest
 from roost.model.topology import NetworkNeeds
 

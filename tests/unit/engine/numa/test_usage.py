@@ -1,6 +1,6 @@
 """Cells of a host with those of an instance on them."""
 
-from roost.engine.numa.usage import with_instance
+from roost.engine.numa.cell_usage import with_instance
 from roost.model.numa import MemoryPages, NumaCell, NumaTopology
 from roost.model.topology import InstanceCell, Pins, PlacedCell
 

@@ -5,7 +5,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.engine.pci.serving import served_by
+from roost.engine.pci.provider_match import served_by
 from tests.devices import ask, pool
 
 CLASS = "CUSTOM_PCI_8086_A"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.engine.pci.usage import without_devices
+from roost.engine.pci.device_usage import without_devices
 from tests.devices import pool
 
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from roost.engine.apply import apply
+from roost.engine.columns.apply import apply
 from roost.model import journal
 from roost.model.host import HostFacts
 from roost.model.image import Image

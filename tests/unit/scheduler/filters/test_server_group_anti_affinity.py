@@ -1,6 +1,6 @@
 import pytest
 
-from roost.engine.apply import apply
+from roost.engine.columns.apply import apply
 from roost.model.host import HostFacts
 from roost.model.journal import Claim, ConsumerRow, InstanceRow
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinity

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from roost.engine.ranking import normalise
+from roost.engine.ranking.ranks import normalise
 from roost.model.host import HostFacts
 from roost.scheduler.weighers.cpu import Cpu, CpuOptions
 from roost.scheduler.weighing import Weighing

@@ -12,8 +12,8 @@ from roost.api.placement.candidate_summaries import Summaries
 from roost.api.placement.options import Options
 from roost.api.placement.request import Request, Response, answer
 from roost.api.placement.versions import Version
-from roost.engine.search import Compiled, UnknownName, compile_query, search, search_together
-from roost.engine.state import State
+from roost.engine.candidates.search import Compiled, UnknownName, compile_query, search, search_together
+from roost.engine.columns.state import State
 from roost.model.request import CandidateQuery
 from roost.placement import unknown_names
 from roost.placement.current import Current

@@ -9,7 +9,7 @@ from roost.api.placement import versions
 from roost.api.placement.request import Request, Response, answer
 from roost.api.problems import Problem
 from roost.api.schema import Schema
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import NotFound
 from roost.model.names import AMOUNT_MAX, RATIO_MAX
 from roost.model.provider import Inventory

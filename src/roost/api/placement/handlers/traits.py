@@ -6,7 +6,7 @@ from roost.api.placement.handlers.providers import row_to_read
 from roost.api.placement.request import Request, Response, answer
 from roost.api.problems import Problem
 from roost.api.schema import Schema
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import BadRequest, NotFound
 from roost.placement import labels, traits
 from roost.placement.current import Current

@@ -19,7 +19,7 @@ from roost.api.v1.bodies import wrong
 from roost.api.v1.call import Call, shown
 from roost.api.v1.paging import page_of
 from roost.api.v1.uptime import Uptime
-from roost.engine.state import State
+from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict
 from roost.fleet import aggregates
 from roost.fleet.hosts import rows_of_service

@@ -10,7 +10,7 @@ from roost.api.v1.bodies import wrong
 from roost.api.v1.call import Call, shown
 from roost.api.v1.group_schemas import DetailedGroup, GroupBody, GroupMember, GroupsPage, GroupsQuery, ShownGroup
 from roost.api.v1.paging import page_of
-from roost.engine.state import Group, State
+from roost.engine.columns.state import Group, State
 from roost.errors import Conflict, NotFound
 from roost.fleet.groups import group_creation
 from roost.model.group import GroupPolicy, ServerGroup

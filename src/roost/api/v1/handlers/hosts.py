@@ -21,8 +21,8 @@ from roost.api.v1.host_schemas import (
 from roost.api.v1.names import StateNames
 from roost.api.v1.paging import PageQuery, page_of
 from roost.api.v1.uptime import Uptime
-from roost.engine.state import State
-from roost.engine.types import Mask
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Mask
 from roost.errors import BadRequest
 from roost.fleet.hosts import ServiceChange, changed_facts, rows_of_service, writes_of_facts
 from roost.model.host import HostFacts

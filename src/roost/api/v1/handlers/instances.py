@@ -20,7 +20,7 @@ from roost.api.v1.migration_schemas import InstanceMigration
 from roost.api.v1.names import service_written
 from roost.conductor.retries import attempt_on
 from roost.conductor.step import body_of
-from roost.engine.state import Holder, State
+from roost.engine.columns.state import Holder, State
 from roost.errors import NotFound
 from roost.model.building import Attempt
 from roost.model.journal import CLASS_BITS, CLASS_MASK

@@ -15,7 +15,7 @@ from roost.compat.scheduler.facts import mappings_of
 from roost.compat.scheduler.host_list import HostList, spec_for
 from roost.compat.scheduler.host_state import HostState
 from roost.compat.scheduler.module_table import FILTER_MODULES, place_modules
-from roost.engine.types import Mask
+from roost.engine.columns.types import Mask
 from roost.scheduler.hosts import HostView
 from roost.scheduler.limits import BelowLimit
 from roost.scheduler.overcommit import Overcommitted

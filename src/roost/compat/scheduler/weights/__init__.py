@@ -15,8 +15,8 @@ from roost.compat.scheduler.host_list import HostList, spec_for
 from roost.compat.scheduler.host_state import HostState
 from roost.compat.scheduler.module_table import WEIGHER_MODULES, place_modules
 from roost.compat.weights import WeighedObject
-from roost.engine import ranking
-from roost.engine.types import Scores
+from roost.engine.columns.types import Scores
+from roost.engine.ranking import ranks
 from roost.scheduler.plugins import RuleClass, builtin_weighers
 from roost.scheduler.ratios import finite
 from roost.scheduler.rules import Weigher
@@ -57,7 +57,7 @@ class RuleWeigher(BaseHostWeigher):
     def weigh_objects(self, weighed_obj_list: Sequence[WeighedObject], weight_properties: Any) -> list[float]:
         """Return the raw weights of all hosts, within the weigher's bounds."""
         raw = self._raw([each.obj for each in weighed_obj_list], weight_properties)
-        found: list[float] = ranking.clamp(raw, minval=self.minval, maxval=self.maxval).tolist()
+        found: list[float] = ranks.clamp(raw, minval=self.minval, maxval=self.maxval).tolist()
         return found
 
     def _raw(self, states: list[HostState], weight_properties: Any) -> Scores:

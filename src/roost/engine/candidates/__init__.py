@@ -1,0 +1,1 @@
+"""Candidate search: which providers can serve a query together. Read ``search`` first."""

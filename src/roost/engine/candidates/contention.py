@@ -1,0 +1,148 @@
+"""What the picks of one anchor compete for: places of isolated groups, and amounts asked more than once."""
+
+from collections.abc import Iterator
+
+from roost.engine.candidates.bipartite import Matching
+from roost.engine.candidates.picks import Pick
+from roost.engine.columns.inventory_columns import ClassColumns
+from roost.engine.columns.state import State
+
+
+class Layout:
+    """The picks of one anchor in the order in which they are made, with its providers numbered from 0.
+
+    Few options come first, and large amounts before small ones: what is forced is decided before what is
+    free. Numbers are in order of preference: the tree's own providers before its lenders, each in row order.
+    """
+
+    __slots__ = ("isolated", "options", "picks", "rows")
+
+    def __init__(self, picks: list[Pick], *, own: set[int], is_isolated: bool) -> None:
+        self.picks = sorted(picks, key=by_freedom)
+        rows = {row for pick in picks for row in pick.options}
+        self.rows = sorted(rows & own) + sorted(rows - own)
+        bit_of = {row: 1 << at for at, row in enumerate(self.rows)}
+        known: dict[int, int] = {}  # equal groups share one list
+        self.options = []  # a bit mask of providers, one a pick
+        for pick in self.picks:
+            bits = known.get(id(pick.options))
+            if bits is None:
+                bits = known[id(pick.options)] = sum(map(bit_of.__getitem__, pick.options))
+            self.options.append(bits)
+        self.isolated = [is_isolated and pick.suffix != "" for pick in self.picks]
+
+    def __len__(self) -> int:
+        return len(self.picks)
+
+
+def by_freedom(pick: Pick) -> tuple[int, list[int]]:
+    """Return what puts picks in the order in which they are made."""
+    return len(pick.options), [-amount for _, amount in pick.demand]
+
+
+class Budget:
+    """Whether what is left of a class is enough, where amounts of several sizes are asked.
+
+    Remains smaller than the least amount still to come are lost, so a poor packing shows early.
+    """
+
+    __slots__ = ("_cells", "_least", "_left", "_need", "_spare")
+
+    def __init__(self, left: list[int], *, cells: list[int], spare: int, amounts: dict[int, int], picks: int) -> None:
+        self._left = left
+        self._cells = cells
+        self._spare = spare  # at providers that need no counting
+        self._need = [sum(amount for at, amount in amounts.items() if at >= depth) for depth in range(picks + 1)]
+        self._least = [
+            min((amount for at, amount in amounts.items() if at >= depth), default=0) for depth in range(picks + 1)
+        ]
+
+    def suffices(self, depth: int) -> bool:
+        """Say whether the picks from ``depth`` on might still be served."""
+        least, left = self._least[depth], self._left
+        return self._spare + sum(left[cell] for cell in self._cells if left[cell] >= least) >= self._need[depth]
+
+
+class Contention:
+    """Amounts that several picks draw on, and matchings that show whether all picks can still be made."""
+
+    __slots__ = ("budgets", "draws", "left", "matchings", "overlaps")
+
+    def __init__(self, state: State, layout: Layout) -> None:
+        self.budgets: list[Budget] = []
+        self.left: list[int] = []  # of every cell: a provider's class that several picks draw on
+        # One dict a pick: provider -> what it draws from cells.
+        self.draws: list[dict[int, list[tuple[int, int]]]] = [{} for _ in layout.picks]
+        self.matchings: list[tuple[dict[int, int], Matching]] = []  # pick -> member; members in the order of picks
+        self.overlaps = False  # whether two picks may take the same class of the same provider
+        isolated = tuple(at for at, is_isolated in enumerate(layout.isolated) if is_isolated)
+        if len(isolated) > 1:
+            self._match(layout, isolated, [1] * len(layout.rows))
+        places_of: dict[tuple[int, ...], list[int]] = {}
+        for class_id, members in _members_by_class(layout):
+            if len(members) < 2 or all(layout.isolated[at] for at in members):
+                continue  # Isolated picks never meet on one provider.
+            amounts = {at: dict(layout.picks[at].demand)[class_id] for at in members}
+            limits = _limits(state.inventory(class_id), layout)
+            least = min(amounts.values())
+            places = [limit // least for limit in limits]
+            if max(places) < 2 and not any(layout.isolated):
+                # Nothing serves two of them, which is what isolation means and is cheaper to keep.
+                layout.isolated = [at in amounts for at in range(len(layout))]
+                self._match(layout, members, places)
+                continue
+            self._contend(layout, amounts, limits)
+            known = places_of.get(members)
+            places_of[members] = places if known is None else [min(pair) for pair in zip(known, places, strict=True)]
+        for members, places in places_of.items():
+            if any(places[provider] < crowd for provider, crowd in enumerate(_crowds(layout, members))):
+                self._match(layout, members, places)
+
+    def _match(self, layout: Layout, members: tuple[int, ...], places: list[int]) -> None:
+        matching = Matching(options=[layout.options[at] for at in members], places=places)
+        self.matchings.append(({at: member for member, at in enumerate(members)}, matching))
+
+    def matchings_of(self, at: int) -> list[tuple[int, int, Matching]]:
+        """Return where a pick is matched with picks behind it: number of the matching, member, matching."""
+        return [
+            (number, members[at], matching)
+            for number, (members, matching) in enumerate(self.matchings)
+            if members.get(at, len(members)) + 1 < len(members)
+        ]
+
+    def _contend(self, layout: Layout, amounts: dict[int, int], limits: list[int]) -> None:
+        """Make the cells of one class, where the picks that ask it might together ask too much."""
+        cells, spare = [], 0
+        for provider, limit in enumerate(limits):
+            asking = [at for at in amounts if layout.options[at] >> provider & 1]
+            self.overlaps = self.overlaps or len(asking) > 1
+            most = sum(amounts[at] for at in asking)
+            if len(asking) < 2 or most <= limit:
+                spare += most
+                continue
+            for at in asking:
+                self.draws[at].setdefault(provider, []).append((len(self.left), amounts[at]))
+            cells.append(len(self.left))
+            self.left.append(limit)
+        if cells and len(set(amounts.values())) > 1:
+            self.budgets.append(Budget(self.left, cells=cells, spare=spare, amounts=amounts, picks=len(layout)))
+
+
+def _limits(columns: ClassColumns, layout: Layout) -> list[int]:
+    """Return how much each provider can still give of a class in one candidate."""
+    free, most = columns.free.each, columns.max_unit.each
+    return [max(min(free[row], most[row]), 0) for row in layout.rows]
+
+
+def _crowds(layout: Layout, members: tuple[int, ...]) -> list[int]:
+    """Return how many of some picks each provider might have to serve."""
+    return [sum(layout.options[at] >> provider & 1 for at in members) for provider in range(len(layout.rows))]
+
+
+def _members_by_class(layout: Layout) -> Iterator[tuple[int, tuple[int, ...]]]:
+    members: dict[int, list[int]] = {}
+    for at, pick in enumerate(layout.picks):
+        for class_id, _ in pick.demand:
+            members.setdefault(class_id, []).append(at)
+    for class_id in sorted(members):
+        yield class_id, tuple(members[class_id])

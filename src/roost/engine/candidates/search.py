@@ -1,0 +1,273 @@
+"""Candidate search: every way to hold a query, best anchors first, made only as far as they are asked for."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, groupby, islice, product
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from roost.engine.candidates.anchors import Serving, survey
+from roost.engine.candidates.contention import by_freedom
+from roost.engine.candidates.fans import Fan, fan_of
+from roost.engine.candidates.picks import Pick, picks_at
+from roost.engine.candidates.query import Compiled, UnknownName, compile_query
+from roost.engine.candidates.sharing_providers import Sharing
+from roost.engine.candidates.tree_watch import Watch
+from roost.engine.candidates.walk import RowCandidate, Sheaf, Take, Walk
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Rows
+from roost.model.allocation import Candidate
+
+__all__ = [
+    "Compiled",
+    "RowCandidate",
+    "Tree",
+    "UnknownName",
+    "compile_query",
+    "has_candidate",
+    "search",
+    "search_together",
+    "to_candidate",
+]
+
+_FIRST_CHUNK = 16
+_CHECKED_EACH = 64  # candidates between two checks of the budget
+
+Order = Literal["depth-first", "breadth-first"]
+
+
+class Tree(NamedTuple):
+    """One tree that may have candidates."""
+
+    anchor: int  # provider row of its root
+    candidates: Iterator[RowCandidate | Fan | Sheaf]
+
+
+def search(
+    state: State,
+    compiled: Compiled,
+    *,
+    anchors: Iterable[int] | None = None,
+    limit: int | None = None,
+    order: Order = "depth-first",
+    distinct_mappings: bool = True,
+) -> Iterator[RowCandidate]:
+    """Find candidates, one after the other.
+
+    The state must not change between the first candidate and the last one taken.
+
+    Args:
+        anchors: provider rows of the roots to look at, in the order wanted; None: all, in row order.
+        limit: stop after so many; None: that of the query. Fewer are a prefix of more.
+        order: all of one anchor before the next, or one of each anchor in turn.
+        distinct_mappings: give candidates that differ only in which group is served by which provider;
+            otherwise each set of amounts comes once.
+
+    Returns:
+        candidates, none twice, in an order that the state and the arguments decide. Within an anchor,
+        groups with few options choose first, and choose providers of the tree before those that share
+        with it, each in row order.
+
+    Source:
+        placement/objects/allocation_candidate.py, _get_by_requests and what it calls.
+    """
+    finder = _Finder(state, compiled, distinct_mappings=distinct_mappings)
+    found = finder.depth_first(anchors) if order == "depth-first" else finder.breadth_first(anchors)
+    if not distinct_mappings or finder.sharing:
+        found = finder.unique(found)
+    if limit is None:
+        limit = compiled.limit
+    return found if limit is None else islice(found, limit)
+
+
+def search_together(
+    state: State, compiled: Compiled, *, limit: int | None = None, watch: Watch | None = None
+) -> Iterator[RowCandidate | Fan | Tree]:  # fmt: skip
+    """Find what ``search`` finds depth-first, at least so many; many candidates may come as one value.
+
+    Args:
+        limit: how many will be taken; None: all.
+        watch: is shown what the candidates of each tree depend on before the first of them comes.
+    """
+    finder = _Finder(state, compiled, distinct_mappings=True)
+    if finder.sharing:
+        return finder.unique(finder.depth_first(None))
+    return finder.together(limit, watch)
+
+
+def has_candidate(state: State, compiled: Compiled, anchor_row: int) -> bool:
+    """Say whether there is a candidate at one anchor, the row of a root."""
+    state.check()
+    picks = picks_at(state, compiled, anchor_row, sharing=Sharing(state))
+    if picks is None:
+        return False
+    if compiled.are_picks_free:
+        return True
+    if not compiled.kinds and all(pick.options == [anchor_row] for pick in picks):
+        # The root does it all, as a host without children does: its own traits are all there are.
+        traits = state.traits.labels_of(anchor_row)
+        return all(not traits.isdisjoint(each) for each in picks[0].wanted.required)
+    return next(iter(Walk(state, compiled, picks, anchor=anchor_row)), None) is not None
+
+
+def to_candidate(state: State, row_candidate: RowCandidate) -> Candidate:
+    """Return a candidate in the uuids and names that it has outside the engine."""
+    uuids, name_of = state.providers.uuids, state.class_ids.name_of
+    allocations: dict[str, dict[str, int]] = {}
+    for row, class_id, amount in row_candidate.takes:
+        allocations.setdefault(uuids[row], {})[name_of(class_id)] = amount
+    mappings = {suffix: tuple(uuids[row] for row in rows) for suffix, rows in row_candidate.mappings}
+    return Candidate(allocations=allocations, mappings=mappings)
+
+
+class _Finder:
+    """One search: the sharing providers it met, and what must not come twice."""
+
+    __slots__ = ("_compiled", "_distinct_mappings", "_seen", "_seen_options", "_serving", "_state", "sharing")
+
+    def __init__(self, state: State, compiled: Compiled, *, distinct_mappings: bool) -> None:
+        self._state = state
+        self._compiled = compiled
+        self._distinct_mappings = distinct_mappings
+        self._seen: set[object] = set()
+        self._seen_options: set[object] = set()
+        self._serving: Serving | None = None  # where all anchors were looked at
+        self.sharing = Sharing(state)
+
+    def depth_first(self, anchors: Iterable[int] | None) -> Iterator[RowCandidate]:
+        if anchors is not None:
+            for anchor in anchors:
+                yield from self._at(anchor)
+            return
+        is_plain = not self.sharing and not self._compiled.kinds
+        nested = self._state.providers.tree
+        for anchor in self._anchors():
+            if is_plain and anchor not in nested:
+                yield self._alone(anchor)
+            else:
+                yield from self._at(anchor)
+
+    def together(self, limit: int | None, watch: Watch | None) -> Iterator[RowCandidate | Fan | Tree]:
+        nested = self._state.providers.tree
+        # What stands alone does it all by itself or not at all, where there is no more than the group without suffix.
+        alone = None if self._compiled.kinds else self._compiled.plain
+        if alone is not None and not nested:
+            watch = None  # No tree comes.
+        for anchors in self._chunks(len(self._state.providers) if limit is None else limit, watch):
+            for is_nested, run in groupby(anchors, nested.__contains__):
+                if is_nested or alone is None:
+                    yield from (Tree(anchor, self._together_at(anchor)) for anchor in run)
+                else:
+                    yield Fan((), (), "", alone.resources, tuple(run))
+
+    def _together_at(self, anchor: int) -> Iterator[RowCandidate | Fan | Sheaf]:
+        picks = self._picks(anchor)
+        if picks is None:
+            return
+        if not self._compiled.are_picks_free:
+            yield from Walk(self._state, self._compiled, picks, anchor=anchor).sheaves()
+            return
+        fan = fan_of(self._compiled, picks)
+        if fan is None:
+            yield from _free(self._state, self._compiled, picks, anchor=anchor)
+        else:
+            yield fan
+
+    def breadth_first(self, anchors: Iterable[int] | None) -> Iterator[RowCandidate]:
+        running = (self._at(anchor) for anchor in (self._anchors() if anchors is None else anchors))
+        going: list[Iterator[RowCandidate]] = []
+        for each in running:
+            first = next(each, None)
+            if first is not None:
+                going.append(each)
+                yield first
+        while going:
+            still = []
+            for each in going:
+                another = next(each, None)
+                if another is not None:
+                    still.append(each)
+                    yield another
+            going = still
+
+    def unique(self, found: Iterator[RowCandidate]) -> Iterator[RowCandidate]:
+        """Leave out repeats. With mappings, only providers that share can bring them, at several anchors."""
+        seen, shared = self._seen, self.sharing.rows
+        for each in found:
+            if self._distinct_mappings:
+                if all(row in shared for _, rows in each.mappings for row in rows):
+                    key: object = (each.takes, frozenset(each.mappings))
+                    if key in seen:
+                        continue
+                    seen.add(key)
+            elif each.takes in seen:
+                continue
+            else:
+                seen.add(each.takes)
+            yield each
+
+    def _anchors(self) -> Iterator[int]:
+        for anchors in self._chunks():
+            yield from anchors
+
+    def _chunks(self, size: int = _FIRST_CHUNK, watch: Watch | None = None) -> Iterator[list[int]]:
+        mask, self._serving = survey(self._state, self._compiled, self.sharing)
+        if watch is not None:
+            watch.look(self._state, self._compiled, self._serving)
+        rows: Rows = np.flatnonzero(mask)
+        start, size = 0, max(size, _FIRST_CHUNK)
+        while start < len(rows):
+            # A limit often stops after a few: leave the arrays a little at a time.
+            yield rows[start : start + size].tolist()
+            start, size = start + size, size * 4
+
+    def _alone(self, anchor: int) -> RowCandidate:
+        """Return the candidate of a tree of one provider that the mask let pass, where no group has a suffix."""
+        plain = self._compiled.plain
+        assert plain is not None
+        takes = tuple([(anchor, class_id, amount) for class_id, amount in plain.resources])
+        return RowCandidate(takes, (("", (anchor,)),), anchor)
+
+    def _picks(self, anchor: int) -> list[Pick] | None:
+        self._state.check()
+        return picks_at(self._state, self._compiled, anchor, sharing=self.sharing, serving=self._serving)
+
+    def _at(self, anchor: int) -> Iterator[RowCandidate]:
+        picks = self._picks(anchor)
+        if picks is None:
+            return
+        if self.sharing and all(row in self.sharing.rows for pick in picks for row in pick.options):
+            # The tree itself gives nothing: every tree with the same lenders has the same candidates.
+            options = tuple(tuple(pick.options) for pick in picks)
+            if options in self._seen_options:
+                return
+            self._seen_options.add(options)
+        if self._compiled.are_picks_free:
+            yield from _free(self._state, self._compiled, picks, anchor=anchor)
+            return
+        yield from Walk(
+            self._state, self._compiled, picks, anchor=anchor, are_mappings_distinct=self._distinct_mappings
+        )
+
+
+def _free(state: State, compiled: Compiled, picks: list[Pick], *, anchor: int) -> Iterator[RowCandidate]:
+    """Yield the candidates at an anchor where any provider of one pick goes with any provider of another."""
+    if compiled.kinds:
+        picks = sorted(picks, key=by_freedom)  # As everywhere where groups have suffixes.
+    members: dict[str, list[int]] = {suffix: [] for suffix in compiled.suffixes}
+    for at, pick in enumerate(picks):
+        members[pick.suffix].append(at)
+    takes_of = [[_takes(pick, row) for row in pick.options] for pick in picks]
+    ways = zip(product(*[pick.options for pick in picks]), product(*takes_of), strict=True)
+    for number, (rows, takes) in enumerate(ways):
+        if number % _CHECKED_EACH == 0:
+            state.check()
+        mappings = [
+            (suffix, (rows[at[0]],) if len(at) == 1 else tuple(sorted({rows[each] for each in at})))
+            for suffix, at in members.items()
+        ]
+        yield RowCandidate(tuple(sorted(chain.from_iterable(takes))), tuple(mappings), anchor)
+
+
+def _takes(pick: Pick, row: int) -> tuple[Take, ...]:
+    return tuple([(row, class_id, amount) for class_id, amount in pick.demand])

@@ -1,0 +1,41 @@
+"""Providers that share what they have with other trees, via aggregates."""
+
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Mask
+
+
+class Sharing:
+    """The sharing providers of a state at one moment. Not kept over a change of labels or trees.
+
+    A tree is connected to a sharing provider if any provider of the tree is in an aggregate with it.
+    """
+
+    __slots__ = ("_by_aggregate", "_state", "rows")
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.rows = frozenset(state.sharing_rows())
+        self._by_aggregate: dict[int, list[int]] = {}
+        for row in sorted(self.rows):
+            for aggregate in state.membership.labels_of(row):
+                self._by_aggregate.setdefault(aggregate, []).append(row)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    def lenders(self, root: int) -> list[int]:
+        """Return the sharing providers of other trees that this tree is connected to, in row order."""
+        if not self._by_aggregate:
+            return []
+        state = self._state
+        found: set[int] = set()
+        for row in state.providers.rows_of_tree(root):
+            for aggregate in state.membership.labels_of(row):
+                found.update(self._by_aggregate.get(aggregate, ()))
+        root_of = state.providers.root.data
+        return sorted(row for row in found if root_of.item(row) != root)
+
+    def borrowers(self, lenders: list[int]) -> Mask:
+        """Return the providers that are in an aggregate with one of these: bool, shape (providers,)."""
+        membership = self._state.membership
+        return membership.wearing_any({aggregate for row in lenders for aggregate in membership.labels_of(row)})

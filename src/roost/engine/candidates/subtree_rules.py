@@ -1,0 +1,124 @@
+"""Rules about several picks together: subtrees, traits in union, one provider a tree."""
+
+from typing import Protocol
+
+from roost.engine.candidates.contention import Layout
+from roost.engine.candidates.query import Compiled
+from roost.engine.columns.state import State
+
+
+class Rule(Protocol):
+    """A condition on what was chosen. It may pass what later picks turn out to break, never the reverse."""
+
+    members: tuple[int, ...]  # the picks it looks at, ascending; asked again whenever one of them was made
+
+    def holds(self, chosen: list[int], last: int) -> bool:
+        """Say whether the picks up to ``last`` can still be completed, or, at its last member, are right."""
+
+
+def rules_for(state: State, compiled: Compiled, layout: Layout) -> list[Rule]:
+    """Return the rules that can refuse anything at this anchor."""
+    rules: list[Rule] = []
+    for suffixes in compiled.subtrees:
+        members = tuple(at for at, pick in enumerate(layout.picks) if pick.suffix in suffixes)
+        if len(members) > 1:
+            rules.append(_SameSubtree(state, layout, members))
+    if compiled.plain is not None:
+        members = tuple(at for at, pick in enumerate(layout.picks) if pick.suffix == "")
+        for traits in compiled.plain.required:
+            wearing = _bits(layout, state.traits.of_row, traits)
+            rules.append(_SomeoneWears(layout, members, wearing))
+    if compiled.is_one_provider_a_tree:
+        members = tuple(at for at, pick in enumerate(layout.picks) if pick.demand)
+        if len(members) > 1:
+            rules.append(_OneProviderATree(state, layout, members))
+    return rules
+
+
+def _bits(layout: Layout, labels_of: dict[int, frozenset[int]], labels: frozenset[int]) -> int:
+    wearing = 0
+    for at, row in enumerate(layout.rows):
+        if row in labels_of and not labels_of[row].isdisjoint(labels):
+            wearing |= 1 << at
+    return wearing
+
+
+def _union(masks: list[int]) -> int:
+    union = 0
+    for mask in masks:
+        union |= mask
+    return union
+
+
+class _SameSubtree:
+    """One of the chosen providers is above, or is, each of them."""
+
+    def __init__(self, state: State, layout: Layout, members: tuple[int, ...]) -> None:
+        self.members = members
+        self._options = layout.options
+        self._isolated = layout.isolated
+        self._above: list[int] = []  # ancestors of every provider and itself, among the providers of the anchor
+        self._below = [0] * len(layout.rows)
+        number = {row: at for at, row in enumerate(layout.rows)}
+        parent_of = state.providers.parent.data
+        for provider, row in enumerate(layout.rows):
+            above, each = 0, row
+            while each >= 0:
+                at = number.get(each)
+                if at is not None:
+                    above |= 1 << at
+                    self._below[at] |= 1 << provider
+                each = parent_of.item(each)
+            self._above.append(above)
+
+    def holds(self, chosen: list[int], last: int) -> bool:
+        tops, made, occupied = -1, 0, 0
+        later: list[int] = []
+        crowd: list[int] = []
+        for at in self.members:
+            if at > last:
+                (crowd if self._isolated[at] else later).append(self._options[at])
+                continue
+            tops &= self._above[chosen[at]]
+            made |= 1 << chosen[at]
+            if self._isolated[at]:
+                occupied |= 1 << chosen[at]
+        tops &= made | _union(later) | _union(crowd)
+        while tops:
+            below = self._below[(tops & -tops).bit_length() - 1]
+            room = below & ~occupied
+            if (
+                all(options & below for options in later)
+                and all(options & room for options in crowd)
+                and len(crowd) <= (_union(crowd) & room).bit_count()
+            ):
+                return True
+            tops &= tops - 1
+        return False
+
+
+class _SomeoneWears:
+    """At least one provider of the group without a suffix wears one of the traits."""
+
+    def __init__(self, layout: Layout, members: tuple[int, ...], wearing: int) -> None:
+        self.members = members
+        self._options = layout.options
+        self._wearing = wearing
+
+    def holds(self, chosen: list[int], last: int) -> bool:
+        wearing = self._wearing
+        return any((1 << chosen[at] if at <= last else self._options[at]) & wearing for at in self.members)
+
+
+class _OneProviderATree:
+    """No two providers that give something are of one tree."""
+
+    def __init__(self, state: State, layout: Layout, members: tuple[int, ...]) -> None:
+        self.members = members
+        root_of = state.providers.root.data
+        self._root = [root_of.item(row) for row in layout.rows]
+
+    def holds(self, chosen: list[int], last: int) -> bool:
+        provider = chosen[last]
+        root = self._root[provider]
+        return all(chosen[at] == provider or self._root[chosen[at]] != root for at in self.members if at < last)

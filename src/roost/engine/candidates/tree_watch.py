@@ -1,0 +1,59 @@
+"""Which trees have other candidates than when one looked last, for whoever remembers what was made of them."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from roost.engine.candidates.anchors import Serving
+from roost.engine.candidates.query import Compiled
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Mask
+
+
+class Watch:
+    """Compares what the candidates of one query depend on with what it was the last time.
+
+    While ``changes.epoch`` stands still, the candidates of a tree with which nobody shares follow from two things:
+    which of its providers can serve what, and, where several groups may draw on one provider, how much is free
+    there. Both are compared themselves: nobody has to say what changed.
+
+    Args:
+        forget: told the provider rows of the roots whose candidates may be others; None: of all.
+    """
+
+    def __init__(self, forget: Callable[[list[int] | None], None]) -> None:
+        self._forget = forget
+        self._epoch = -1
+        self._seen: list[bytes] | None = None
+
+    def look(self, state: State, compiled: Compiled, serving: Serving) -> None:
+        """Compare, and remember for the next time."""
+        seen, before = [*serving.plain, *serving.kinds], self._seen
+        if not compiled.are_picks_free:
+            seen += [state.inventory(class_id).free.view.tobytes() for class_id in _classes(compiled)]
+        is_comparable = self._epoch == state.changes.epoch and before is not None
+        self._seen, self._epoch = seen, state.changes.epoch
+        if not is_comparable:
+            self._forget(None)
+            return
+        assert before is not None
+        count = len(state.providers)
+        changed: Mask = np.zeros(count, dtype=np.bool_)
+        for now, then in zip(seen, before, strict=True):
+            if now != then:
+                changed |= _differing(now, then, count)
+        rows = np.flatnonzero(changed)
+        if len(rows):
+            self._forget(np.unique(state.providers.root.view[rows]).tolist())
+
+
+def _classes(compiled: Compiled) -> list[int]:
+    groups = compiled.kinds if compiled.plain is None else (compiled.plain, *compiled.kinds)
+    return sorted({class_id for group in groups for class_id, _ in group.resources})
+
+
+def _differing(now: bytes, then: bytes, count: int) -> Mask:
+    """Say of each of ``count`` providers whether its bytes differ."""
+    one, other = (np.frombuffer(each, dtype=np.uint8).reshape(count, -1) for each in (now, then))
+    differing: Mask = (one != other).any(axis=1)
+    return differing

@@ -1,0 +1,441 @@
+"""The one way in which a state changes: writes, whether decided here, loaded, or read from the feed."""
+
+import uuid
+from collections.abc import Mapping
+
+import msgspec
+
+from roost.engine.columns.state import Group, Holder, State
+from roost.model import journal
+from roost.model.group import GUARDED_POLICIES
+from roost.model.host import HostFacts
+from roost.model.journal import CLASS_BITS, CLASS_MASK, Claim, PutInventories, Release
+from roost.model.named import NAMED, Named
+
+_facts = msgspec.msgpack.Decoder(HostFacts)
+_named = msgspec.msgpack.Decoder(Named)
+
+
+def apply(state: State, write: journal.Write) -> None:
+    """Change a state by one write that was, or is about to be, committed."""
+    match write:
+        case Claim():
+            take(state, write)
+        case Release():
+            release(state, write)
+        case PutInventories():
+            _put_inventories(state, write)
+        case journal.PutSymbol():
+            _put_symbol(state, write)
+        case journal.DropSymbol():
+            _drop_symbol(state, write)
+        case journal.ReuseSymbol():
+            _put_symbol(state, journal.PutSymbol(write.kind, write.id, write.name))
+            state.changes.touch_all()
+        case journal.RenameSymbol():
+            state.symbols(write.kind).rename(write.id, write.name)
+            _note_name(state, write.kind)
+            state.changes.touch_all()
+        case journal.PutProvider():
+            _put_provider(state, write)
+        case journal.DropProvider():
+            _drop_provider(state, write)
+        case journal.PutGeneration():
+            row = state.providers.row_of_id[write.provider_id]
+            state.providers.generation.each[row] = write.generation
+        case journal.RaiseGeneration():
+            state.providers.generation.each[state.providers.row_of_id[write.provider_id]] += write.by
+        case journal.PutTraits():
+            row = state.providers.row_of_id[write.provider_id]
+            if _is_newest(state, "traits", row, expected=write.expected) and state.traits.put(row, write.trait_ids):
+                state.changes.touch_all()
+        case journal.PutMembership():
+            row = state.providers.row_of_id[write.provider_id]
+            is_newest = _is_newest(state, "membership", row, expected=write.expected, raises=write.raises)
+            if is_newest and state.membership.put(row, write.aggregate_ids):
+                state.changes.touch_all()
+        case journal.PutAggregate():
+            _put_aggregate(state, write)
+        case journal.PutHost():
+            _put_host(state, write)
+        case journal.PutGroup():
+            group = Group(
+                group_id=write.id, uuid=str(uuid.UUID(bytes=write.uuid)), policy=write.policy,
+                limit=write.max_server_per_host, name=write.name,
+            )  # fmt: skip
+            state.groups[group.id] = group
+            state.groups_by_uuid[group.uuid] = group
+        case journal.PutTask():
+            _put_task(state, write)
+        case journal.PutDocument():
+            state.documents[(write.kind, write.fingerprint)] = write.id
+            if write.kind == "image":
+                state.images[write.id] = write.body
+            elif write.kind == NAMED:
+                _put_named(state, _named.decode(write.body))
+
+
+def take(state: State, claim: Claim) -> None:
+    """Let consumers take amounts and instances come to be.
+
+    Every provider that the claim names gets one generation more, however many of its consumers name it.
+    """
+    raise_generations(state, claim)
+    occupy(state, claim)
+
+
+def raise_generations(state: State, claim: Claim | Release, by: int = 1) -> None:
+    """Count a claim in the generation of every provider it names, and a release in those that it says."""
+    generation, touched_s = state.providers.generation.data, state.providers.touched_s.each
+    row_of_id, now_s = state.providers.row_of_id, state.now_s
+    raised = claim.raised if isinstance(claim, Release) else {take[1] >> CLASS_BITS for take in claim.takes}
+    for provider_id in raised:
+        row = row_of_id[provider_id]
+        generation[row] += by
+        touched_s[row] = now_s
+
+
+def occupy(state: State, claim: Claim) -> None:
+    """Let consumers take amounts, generations aside.
+
+    A request for many instances occupies pick by pick, and is one claim in the end.
+    """
+    if len(claim.consumers) == 1:  # As a rule; and then everything is its.
+        takes = [(inventory_id, amount) for _, inventory_id, amount in claim.takes]
+        _settle_in(state, claim.consumers[0], takes=takes, instance=claim.instances[0] if claim.instances else None)
+    else:
+        held: dict[int, list[tuple[int, int]]] = {consumer.id: [] for consumer in claim.consumers}
+        for consumer_id, inventory_id, amount in claim.takes:
+            held[consumer_id].append((inventory_id, amount))
+        instances = {instance.consumer_id: instance for instance in claim.instances}
+        for consumer in claim.consumers:
+            _settle_in(state, consumer, takes=held[consumer.id], instance=instances.get(consumer.id))
+    for place in claim.places:
+        _use_places(state, place.group_id, scope=place.scope, holder=place.holder, members=place.members)
+
+
+def _settle_in(
+    state: State, consumer: journal.ConsumerRow, *, takes: list[tuple[int, int]], instance: journal.InstanceRow | None
+) -> None:
+    _use(state, takes, 1)
+    holder = Holder(consumer, takes, instance, touched_s=state.now_s)
+    state.holders[consumer.uuid] = holder
+    state.holders_by_id[consumer.id] = holder
+    if state.directory is not None:
+        state.directory.add(holder)
+    if instance is not None:
+        _count_instance(state, instance, 1)
+        if consumer.uuid in state.tasks:
+            _begin_task(state, holder)
+
+
+def release(state: State, freed: Release) -> None:
+    """Let consumers give back what they hold, and end with their instances.
+
+    What they hold comes from the columns, so a release that was applied here before, and is now read from the
+    feed of another process that was faster, changes no more than generations.
+    """
+    raise_generations(state, freed)
+    for consumer_id in freed.consumer_ids:
+        _vacate(state, consumer_id)
+
+
+def undo(state: State, claim: Claim, *, was_counted: bool = True) -> None:
+    """Take back a claim that was applied here and refused, or a pick of a request that is not to be."""
+    if was_counted:
+        raise_generations(state, claim, by=-1)
+    for consumer in claim.consumers:
+        _vacate(state, consumer.id)
+
+
+def _vacate(state: State, consumer_id: int) -> None:
+    holder = state.holders_by_id.pop(consumer_id, None)
+    if holder is None:
+        return
+    # The same uuid may have come back as another consumer before this was read from the feed.
+    if state.holders.get(holder.uuid) is holder:
+        del state.holders[holder.uuid]
+    if state.directory is not None:
+        state.directory.remove(holder)
+    _use(state, holder.takes, -1)
+    if state.tasks.get(holder.uuid) == consumer_id:
+        state.tasks[holder.uuid] = 0
+        _count_task(state, holder, -1)
+    instance = holder.instance or holder.kept
+    if instance is not None:
+        _count_instance(state, instance, -1)
+        group = state.groups.get(instance.group_id)
+        if group is not None and group.policy in GUARDED_POLICIES:
+            _use_places(state, group.id, scope=instance.scope, holder=instance.holder, members=-1)
+
+
+def _use(state: State, takes: list[tuple[int, int]], sign: int) -> None:
+    """Add amounts to the use of inventories, or with sign -1 take them off, and to what is derived from it."""
+    providers = state.providers
+    last_id, row, host_row, tree = -1, -1, None, None
+    for inventory_id, taken in takes:
+        provider_id, amount = inventory_id >> CLASS_BITS, sign * taken
+        if provider_id != last_id:
+            last_id, row = provider_id, providers.row_of_id[provider_id]
+            root = providers.root.each[row]
+            host_row, tree = state.hosts.row_of_root.get(root), providers.tree.get(root)
+            state.changes.providers.add(row)
+            if host_row is None:
+                state.shared_version += 1
+            else:
+                state.changes.hosts.add(host_row)
+        used, free, best, host_used, host_free, factor = state.ledger(inventory_id & CLASS_MASK)
+        used[row] += amount
+        free[row] -= amount
+        if host_row is None:
+            continue
+        if best is not None:
+            best[host_row] = free[row] if tree is None else max(free[each] for each in tree)
+        if host_used is not None and host_free is not None:
+            host_used[host_row] += amount
+            host_free[host_row] -= amount * factor
+
+
+_COUNTED = {
+    "VCPU": ("vcpus_used", "free_vcpus", 1),
+    "PCPU": ("vcpus_used", "free_vcpus", 1),
+    "MEMORY_MB": ("used_ram_mb", "free_ram_mb", 1),
+    "DISK_GB": ("used_disk_gb", "free_disk_mb", 1024),
+}
+
+
+def _put_symbol(state: State, write: journal.PutSymbol) -> None:
+    state.symbols(write.kind).put(write.id, write.name)
+    _note_name(state, write.kind)
+    if write.kind == "resource_class" and write.name in _COUNTED:
+        used, free, factor = _COUNTED[write.name]
+        columns = state.hosts.columns
+        state.counted[write.id] = (columns[used], columns[free], factor)
+        state.forget_best()
+
+
+def _drop_symbol(state: State, write: journal.DropSymbol) -> None:
+    state.symbols(write.kind).drop(write.id, at_s=write.at_s)
+    _note_name(state, write.kind)
+    if write.kind == "resource_class":
+        state.classes.pop(write.id, None)
+        state.forget_best()
+    state.changes.touch_all()
+
+
+def _note_name(state: State, kind: str) -> None:
+    if kind != "consumer_type":
+        state.names_touched_s = state.now_s
+
+
+def _put_task(state: State, write: journal.PutTask) -> None:
+    if not write.is_io:
+        counted = state.tasks.pop(write.uuid, 0)
+        if counted:
+            _count_task(state, state.holders_by_id[counted], -1)
+    elif write.uuid not in state.tasks:
+        state.tasks[write.uuid] = 0
+        holder = state.holders.get(write.uuid)
+        if holder is not None:
+            _begin_task(state, holder)
+
+
+def _begin_task(state: State, holder: Holder) -> None:
+    """Count an instance with such a task on its host, and no longer on the one that it comes from."""
+    if holder.instance is None:
+        return
+    counted = state.tasks[holder.uuid]
+    if counted:
+        _count_task(state, state.holders_by_id[counted], -1)
+    state.tasks[holder.uuid] = holder.id
+    _count_task(state, holder, 1)
+
+
+def _count_task(state: State, holder: Holder, by: int) -> None:
+    assert holder.instance is not None, "only instances have tasks"
+    row = state.hosts.row_of_id[holder.instance.host_id]
+    state.changes.hosts.add(row)
+    # Where no host has any, rules need not look at them: see ``Weighing``.
+    if state.hosts.count_task(row, by):
+        state.changes.touch_all()
+
+
+def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> None:
+    host_row = state.hosts.row_of_id[instance.host_id]
+    is_there = instance.flavor_id != journal.KEPT  # Else a migration keeps its place in a server group, and no more.
+    if is_there:
+        state.hosts.columns["num_instances"].each[host_row] += count
+        state.count_image(instance.image_id, host_row, count)
+    state.changes.hosts.add(host_row)
+    if instance.group_id:
+        group = state.groups[instance.group_id]
+        members = group.members if is_there else group.kept
+        left = members.get(host_row, 0) + count
+        if left:
+            members[host_row] = left
+        else:
+            del members[host_row]
+
+
+def _use_places(state: State, group_id: int, *, scope: int, holder: int, members: int) -> None:
+    places = state.groups[group_id].places
+    left = places.get(scope, (holder, 0))[1] + members
+    if left:
+        places[scope] = (holder, left)
+    else:
+        places.pop(scope, None)
+
+
+def _put_provider(state: State, write: journal.PutProvider) -> None:
+    providers = state.providers
+    parent_row = -1 if write.parent_id is None else providers.row_of_id[write.parent_id]
+    known = len(providers)
+    present_row = providers.row_of_id.get(write.id)
+    if present_row is not None:
+        _restructure(state, present_row)  # The tree that it may be about to leave.
+    row = providers.put(
+        write.id, uuid=str(uuid.UUID(bytes=write.uuid)), name=write.name, parent_row=parent_row, version=write.version
+    )
+    providers.touched_s.each[row] = state.now_s
+    if row == known:
+        for columns in state.classes.values():
+            columns.grow(row + 1)
+        state.traits.grow(row + 1)
+        state.membership.grow(row + 1)
+    _restructure(state, row)
+
+
+def _drop_provider(state: State, write: journal.DropProvider) -> None:
+    row = state.providers.row_of_id[write.id]
+    _restructure(state, row)
+    for columns in state.classes.values():
+        if row in columns.holders:
+            columns.drop(row)
+    state.traits.put(row, ())
+    state.membership.put(row, ())
+    state.providers.drop(write.id)
+    host_row = state.hosts.row_of_root.pop(row, None)
+    if host_row is not None:
+        state.hosts.alive.each[host_row] = False
+        state.stale_hosts.discard(host_row)
+
+
+def _put_inventories(state: State, write: PutInventories) -> None:
+    row = state.providers.row_of_id[write.provider_id]
+    if not _is_newest(state, "inventories", row, expected=write.expected):
+        return
+    wanted = {inventory.class_id: inventory for inventory in write.inventories}
+    for class_id, columns in state.classes.items():
+        if row in columns.holders and class_id not in wanted:
+            columns.drop(row)
+    for class_id, inventory in wanted.items():
+        state.inventory(class_id).put(row, inventory)
+    state.inventory_version += 1
+    _restructure(state, row)
+
+
+def _put_aggregate(state: State, write: journal.PutAggregate) -> None:
+    if state.aggregate_versions.get(write.id, -1) > write.version:
+        return
+    state.aggregates.put(write.id, str(uuid.UUID(bytes=write.uuid)))
+    state.aggregate_versions[write.id] = write.version
+    state.aggregate_names[write.id] = write.name
+    state.metadata[write.id] = write.metadata
+    state.changes.touch_all()
+
+
+def _put_named(state: State, named: Named) -> None:
+    known = state.named.get((named.noun, named.name))
+    if known is None or known.version < named.version:
+        state.named[named.noun, named.name] = named
+
+
+def _put_host(state: State, write: journal.PutHost) -> None:
+    provider_row = state.providers.row_of_id[write.provider_id]
+    row = state.hosts.put(
+        write.id, provider_row=provider_row, host=write.host, node=write.node,
+        facts=_facts.decode(write.facts), version=write.version,
+    )  # fmt: skip
+    state.stale_hosts.add(row)
+    state.forget_best()
+    state.changes.touch_all()
+
+
+def _restructure(state: State, row: int) -> None:
+    """Note that inventories or the form of a tree changed around one provider."""
+    host_row = state.hosts.row_of_root.get(state.providers.root.each[row])
+    if host_row is not None:
+        state.stale_hosts.add(host_row)
+    state.forget_best()
+    state.changes.touch_all()
+
+
+def settle(state: State) -> None:
+    """Count the totals of hosts again whose facts, inventories or trees changed since the last time."""
+    if not state.stale_hosts:
+        return
+    ids = {name: state.class_ids.id_of(name) for name in ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB")}
+    classes = {name: state.inventory(class_id) for name, class_id in ids.items() if class_id is not None}
+    for host_row in state.stale_hosts:
+        root = state.hosts.provider_row.each[host_row]
+        # What moved into another tree is offered there.
+        rows = state.providers.rows_of_tree(root) if state.providers.parent.each[root] < 0 else []
+        totals = {name: sum(each.total.each[row] for row in rows) for name, each in classes.items()}
+        used = {name: sum(each.used.each[row] for row in rows) for name, each in classes.items()}
+        facts = state.hosts.facts[host_row]
+        ratio = facts.cpu_allocation_ratio
+        if ratio is None:
+            vcpu = classes.get("VCPU")
+            offering = () if vcpu is None else (vcpu.ratio.each[row] for row in rows if row in vcpu.holders)
+            ratio = max(offering, default=1.0)
+        vcpus = totals.get("VCPU", 0) + totals.get("PCPU", 0) if facts.vcpus_total is None else facts.vcpus_total
+        state.hosts.set_totals(
+            host_row,
+            vcpus=vcpus,
+            ratio=ratio,
+            ram_mb=totals.get("MEMORY_MB", 0) if facts.memory_mb is None else facts.memory_mb,
+            disk_gb=totals.get("DISK_GB", 0) if facts.local_gb is None else facts.local_gb,
+        )
+        state.hosts.set_used(
+            host_row,
+            vcpus=used.get("VCPU", 0) + used.get("PCPU", 0),
+            ram_mb=used.get("MEMORY_MB", 0),
+            disk_gb=used.get("DISK_GB", 0),
+        )
+    state.stale_hosts.clear()
+
+
+def tell(state: State, host_row: int, columns: Mapping[str, float], *, ratios: Mapping[str, float]) -> None:
+    """Let a host have what somebody says of it, whatever inventories and instances say, until it is counted again.
+
+    Args:
+        columns: values by the names of host columns; ``free_vcpus`` follows from them.
+        ratios: overcommit of the root provider by resource class, as rules see it; capacities stay.
+    """
+    told = state.hosts.columns
+    for name, value in columns.items():
+        told[name].each[host_row] = value
+    free = told["vcpus_total"].each[host_row] * told["cpu_allocation_ratio"].each[host_row]
+    told["free_vcpus"].each[host_row] = free - told["vcpus_used"].each[host_row]
+    root = state.hosts.provider_row.each[host_row]
+    for resource_class, ratio in ratios.items():
+        class_id = state.class_ids.id_of(resource_class)
+        assert class_id is not None, resource_class
+        state.inventory(class_id).ratio.each[root] = ratio
+    state.changes.touch_all()
+
+
+def _is_newest(state: State, kind: str, row: int, *, expected: int, raises: bool = True) -> bool:
+    """Raise the generation, and say whether nothing newer of this kind was applied before.
+
+    Claims raise the generation too and may be read out of order, so the generation in memory says
+    nothing about the content; the one that the writer expected does. Of two who expected the same, which only
+    writes that do not raise it can, the later one in the feed is the newer: these are applied in its order.
+    """
+    if raises:
+        state.providers.generation.each[row] += 1
+    state.providers.touched_s.each[row] = state.now_s
+    if state.content_versions.get((kind, row), -1) > expected:
+        return False
+    state.content_versions[kind, row] = expected
+    return True

@@ -1,0 +1,57 @@
+"""A growing array whose readers cannot write to it."""
+
+import numpy as np
+
+from roost.engine.columns.types import AnyArray, Cells
+
+
+class Column:
+    """A one-dimensional array that grows at its end.
+
+    ``view`` is what everybody reads: the rows in use, read-only, always up to date. It is made anew when
+    the column grows, so nobody keeps one over a change of size. ``data`` and ``each`` are for the engine alone.
+    ``each`` is the same memory for one row at a time: Python's own numbers, at a third of the time.
+    """
+
+    __slots__ = ("_fill", "_rows", "_view", "data", "each")
+
+    def __init__(self, dtype: type, *, fill: float | bool = 0, rows: int = 0) -> None:
+        self._fill = fill
+        self._rows = rows
+        self._hold(np.full(max(rows, 16), fill, dtype=dtype))
+
+    def _hold(self, data: AnyArray) -> None:
+        self.data: AnyArray = data
+        self.each: Cells = data.data
+        self._view: AnyArray | None = None
+
+    @property
+    def view(self) -> AnyArray:
+        """The rows in use, read-only; the same array until the column grows."""
+        view = self._view
+        if view is None:
+            view = self._view = self.data[: self._rows]
+            view.flags.writeable = False
+        return view
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def grow(self, rows: int) -> None:
+        """Make room for ``rows`` rows in all; new ones hold the fill value."""
+        if rows <= self._rows:
+            return
+        if rows > len(self.data):
+            wider = np.full(max(rows, 2 * len(self.data)), self._fill, dtype=self.data.dtype)
+            wider[: self._rows] = self.data[: self._rows]
+            self._hold(wider)
+        self._rows = rows
+        self._view = None
+
+    def fork(self) -> "Column":
+        """Return an independent copy."""
+        copy = Column.__new__(Column)
+        copy._fill = self._fill  # noqa: SLF001  # it is the same class
+        copy._rows = self._rows  # noqa: SLF001
+        copy._hold(self.data.copy())  # noqa: SLF001
+        return copy

@@ -1,0 +1,56 @@
+"""A fleet on which nobody runs: the question whether a request could ever fit."""
+
+import copy
+
+import numpy as np
+
+from roost.engine.columns.column import Column
+from roost.engine.columns.host_columns import USED, Hosts
+from roost.engine.columns.inventory_columns import ClassColumns
+from roost.engine.columns.state import Group, State
+from roost.engine.columns.types import NOTHING
+
+
+def emptied(state: State) -> State:
+    """Return a state as if every consumer had gone, for reading and forking only, good until the other one changes.
+
+    What has nothing to do with use (trees, labels, totals, facts) is shared with ``state``.
+    """
+    bare = copy.copy(state)
+    bare.classes = {class_id: _unused(columns) for class_id, columns in state.classes.items()}
+    bare.hosts = _idle(state.hosts)
+    bare.holders, bare.holders_by_id = {}, {}
+    bare.groups = {group_id: memberless(group) for group_id, group in state.groups.items()}
+    bare.groups_by_uuid = {group.uuid: group for group in bare.groups.values()}
+    moved = {id(column): bare.hosts.columns[name] for name, column in state.hosts.columns.items()}
+    bare.counted = {
+        class_id: (moved[id(used)], moved[id(free)], factor) for class_id, (used, free, factor) in state.counted.items()
+    }
+    bare.separate()
+    return bare
+
+
+def memberless(group: Group) -> Group:
+    """Return a server group as it was before it had members."""
+    return Group(group_id=group.id, uuid=group.uuid, policy=group.policy, limit=group.limit)
+
+
+def _unused(columns: ClassColumns) -> ClassColumns:
+    bare = copy.copy(columns)
+    bare.used = Column(np.int64, rows=len(columns.used))
+    bare.free = columns.free.fork()
+    np.copyto(bare.free.data[: len(columns.free)], columns.capacity.view)
+    bare.free.data[: len(columns.free)][columns.total.view == 0] = NOTHING
+    return bare
+
+
+def _idle(hosts: Hosts) -> Hosts:
+    bare = copy.copy(hosts)
+    bare.columns = {name: column.fork() for name, column in hosts.columns.items()}
+    get = {name: column.data[: len(hosts)] for name, column in bare.columns.items()}
+    for name in USED:
+        get[name][:] = 0.0
+    get["free_ram_mb"][:] = get["total_usable_ram_mb"]
+    get["free_disk_mb"][:] = 1024 * get["total_usable_disk_gb"]
+    get["free_vcpus"][:] = get["vcpus_total"] * get["cpu_allocation_ratio"]
+    return bare

@@ -1,0 +1,187 @@
+"""Hosts as columns: one row a node, under the names that Nova's HostState gives them."""
+
+from typing import Any
+
+import numpy as np
+
+from roost.engine.columns.column import Column
+from roost.engine.columns.interning import KindColumn
+from roost.engine.columns.types import AnyArray, Rows, Scores
+from roost.model.host import HostFacts
+
+# Columns that change with claims; the others only change with facts and inventories.
+USED = ("vcpus_used", "used_ram_mb", "used_disk_gb", "num_instances")
+FIXED = (
+    "vcpus_total", "cpu_allocation_ratio", "total_usable_ram_mb", "total_usable_disk_gb",
+    "num_io_ops", "failed_builds", "hypervisor_version",
+)  # fmt: skip
+DERIVED = ("free_ram_mb", "free_disk_mb", "free_vcpus")
+
+
+class Hosts:
+    """All hosts, one row each, in the order in which they were registered.
+
+    Every name in ``USED``, ``FIXED`` and ``DERIVED`` is a float64 column of shape (hosts,): amounts in MiB,
+    GiB and virtual CPUs, counts as they are. ``free_vcpus`` is vcpus_total * cpu_allocation_ratio - vcpus_used.
+    """
+
+    __slots__ = (
+        "alive", "are_told", "cell", "cells", "columns", "consumed", "derived", "facts", "facts_version", "ids",
+        "kinds", "names", "nodes", "provider_row", "rack", "racks", "row_of_id", "row_of_root", "rows_of_name",
+        "starting", "tasks", "versions",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self.names: list[str] = []
+        self.nodes: list[str] = []
+        self.facts: list[HostFacts] = []
+        self.versions: list[int] = []
+        self.row_of_id: dict[int, int] = {}
+        self.row_of_root: dict[int, int] = {}  # provider row of the root -> host row
+        self.rows_of_name: dict[str, list[int]] = {}  # lower case name of the service -> host rows
+        self.provider_row = Column(np.int64)
+        self.alive = Column(np.bool_)
+        self.cell = Column(np.int64)  # number in cells
+        self.rack = Column(np.int64)  # number in racks
+        self.cells = {"": 0}  # name -> number
+        self.racks = {"": 0}
+        self.columns: dict[str, Column] = {name: Column(np.float64) for name in USED + FIXED + DERIVED}
+        self.are_told = False  # no provider is known: what hosts have is what they say, and nothing is searched
+        self.facts_version = 0
+        self.derived: dict[object, AnyArray] = {}  # what follows from facts, until facts change
+        self.kinds: dict[object, KindColumn[Any]] = {}  # what hosts say, told apart, by what is looked at
+        # Hosts that the request at hand consumes of: what they reported, and how many I/O operations it adds.
+        self.consumed: dict[int, HostFacts] = {}
+        self.starting: dict[int, float] = {}
+        self.tasks: dict[int, int] = {}  # host row -> its instances whose task is an I/O operation; no zeros
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def column(self, name: str) -> Scores:
+        """Return a column by its name: float64, shape (hosts,), read-only."""
+        view: Scores = self.columns[name].view
+        return view
+
+    def put(self, host_id: int, *, provider_row: int, host: str, node: str, facts: HostFacts, version: int) -> int:
+        """Register a host, or replace its facts; return its row."""
+        row = self.row_of_id.get(host_id)
+        if row is None:
+            row = len(self.ids)
+            self.ids.append(host_id)
+            self.names.append(host)
+            self.nodes.append(node)
+            self.facts.append(facts)
+            self.versions.append(version)
+            self.row_of_id[host_id] = row
+            self.row_of_root[provider_row] = row
+            self.rows_of_name.setdefault(host.lower(), []).append(row)
+            for column in (self.provider_row, self.alive, self.cell, self.rack, *self.columns.values()):
+                column.grow(row + 1)
+            self.provider_row.each[row] = provider_row
+            self.alive.each[row] = True
+        elif version < self.versions[row]:
+            return row
+        self.facts_version += 1
+        self.derived.clear()
+        self.consumed.pop(row, None)  # What it reports now is what it is to be restored to.
+        self.starting.pop(row, None)
+        self.versions[row] = version
+        self.cell.each[row] = self.cells.setdefault(facts.cell, len(self.cells))
+        self.rack.each[row] = self.racks.setdefault(facts.rack, len(self.racks))
+        self._say(row, facts)
+        return row
+
+    def rows_named(self, names: tuple[str, ...]) -> Rows:
+        """Return the rows of services by their names, letter case aside, in row order."""
+        found = [row for name in names for row in self.rows_of_name.get(name.lower(), ())]
+        return np.array(sorted(set(found)), dtype=np.intp)
+
+    def set_totals(self, row: int, *, vcpus: float, ratio: float, ram_mb: float, disk_gb: float) -> None:
+        """Set what a host has, from its facts or its inventories."""
+        facts = self.facts[row]
+        io_ops = facts.num_io_ops + self.tasks.get(row, 0)
+        values = (vcpus, ratio, ram_mb, disk_gb, io_ops, facts.failed_builds, facts.hypervisor_version)
+        for name, value in zip(FIXED, values, strict=True):
+            self.columns[name].each[row] = value
+
+    def set_used(self, row: int, *, vcpus: float, ram_mb: float, disk_gb: float) -> None:
+        """Set what is used on a host, from allocations."""
+        columns = self.columns
+        columns["vcpus_used"].each[row] = vcpus
+        columns["used_ram_mb"].each[row] = ram_mb
+        columns["used_disk_gb"].each[row] = disk_gb
+        self.derive(row)
+
+    def derive(self, row: int) -> None:
+        """Make the derived columns of a host right."""
+        get = self.columns
+        get["free_ram_mb"].each[row] = get["total_usable_ram_mb"].each[row] - get["used_ram_mb"].each[row]
+        get["free_disk_mb"].each[row] = 1024 * (get["total_usable_disk_gb"].each[row] - get["used_disk_gb"].each[row])
+        get["free_vcpus"].each[row] = (
+            get["vcpus_total"].each[row] * get["cpu_allocation_ratio"].each[row] - get["vcpus_used"].each[row]
+        )
+
+    def count_task(self, row: int, by: int) -> bool:
+        """Count I/O operations of a host that are tasks of its instances; return whether all or none began or ended."""
+        were_any = bool(self.tasks)
+        count = self.tasks.pop(row, 0) + by
+        if count:
+            self.tasks[row] = count
+        self.columns["num_io_ops"].each[row] += by
+        return were_any != bool(self.tasks)
+
+    def consume(self, row: int, facts: HostFacts, *, io_ops: int = 1) -> None:
+        """Let a host be as with an instance more, until ``restore``: its facts, and an I/O operation in flight.
+
+        Args:
+            row: the host.
+            facts: what it would report; those that it has now where the instance changes nothing of them.
+            io_ops: 0 where the instance counts as an operation already.
+        """
+        self.starting[row] = self.starting.get(row, 0) + io_ops
+        self.columns["num_io_ops"].each[row] += io_ops
+        if facts is not self.facts[row]:
+            self.consumed.setdefault(row, self.facts[row])
+            self._say(row, facts)
+
+    def restore(self) -> list[int]:
+        """Let hosts be as they reported again; return the rows of those that were not."""
+        rows = list(self.starting)
+        for row, io_ops in self.starting.items():
+            self.columns["num_io_ops"].each[row] -= io_ops
+        for row, facts in self.consumed.items():
+            self._say(row, facts)
+        self.starting.clear()
+        self.consumed.clear()
+        return rows
+
+    def keep(self) -> None:
+        """Let what was consumed be as if hosts had reported it."""
+        self.starting.clear()
+        self.consumed.clear()
+        self.derived.clear()
+
+    def _say(self, row: int, facts: HostFacts) -> None:
+        self.facts[row] = facts
+        for each in self.kinds.values():
+            each.put(row, facts)
+
+    def fork(self) -> "Hosts":
+        """Return an independent copy; what a request consumes of it stays consumed there."""
+        copy = Hosts()
+        for name in ("ids", "names", "nodes", "facts", "versions"):
+            setattr(copy, name, list(getattr(self, name)))
+        copy.cells, copy.racks = dict(self.cells), dict(self.racks)
+        copy.row_of_id = dict(self.row_of_id)
+        copy.row_of_root = dict(self.row_of_root)
+        copy.rows_of_name = {name: list(rows) for name, rows in self.rows_of_name.items()}
+        for name in ("provider_row", "alive", "cell", "rack"):
+            setattr(copy, name, getattr(self, name).fork())
+        copy.columns = {name: column.fork() for name, column in self.columns.items()}
+        copy.kinds = {key: each.fork() for key, each in self.kinds.items()}
+        copy.tasks = dict(self.tasks)
+        copy.facts_version = self.facts_version
+        copy.are_told = self.are_told
+        return copy

@@ -1,0 +1,147 @@
+"""What every provider offers and has left of one resource class, as columns."""
+
+import numpy as np
+
+from roost.engine.columns.column import Column
+from roost.engine.columns.types import NOTHING, Amounts, Mask, Scores
+from roost.model.journal import InventoryRow
+from roost.model.names import AMOUNT_MAX
+
+_BOUNDLESS = 2.0**61  # far above the sum of all amounts, far from overflow
+
+
+def fits(*, total: Amounts, reserved: Amounts, ratio: Scores, used: Amounts, amount: int) -> Mask:
+    """Say which inventories can take ``amount`` more, units aside.
+
+    Args:
+        total: int64, shape (inventories,), in the unit of the resource class.
+        reserved: int64, shape (inventories,), same unit, 0 <= reserved <= total.
+        ratio: float64, shape (inventories,), overcommit, ratio >= 0.
+        used: int64, shape (inventories,), same unit.
+        amount: same unit, amount >= 1.
+
+    Returns:
+        bool, shape (inventories,).
+
+    Source:
+        placement/objects/research_context.py, _capacity_check_clause.
+
+    >>> one = np.array([1.0])
+    >>> fits(total=np.array([8]), reserved=np.array([0]), ratio=one * 2, used=np.array([15]), amount=1)
+    array([ True])
+    """
+    assert amount >= 1, amount
+    roomy: Mask = used + amount <= (total - reserved) * ratio
+    return roomy
+
+
+def capacity_of(inventory: InventoryRow) -> int:
+    """Return how much of an inventory can be used in all, in the unit of its class."""
+    # The ratio may be as large as a float of 32 bits; what nobody could ever use up is unbounded.
+    return int(min((inventory.total - inventory.reserved) * inventory.allocation_ratio, _BOUNDLESS))
+
+
+class ClassColumns:
+    """One resource class over all provider rows.
+
+    ``free`` is capacity less use, ``NOTHING`` where there is no inventory; it goes below 0 where a
+    capacity shrank under its use. Amounts are whole, so ``amount <= free`` says what ``fits`` says.
+    """
+
+    __slots__ = (
+        "_units", "capacity", "free", "holders", "max_unit", "min_unit", "plain_units",
+        "ratio", "reserved", "step_size", "total", "used",
+    )  # fmt: skip
+
+    def __init__(self, rows: int) -> None:
+        self.total = Column(np.int64, rows=rows)  # 0: no inventory
+        self.reserved = Column(np.int64, rows=rows)
+        self.min_unit = Column(np.int64, fill=1, rows=rows)
+        self.max_unit = Column(np.int64, fill=AMOUNT_MAX, rows=rows)
+        self.step_size = Column(np.int64, fill=1, rows=rows)
+        self.ratio = Column(np.float64, fill=1.0, rows=rows)
+        self.capacity = Column(np.int64, rows=rows)
+        self.used = Column(np.int64, rows=rows)
+        self.free = Column(np.int64, fill=NOTHING, rows=rows)
+        self.holders: set[int] = set()  # rows with an inventory of this class
+        self.plain_units = True  # no inventory has a unit bound that could refuse what its capacity allows
+        self._units: dict[int, Mask] = {}
+
+    def grow(self, rows: int) -> None:
+        """Make room for ``rows`` rows in all."""
+        for column in self._columns():
+            column.grow(rows)
+        self._units.clear()
+
+    def _columns(self) -> tuple[Column, ...]:
+        return (
+            self.total, self.reserved, self.min_unit, self.max_unit, self.step_size,
+            self.ratio, self.capacity, self.used, self.free,
+        )  # fmt: skip
+
+    def put(self, row: int, inventory: InventoryRow) -> None:
+        """Set the inventory of one provider; its use stays."""
+        capacity = capacity_of(inventory)
+        self.total.each[row] = inventory.total
+        self.reserved.each[row] = inventory.reserved
+        self.min_unit.each[row] = inventory.min_unit
+        self.max_unit.each[row] = inventory.max_unit
+        self.step_size.each[row] = inventory.step_size
+        self.ratio.each[row] = inventory.allocation_ratio
+        self.capacity.each[row] = capacity
+        self.free.each[row] = capacity - int(self.used.each[row])
+        self.holders.add(row)
+        if inventory.min_unit > 1 or inventory.step_size > 1 or inventory.max_unit < capacity:
+            self.plain_units = False
+        self._units.clear()
+
+    def drop(self, row: int) -> None:
+        """Take the inventory of one provider away; its use stays known."""
+        self.total.each[row] = 0
+        self.capacity.each[row] = 0
+        self.free.each[row] = NOTHING
+        self.holders.discard(row)
+        self._units.clear()
+
+    def units(self, amount: int) -> Mask:
+        """Say which providers allow an allocation of ``amount`` by their unit bounds, use aside.
+
+        Returns:
+            bool, shape (providers,); kept until an inventory of the class changes.
+        """
+        mask = self._units.get(amount)
+        if mask is None:
+            if len(self._units) > 256:
+                self._units.clear()
+            allowed: Mask = (self.min_unit.view <= amount) & (amount <= self.max_unit.view)
+            mask = allowed & (amount % self.step_size.view == 0)
+            mask.flags.writeable = False
+            self._units[amount] = mask
+        return mask
+
+    def able(self, amount: int) -> Mask:
+        """Say which providers can take ``amount`` more now, units included.
+
+        Returns:
+            bool, shape (providers,).
+        """
+        roomy: Mask = self.free.view >= amount
+        return roomy if self.plain_units else roomy & self.units(amount)
+
+    def can_take(self, row: int, amount: int) -> bool:
+        """Say the same of one provider."""
+        if self.free.each[row] < amount:
+            return False
+        return self.plain_units or bool(self.units(amount)[row])
+
+    def fork(self) -> "ClassColumns":
+        """Return an independent copy."""
+        copy = ClassColumns.__new__(ClassColumns)
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if isinstance(value, Column):
+                setattr(copy, name, value.fork())
+        copy.holders = set(self.holders)
+        copy.plain_units = self.plain_units
+        copy._units = dict(self._units)  # noqa: SLF001  # it is the same class
+        return copy

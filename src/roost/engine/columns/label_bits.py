@@ -1,0 +1,106 @@
+"""Traits and aggregates: one bit a provider and label."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from roost.engine.columns.column import Column
+from roost.engine.columns.types import Mask
+
+# A label that fewer wear has no column of its own: clients make as many labels as they like, and a column has room for
+# every provider.
+COLUMN_MIN = 32
+
+
+class Labels:
+    """Which providers wear which label of one kind (traits, or aggregates)."""
+
+    __slots__ = ("_columns", "_few", "_rows", "of_row", "version")
+
+    def __init__(self) -> None:
+        self._columns: dict[int, Column] = {}
+        self._few: dict[int, set[int]] = {}  # label without a column -> rows, at least one
+        self._rows = 0
+        self.of_row: dict[int, frozenset[int]] = {}  # row -> labels, only of those that wear any
+        self.version = 0
+
+    def grow(self, rows: int) -> None:
+        """Make room for ``rows`` rows in all."""
+        self._rows = rows
+        for column in self._columns.values():
+            column.grow(rows)
+
+    def wearing(self, label: int) -> Mask:
+        """Return who wears a label: bool, shape (providers,), read-only."""
+        column = self._columns.get(label)
+        if column is not None:
+            return column.view
+        mask = self.wearing_any((label,))
+        mask.flags.writeable = False
+        return mask
+
+    def wearing_any(self, labels: Iterable[int]) -> Mask:
+        """Return who wears at least one of the labels: bool, shape (providers,)."""
+        mask: Mask = np.zeros(self._rows, dtype=np.bool_)
+        for label in labels:
+            column = self._columns.get(label)
+            if column is not None:
+                mask |= column.view
+            elif label in self._few:
+                mask[list(self._few[label])] = True
+        return mask
+
+    def labels_of(self, row: int) -> frozenset[int]:
+        """Return the labels of one provider."""
+        return self.of_row.get(row, frozenset())
+
+    def worn(self) -> frozenset[int]:
+        """Return the labels that anybody wears."""
+        return frozenset(self._few).union(label for label, column in self._columns.items() if column.view.any())
+
+    def put(self, row: int, labels: Iterable[int]) -> bool:
+        """Replace the labels of one provider; say whether that changed them."""
+        new, old = frozenset(labels), self.labels_of(row)
+        if new == old:
+            return False
+        self.version += 1
+        for label in old - new:
+            self._take_off(row, label)
+        for label in new - old:
+            self._put_on(row, label)
+        if new:
+            self.of_row[row] = new
+        else:
+            del self.of_row[row]
+        return True
+
+    def _put_on(self, row: int, label: int) -> None:
+        column = self._columns.get(label)
+        if column is not None:
+            column.each[row] = True
+            return
+        rows = self._few.setdefault(label, set())
+        rows.add(row)
+        if len(rows) >= COLUMN_MIN:
+            column = self._columns[label] = Column(np.bool_, fill=False, rows=self._rows)
+            column.data[list(self._few.pop(label))] = True
+
+    def _take_off(self, row: int, label: int) -> None:
+        column = self._columns.get(label)
+        if column is not None:
+            column.each[row] = False
+            return
+        rows = self._few[label]
+        rows.remove(row)
+        if not rows:
+            del self._few[label]
+
+    def fork(self) -> "Labels":
+        """Return an independent copy."""
+        copy = Labels()
+        copy._columns = {label: column.fork() for label, column in self._columns.items()}
+        copy._few = {label: set(rows) for label, rows in self._few.items()}
+        copy._rows = self._rows
+        copy.of_row = dict(self.of_row)
+        copy.version = self.version
+        return copy

@@ -1,0 +1,291 @@
+"""Everything a process knows, as columns: the one value that searches, ranks and claims work on."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from roost.engine.columns.change_log import Changes
+from roost.engine.columns.column import Column
+from roost.engine.columns.consumers import Directory
+from roost.engine.columns.host_columns import Hosts
+from roost.engine.columns.image_counts import ImageCounts
+from roost.engine.columns.inventory_columns import ClassColumns
+from roost.engine.columns.label_bits import Labels
+from roost.engine.columns.name_table import Symbols
+from roost.engine.columns.trees import Providers
+from roost.engine.columns.types import NOTHING, Amounts, Cells, Mask, Rows
+from roost.model.journal import KEPT, ConsumerRow, InstanceRow
+from roost.model.named import Named
+from roost.model.names import SHARING_TRAIT
+
+
+def unbounded() -> None:
+    """Allow any amount of work: the check of a state without a budget."""
+
+
+class Holder:
+    """A consumer and what it holds. Never changed after it is made; a change makes a new one."""
+
+    __slots__ = (
+        "generation",
+        "id",
+        "instance",
+        "kept",
+        "project_id",
+        "takes",
+        "touched_s",
+        "type_id",
+        "user_id",
+        "uuid",
+    )
+
+    def __init__(
+        self, consumer: ConsumerRow, takes: list[tuple[int, int]], instance: InstanceRow | None, *, touched_s: float
+    ) -> None:  # fmt: skip
+        self.id = consumer.id
+        self.uuid = consumer.uuid
+        self.generation = consumer.generation
+        self.project_id = consumer.project_id
+        self.user_id = consumer.user_id
+        self.type_id = consumer.type_id
+        self.takes = takes  # inventory id, amount
+        is_kept = instance is not None and instance.flavor_id == KEPT
+        self.instance = None if is_kept else instance
+        self.kept = instance if is_kept else None  # of a migration: the place of its instance that nobody else may take
+        self.touched_s = touched_s  # when it was written, or read from the database; seconds since the epoch
+
+
+class Group:
+    """A server group: its rule, its places, and how many members each host has."""
+
+    __slots__ = ("id", "kept", "limit", "members", "name", "places", "policy", "uuid")
+
+    def __init__(self, *, group_id: int, uuid: str, policy: str, limit: int, name: str = "") -> None:
+        self.id = group_id
+        self.uuid = uuid
+        self.name = name
+        self.policy = policy
+        self.limit = limit  # max_server_per_host
+        self.places: dict[int, tuple[int, int]] = {}  # scope -> holder, members
+        self.members: dict[int, int] = {}  # host row -> members
+        self.kept: dict[int, int] = {}  # host row -> members that may come back to it
+
+    def fork(self) -> "Group":
+        """Return an independent copy."""
+        copy = Group(group_id=self.id, uuid=self.uuid, policy=self.policy, limit=self.limit, name=self.name)
+        copy.places = dict(self.places)
+        copy.members = dict(self.members)
+        copy.kept = dict(self.kept)
+        return copy
+
+
+class Ledger(NamedTuple):
+    """What follows the use of one class."""
+
+    used: Cells  # by provider row, as the next one
+    free: Cells
+    best: Cells | None  # ``State.best_free`` by host row, where anybody asked for it
+    host_used: Cells | None  # host columns, where any counts this class
+    host_free: Cells | None
+    factor: int  # units of ``host_free`` a unit of the class
+
+
+class State:
+    """All columns of one process. Only ``roost.engine.columns.apply`` changes one."""
+
+    __slots__ = (
+        "_best", "_host_trees", "_image_counts", "_ledgers", "aggregate_names", "aggregate_versions", "aggregates",
+        "changes", "check", "class_ids", "classes", "consumer_types", "content_versions", "counted", "directory",
+        "documents", "groups", "groups_by_uuid", "holders", "holders_by_id", "hosts", "images", "inventory_version",
+        "membership", "metadata", "named", "names_touched_s", "now_s", "position", "providers", "shared_version",
+        "stale_hosts", "tasks", "trait_ids", "traits",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.class_ids = Symbols()
+        self.trait_ids = Symbols()
+        self.consumer_types = Symbols()
+        self.aggregates = Symbols()  # by uuid
+        self.aggregate_names: dict[int, str] = {}
+        self.aggregate_versions: dict[int, int] = {}
+        self.metadata: dict[int, dict[str, str]] = {}  # of aggregates
+        self.documents: dict[tuple[str, bytes], int] = {}  # kind, fingerprint -> id
+        self.named: dict[tuple[str, str], Named] = {}  # noun, name -> newest version
+        self.images: dict[int, bytes] = {}  # bodies of those documents that are images
+        self.providers = Providers()
+        self.classes: dict[int, ClassColumns] = {}
+        self.traits = Labels()
+        self.membership = Labels()
+        self.hosts = Hosts()
+        self.groups: dict[int, Group] = {}
+        self.groups_by_uuid: dict[str, Group] = {}
+        self.holders: dict[bytes, Holder] = {}
+        self.holders_by_id: dict[int, Holder] = {}
+        # Instances whose task is an I/O operation: uuid -> the consumer that counts for it on its host; 0: none.
+        self.tasks: dict[bytes, int] = {}
+        self.changes = Changes()
+        self.inventory_version = 0
+        self.shared_version = 0  # rises when the use of a provider outside every host's tree changes
+        self.stale_hosts: set[int] = set()  # host rows whose totals are to be counted again
+        # Class -> the host columns that count its use, and units of the latter a unit of the former.
+        self.counted: dict[int, tuple[Column, Column, int]] = {}
+        self.content_versions: dict[tuple[str, int], int] = {}  # kind, provider row -> generation it was written at
+        self.position = 0  # of the newest change applied
+        self.now_s = 0.0  # of what is applied: seconds since the epoch, as whoever applies it says
+        self.names_touched_s = 0.0  # when a resource class or a trait came, changed or went
+        self.directory: Directory[Holder] | None = None  # see ``consumers``
+        # Called now and then by work whose size depends on a request; raises when its budget is used up.
+        self.check: Callable[[], None] = unbounded
+        self._best: dict[int, Column] = {}
+        self._ledgers: dict[int, Ledger] = {}
+        self._host_trees: tuple[Rows, Mask] | None = None
+        self._image_counts: ImageCounts | None = None  # see ``image_counts``
+
+    def symbols(self, kind: str) -> Symbols:
+        """Return the names of one kind: resource_class, trait, consumer_type."""
+        match kind:
+            case "resource_class":
+                return self.class_ids
+            case "trait":
+                return self.trait_ids
+            case _:
+                return self.consumer_types
+
+    def consumers(self) -> Directory[Holder]:
+        """Return the consumers by provider and by project, made when first asked for and kept from then on."""
+        if self.directory is None:
+            self.directory = Directory(self.holders_by_id.values())
+        return self.directory
+
+    def image_counts(self) -> ImageCounts:
+        """Return the instances by property of their image, made when first asked for and kept from then on."""
+        if self._image_counts is None:
+            instances = (holder.instance for holder in self.holders_by_id.values() if holder.instance is not None)
+            row_of_id = self.hosts.row_of_id
+            placed = ((each.image_id, row_of_id[each.host_id]) for each in instances if each.image_id)
+            self._image_counts = ImageCounts(self.images, placed)
+        return self._image_counts
+
+    def count_image(self, image_id: int, host_row: int, by: int) -> None:
+        """Note there that an instance of an image came to a host, or with ``by`` -1 left it."""
+        if self._image_counts is not None and image_id:
+            self._image_counts.count(image_id, host_row, by)
+
+    def inventory(self, class_id: int) -> ClassColumns:
+        """Return the columns of a class, made when first asked for."""
+        columns = self.classes.get(class_id)
+        if columns is None:
+            columns = self.classes[class_id] = ClassColumns(len(self.providers))
+        return columns
+
+    def sharing_rows(self) -> list[int]:
+        """Return the rows of the providers that share via aggregates, in row order."""
+        trait = self.trait_ids.id_of(SHARING_TRAIT)
+        if trait is None:
+            return []
+        return [int(row) for row in np.flatnonzero(self.traits.wearing(trait) & self.providers.alive.view)]
+
+    def best_free(self, class_id: int) -> Amounts:
+        """Return the largest free amount that any one provider of each host's tree has of a class.
+
+        Returns:
+            int64, shape (hosts,), in the unit of the class; ``NOTHING`` where the tree has no inventory of it.
+        """
+        view: Amounts = self._best_column(class_id).view
+        return view
+
+    def best_free_each(self, class_id: int) -> Cells:
+        """Return the same for one host at a time; good until ``changes.epoch`` moves."""
+        return self._best_column(class_id).each
+
+    def _best_column(self, class_id: int) -> Column:
+        column = self._best.get(class_id)
+        if column is None:
+            self._ledgers.pop(class_id, None)
+            column = self._best[class_id] = Column(np.int64, fill=NOTHING, rows=len(self.hosts))
+            host_of, _ = self.host_trees()
+            offering = np.flatnonzero((host_of >= 0) & (self.inventory(class_id).total.view > 0))
+            np.maximum.at(column.data, host_of[offering], self.inventory(class_id).free.view[offering])
+        return column
+
+    def host_trees(self) -> tuple[Rows, Mask]:
+        """Return which providers belong to which host.
+
+        Returns:
+            The host row of every provider, -1 where its tree has no living host: intp, shape (providers,);
+            and which hosts have more providers than their root: bool, shape (hosts,).
+        """
+        if self._host_trees is None:
+            roots, count = self.hosts.provider_row.view, len(self.hosts)
+            of_root = np.full(len(self.providers), -1, dtype=np.intp)
+            of_root[roots] = np.where(self.hosts.alive.view, np.arange(count), -1)
+            host_of: Rows = of_root[self.providers.root.view]
+            host_of[~self.providers.alive.view] = -1
+            inside = host_of[host_of >= 0]
+            self._host_trees = host_of, np.bincount(inside, minlength=count) > 1
+        return self._host_trees
+
+    def separate(self) -> None:
+        """Derive anew what a shallow copy still shares with the state that it was made of."""
+        self._best, self._ledgers = {}, {}
+        self.directory = self._image_counts = None
+
+    def forget_best(self) -> None:
+        """Drop what was derived from inventories and trees; it is made again when next asked for."""
+        self._best.clear()
+        self._ledgers.clear()
+        self._host_trees = None
+
+    def ledger(self, class_id: int) -> "Ledger":
+        """Return everything that counts the use of a class, for one row at a time; good until ``forget_best``."""
+        ledger = self._ledgers.get(class_id)
+        if ledger is None:
+            columns, best, counted = self.inventory(class_id), self._best.get(class_id), self.counted.get(class_id)
+            ledger = self._ledgers[class_id] = Ledger(
+                columns.used.each,
+                columns.free.each,
+                None if best is None else best.each,
+                None if counted is None else counted[0].each,
+                None if counted is None else counted[1].each,
+                0 if counted is None else counted[2],
+            )
+        return ledger
+
+    def fork(self) -> "State":
+        """Return an independent copy, for dry runs, replays and simulations."""
+        copy = State()
+        for name in (
+            "class_ids", "trait_ids", "consumer_types", "aggregates", "providers", "traits", "membership", "hosts",
+            "changes",
+        ):  # fmt: skip
+            setattr(copy, name, getattr(self, name).fork())
+        for name in (
+            "aggregate_names",
+            "aggregate_versions",
+            "content_versions",
+            "counted",
+            "documents",
+            "holders",
+            "holders_by_id",
+            "images",
+            "named",
+        ):
+            setattr(copy, name, dict(getattr(self, name)))
+        copy.tasks = dict(self.tasks)
+        copy.metadata = {aggregate: dict(pairs) for aggregate, pairs in self.metadata.items()}
+        copy.classes = {class_id: columns.fork() for class_id, columns in self.classes.items()}
+        copy.groups = {group_id: group.fork() for group_id, group in self.groups.items()}
+        copy.groups_by_uuid = {group.uuid: group for group in copy.groups.values()}
+        copied = {id(column): copy.hosts.columns[name] for name, column in self.hosts.columns.items()}
+        copy.counted = {
+            class_id: (copied[id(used)], copied[id(free)], factor)
+            for class_id, (used, free, factor) in self.counted.items()
+        }
+        copy.inventory_version = self.inventory_version
+        copy.shared_version = self.shared_version
+        copy.stale_hosts = set(self.stale_hosts)
+        copy.position = self.position
+        copy.check = self.check
+        copy.now_s, copy.names_touched_s = self.now_s, self.names_touched_s
+        return copy

@@ -1,0 +1,35 @@
+"""Sums over the columns, by resource class."""
+
+import numpy as np
+
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Amounts
+from roost.errors import BadRequest
+
+
+def utilisation(state: State) -> dict[str, tuple[int, int]]:
+    """Return used amount and capacity of each resource class over all providers, by name."""
+    found = {}
+    for class_id, columns in state.classes.items():
+        if columns.holders:
+            used, capacity = int(columns.used.view.sum()), int(columns.capacity.view.sum())
+            found[state.class_ids.name_of(class_id)] = (used, capacity)
+    return dict(sorted(found.items()))
+
+
+def free_by_provider(state: State, resource_class: str) -> Amounts:
+    """Return what is free of a class.
+
+    Returns:
+        int64, shape (providers that offer the class,), in the order in which they were created; below 0
+        where a capacity shrank under its use.
+
+    Raises:
+        BadRequest: nobody offers the class.
+    """
+    class_id = state.class_ids.id_of(resource_class)
+    columns = None if class_id is None else state.classes.get(class_id)
+    if columns is None:
+        raise BadRequest(f"no provider offers {resource_class!r}")
+    free: Amounts = columns.free.view[np.array(sorted(columns.holders), dtype=np.intp)]
+    return free

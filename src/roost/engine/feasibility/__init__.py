@@ -1,0 +1,1 @@
+"""Feasibility checks: which hosts can hold a request, with a reason for each refusal."""

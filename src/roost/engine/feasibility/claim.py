@@ -1,0 +1,80 @@
+"""Whether amounts can be taken, judged from the columns: the quick verdict before a commit gives the true one.
+
+Decisions need none, since the search gives only what can be taken; tests hold every candidate to this rule. It is
+for claims that name their amounts themselves.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from roost.engine.candidates.walk import Take
+from roost.engine.columns.inventory_columns import capacity_of
+from roost.engine.columns.state import State
+from roost.model.journal import InventoryRow
+
+Instead = Mapping[tuple[int, int], InventoryRow]  # by provider row and resource class id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotClaimable:
+    """The first provider and class that cannot give what is asked."""
+
+    reason: Literal["missing", "units", "capacity"]  # no inventory; unit bounds; not enough left
+    row: int  # of the provider
+    class_id: int
+    amount: int  # asked of it, in the unit of the class
+
+
+def claimable(
+    state: State, takes: Iterable[Take], *, frees: Iterable[Take] = (),
+    instead: Instead | None = None,
+) -> NotClaimable | None:  # fmt: skip
+    """Say whether consumers can take amounts, one after the other and all together.
+
+    What is freed is given back first. Where use is above capacity already, it may stay or shrink.
+
+    Args:
+        takes: provider row, class, amount >= 1; the same provider and class once a consumer.
+        frees: the same, of what the consumers hold until now.
+        instead: inventories that will have been set before, in place of those in the columns.
+
+    Returns:
+        nothing if all of it can be taken, else the first that cannot, in the order of ``takes``.
+    """
+    grown: dict[tuple[int, int], int] = {}
+    for row, class_id, amount in frees:
+        grown[row, class_id] = grown.get((row, class_id), 0) - amount
+    reason: Literal["missing", "units", "capacity"]
+    for row, class_id, amount in takes:
+        growth = grown[row, class_id] = grown.get((row, class_id), 0) + amount
+        bounds = _bounds(state, (row, class_id), instead)
+        if bounds is None:
+            reason = "missing"
+        elif not bounds[1] <= amount <= bounds[2] or amount % bounds[3]:
+            reason = "units"
+        elif bounds[0] < growth and growth > 0:
+            reason = "capacity"
+        else:
+            continue
+        return NotClaimable(reason=reason, row=row, class_id=class_id, amount=amount)
+    return None
+
+
+def offers(state: State, row: int, class_id: int, *, instead: Instead | None = None) -> bool:
+    """Say whether a provider has an inventory of a class, now or with others ``instead``."""
+    return _bounds(state, (row, class_id), instead) is not None
+
+
+def _bounds(state: State, of: tuple[int, int], instead: Instead | None) -> tuple[int, int, int, int] | None:
+    """Return what is free, and the unit bounds: min, max, step; None: no inventory."""
+    row, class_id = of
+    columns = state.classes.get(class_id)
+    if instead:
+        inventory = instead.get(of)
+        if inventory is not None:
+            used = 0 if columns is None else columns.used.each[row]
+            return capacity_of(inventory) - used, inventory.min_unit, inventory.max_unit, inventory.step_size
+    if columns is None or row not in columns.holders:
+        return None
+    return columns.free.each[row], columns.min_unit.each[row], columns.max_unit.each[row], columns.step_size.each[row]

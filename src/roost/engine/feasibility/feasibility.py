@@ -1,0 +1,330 @@
+"""Which hosts can hold a request at all: checks with reasons, judged in passes over columns or host by host.
+
+The exact answer is a search of the host's tree (``roost.engine.candidates.search``). Most requests on most trees do
+not need it: where every resource group has classes of its own, counting is exact. A host that counting
+cannot decide is searched. ``roost.engine.feasibility.query_checks`` makes the checks of a query.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from roost.engine.candidates.query import Compiled
+from roost.engine.candidates.search import has_candidate
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Amounts, Cells, Mask, Rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Label:
+    """A verdict that holds until labels, inventories or trees change."""
+
+    about: Literal["trait", "aggregate", "tree", "group", "class", "refusal"]  # what of the request it judges
+    reason: str
+    mask: Mask  # bool, shape (hosts,)
+    rule: str = ""  # that asked for it; empty: the request itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Amount:
+    """One class of the unsuffixed group: some provider of the tree, or one that shares with it, has it."""
+
+    reason: str
+    class_id: int
+    amount: int
+    units: Mask | None  # bool, shape (hosts,): unit bounds allow it; None: they allow anything
+    lenders: tuple[tuple[int, Mask], ...]  # sharing provider row, hosts it serves
+
+    def all(self, state: State, out: Mask) -> Mask:
+        """Judge every host: bool, shape (hosts,), in ``out``."""
+        np.greater_equal(state.best_free(self.class_id), self.amount, out=out)
+        if self.units is not None:
+            out &= self.units
+        columns = state.classes[self.class_id] if self.lenders else None
+        for row, served in self.lenders:
+            if columns is not None and columns.can_take(row, self.amount):
+                out |= served
+        return out
+
+    def some(self, state: State, hosts: Rows) -> Mask:
+        """Judge some hosts: bool, shape (hosts,)."""
+        passes: Mask = state.best_free(self.class_id)[hosts] >= self.amount
+        if self.units is not None:
+            passes &= self.units[hosts]
+        columns = state.classes[self.class_id] if self.lenders else None
+        for row, served in self.lenders:
+            if columns is not None and columns.can_take(row, self.amount):
+                passes |= served[hosts]
+        return passes
+
+    def one(self, state: State, host: int) -> bool:
+        """Judge one host."""
+        if state.best_free(self.class_id).item(host) >= self.amount and (self.units is None or self.units[host]):
+            return True
+        columns = state.classes[self.class_id] if self.lenders else None
+        return any(columns.can_take(row, self.amount) and served[host] for row, served in self.lenders if columns)
+
+    def most(self, state: State) -> Amounts:
+        """Return the largest free amount on any one provider that may serve each host.
+
+        Returns:
+            int64, shape (hosts,), in the unit of the class; ``NOTHING`` where none offers it.
+        """
+        found = state.best_free(self.class_id).copy()
+        for row, served in self.lenders:
+            np.maximum(found, state.classes[self.class_id].free.each[row], out=found, where=served)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Family:
+    """Equal groups with a suffix: enough providers of the tree can serve one each, or several."""
+
+    reason: str
+    suffixes: tuple[str, ...]  # of the groups
+    wanted: int  # how many they are
+    is_isolated: bool
+    amounts: tuple[tuple[int, int], ...]  # class id, amount
+    rows: Rows  # provider rows whose labels and units allow it, by host
+    starts: Rows  # where each host's rows begin
+    hosts: Rows  # host row of each start, ascending
+
+    def all(self, state: State, out: Mask) -> Mask:
+        """Judge every host: bool, shape (hosts,), in ``out``."""
+        out[:] = False
+        if len(self.rows):
+            out[self.hosts] = self.served(state) >= self.wanted
+        return out
+
+    def served(self, state: State) -> Amounts:
+        """Return how many of the groups each of ``hosts`` can serve: int64, shape (len(hosts),), one or more."""
+        count: Amounts | None = None
+        for class_id, amount in self.amounts:
+            free = state.classes[class_id].free.view.take(self.rows)
+            here = (free >= amount).astype(np.int64) if self.is_isolated else np.maximum(free // amount, 0)
+            count = here if count is None else np.minimum(count, here)
+        assert count is not None
+        served: Amounts = np.add.reduceat(count, self.starts)
+        return served
+
+    def rows_on(self, host: int) -> list[int]:
+        """Return the provider rows of one host that labels and units allow, in row order."""
+        at = int(self.hosts.searchsorted(host))
+        if at == len(self.hosts) or self.hosts.item(at) != host:
+            return []
+        end = self.starts.item(at + 1) if at + 1 < len(self.starts) else len(self.rows)
+        found: list[int] = self.rows[self.starts.item(at) : end].tolist()
+        return found
+
+    def count(self, state: State) -> Amounts:
+        """Return how many of the groups each host can serve: int64, shape (hosts,)."""
+        found: Amounts = np.zeros(len(state.hosts), dtype=np.int64)
+        if len(self.rows):
+            found[self.hosts] = self.served(state)
+        return found
+
+    def one(self, state: State, host: int) -> bool:
+        """Judge one host."""
+        wanted, classes = self.wanted, state.classes
+        for row in self.rows_on(host):
+            # What is free lies below 0 where a capacity shrank under its use.
+            fits = max(min(classes[class_id].free.each[row] // amount for class_id, amount in self.amounts), 0)
+            wanted -= min(fits, 1) if self.is_isolated else fits
+            if wanted <= 0:
+                return True
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Either:
+    """Two ways to hold a request: all checks of one of them must pass."""
+
+    reason: str
+    first: "tuple[Label | Amount | Family, ...]"
+    second: "tuple[Label | Amount | Family, ...]"
+
+    def all(self, state: State, out: Mask) -> Mask:
+        """Judge every host: bool, shape (hosts,), in ``out``."""
+        np.logical_or(self._of(state, self.first), self._of(state, self.second), out=out)
+        return out
+
+    @staticmethod
+    def _of(state: State, checks: "tuple[Label | Amount | Family, ...]") -> Mask:
+        found: Mask = np.ones(len(state.hosts), dtype=np.bool_)
+        for check in checks:
+            found &= check.mask if isinstance(check, Label) else check.all(state, np.empty_like(found))
+        return found
+
+    def one(self, state: State, host: int) -> bool:
+        """Judge one host."""
+        return any(all(_passes(check, state, host) for check in checks) for checks in (self.first, self.second))
+
+
+Check = Label | Amount | Family | Either
+
+
+def _passes(check: Check, state: State, host: int) -> bool:
+    return check.mask.item(host) if isinstance(check, Label) else check.one(state, host)
+
+
+class Feasibility:
+    """A query compiled against a state, good until the state's ``changes.epoch`` moves.
+
+    ``checks`` are judged in order and each owns a reason. Behind them comes one check more if there is any
+    host that counting cannot decide: the search.
+    """
+
+    __slots__ = (
+        "answered", "checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "is_searched", "lender_hosts",
+        "reasons", "rules", "shares", "undecided", "ways",
+    )  # fmt: skip
+
+    def __init__(
+        self, state: State, *, checks: Sequence[Check], compiled: Compiled | None = None,
+        undecided: Mask | None = None, shares: bool = False,
+    ) -> None:  # fmt: skip
+        self.checks = list(checks)
+        self.compiled = compiled
+        self.undecided: Mask = np.zeros(len(state.hosts), dtype=np.bool_) if undecided is None else undecided
+        self.is_exact = undecided is None or not undecided.any()
+        self.reasons = [check.reason for check in checks]
+        self.rules = [check.rule if isinstance(check, Label) else "" for check in checks]  # as in ``Label``
+        if not self.is_exact:
+            self.reasons.append("cannot serve all resource groups together")
+            self.rules.append("")
+        self.shares = shares  # whether use outside a host's tree matters
+        # Hosts whose trees share with others: when one of them is touched, any verdict may be another.
+        self.lender_hosts = frozenset(_hosts_of(state, state.sharing_rows()) if shares else ())
+        # Where a tree is its root alone, the root holds everything: class id and amount, and the same by name.
+        self.flat_amounts: list[tuple[int, int]] | None = None
+        self.flat_resources: dict[str, int] = {}
+        # The ways to hold the request, each by itself, the first that a host passes being taken there.
+        self.ways: tuple[Feasibility, ...] = (self,)
+        # Where somebody else was asked: what an instance takes on each host, by host row and then as it is told.
+        self.answered: Mapping[int, dict[str, dict[str, int]]] | None = None
+        self.is_searched = True  # False: no provider is known, and the checks are of aggregates alone
+
+    def __len__(self) -> int:
+        return len(self.reasons)
+
+    def all(self, state: State, out: list[Mask], searched: dict[int, bool]) -> list[Mask]:
+        """Judge every host.
+
+        Args:
+            out: one bool array of shape (hosts,) a check, to write verdicts to.
+            searched: verdicts of the search by host row, filled and used.
+
+        Returns:
+            One verdict a check, in order. That of the search is only right where all others passed.
+        """
+        found: list[Mask] = []
+        for check, mask in zip(self.checks, out, strict=False):
+            found.append(check.mask if isinstance(check, Label) else check.all(state, mask))
+        if self.is_exact:
+            return found
+        asked = self.undecided.copy()
+        for mask in found:
+            asked &= mask
+        verdict = out[len(found)]
+        verdict[:] = True
+        for host in np.flatnonzero(asked).tolist():
+            verdict[host] = self._search(state, host, searched)
+        found.append(verdict)
+        return found
+
+    def _search(self, state: State, host: int, searched: dict[int, bool]) -> bool:
+        found = searched.get(host)
+        if found is None:
+            root = state.hosts.provider_row.each[host]
+            compiled = [way.compiled for way in self.ways if way.compiled is not None]
+            assert compiled
+            found = searched[host] = any(has_candidate(state, each, root) for each in compiled)
+        return found
+
+    def lasting(self) -> list[Mask]:
+        """Return the verdicts that hold as long as this does."""
+        return [check.mask for check in self.checks if isinstance(check, Label)]
+
+    def amounts(self, state: State) -> list[tuple[int, Cells, int]] | None:
+        """Return what alone can refuse a host later that passes now: check, free amount by host row, amount asked.
+
+        Returns:
+            None where that is not all: where groups, sharing providers or a search have a say.
+        """
+        found = []
+        for at, check in enumerate(self.checks):
+            if isinstance(check, (Family, Either)) or not self.is_exact:
+                return None
+            if isinstance(check, Amount):
+                if check.lenders:
+                    return None
+                found.append((at, state.best_free_each(check.class_id), check.amount))
+        return found
+
+    def some(self, state: State, hosts: Rows) -> Amounts:
+        """Return, for some hosts, the first check that refuses each, or ``len(self)``: int64, shape (hosts,)."""
+        found = np.zeros(len(hosts), dtype=np.int64)
+        for at, check in enumerate(self.checks):
+            if isinstance(check, Label):
+                passes = check.mask[hosts]
+            elif isinstance(check, Amount):
+                passes = check.some(state, hosts)
+            else:
+                passes = np.array([check.one(state, host) for host in hosts.tolist()], dtype=np.bool_)
+            found[(found == at) & passes] = at + 1
+        if not self.is_exact:
+            for at in np.flatnonzero(found == len(self.checks)).tolist():
+                found[at] = self.one(state, int(hosts[at]))
+        return found
+
+    def one(self, state: State, host: int) -> int:
+        """Return the first check that refuses a host, or ``len(self)`` if none does."""
+        for at, check in enumerate(self.checks):
+            if not _passes(check, state, host):
+                return at
+        if self.is_exact or not self.undecided[host]:
+            return len(self.reasons)
+        return len(self.reasons) if self._search(state, host, {}) else len(self.reasons) - 1
+
+
+def either(state: State, first: Feasibility, second: Feasibility, *, reason: str) -> Feasibility:
+    """Return what hosts must have for one of two queries.
+
+    Args:
+        first, second: of the queries; where a host has candidates of both, it takes one of the first.
+        reason: of hosts that both refuse, by checks that the queries do not share.
+    """
+    common = [check for check in first.checks if any(_are_alike(check, other) for other in second.checks)]
+    rests = [
+        tuple(
+            check
+            for check in way.checks
+            if not isinstance(check, Either) and not any(_are_alike(check, other) for other in common)
+        )
+        for way in (first, second)
+    ]
+    checks = [*common, Either(reason=reason, first=rests[0], second=rests[1])] if all(rests) else common
+    fit = Feasibility(
+        state, checks=checks, compiled=first.compiled, undecided=first.undecided | second.undecided,
+        shares=first.shares or second.shares,
+    )  # fmt: skip
+    fit.ways = (first, second)
+    return fit
+
+
+def _are_alike(check: Check, other: Check) -> bool:
+    """Say whether two checks judge every host alike, whatever is free."""
+    if isinstance(check, Label) and isinstance(other, Label):
+        return check.reason == other.reason and bool(np.array_equal(check.mask, other.mask))
+    if isinstance(check, Amount) and isinstance(other, Amount):
+        return (check.class_id, check.amount, len(check.lenders)) == (other.class_id, other.amount, len(other.lenders))
+    if isinstance(check, Family) and isinstance(other, Family):
+        return check.suffixes == other.suffixes and bool(np.array_equal(check.rows, other.rows))
+    return False
+
+
+def _hosts_of(state: State, rows: list[int]) -> list[int]:
+    roots = [state.providers.root.each[row] for row in rows]
+    return [state.hosts.row_of_root[root] for root in roots if root in state.hosts.row_of_root]

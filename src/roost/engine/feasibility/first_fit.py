@@ -1,0 +1,52 @@
+"""The first candidate of a host, without a search, where counting was enough to know that there is one."""
+
+from roost.engine.columns.state import State
+from roost.engine.feasibility.feasibility import Amount, Family, Feasibility
+
+Take = tuple[int, int, int]  # provider row, class id, amount
+
+
+def first_fit(state: State, fit: Feasibility, host: int) -> list[Take] | None:
+    """Return what a request takes on a host: each class, and each group, from the first providers that can.
+
+    Args:
+        host: row of a host that every check of ``fit`` passes.
+
+    Returns:
+        One take a provider and class; None where only a search can tell.
+
+    Where counting decides (``Feasibility.undecided``), groups have classes of their own and labels hold for
+    every provider that could be taken, so no choice for one group is in the way of another.
+    """
+    if fit.shares or fit.compiled is None or fit.undecided.item(host):
+        return None
+    rows = state.providers.rows_of_tree(state.hosts.provider_row.each[host])
+    takes: list[Take] = []
+    for check in fit.checks:
+        if isinstance(check, Amount):
+            columns = state.classes[check.class_id]
+            row = next((row for row in rows if columns.can_take(row, check.amount)), None)
+            if row is None:
+                return None
+            takes.append((row, check.class_id, check.amount))
+        elif isinstance(check, Family):
+            served = _serve(state, check, host)
+            if served is None:
+                return None
+            takes.extend(served)
+    return takes
+
+
+def _serve(state: State, family: Family, host: int) -> list[Take] | None:
+    """Return takes for all groups of a family, each on a provider of its own."""
+    if not family.is_isolated:
+        return None
+    takes: list[Take] = []
+    left, classes = family.wanted, state.classes
+    for row in family.rows_on(host):
+        if all(classes[class_id].free.each[row] >= amount for class_id, amount in family.amounts):
+            takes.extend((row, class_id, amount) for class_id, amount in family.amounts)
+            left -= 1
+            if not left:
+                return takes
+    return None

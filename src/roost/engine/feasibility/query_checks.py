@@ -1,0 +1,324 @@
+"""The checks of a query, each with its reason, and which hosts they cannot decide.
+
+``roost.engine.candidates.anchors`` looks at the same trees, and both are needed. A mask of anchors may let pass what
+has no candidate, is made anew from what is free now, and owes no reason; so it may leave out what is dear
+to judge. Checks are made once and judged often, tell which of them refuses a host, and with the search
+behind them are exact. Which providers the labels of a group allow is said there for both.
+"""
+
+from collections.abc import Hashable, Mapping
+
+import numpy as np
+
+from roost.engine.candidates.anchors import permitted_by_labels
+from roost.engine.candidates.query import Compiled, UnknownName
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Mask, Rows
+from roost.engine.feasibility.feasibility import Amount, Check, Family, Feasibility, Label
+from roost.model.names import amount_text
+from roost.model.request import CandidateQuery, ResourceGroup
+
+# Which rule asked for a part of a query: ("root", trait), ("member_of", aggregates), ("avoid", aggregate) -> its name.
+Origins = Mapping[Hashable, str]
+
+_NOBODY: Origins = {}
+_NO_MEMBERS = "are not in the aggregates asked for"
+_FORBIDDEN_MEMBERS = "are in a forbidden aggregate"
+
+
+def feasibility(state: State, query: CandidateQuery, compiled: Compiled, *, origins: Origins = _NOBODY) -> Feasibility:
+    """Compile a query, whose names are all known, against a state."""
+    builder = _Builder(state, query, compiled, origins=origins)
+    if not compiled.is_possible:
+        nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+        builder.checks.append(
+            Label(about="group", reason="cannot serve a resource group that asks no resources", mask=nobody)
+        )
+    fit = Feasibility(
+        state, checks=builder.checks, compiled=compiled, undecided=builder.undecided & state.hosts.alive.view,
+        shares=builder.shares,
+    )  # fmt: skip
+    asking = [group for group in query.groups if group.resources or group.suffix]
+    if not fit.shares and [group.suffix for group in asking] == [""]:
+        fit.flat_amounts = [(check.class_id, check.amount) for check in fit.checks if isinstance(check, Amount)]
+        fit.flat_resources = dict(asking[0].resources)
+    return fit
+
+
+def hopeless(state: State, unknown: UnknownName, *, origins: Origins = _NOBODY) -> Feasibility:
+    """Return what is left of a query that names what no provider ever had: every host lacks it."""
+    nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+    checks: list[Check] = [
+        Label(about="class", reason=f"offer no {name}", mask=nobody) for name in unknown.resource_classes
+    ]
+    checks.extend(
+        Label(about="trait", reason=f"lack trait {name}", mask=nobody, rule=origins.get(("root", name), ""))
+        for name in unknown.traits
+    )
+    return Feasibility(state, checks=checks)
+
+
+def refused(state: State, *, rule: str, reason: str) -> Feasibility:
+    """Return what is left of a request that a rule refuses whatever hosts there are."""
+    nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+    fit = Feasibility(state, checks=[Label(about="refusal", reason=f"are not asked: {reason}", mask=nobody, rule=rule)])
+    fit.is_searched = not state.hosts.are_told
+    return fit
+
+
+def answered(state: State, held: Mapping[int, dict[str, dict[str, int]]]) -> Feasibility:
+    """Return what somebody else says who knows the providers: which hosts can hold a query.
+
+    Args:
+        held: what an instance would take on each: host row -> provider uuid -> class -> amount.
+    """
+    able: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+    able[list(held)] = True
+    fit = Feasibility(state, checks=[Label(about="group", reason="are no candidates of Placement", mask=able)])
+    fit.answered = held
+    return fit
+
+
+def unsearched(
+    state: State, group: ResourceGroup, amounts: Mapping[str, int], *, origins: Origins = _NOBODY
+) -> Feasibility:
+    """Return what can be asked of hosts whose providers nobody knows: the aggregates of a group.
+
+    Args:
+        state: its hosts are told.
+        group: whose ``member_of`` and ``forbidden_aggregates`` count.
+        amounts: what an instance is to take on its host unasked, by resource class.
+    """
+    roots = state.hosts.provider_row.view
+    checks: list[Check] = [
+        Label(
+            about="aggregate", reason=_NO_MEMBERS, mask=_members(state, wanted)[roots],
+            rule=origins.get(("member_of", wanted), ""),
+        )
+        for wanted in group.member_of
+    ]  # fmt: skip
+    for rule, avoided in _avoided(group, origins):
+        mask = ~_members(state, avoided)[roots]
+        checks.append(Label(about="aggregate", reason=_FORBIDDEN_MEMBERS, mask=mask, rule=rule))
+    fit = Feasibility(state, checks=checks)
+    fit.is_searched = False
+    ids = {name: state.class_ids.id_of(name) for name in amounts}
+    fit.flat_amounts = [(class_id, amounts[name]) for name, class_id in ids.items() if class_id is not None]
+    return fit
+
+
+def _members(state: State, uuids: frozenset[str]) -> Mask:
+    """Return the providers in any of some aggregates: bool, shape (providers,)."""
+    known = [each for name in sorted(uuids) if (each := state.aggregates.id_of(name)) is not None]
+    return state.membership.wearing_any(known)
+
+
+def _avoided(group: ResourceGroup, origins: Origins) -> list[tuple[str, frozenset[str]]]:
+    """Return the aggregates that a group avoids, by the rule that asked for it, by name; the request itself first."""
+    found: dict[str, set[str]] = {}
+    for uuid in group.forbidden_aggregates:
+        found.setdefault(origins.get(("avoid", uuid), ""), set()).add(uuid)
+    return [(rule, frozenset(found[rule])) for rule in sorted(found)]
+
+
+class _Builder:
+    """Turns a query into checks, and says which hosts they cannot decide."""
+
+    def __init__(self, state: State, query: CandidateQuery, compiled: Compiled, *, origins: Origins) -> None:
+        self.state = state
+        self.origins = origins
+        self.query = query
+        self.compiled = compiled
+        self.roots: Rows = state.hosts.provider_row.view
+        self.host_of, self.nested = state.host_trees()
+        self.checks: list[Check] = []
+        self.undecided: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
+        self.shares = False
+        self._root_labels()
+        for group in query.groups:
+            self._tree(group)
+        plain = [group for group in query.groups if group.suffix == "" and group.resources]
+        suffixed = [group for group in query.groups if group.suffix != ""]
+        for group in plain:
+            self._unsuffixed(group)
+        if suffixed:
+            self._suffixed(suffixed, plain)
+
+    def _trait_masks(self, names: frozenset[str]) -> Mask:
+        known = [trait for name in sorted(names) if (trait := self.state.trait_ids.id_of(name)) is not None]
+        return self.state.traits.wearing_any(known)
+
+    def _any_in_tree(self, providers: Mask) -> Mask:
+        """Return the hosts with at least one of these providers in their tree: bool, shape (hosts,)."""
+        found = np.zeros(len(self.state.hosts), dtype=np.bool_)
+        hosts = self.host_of[providers]
+        found[hosts[hosts >= 0]] = True
+        return found
+
+    def _root_labels(self) -> None:
+        for name in sorted(self.query.root_required):
+            has = self._trait_masks(frozenset({name}))[self.roots]
+            rule = self.origins.get(("root", name), "")
+            self.checks.append(Label(about="trait", reason=f"lack trait {name}", mask=has, rule=rule))
+        for name in sorted(self.query.root_forbidden):
+            worn = self._trait_masks(frozenset({name}))[self.roots]
+            rule = self.origins.get(("root", name), "")
+            self.checks.append(Label(about="trait", reason=f"have forbidden trait {name}", mask=~worn, rule=rule))
+
+    def _tree(self, group: ResourceGroup) -> None:
+        if group.in_tree is None:
+            return
+        row = self.state.providers.row_of_uuid.get(group.in_tree)
+        root = -1 if row is None else self.state.providers.root.each[row]
+        if group.suffix and any(self.state.providers.root.each[each] == root for each in self.state.sharing_rows()):
+            # A provider of that tree may serve the group in other trees, with which it shares.
+            self.undecided[:] = True
+            return
+        self.checks.append(Label(about="tree", reason="are not in the tree asked for", mask=self.roots == root))
+
+    def _lenders(self, class_id: int, group: ResourceGroup) -> tuple[tuple[int, Mask], ...]:
+        if group.in_tree is not None:
+            return ()
+        found = []
+        for row in self.state.sharing_rows():
+            if row not in self.state.inventory(class_id).holders:
+                continue
+            reached = self.state.membership.wearing_any(self.state.membership.labels_of(row))
+            found.append((row, self._any_in_tree(reached)))
+        return tuple(found)
+
+    def _unsuffixed(self, group: ResourceGroup) -> None:
+        """Add the checks of the group that may be spread over a tree.
+
+        Labels that sit on the root decide alone where the tree is the root alone, and also where the root
+        must take part because it alone offers one of the classes.
+        """
+        state = self.state
+        takes_part = ~self.nested
+        amounts = []
+        lent = np.zeros(len(state.hosts), dtype=np.bool_)
+        for name, amount in sorted(group.resources.items()):
+            class_id = state.class_ids.id_of(name)
+            assert class_id is not None, name
+            columns = state.inventory(class_id)
+            offering = columns.total.view > 0
+            hosts = self.host_of[offering]
+            counts = np.bincount(hosts[hosts >= 0], minlength=len(state.hosts))
+            lenders = self._lenders(class_id, group)
+            self.shares |= bool(lenders)
+            reached = np.zeros(len(state.hosts), dtype=np.bool_)
+            for _, served in lenders:
+                reached |= served
+            lent |= reached
+            takes_part |= (counts == 1) & offering[self.roots] & ~reached
+            units = None
+            if not columns.plain_units:
+                allowed = columns.units(amount)
+                units = self._any_in_tree(offering & allowed)
+                # Where one provider allows the amount and another has it free, only a search can tell.
+                self.undecided |= (counts > 1) & self._any_in_tree(offering & ~allowed)
+            reason = f"lack {amount_text(name, amount)} or more"
+            amounts.append(Amount(reason=reason, class_id=class_id, amount=amount, units=units, lenders=lenders))
+        alone = takes_part & ~lent
+        self._labels_of_unsuffixed(group, alone)
+        self.checks.extend(amounts)
+
+    def _labels_of_unsuffixed(self, group: ResourceGroup, root_decides: Mask) -> None:
+        for wanted in group.member_of:
+            member = _members(self.state, wanted)
+            on_root = member[self.roots]
+            somewhere = self._any_in_tree(member) | self._lent_by(member)
+            self.undecided |= somewhere & ~on_root | (on_root & self._lent_by(~member))
+            rule = self.origins.get(("member_of", wanted), "")
+            self.checks.append(Label(about="aggregate", reason=_NO_MEMBERS, mask=somewhere | on_root, rule=rule))
+        for rule, avoided in _avoided(group, self.origins):
+            member = _members(self.state, avoided)
+            on_root = member[self.roots]
+            self.undecided |= ~on_root & (self._any_in_tree(member) | self._lent_by(member))
+            self.checks.append(Label(about="aggregate", reason=_FORBIDDEN_MEMBERS, mask=~on_root, rule=rule))
+        for names in group.required:
+            worn = self._trait_masks(names)
+            on_root, somewhere = worn[self.roots], self._any_in_tree(worn) | self._lent_by(worn)
+            self.undecided |= somewhere & ~(on_root & root_decides)
+            self.checks.append(Label(about="trait", reason=f"lack trait {' or '.join(sorted(names))}", mask=somewhere))
+        for name in sorted(group.forbidden):
+            worn = self._trait_masks(frozenset({name}))
+            on_root, somewhere = worn[self.roots], self._any_in_tree(worn) | self._lent_by(worn)
+            refused = on_root & root_decides
+            self.undecided |= somewhere & ~refused
+            self.checks.append(Label(about="trait", reason=f"have forbidden trait {name}", mask=~refused))
+
+    def _lent_by(self, providers: Mask) -> Mask:
+        """Return the hosts that one of these providers shares with: bool, shape (hosts,)."""
+        found = np.zeros(len(self.state.hosts), dtype=np.bool_)
+        for row in self.state.sharing_rows():
+            if providers[row]:
+                found |= self._any_in_tree(self.state.membership.wearing_any(self.state.membership.labels_of(row)))
+        return found
+
+    def _suffixed(self, groups: list[ResourceGroup], plain: list[ResourceGroup]) -> None:
+        state, isolate = self.state, self.query.group_policy == "isolate"
+        families: dict[tuple[object, ...], list[ResourceGroup]] = {}
+        for group in groups:
+            families.setdefault(group.ask, []).append(group)
+        seen_providers: Mask = np.zeros(len(state.providers), dtype=np.bool_)
+        sharing = state.sharing_rows()
+        seen_classes = {name for group in plain for name in group.resources}
+        counts_exactly = not self.query.same_subtree and all(group.resources for group in groups)
+        for members in families.values():
+            group = members[0]
+            if not group.resources:
+                continue
+            providers = self._providers_for(group)
+            overlaps = bool(seen_classes & set(group.resources)) or (
+                isolate and bool((seen_providers & providers).any())
+            )
+            is_lent = bool(providers[sharing].any())
+            several = len(group.resources) > 1 and len(members) > 1 and not isolate
+            bounded = len(members) > 1 and not isolate and not self._plain(group)
+            if overlaps or several or bounded or is_lent:
+                counts_exactly = False
+            self.shares |= is_lent
+            seen_classes |= set(group.resources)
+            seen_providers |= providers
+            self.checks.append(self._family(members, providers, is_isolated=isolate or len(members) == 1))
+        if self.shares and not counts_exactly:
+            # A provider outside the tree may serve a group: counting inside the tree refuses too much.
+            self.checks = [check for check in self.checks if not isinstance(check, Family)]
+        if not counts_exactly:
+            self.undecided[:] = True
+
+    def _plain(self, group: ResourceGroup) -> bool:
+        ids = [self.state.class_ids.id_of(name) for name in group.resources]
+        return all(self.state.inventory(class_id).plain_units for class_id in ids if class_id is not None)
+
+    def _providers_for(self, group: ResourceGroup) -> Mask:
+        """Return the providers whose labels, classes and units allow a group: bool, shape (providers,)."""
+        wanted = self.compiled.kinds[self.compiled.kind_of[group.suffix]]
+        allowed = permitted_by_labels(self.state, wanted)
+        for class_id, amount in wanted.resources:
+            columns = self.state.inventory(class_id)
+            allowed &= (columns.total.view > 0) & columns.units(amount)
+        return allowed
+
+    def _family(self, members: list[ResourceGroup], providers: Mask, *, is_isolated: bool) -> Family:
+        state, group = self.state, members[0]
+        rows = np.flatnonzero(providers & (self.host_of >= 0))
+        order = np.argsort(self.host_of[rows], kind="stable")
+        rows = rows[order]
+        host_of = self.host_of[rows]
+        hosts, starts = np.unique(host_of, return_index=True)
+        amounts = []
+        for name, amount in sorted(group.resources.items()):
+            class_id = state.class_ids.id_of(name)
+            assert class_id is not None, name
+            amounts.append((class_id, amount))
+        asked = " and ".join(amount_text(name, amount) for name, amount in sorted(group.resources.items()))
+        labels = "".join(f" with {' or '.join(sorted(names))}" for names in group.required)
+        where = "one provider" if len(members) == 1 else f"{len(members)} providers"
+        return Family(
+            reason=f"lack {asked} or more on {where}{labels}",
+            suffixes=tuple(member.suffix for member in members), wanted=len(members), is_isolated=is_isolated,
+            amounts=tuple(amounts),
+            rows=rows, starts=starts, hosts=hosts,
+        )  # fmt: skip

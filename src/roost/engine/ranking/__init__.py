@@ -1,0 +1,1 @@
+"""Ranking: scores, top-k selection with an optimality bound, incremental updates."""

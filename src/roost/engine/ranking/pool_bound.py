@@ -1,0 +1,125 @@
+"""The hosts that a pool left out: what can be said of them while they are untouched.
+
+Their raw weights stay what they were at the pass, so their best score then, and the extremes of their raw
+weights, bound what any of them can score under scales that moved since.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from roost.engine.columns.types import Rows, Scores
+from roost.model.decision import Scale
+
+_SLACK = 1e-9  # of the sum of multipliers: far more than rounding can add up to
+
+
+class Outside:
+    """The survivors of a pass that are not in its pool.
+
+    Args:
+        rows: of all survivors, ascending: intp, shape (survivors,).
+        raws: float64, shape (weighers, survivors).
+        scores: float64, shape (survivors,).
+        chosen: positions in the pool, ascending: intp, shape (chosen,).
+        scales: one a weigher, as the scores were made.
+        floating: per weigher, whether its low and its high end follow the survivors.
+    """
+
+    __slots__ = (
+        "_base", "_bound", "_bound_row", "_counts", "_floating", "_limit", "_raws", "_rows", "_scales",
+        "exists", "highs", "lows",
+    )  # fmt: skip
+
+    def __init__(
+        self, *, rows: Rows, raws: Scores, scores: Scores, chosen: Rows, scales: list[Scale],
+        floating: Sequence[tuple[bool, bool]],
+    ) -> None:  # fmt: skip
+        self._rows = rows
+        self._raws = raws
+        self._floating = floating
+        self._base = scales
+        self._scales = scales  # those that the limit is of
+        self.exists = len(scores) > len(chosen)
+        # Extremes by weigher, such that nobody moves the end of a scale where nobody is outside.
+        self.lows = [np.inf] * len(scales)
+        self.highs = [-np.inf] * len(scales)
+        self._counts: list[tuple[int, int]] = []  # by weigher, how many hold its low and its high extreme
+        self._bound, self._bound_row = -np.inf, -1
+        self._limit = -np.inf
+        if self.exists:
+            self._look(scores, chosen)
+
+    def _look(self, scores: Scores, chosen: Rows) -> None:
+        left = scores.copy()
+        left[chosen] = -np.inf
+        first = int(left.argmax())
+        self._bound = float(left[first])
+        self._bound_row = int(self._rows[first])
+        for at, (raw, scale, (low_floats, high_floats)) in enumerate(
+            zip(self._raws, self._base, self._floating, strict=True)
+        ):
+            inside = raw[chosen]
+            # An end that does not float bounds the others as well as their own extreme does.
+            low, lows = _extreme(raw, inside, chosen, end=scale.low, sign=-1) if low_floats else (scale.low, len(raw))
+            high, highs = (
+                _extreme(raw, inside, chosen, end=scale.high, sign=1) if high_floats else (scale.high, len(raw))
+            )
+            self.lows[at], self.highs[at] = low, high
+            self._counts.append((lows, highs))
+
+    def leave(self, row: int) -> bool:
+        """Forget that a survivor is outside; say whether the extremes of the others are still known."""
+        if not self.exists:
+            return True
+        before = self._raws[:, np.searchsorted(self._rows, row)].tolist()
+        for weigher, raw in enumerate(before):
+            lows, highs = self._counts[weigher]
+            low_floats, high_floats = self._floating[weigher]
+            lows -= low_floats and raw == self.lows[weigher]
+            highs -= high_floats and raw == self.highs[weigher]
+            if lows <= 0 or highs <= 0:
+                return False
+            self._counts[weigher] = (lows, highs)
+        return True
+
+    def is_beaten_by(self, score: float, row: int, scales: list[Scale]) -> bool:
+        """Say whether a host of the pool goes before everybody outside, under the scales of now."""
+        if not self.exists:
+            return True
+        if scales == self._base:
+            return score > self._bound or (score == self._bound and row < self._bound_row)
+        if scales is not self._scales:
+            self._scales = scales
+            self._limit = self._bound + self._rise(scales)
+        return score > self._limit
+
+    def _rise(self, scales: list[Scale]) -> float:
+        """Return how much more than at the pass anybody outside can score.
+
+        Each contribution is linear in the raw weight, so its largest rise is at one of the two extremes.
+        """
+        rise = 0.0
+        reach = 0.0
+        for now, then, low, high in zip(scales, self._base, self.lows, self.highs, strict=True):
+            rise += max(
+                now.contribution(low) - then.contribution(low), now.contribution(high) - then.contribution(high)
+            )
+            reach += abs(now.contribution(high)) + abs(then.contribution(high)) + abs(now.multiplier)
+        return rise + _SLACK * reach
+
+
+def _extreme(raw: Scores, inside: Scores, chosen: Rows, *, end: float, sign: int) -> tuple[float, int]:
+    """Return the most, or with sign -1 the least, that hosts outside have, and how many of them.
+
+    Args:
+        raw, inside: raw weights of all, and of the chosen positions.
+        end: the most, or the least, of all.
+    """
+    count = int(np.count_nonzero(raw == end)) - int(np.count_nonzero(inside == end))
+    if not count:
+        left = raw.copy()
+        left[chosen] = -sign * np.inf
+        end = float(left.max() if sign > 0 else left.min())
+        count = int(np.count_nonzero(left == end))
+    return end, count

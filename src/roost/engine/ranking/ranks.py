@@ -1,0 +1,123 @@
+"""Weights to ranks: normalisation, sums, and the best few of many, exactly and in order."""
+
+import numpy as np
+
+from roost.engine.columns.types import Rows, Scores
+from roost.model.decision import Scale
+
+_BLOCK = 128
+_ONE_BY_ONE_MAX = 4
+_WITHIN = np.arange(_BLOCK)
+
+
+def normalise(raw: Scores, *, low: float, high: float) -> Scores:
+    """Bring raw weights to the scale 0..1.
+
+    Args:
+        raw: float64, shape (hosts,).
+        low, high: ends of the scale; raw weights may lie outside.
+
+    Returns:
+        float64, shape (hosts,); all 0 where the ends are equal.
+
+    Source:
+        nova/weights.py, normalize.
+
+    >>> normalise(np.array([5.0, 10.0, 20.0]), low=5.0, high=20.0).round(2)
+    array([0.  , 0.33, 1.  ])
+    """
+    if high == low:
+        return np.zeros(len(raw))
+    return (raw - low) / (high - low)
+
+
+def clamp(raw: Scores, *, minval: float | None, maxval: float | None) -> Scores:
+    """Hold raw weights within the bounds of a weigher's class: float64, shape (hosts,)."""
+    if minval is not None and len(raw) and raw.min() < minval:
+        raw = np.maximum(raw, minval)
+    if maxval is not None and len(raw) and raw.max() > maxval:
+        raw = np.minimum(raw, maxval)
+    return raw
+
+
+def scale_of(raw: Scores, *, weigher: str, minval: float | None, maxval: float | None, multiplier: float) -> Scale:
+    """Return the scale of raw weights (already clamped): float64, shape (hosts,), at least one host."""
+    low = float(raw.min()) if minval is None else float(minval)
+    high = float(raw.max()) if maxval is None else float(maxval)
+    return Scale(weigher, low, high, multiplier)
+
+
+def contributions(raw: Scores, scale: Scale) -> Scores | None:
+    """Return what a weigher adds to each host's sum: float64, shape (hosts,); None if that is 0 for all."""
+    if scale.high == scale.low or scale.multiplier == 0.0:
+        return None
+    # Dividing by 1 and subtracting 0 change no bit, so leaving them out keeps the twin of one row equal.
+    part = raw - scale.low if scale.low != 0.0 else raw
+    part = part / (scale.high - scale.low)
+    if scale.multiplier != 1.0:
+        part *= scale.multiplier
+    return part
+
+
+def total(parts: list[Scores], hosts: int) -> Scores:
+    """Add contributions up, in the order of the weighers: float64, shape (hosts,)."""
+    if not parts:
+        return np.zeros(hosts)
+    if len(parts) == 1:
+        return parts[0]
+    summed = parts[0] + parts[1]
+    for part in parts[2:]:
+        summed += part
+    return summed
+
+
+def best(scores: Scores, wanted: int) -> Rows:
+    """Return the positions of the best scores, best first, equal ones in row order.
+
+    Args:
+        scores: float64, shape (hosts,).
+        wanted: how many, >= 1.
+
+    Returns:
+        intp, shape (min(wanted, hosts),).
+
+    Very few are found one after the other. Of more, a block's maximum says whether the block can hold one of
+    them, so only a few blocks are looked at; of equal blocks the first ones are enough, since each holds at least
+    one score as good.
+    """
+    hosts = len(scores)
+    if wanted <= _ONE_BY_ONE_MAX and hosts > wanted:
+        found = _one_by_one(scores, wanted)
+        if np.isfinite(scores[found[0]]) and np.isfinite(scores[found[-1]]):
+            return found
+    if hosts <= 4 * _BLOCK or wanted >= hosts // _BLOCK:
+        return _first(scores, np.arange(hosts), wanted)
+    maxima = np.maximum.reduceat(scores, np.arange(0, hosts, _BLOCK))
+    chosen = np.argsort(-maxima, kind="stable")[:wanted]
+    worst = maxima[chosen[-1]]
+    chosen.sort()
+    inside = (chosen[:, np.newaxis] * _BLOCK + _WITHIN).ravel()
+    if inside[-1] >= hosts:
+        inside = inside[inside < hosts]
+    return _first(scores, inside[scores[inside] >= worst], wanted)
+
+
+def _one_by_one(scores: Scores, wanted: int) -> Rows:
+    """Find the best one after the other, which is right where the first and the last of them are finite."""
+    left = scores.copy()
+    found = []
+    for _ in range(wanted):
+        at = int(left.argmax())
+        found.append(at)
+        left[at] = -np.inf
+    return np.array(found, dtype=np.intp)
+
+
+def _first(scores: Scores, positions: Rows, wanted: int) -> Rows:
+    order = np.argsort(-scores[positions], kind="stable")[:wanted]
+    return positions[order]
+
+
+def leading_run(scores: Scores) -> Rows:
+    """Return the positions whose score equals the best, in row order: intp, shape (equals,)."""
+    return np.flatnonzero(scores == scores.max())

@@ -1,0 +1,316 @@
+"""A ranking remembered: the best few hundred hosts, and a certificate that nobody else is better.
+
+A pass over all hosts fills a pool with the best ones and leaves the others outside (``engine.ranking.pool_bound``).
+Afterwards only touched hosts are judged again; they move into the pool. A rank from the pool is exact as long
+as its worst host beats what the others can have reached at most, and is refused otherwise: then a new pass is due.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from roost.engine.columns.types import Amounts, Cells, Rows, Scores
+from roost.engine.ranking.pool_bound import Outside
+from roost.engine.ranking.ranks import contributions, total
+from roost.model.decision import Scale
+
+SIZE = 256  # hosts in a new pool, where few hosts are touched between ranks
+SIZE_MAX = 1024
+_SAMPLE, _SAMPLED_MIN = 1024, 16  # scores in a sample, and how many of the best must be among them
+_SORTED = 48  # hosts kept in order
+_CHECKED_EACH = 64  # instances between two checks of the budget
+
+Key = tuple[float, int, int]  # score negated, host row, position: the smaller, the better
+_NOBODY: Key = (np.inf, 0, 0)
+
+
+class Pool:
+    """The rows that may be best, with their raw weights and scores.
+
+    Args:
+        rows: intp, shape (survivors,), ascending host rows.
+        raws: one float64 array of shape (survivors,) a weigher, clamped.
+        scores: float64, shape (survivors,), sums of the contributions.
+        scales: one a weigher, as the scores were made.
+        floating: per weigher, whether its low and its high end follow the survivors.
+        size: hosts to begin with, of the best; it has room for as many more.
+    """
+
+    __slots__ = (
+        "_at", "_behind", "_each", "_edge", "_ends", "_floating", "_is_hasty", "_is_loose", "_keys", "_outside",
+        "_passing", "_penalty", "_raw_of", "_raws", "_room", "_rows", "_score_of", "_scores", "_size", "scales",
+    )  # fmt: skip
+
+    def __init__(
+        self, *, rows: Rows, raws: Sequence[Scores], scores: Scores, scales: list[Scale],
+        floating: list[tuple[bool, bool]], size: int = SIZE,
+    ) -> None:  # fmt: skip
+        self.scales = scales
+        self._floating = floating
+        survivors = np.array(raws, dtype=np.float64).reshape(len(raws), len(rows))
+        chosen = _best_positions(scores, size)
+        self._outside = Outside(
+            rows=rows, raws=survivors, scores=scores, chosen=chosen, scales=scales, floating=floating
+        )
+        self._size = len(chosen)
+        room = self._room = len(chosen) + size
+        self._raws = np.zeros((len(raws), room))
+        self._raws[:, : self._size] = survivors[:, chosen]
+        self._rows: Amounts = np.zeros(room, dtype=np.int64)
+        self._rows[: self._size] = rows[chosen]
+        self._at = {row: at for at, row in enumerate(rows[chosen].tolist())}
+        self._scores = np.full(room, -np.inf)  # of hosts that do not pass: -inf
+        self._scores[: self._size] = scores[chosen]
+        self._penalty = np.full(room, -np.inf)  # 0 where a host passes
+        self._penalty[: self._size] = 0.0
+        # The same a host at a time; the arrays follow when all hosts are looked at.
+        self._raw_of: list[list[float]] = self._raws[:, : self._size].T.tolist()
+        self._score_of: list[float] = self._scores[: self._size].tolist()
+        self._behind: set[int] = set()
+        self._each: tuple[Cells, Cells, Cells] = (self._raws.data, self._scores.data, self._penalty.data)
+        self._passing = self._size
+        # The best hosts that pass, in order, all whose keys lie before the edge. None: to be sorted anew.
+        self._keys: list[Key] | None = None
+        self._edge = _NOBODY
+        self._is_loose = False  # whether an end of a scale may have moved
+        self._is_hasty = False  # whether many hosts changed at once since the last rank
+        self._ends = self._ends_of(scales)
+
+    def _ends_of(self, scales: list[Scale]) -> list[tuple[float, float, float, float, bool, bool]]:
+        """Return what one host is scored by, one entry a weigher.
+
+        Returns:
+            Low and high end, width and multiplier, and whether a host of the pool can let go of either end alone.
+        """
+        ends = []
+        for at, (scale, (low_floats, high_floats)) in enumerate(zip(scales, self._floating, strict=True)):
+            low_goes = low_floats and self._outside.lows[at] != scale.low
+            high_goes = high_floats and self._outside.highs[at] != scale.high
+            ends.append((scale.low, scale.high, scale.high - scale.low, scale.multiplier, low_goes, high_goes))
+        return ends
+
+    def __contains__(self, row: int) -> bool:
+        return row in self._at
+
+    def touch(self, row: int, *, passed: bool, passes: bool, raws: list[float]) -> bool:
+        """Take in a host that changed: whether it passed at the time of the pass, passes now, its raw weights.
+
+        Returns:
+            False if the pool can no longer answer and a new pass is due.
+        """
+        at = self._at.get(row)
+        if at is None:
+            at = self._join(row, passed=passed)
+            if at is None:
+                return False
+        self._set(at, row, passes=passes, raws=raws)
+        return True
+
+    def touch_many(self, rows: Sequence[int], *, passed: Sequence[bool], passes: Sequence[bool], raws: Scores) -> bool:
+        """Take in several hosts at once, each as ``touch`` does; raws are of shape (weighers, rows)."""
+        places = []
+        for row, had_passed in zip(rows, passed, strict=True):
+            at = self._at.get(row)
+            if at is None:
+                at = self._join(row, passed=had_passed)
+                if at is None:
+                    return False
+            places.append(at)
+        self._catch_up()
+        where = np.array(places, dtype=np.intp)
+        penalty = np.where(passes, 0.0, -np.inf)
+        self._passing += sum(passes) - int(np.count_nonzero(self._penalty[where] == 0.0))
+        self._penalty[where] = penalty
+        self._raws[:, where] = raws
+        self._scores[where] = scores = self._sums(raws) + penalty
+        for at, raw, score in zip(places, raws.T.tolist(), scores.tolist(), strict=True):
+            self._raw_of[at] = raw
+            self._score_of[at] = score
+        self._keys = None
+        self._is_hasty = self._is_loose = True
+        return True
+
+    def _join(self, row: int, *, passed: bool) -> int | None:
+        """Make room for a host that was outside; return its position, or None if the pool must be made anew."""
+        if self._size == self._room or (passed and not self._outside.leave(row)):
+            return None
+        at = self._at[row] = self._size
+        self._rows[at] = row
+        self._raw_of.append([])
+        self._score_of.append(-np.inf)
+        self._size += 1
+        return at
+
+    def _set(self, at: int, row: int, *, passes: bool, raws: list[float]) -> None:
+        """Set whether the host at a position passes, and its raw weights."""
+        keys, before = self._keys, self._score_of[at]
+        was = before != -np.inf
+        if was and keys is not None and (key := (-before, row, at)) < self._edge:
+            del keys[bisect_left(keys, key)]
+        score = -np.inf
+        if passes:
+            score = 0.0
+            for raw, (low, high, width, multiplier, _, _) in zip(raws, self._ends, strict=True):
+                if not low <= raw <= high:
+                    self._is_loose = True  # It reaches beyond an end.
+                if width:
+                    score += (raw - low) / width * multiplier
+            if keys is not None and (key := (-score, row, at)) < self._edge:
+                insort(keys, key)
+        if was and not self._is_loose:
+            # An end of a scale may move when the last host that held it leaves it.
+            ends = zip(self._raw_of[at], raws, self._ends, strict=True)
+            for held, now, (low, high, _, _, low_goes, high_goes) in ends:
+                if ((high_goes and held >= high) or (low_goes and held <= low)) and not (passes and now == held):
+                    self._is_loose = True
+        self._passing += passes - was
+        self._raw_of[at] = raws
+        self._score_of[at] = score
+        self._behind.add(at)
+
+    def _catch_up(self) -> None:
+        """Bring the arrays up to what is known host by host."""
+        if not self._behind:
+            return
+        raws, scores, penalty = self._each
+        for at in self._behind:
+            for weigher, raw in enumerate(self._raw_of[at]):
+                raws[weigher, at] = raw
+            score = scores[at] = self._score_of[at]
+            penalty[at] = score if score == -np.inf else 0.0
+        self._behind.clear()
+
+    def best(self, wanted: int) -> tuple[list[int], list[list[float]], list[float]] | None:
+        """Return the best hosts: rows, raw weights a host, and scores; best first, equal ones in row order.
+
+        The raw weights of a host are the same list until it is touched; nobody may change it.
+
+        Returns:
+            None if the pool cannot prove them to be the best: then a new pass is due.
+        """
+        if self._passing == 0:
+            return None if self._outside.exists else ([], [], [])
+        if self._passing < wanted and self._outside.exists:
+            return None
+        first = self._first(min(wanted, self._passing))
+        score, row, _ = first[-1]
+        if not self._outside.is_beaten_by(-score, row, self.scales):
+            return None
+        raw_of = self._raw_of
+        # Adding 0 makes it the same zero, whether the pass or a touch made it.
+        return [key[1] for key in first], [raw_of[key[2]] for key in first], [-key[0] + 0.0 for key in first]
+
+    def draw(
+        self, count: int, *, changes: Sequence[float], room: Callable[[int], int],
+        check: Callable[[], None],
+    ) -> list[int]:  # fmt: skip
+        """Take the best host again and again, each time with one equal instance more on the one before.
+
+        Args:
+            count: how many to take at most.
+            changes: what an instance adds to the raw weight of its host, one a weigher, in the order of ``raws``.
+            room: says how many such instances a host row has room for now; 0 stops.
+            check: called now and then; where it raises, the pool must not be used any more.
+
+        Returns:
+            Host rows in the order taken; fewer than ``count`` where the pool can prove no more. The pool is
+            as if the instances were there.
+        """
+        rooms: dict[int, int] = {}
+        taken: list[int] = []
+        while len(taken) < count and self._passing:
+            if len(taken) % _CHECKED_EACH == 0:
+                check()
+            score, row, at = self._first(1)[0]
+            left = rooms.get(at)
+            if left is None:
+                left = room(row)
+            if left < 1 or not self._outside.is_beaten_by(-score, row, self.scales):
+                break
+            taken.append(row)
+            rooms[at] = left - 1
+            moved = [before + change for before, change in zip(self._raw_of[at], changes, strict=True)]
+            self._set(at, row, passes=left > 1, raws=moved)
+        return taken
+
+    def _first(self, wanted: int) -> list[Key]:
+        """Return the keys of the best hosts that pass, in order; so many must pass."""
+        if self._rescale() or self._is_hasty:
+            # Much may change again before anybody needs more of them.
+            self._is_hasty = False
+            return self._sort(wanted)
+        if self._keys is None or len(self._keys) < wanted:
+            keys = self._sort(min(max(_SORTED, wanted) + 1, self._passing))
+            self._edge = _NOBODY if len(keys) == self._passing else keys.pop()
+            self._keys = keys
+        return self._keys[:wanted]
+
+    def _sort(self, wanted: int) -> list[Key]:
+        """Find them among all."""
+        self._catch_up()
+        negated, rows = -self._scores[: self._size], self._rows[: self._size]
+        if wanted == 1:
+            near = np.flatnonzero(negated == negated.min())
+        elif wanted < self._size:
+            near = np.flatnonzero(negated <= np.partition(negated, wanted - 1)[wanted - 1])
+        else:
+            near = np.arange(self._size)
+        near = near[np.lexsort((rows[near], negated[near]))[:wanted]]
+        return list(zip(negated[near].tolist(), rows[near].tolist(), near.tolist(), strict=True))
+
+    def _rescale(self) -> bool:
+        """Make scales and scores right for the hosts that pass now; say whether any moved."""
+        if not self._is_loose:
+            return False
+        self._is_loose = False
+        self._catch_up()
+        size = self._size
+        seen = self._raws[:, :size]
+        highs = np.maximum.reduce(seen + self._penalty[:size], axis=1).tolist()
+        moved = False
+        scales = []
+        for weigher, (scale, (low_floats, high_floats)) in enumerate(zip(self.scales, self._floating, strict=True)):
+            low, high = scale.low, scale.high
+            if high_floats:
+                high = max(highs[weigher], self._outside.highs[weigher])
+            if low_floats:
+                low = min(float((seen[weigher] - self._penalty[:size]).min()), self._outside.lows[weigher])
+            if low != scale.low or high != scale.high:
+                moved = True
+                scales.append(Scale(scale.weigher, low, high, scale.multiplier))
+            else:
+                scales.append(scale)
+        if not moved:
+            return False
+        self.scales = scales
+        self._ends = self._ends_of(scales)
+        self._scores[:size] = self._sums(seen) + self._penalty[:size]
+        self._score_of = self._scores[:size].tolist()
+        self._keys = None
+        return True
+
+    def _sums(self, raws: Scores) -> Scores:
+        """Return the scores of raw weights, shape (weighers, hosts), whoever passes: float64, shape (hosts,)."""
+        found = [contributions(raw, scale) for raw, scale in zip(raws, self.scales, strict=True)]
+        return total([part for part in found if part is not None], raws.shape[1])
+
+
+def _best_positions(scores: Scores, size: int) -> Rows:
+    """Return the positions of about ``size`` best scores, equal ones with lower rows first, in ascending order.
+
+    How many is estimated from a sample; that none outside is better is exact.
+    """
+    if len(scores) <= size + size // 2:
+        return np.arange(len(scores))
+    step = max(1, min(len(scores) // _SAMPLE, size // _SAMPLED_MIN))
+    sample = scores[::step]
+    at = len(sample) - max(1, size // step)
+    least = np.partition(sample, at)[at]
+    above = np.flatnonzero(scores > least)
+    if len(above) > 2 * size:  # A sample that misleads.
+        at = len(scores) - size
+        least = np.partition(scores, at)[at]
+        above = np.flatnonzero(scores > least)
+    equal = np.flatnonzero(scores == least)[: max(size - len(above), 1)]
+    return np.sort(np.concatenate([above, equal]))
