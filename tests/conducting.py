@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from roost.conductor import accepting, changing
-from roost.conductor.answering import answer, beat, leave, poll, register
+from roost.conductor.agents.agent_protocol import answer, beat, leave, poll, register
+from roost.conductor.intake import accept, accept_changes
 from roost.conductor.jobs import Jobs
 from roost.conductor.loop import Conductor, Product
-from roost.conductor.remembered import image_of
-from roost.conductor.step import Terms
+from roost.conductor.operation.step import Terms
+from roost.conductor.operation.stored_request import image_of
 from roost.model.fleet import Fleet
 from roost.model.guest import Found
 from roost.model.image import Image
@@ -87,7 +87,7 @@ class Server:
         flavor = msgspec.structs.replace(wanted.flavor, extra_specs=dict(extra_specs or {}))
         wanted = msgspec.structs.replace(wanted, flavor=flavor)
         return self.run(
-            lambda current: accepting.build(
+            lambda current: accept.build(
                 current, self.reader, wanted, operation_uuid=uuid_bytes(uuid_named(key)),
                 decision_uuid=uuid_named(f"decision of {key}"), name=names[0], now_s=self.clock.now_s(),
             )
@@ -97,7 +97,7 @@ class Server:
         """Ask for the end of an instance."""
         uuid = uuid_bytes(uuid_named(key or f"end of {name}"))
         return self.run(
-            lambda current: accepting.delete(
+            lambda current: accept.delete(
                 current, self.reader, uuid_named(name), operation_uuid=uuid, now_s=self.clock.now_s(),
                 is_forced=is_forced,
             )
@@ -107,7 +107,7 @@ class Server:
         """Ask that an instance starts or stops, begins anew or is reset."""
         uuid = uuid_bytes(uuid_named(key or f"{kind} of {name} at {self.clock.now_s()}"))
         return self.run(
-            lambda current: accepting.act(
+            lambda current: accept.act(
                 current,
                 self.reader,
                 uuid_named(name),
@@ -126,7 +126,7 @@ class Server:
             "unshelve": {"decision_uuid": uuid_named(f"decision of {key}")},
         }.get(kind, {})
         return self.run(
-            lambda current: getattr(changing, kind)(
+            lambda current: getattr(accept_changes, kind)(
                 current, self.reader, uuid_named(name), operation_uuid=uuid_bytes(uuid_named(key)),
                 now_s=self.clock.now_s(), **{**more, **told},
             )

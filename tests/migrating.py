@@ -4,9 +4,9 @@ from contextlib import contextmanager
 
 import msgspec
 
-from roost.conductor import accepting
-from roost.conductor.moves import away_from
-from roost.conductor.presence import evacuating
+from roost.conductor.intake import accept
+from roost.conductor.moves.migration import away_from
+from roost.conductor.operation.liveness import evacuating
 from roost.model.guest import Found, Prepared
 from roost.model.journal import CLASS_BITS
 from roost.model.names import uuid_bytes, uuid_text
@@ -128,7 +128,7 @@ def ask(server, kind, name, *, host="", key=""):
         if host:
             asked = msgspec.structs.replace(asked, destination=Destination(host=host))
         move = msgspec.structs.replace(asked.move, migration_uuid=uuid_named(f"migration {key}"))
-        plan = accepting.move(
+        plan = accept.move(
             current, server.reader, uuid_named(name), kind=kind, asked=msgspec.structs.replace(asked, move=move),
             operation_uuid=uuid_bytes(uuid_named(key)), decision_uuid=uuid_named(f"decision {key}"),
             now_s=server.clock.now_s(),

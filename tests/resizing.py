@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from roost.conductor import accepting
-from roost.conductor.moves import asked_again
-from roost.conductor.reverting import revert
+from roost.conductor.intake import accept
+from roost.conductor.intake.accept_revert import revert
+from roost.conductor.moves.migration import asked_again
 from roost.errors import NotFound
 from roost.model.guest import Found, Prepared
 from roost.model.names import uuid_bytes
@@ -154,7 +154,7 @@ def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, is_lost=Fals
 
     def task(current):
         if kind == "confirm":
-            return accepting.act(
+            return accept.act(
                 current, server.reader, uuid_named(name), kind=kind, body=Settling(), operation_uuid=uuid, now_s=now_s
             )
         if kind == "revert":
@@ -171,7 +171,7 @@ def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, is_lost=Fals
         if host:
             asked = msgspec.structs.replace(asked, destination=Destination(host=host))
         move = msgspec.structs.replace(asked.move, migration_uuid=uuid_named(f"migration {key}"))
-        return accepting.move(
+        return accept.move(
             current, server.reader, uuid_named(name), kind=kind, asked=msgspec.structs.replace(asked, move=move),
             operation_uuid=uuid, decision_uuid=uuid_named(f"decision {key}"), now_s=now_s,
             is_verified=is_verified or kind == "resize",

@@ -1,6 +1,6 @@
 """Instances that are in any status, without anybody who brought them there."""
 
-from roost.conductor.rows import instead, later
+from roost.conductor.operation.row_changes import instead, later
 from roost.model.journal import Item
 from roost.model.names import uuid_bytes
 

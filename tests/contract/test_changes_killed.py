@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from roost.conductor.remembered import image_of
+from roost.conductor.operation.stored_request import image_of
 from roost.model.image import Image
 from tests.building import ladder
 from tests.conducting import OK, TERMS, Hand, action, failed

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from roost.conductor import draining
+from roost.conductor.intake import accept_drain
 from roost.model.names import uuid_bytes
 from tests.contract.dying import audited, opened, orders_of, pace, survived
 from tests.contract.stores import PostgresWorld
@@ -31,7 +31,7 @@ class Life:
     def work(self, server, key, source):
         """Let a host be left, as long as anything goes on."""
         asked = server.run(
-            lambda current: draining.drain(
+            lambda current: accept_drain.drain(
                 current, server.reader, source, at_once=2, is_disabling=False, now_s=self.clock.now_s(),
                 operation_uuid=uuid_bytes(uuid_named(key)),
             )

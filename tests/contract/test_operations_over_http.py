@@ -1,6 +1,6 @@
 """Operations from end to end: a conductor, a server that agents ask over HTTP, and agents with fake drivers."""
 
-from roost.conductor import accepting
+from roost.conductor.intake import accept
 from roost.model.names import uuid_bytes
 from roost.model.operation import Powering
 from tests.contract.agents_over_http import answering, conducting, is_ready, living
@@ -40,19 +40,19 @@ def test_an_instance_is_built_on_an_alternate_stopped_started_and_deleted(tmp_pa
         ):
             until(lambda: is_ready(own, "host-a") and is_ready(own, "host-b"))
             ask(
-                own, accepting.build, wish(instance_uuids=(ONE,)), key="build", name="one",
+                own, accept.build, wish(instance_uuids=(ONE,)), key="build", name="one",
                 decision_uuid=uuid_named("decision"),
             )  # fmt: skip
             until(lambda: status(own).status in {"ACTIVE", "ERROR"})
             assert (status(own).status, status(own).host, status(own).fault) == ("ACTIVE", "host-b", "")
             assert bad.guests() == []
             assert [(guest.uuid, guest.state) for guest in good.guests()] == [(ONE, "running")]
-            ask(own, accepting.act, ONE, key="stop", kind="stop", body=Powering())
+            ask(own, accept.act, ONE, key="stop", kind="stop", body=Powering())
             until(lambda: status(own).status == "SHUTOFF")
             assert [guest.state for guest in good.guests()] == ["stopped"]
-            ask(own, accepting.act, ONE, key="start", kind="start", body=Powering())
+            ask(own, accept.act, ONE, key="start", kind="start", body=Powering())
             until(lambda: status(own).status == "ACTIVE")
-            ask(own, accepting.delete, ONE, key="delete")
+            ask(own, accept.delete, ONE, key="delete")
             until(lambda: status(own).status == "DELETED")
             assert good.guests() == []
             assert own.in_thread(lambda roost: roost.utilisation())["VCPU"] == (0, 16)

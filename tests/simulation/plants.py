@@ -8,9 +8,10 @@ import pytest
 
 from roost.compute import saved_images
 from roost.compute.acting import Acting
-from roost.conductor import accepting, answering
-from roost.conductor.reconcile import Reconciled
-from roost.conductor.step import body_of, is_open
+from roost.conductor.agents import agent_protocol
+from roost.conductor.intake import accept
+from roost.conductor.operation.reconcile import Reconciled
+from roost.conductor.operation.step import body_of, is_open
 from roost.conductor.steps import STEPS, clean, delete, spawn
 from roost.model.operation import Cleaning
 from roost.model.work import AgentRow, OrderRow, Put
@@ -48,7 +49,7 @@ def lost_undo(monkeypatch):
 
 def answer_to_a_withdrawn_order(monkeypatch):
     """Let an agent believe that what it did for an order that was withdrawn is wanted."""
-    answer, poll = answering.answer, answering.poll
+    answer, poll = agent_protocol.answer, agent_protocol.poll
 
     def believed(reader, order_id, **more):
         return True if reader.order(order_id).state == "withdrawn" else answer(reader, order_id, **more)
@@ -57,8 +58,8 @@ def answer_to_a_withdrawn_order(monkeypatch):
         found = poll(*words, **more)
         return msgspec.structs.replace(found, withdrawn=()) if isinstance(found, msgspec.Struct) else found
 
-    monkeypatch.setattr(answering, "answer", believed)
-    monkeypatch.setattr(answering, "poll", told)
+    monkeypatch.setattr(agent_protocol, "answer", believed)
+    monkeypatch.setattr(agent_protocol, "poll", told)
 
 
 def destroyed_too_late(monkeypatch):
@@ -81,15 +82,15 @@ def lost_return(monkeypatch):
 
 def two_at_once(monkeypatch):
     """Let an operation begin on an instance that another one has."""
-    may_begin = accepting.may_begin
+    may_begin = accept.may_begin
     monkeypatch.setattr(
-        accepting, "may_begin", lambda kind, status: may_begin(kind, msgspec.structs.replace(status, operation_id=0))
+        accept, "may_begin", lambda kind, status: may_begin(kind, msgspec.structs.replace(status, operation_id=0))
     )
 
 
 def answer_counted_twice(monkeypatch):
     """Let an answer that comes twice count for what the operation has ordered since."""
-    answer = answering.answer
+    answer = agent_protocol.answer
 
     def counted(reader, order_id, **more):
         order = reader.order(order_id)
@@ -100,7 +101,7 @@ def answer_counted_twice(monkeypatch):
         more["run"] = reader.agent(reader.order(order_id).host).run
         return answer(reader, order_id, **more)
 
-    monkeypatch.setattr(answering, "answer", counted)
+    monkeypatch.setattr(agent_protocol, "answer", counted)
 
 
 def stale_run_accepted(monkeypatch):
@@ -120,7 +121,7 @@ def stale_run_accepted(monkeypatch):
         row = put.row
         return Put(msgspec.structs.replace(row, fence=fence), put.expected) if isinstance(row, AgentRow) else put
 
-    monkeypatch.setattr(answering, "_ended_early", lambda *_words, **_more: [])
+    monkeypatch.setattr(agent_protocol, "_ended_early", lambda *_words, **_more: [])
     monkeypatch.setitem(STEPS, "clean", STEPS["clean"]._replace(next_step=stepped))
 
 

@@ -6,12 +6,14 @@ import msgspec
 
 from roost.compute import lanes
 from roost.compute.acting import Acting
-from roost.conductor import answering, moves, reconcile, targets, trying
-from roost.conductor.endings import cancelled
-from roost.conductor.moves import migration_of, settled
-from roost.conductor.step import body_of
+from roost.conductor.agents import agent_protocol
+from roost.conductor.moves import migration, targets, try_targets
+from roost.conductor.moves.endings import cancelled
+from roost.conductor.moves.migration import migration_of, settled
+from roost.conductor.moves.try_targets import target_of
+from roost.conductor.operation import reconcile
+from roost.conductor.operation.step import body_of
 from roost.conductor.steps import STEPS, clean, confirm, drain, live_migrate, move, revert, shelve, spawn
-from roost.conductor.trying import target_of
 from roost.model.changes import Drain
 from roost.model.orders import Discard
 
@@ -29,8 +31,10 @@ def settled_on_arrival(monkeypatch):
 
 def unclaimed_alternate(monkeypatch):
     """Let a move go on to another host without taking anything there."""
-    failed = trying._after_failure
-    monkeypatch.setattr(trying, "_after_failure", lambda *words, **more: failed(*words, **more)._replace(writes=()))
+    failed = try_targets._after_failure
+    monkeypatch.setattr(
+        try_targets, "_after_failure", lambda *words, **more: failed(*words, **more)._replace(writes=())
+    )
 
 
 def claimed_beside(monkeypatch):
@@ -50,18 +54,18 @@ def claimed_beside(monkeypatch):
 
 def forgotten_place(monkeypatch):
     """Let an instance that goes back have no place in its server group."""
-    monkeypatch.setattr(moves, "places_of", lambda _state, _row: [])
+    monkeypatch.setattr(migration, "places_of", lambda _state, _row: [])
 
 
 def unfenced_return(monkeypatch):
     """Let a host go on to run what is being evacuated from it."""
     monkeypatch.setattr(reconcile, "is_held_by", lambda _move, _host: False)
-    monkeypatch.setattr(answering, "is_held_by", lambda _move, _host: False)
+    monkeypatch.setattr(agent_protocol, "is_held_by", lambda _move, _host: False)
 
 
 def forgotten_move(monkeypatch):
     """Let what was left on a host stay held when that host is back, and has nothing of it."""
-    monkeypatch.setattr(answering, "forgotten", lambda *_words, **_more: ((), ()))
+    monkeypatch.setattr(agent_protocol, "forgotten", lambda *_words, **_more: ((), ()))
     monkeypatch.setattr(clean, "forgotten", lambda *_words, **_more: ((), ()))
 
 
@@ -128,7 +132,7 @@ def kept_by_a_cancelled_move(monkeypatch):
 
     def over(view, desk, body):
         step = cancelled(view, desk, body)
-        return replace(step, work=(*step.work, moves.moved_on(view, "failed")))
+        return replace(step, work=(*step.work, migration.moved_on(view, "failed")))
 
     monkeypatch.setattr(targets, "cancelled", over)
 

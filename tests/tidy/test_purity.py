@@ -13,7 +13,7 @@ PURE = (
     "model/**/*.py", "engine/**/*.py", "scheduler/filters/*.py", "scheduler/weighers/*.py", "scheduler/pipeline.py",
     "compute/admission.py", "compute/agent.py", "compute/host_use.py", "compute/lanes.py", "compute/tasks.py",
     "compute/drivers/libvirt_xml.py", "compute/drivers/libvirt_host.py", "compute/drivers/libvirt_devices.py",
-    "conductor/steps/*.py", "conductor/step.py", "conductor/reconcile.py",
+    "conductor/steps/*.py", "conductor/operation/step.py", "conductor/operation/reconcile.py",
 )  # fmt: skip
 
 

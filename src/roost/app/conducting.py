@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from roost.conductor.cell_conductor import CellConductor
-from roost.conductor.super_conductor import SuperConductor
+from roost.conductor.builds.cell_conductor import CellConductor
+from roost.conductor.builds.super_conductor import SuperConductor
 from roost.machine import SystemRandom
 from roost.ports import Builder, Random
 from roost.product import Roost

@@ -8,7 +8,7 @@ from threading import Event, Thread
 from roost.api.v1.uptime import down_time_of
 from roost.conductor.jobs import Jobs
 from roost.conductor.loop import Conductor, Product
-from roost.conductor.step import Terms
+from roost.conductor.operation.step import Terms
 from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.model.settings import Settings

@@ -5,7 +5,7 @@ from threading import Event, Thread
 
 import msgspec
 
-from roost.conductor.telling import Tail
+from roost.conductor.story_feed import Tail
 from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.model.names import uuid_text

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple, get_args
 
-from roost.conductor.changing import offload
-from roost.conductor.presence import given_up
-from roost.conductor.rows import due_now, instead, later, uuid_made_of
+from roost.conductor.intake.accept_changes import offload
+from roost.conductor.operation.liveness import given_up
+from roost.conductor.operation.row_changes import due_now, instead, later, uuid_made_of
 from roost.errors import Conflict, NotFound, StoreBroken
 from roost.model.names import uuid_text
 from roost.model.orders import Action

@@ -11,12 +11,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
 
-from roost.conductor.failures import counting
-from roost.conductor.rows import due_now, instead, later
-from roost.conductor.step import CHOOSE, Choose, Commit, Desk, Step, Terms, View
+from roost.conductor.builds.build_failures import counting
+from roost.conductor.operation.row_changes import due_now, instead, later
+from roost.conductor.operation.step import CHOOSE, Choose, Commit, Desk, Step, Terms, View
+from roost.conductor.operation.story import line
 from roost.conductor.steps import steps_of
-from roost.conductor.story import line
-from roost.conductor.viewing import views_of
+from roost.conductor.views import views_of
 from roost.errors import Conflict, RoostError, StoreBroken, Unavailable
 from roost.model.decision import Decision, Pick
 from roost.model.pci import PciRequest

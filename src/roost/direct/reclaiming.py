@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from roost.conductor.alternates import succeeding, takes_of
-from roost.conductor.remembered import Documents, asked_anew, request_of, stored_image
-from roost.conductor.rows import unchanged
+from roost.conductor.builds.alternates import succeeding, takes_of
+from roost.conductor.operation.row_changes import unchanged
+from roost.conductor.operation.stored_request import Documents, asked_anew, request_of, stored_image
 from roost.engine.columns.state import Holder, State
 from roost.model.decision import Pick
 from roost.model.journal import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow, InstanceRow, Item, Place, Release

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.app.operating import Operating, terms_of
-from roost.conductor.rows import instead, later
+from roost.conductor.operation.row_changes import instead, later
 from roost.errors import StoreBroken
 from roost.machine import SystemClock
 from roost.model.conductor_settings import Conductor

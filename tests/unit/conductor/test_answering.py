@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 import pytest
 
-from roost.conductor.answering import answer, poll
+from roost.conductor.agents.agent_protocol import answer, poll
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.flavor import Flavor
 from roost.model.guest import GuestSpec

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from roost.conductor.rows import instead, later
+from roost.conductor.operation.row_changes import instead, later
 from roost.model.journal import Item
 from roost.model.operation import Delete
 from roost.model.work import Put

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.conductor.reconcile import reconcile
+from roost.conductor.operation.reconcile import reconcile
 from tests.contract.stores import uuid_of
 from tests.working import migration, status
 

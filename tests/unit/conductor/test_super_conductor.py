@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.conductor.super_conductor import SuperConductor, orders, specification
+from roost.conductor.builds.super_conductor import SuperConductor, orders, specification
 from roost.errors import BadRequest, StoreBroken
 from roost.model.building import BuildOrder, Outcome
 from roost.model.host import HostFacts
@@ -31,7 +31,7 @@ class Told:
         self.orders: list[BuildOrder] = []
 
     def build(self, order: BuildOrder) -> Outcome:
-        """See ``roost.conductor.product.Cell``."""
+        """See ``roost.conductor.builds.builder_product.Cell``."""
         self.orders.append(order)
         pick = order.picks[0]
         return Outcome(
@@ -43,7 +43,7 @@ class Broken:
     """The conductor of a cell that fails."""
 
     def build(self, order: BuildOrder) -> Outcome:
-        """See ``roost.conductor.product.Cell``."""
+        """See ``roost.conductor.builds.builder_product.Cell``."""
         raise OSError("the queue is gone")
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from roost.conductor.syncing import differing
+from roost.conductor.agents.power_sync import differing
 from roost.errors import Conflict
 from roost.model.guest import Found
 from roost.model.names import uuid_bytes, uuid_text

@@ -1,7 +1,7 @@
 """The end of the story: each line is found once, however late it is committed, and however many there are."""
 
-from roost.conductor import telling
-from roost.conductor.telling import Tail
+from roost.conductor import story_feed
+from roost.conductor.story_feed import Tail
 from tests.working import event
 
 
@@ -61,7 +61,7 @@ def test_lines_that_were_found_are_forgotten_when_nobody_asks_for_them_again():
 
 
 def test_more_lines_than_a_page_come_page_by_page_also_those_of_one_moment(monkeypatch):
-    monkeypatch.setattr(telling, "_PAGE", 4)
+    monkeypatch.setattr(story_feed, "_PAGE", 4)
     rows = Rows()
     tail = Tail(rows)
     rows.commit(*range(1, 7), at_s=1000.5)

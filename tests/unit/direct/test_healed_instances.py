@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from roost import PlacementDirect
-from roost.conductor.rows import instead, later
+from roost.conductor.operation.row_changes import instead, later
 from roost.direct.healing import Asked, Healed, heal
 from roost.direct.reclaiming import Reclaiming
 from roost.model.fleet import Fleet

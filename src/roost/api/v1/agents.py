@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from roost.api.v1.waking import Waiter, Waking
-from roost.conductor import answering
+from roost.conductor.agents import agent_protocol
 from roost.errors import RoostError, Unavailable
 from roost.model.orders import Poll, Polled
 from roost.placement.current import Current
@@ -48,7 +48,7 @@ class Agents:
 
     def polled(self, current: Current, poll: Poll) -> Plan[Polled] | Polled:
         """Say what agents are to do now, in that thread; those that are in charge were heard."""
-        found = answering.poll(current, self.reader(current), poll.agents, most=poll.most)
+        found = agent_protocol.poll(current, self.reader(current), poll.agents, most=poll.most)
         answer = found.answer if isinstance(found, Plan) else found
         lost = {*answer.unknown, *answer.superseded}
         self._heard |= {each.host.lower() for each in poll.agents if each.host not in lost}
@@ -92,7 +92,7 @@ class Agents:
 
     def _beat(self, current: Current) -> None:
         heard = frozenset(self._heard)
-        answering.beat(current, heard, now_s=self.reader(current).now_s())
+        agent_protocol.beat(current, heard, now_s=self.reader(current).now_s())
         self._heard -= heard  # Not before: what the database did not take is told it again.
 
     def _look_on(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from roost.conductor.draining import AT_ONCE_MAX
+from roost.conductor.intake.accept_drain import AT_ONCE_MAX
 
 
 class DrainBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -8,7 +8,7 @@ from msgspec import Meta
 from roost.api.v1.decision_schemas import AskedBody
 from roost.api.v1.migration_schemas import InstanceMigration
 from roost.api.v1.operation_schemas import ShownEvent
-from roost.conductor.accepting import INSTANCES_MAX, NAME_MAX
+from roost.conductor.intake.accept import INSTANCES_MAX, NAME_MAX
 from roost.model.building import Attempt
 from roost.model.operation import Status
 from roost.model.request_document import FlavorEntry

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from roost.conductor import targets
-from roost.conductor.step import Commit, Desk, Step, View
+from roost.conductor.moves import targets
+from roost.conductor.operation.step import Commit, Desk, Step, View
 from roost.conductor.steps import (
     build,
     clean,

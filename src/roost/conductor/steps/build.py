@@ -9,11 +9,11 @@
 
 import msgspec
 
-from roost.conductor.deciding import Decided, decided, made_anew
-from roost.conductor.faults import told as words_of
-from roost.conductor.retries import check_attempt, first_attempt
-from roost.conductor.rows import instead, later
-from roost.conductor.step import (
+from roost.conductor.moves.move_decision import Decided, decided, made_anew
+from roost.conductor.operation.faults import told as words_of
+from roost.conductor.operation.retries import check_attempt, first_attempt
+from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.step import (
     CHOOSE,
     Choose,
     Commit,

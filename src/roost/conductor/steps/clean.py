@@ -10,11 +10,11 @@
 
 import msgspec
 
-from roost.conductor.patience import PAUSE_S
-from roost.conductor.presence import reporting
-from roost.conductor.reconcile import forgotten, is_left_by, reconcile
-from roost.conductor.rows import instead, later
-from roost.conductor.step import (
+from roost.conductor.moves.wait_for_host import PAUSE_S
+from roost.conductor.operation.liveness import reporting
+from roost.conductor.operation.reconcile import forgotten, is_left_by, reconcile
+from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.step import (
     Commit,
     Desk,
     View,

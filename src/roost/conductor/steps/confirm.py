@@ -15,12 +15,12 @@ Where both are one host, nothing is to be destroyed there: it gives back what it
 
 import msgspec
 
-from roost.conductor.asking import asked, insisted
-from roost.conductor.endings import cancelled, other_migration
-from roost.conductor.moves import joined, migration_of, moved_on, settled
-from roost.conductor.patience import PAUSE_S, came_of, paused, silent
-from roost.conductor.presence import witnessed
-from roost.conductor.step import (
+from roost.conductor.moves.ask_host import asked, insisted
+from roost.conductor.moves.endings import cancelled, other_migration
+from roost.conductor.moves.migration import joined, migration_of, moved_on, settled
+from roost.conductor.moves.wait_for_host import PAUSE_S, came_of, paused, silent
+from roost.conductor.operation.liveness import witnessed
+from roost.conductor.operation.step import (
     Commit,
     Desk,
     View,

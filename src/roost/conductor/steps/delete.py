@@ -19,9 +19,9 @@ from dataclasses import replace
 
 import msgspec
 
-from roost.conductor.patience import PAUSE_S
-from roost.conductor.rows import cancelled, instead, later, unchanged
-from roost.conductor.step import (
+from roost.conductor.moves.wait_for_host import PAUSE_S
+from roost.conductor.operation.row_changes import cancelled, instead, later, unchanged
+from roost.conductor.operation.step import (
     Commit,
     Desk,
     View,

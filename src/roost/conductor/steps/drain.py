@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from roost.conductor import accepting, changing
-from roost.conductor.draining import How, asked_of, way_of
-from roost.conductor.faults import told as words_of
-from roost.conductor.rows import uuid_made_of
-from roost.conductor.step import Commit, Desk, View, body_of, ended, going_on, told, waiting
+from roost.conductor.intake import accept, accept_changes
+from roost.conductor.intake.accept_drain import How, asked_of, way_of
+from roost.conductor.operation.faults import told as words_of
+from roost.conductor.operation.row_changes import uuid_made_of
+from roost.conductor.operation.step import Commit, Desk, View, body_of, ended, going_on, told, waiting
 from roost.errors import BadRequest, Conflict, StoreBroken
 from roost.model.changes import Drain
 from roost.model.journal import Write
@@ -156,12 +156,12 @@ def _part(view: View, desk: Desk, status: StatusRow, *, how: How) -> Plan[Operat
     part = uuid_made_of(how, view.operation.uuid, status.uuid)
     known, uuid, parent_id = _Known(status), uuid_text(status.uuid), view.operation.id
     if how == "offload":
-        plan = changing.offload(
+        plan = accept_changes.offload(
             desk.current, known, uuid, operation_uuid=part, now_s=view.now_s, parent_id=parent_id
         )  # fmt: skip
     else:
         asked = asked_of(desk.document, status, migration_uuid=uuid_text(uuid_made_of("migration", part)))
-        plan = accepting.move(
+        plan = accept.move(
             desk.current, known, uuid, kind=how, asked=asked, operation_uuid=part, now_s=view.now_s,
             decision_uuid=uuid_text(uuid_made_of("decision", part)), parent_id=parent_id,
         )  # fmt: skip

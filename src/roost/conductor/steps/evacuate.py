@@ -22,12 +22,12 @@ from functools import partial
 
 import msgspec
 
-from roost.conductor import targets, trying
-from roost.conductor.asking import insisted
-from roost.conductor.endings import gone_elsewhere
-from roost.conductor.patience import unfinished
-from roost.conductor.step import Commit, Desk, Step, View, is_open
-from roost.conductor.trying import target_of, wanted
+from roost.conductor.moves import targets, try_targets
+from roost.conductor.moves.ask_host import insisted
+from roost.conductor.moves.endings import gone_elsewhere
+from roost.conductor.moves.try_targets import target_of, wanted
+from roost.conductor.moves.wait_for_host import unfinished
+from roost.conductor.operation.step import Commit, Desk, Step, View, is_open
 from roost.model.journal import Write
 from roost.model.operation import Moving
 
@@ -39,17 +39,17 @@ def next_step(view: View, desk: Desk) -> Step:
 
 def _send(view: View, desk: Desk, body: Moving) -> Commit:
     # Nothing was built yet where it cannot be sent to, so nothing failed there.
-    return trying.sent(view, desk, body, onward=_PAST, ask=_spawn, is_source_asked=False)
+    return try_targets.sent(view, desk, body, onward=_PAST, ask=_spawn, is_source_asked=False)
 
 
 def _spawn(view: View, desk: Desk, body: Moving, *, writes: tuple[Write, ...] = ()) -> Commit:
     said = wanted(view, body, limit_s=view.terms.build_timeout_s, is_on=_status(view) == "ACTIVE")
-    return trying.ordered_of_target(view, desk, body, action="spawn", said=said, writes=writes)
+    return try_targets.ordered_of_target(view, desk, body, action="spawn", said=said, writes=writes)
 
 
 def _spawned(view: View, desk: Desk, body: Moving) -> Commit:
     late = f"it was not built within {view.terms.build_timeout_s:,.0f} s"
-    answer = trying.answered(view, desk, body, onward=_onward, clear=_clear, late=late)
+    answer = try_targets.answered(view, desk, body, onward=_onward, clear=_clear, late=late)
     if isinstance(answer, Commit):
         return answer
     agent = view.agent(view.status.host)
@@ -98,7 +98,7 @@ def _status(view: View) -> str:
     return "SHUTOFF" if view.status.status == "SHUTOFF" else "ACTIVE"
 
 
-_PAST = partial(trying.onward, ask=_spawn)
+_PAST = partial(try_targets.onward, ask=_spawn)
 _STEPS: Mapping[str, Callable[[View, Desk, Moving], Commit]] = {
     "send": _send, "spawn": _spawned, "clear": _cleared, "sweep": _swept
 }  # fmt: skip

@@ -26,12 +26,12 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from roost.conductor import targets, trying
-from roost.conductor.asking import asked, insisted
-from roost.conductor.endings import gone_elsewhere, stayed
-from roost.conductor.patience import PAUSE_S, awaited, paused, problem_of, silent, unfinished
-from roost.conductor.step import Commit, Desk, Step, View, answer_of, is_open, plain, waiting
-from roost.conductor.trying import target_of
+from roost.conductor.moves import targets, try_targets
+from roost.conductor.moves.ask_host import asked, insisted
+from roost.conductor.moves.endings import gone_elsewhere, stayed
+from roost.conductor.moves.try_targets import target_of
+from roost.conductor.moves.wait_for_host import PAUSE_S, awaited, paused, problem_of, silent, unfinished
+from roost.conductor.operation.step import Commit, Desk, Step, View, answer_of, is_open, plain, waiting
 from roost.model.guest import Found
 from roost.model.names import uuid_text
 from roost.model.operation import Moving
@@ -52,13 +52,13 @@ def next_step(view: View, desk: Desk) -> Step:
 
 
 def _send(view: View, desk: Desk, body: Moving) -> Commit:
-    return trying.sent(view, desk, body, onward=trying.onward)
+    return try_targets.sent(view, desk, body, onward=try_targets.onward)
 
 
 def _prepared(view: View, desk: Desk, body: Moving) -> Commit:
     source, limit_s = view.status.host, view.terms.build_timeout_s
     late = f"{target_of(body)} kept no room within {view.terms.act_timeout_s:,.0f} s"
-    after = trying.prepared(view, desk, body, onward=trying.onward, clear=_clear, late=late)
+    after = try_targets.prepared(view, desk, body, onward=try_targets.onward, clear=_clear, late=late)
     if isinstance(after, Commit):
         return after
     if view.is_away(source):
@@ -76,7 +76,7 @@ def _cleared(view: View, desk: Desk, body: Moving) -> Commit:
     if _may_ask_again(view):
         return paused(view, limit_at_s=body.limit_at_s) or _clear(view, desk, body, lost=body.lost)
     is_final = view.is_away(view.status.host)
-    return awaited(view) or trying.onward(view, desk, body, problem=body.lost, is_final=is_final)
+    return awaited(view) or try_targets.onward(view, desk, body, problem=body.lost, is_final=is_final)
 
 
 # --- on its way ---

@@ -29,16 +29,17 @@ from dataclasses import replace
 
 import msgspec
 
-from roost.conductor import targets, trying
-from roost.conductor.alternates import where
-from roost.conductor.asking import asked, insisted
-from roost.conductor.endings import stayed
-from roost.conductor.faults import told as words_of
-from roost.conductor.moves import migration_of, moved_on
-from roost.conductor.patience import PAUSE_S, awaited, came_of, may_be_on, paused, silent
-from roost.conductor.presence import witnessed
-from roost.conductor.rows import instead, later
-from roost.conductor.step import (
+from roost.conductor.builds.alternates import where
+from roost.conductor.moves import targets, try_targets
+from roost.conductor.moves.ask_host import asked, insisted
+from roost.conductor.moves.endings import stayed
+from roost.conductor.moves.migration import migration_of, moved_on
+from roost.conductor.moves.try_targets import target_of, wanted
+from roost.conductor.moves.wait_for_host import PAUSE_S, awaited, came_of, may_be_on, paused, silent
+from roost.conductor.operation.faults import told as words_of
+from roost.conductor.operation.liveness import witnessed
+from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.step import (
     Commit,
     Desk,
     Step,
@@ -55,7 +56,6 @@ from roost.conductor.step import (
     withdrawn,
 )
 from roost.conductor.steps import confirm
-from roost.conductor.trying import target_of, wanted
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.operation import Moving
@@ -72,12 +72,12 @@ def next_step(view: View, desk: Desk) -> Step:
 
 
 def _send(view: View, desk: Desk, body: Moving) -> Commit:
-    return trying.sent(view, desk, body, onward=_onward)
+    return try_targets.sent(view, desk, body, onward=_onward)
 
 
 def _prepared(view: View, desk: Desk, body: Moving) -> Commit:
     late = f"{target_of(body)} did not answer within {view.terms.act_timeout_s:,.0f} s"
-    after = trying.prepared(view, desk, body, onward=_onward, clear=_clear, late=late)
+    after = try_targets.prepared(view, desk, body, onward=_onward, clear=_clear, late=late)
     if isinstance(after, Commit):
         return after
     if view.is_away(view.status.host):
@@ -97,7 +97,7 @@ def _cleared(view: View, desk: Desk, body: Moving) -> Commit:
 
 
 def _onward(view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False) -> Commit:
-    return _seen(view, body, trying.onward(view, desk, body, problem=problem, is_final=is_final))
+    return _seen(view, body, try_targets.onward(view, desk, body, problem=problem, is_final=is_final))
 
 
 # --- on its way ---

@@ -8,9 +8,9 @@
 
 from collections.abc import Mapping
 
-from roost.conductor.asking import asked
-from roost.conductor.patience import came_of, silent
-from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, withdrawn
+from roost.conductor.moves.ask_host import asked
+from roost.conductor.moves.wait_for_host import came_of, silent
+from roost.conductor.operation.step import Commit, Desk, View, body_of, ended, let_go, told, withdrawn
 from roost.model.operation import Powering
 from roost.model.orders import Action
 

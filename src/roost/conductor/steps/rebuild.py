@@ -7,11 +7,11 @@
     wait ─▶ end    it was done: ACTIVE or SHUTOFF, of the new image; else ERROR, since nobody knows what its disk is now
 """
 
-from roost.conductor.asking import asked
-from roost.conductor.faults import told as words_of
-from roost.conductor.guests import guest_here
-from roost.conductor.patience import came_of, silent
-from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, withdrawn
+from roost.conductor.moves.ask_host import asked
+from roost.conductor.moves.guests import guest_here
+from roost.conductor.moves.wait_for_host import came_of, silent
+from roost.conductor.operation.faults import told as words_of
+from roost.conductor.operation.step import Commit, Desk, View, body_of, ended, let_go, told, withdrawn
 from roost.errors import BadRequest
 from roost.model.changes import Rebuilding
 from roost.model.names import uuid_text

@@ -9,12 +9,12 @@
 
 from functools import partial
 
-from roost.conductor.asking import asked
-from roost.conductor.patience import Came, came_of, silent
-from roost.conductor.reconcile import is_unsettled
-from roost.conductor.remembered import request_of, stored_image
-from roost.conductor.step import Commit, Desk, View, body_of, ended, let_go, told, withdrawn
-from roost.conductor.syncing import status_said
+from roost.conductor.agents.power_sync import status_said
+from roost.conductor.moves.ask_host import asked
+from roost.conductor.moves.wait_for_host import Came, came_of, silent
+from roost.conductor.operation.reconcile import is_unsettled
+from roost.conductor.operation.step import Commit, Desk, View, body_of, ended, let_go, told, withdrawn
+from roost.conductor.operation.stored_request import request_of, stored_image
 from roost.model.journal import PutDocument
 from roost.model.operation import Powering
 

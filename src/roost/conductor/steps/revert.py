@@ -23,13 +23,13 @@ Where whoever asked says that the host of the instance is lost, and its agent is
 
 import msgspec
 
-from roost.conductor.asking import asked
-from roost.conductor.endings import cancelled, other_migration
-from roost.conductor.moves import cell_of, exchanged, migration_of, moved_on, returned
-from roost.conductor.patience import PAUSE_S, came_of, paused, silent
-from roost.conductor.presence import witnessed
-from roost.conductor.rows import instead, later, uuid_made_of
-from roost.conductor.step import (
+from roost.conductor.moves.ask_host import asked
+from roost.conductor.moves.endings import cancelled, other_migration
+from roost.conductor.moves.migration import cell_of, exchanged, migration_of, moved_on, returned
+from roost.conductor.moves.wait_for_host import PAUSE_S, came_of, paused, silent
+from roost.conductor.operation.liveness import witnessed
+from roost.conductor.operation.row_changes import instead, later, uuid_made_of
+from roost.conductor.operation.step import (
     Commit,
     Desk,
     View,

@@ -20,11 +20,10 @@ An operation ``offload`` begins with ``offload``. There a host that is alive is 
 
 import msgspec
 
-from roost.conductor.asking import asked
-from roost.conductor.patience import awaited, came_of, may_be_on, silent
-from roost.conductor.remembered import stored_image
-from roost.conductor.rows import instead, later
-from roost.conductor.step import (
+from roost.conductor.moves.ask_host import asked
+from roost.conductor.moves.wait_for_host import awaited, came_of, may_be_on, silent
+from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.step import (
     Commit,
     Desk,
     View,
@@ -39,6 +38,7 @@ from roost.conductor.step import (
     waiting,
     withdrawn,
 )
+from roost.conductor.operation.stored_request import stored_image
 from roost.model.changes import Shelve
 from roost.model.journal import Write
 from roost.model.work import OrderRow, Put

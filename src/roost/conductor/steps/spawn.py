@@ -13,14 +13,14 @@
 
 import msgspec
 
-from roost.conductor.alternates import step_to, where
-from roost.conductor.endings import cancelled
-from roost.conductor.faults import told as words_of
-from roost.conductor.guests import guest_of_pick
-from roost.conductor.patience import awaited, problem_of, unfit
-from roost.conductor.retries import attempt_on, check_attempt, exhausted
-from roost.conductor.rows import instead, later, uuid_made_of
-from roost.conductor.step import (
+from roost.conductor.builds.alternates import step_to, where
+from roost.conductor.moves.endings import cancelled
+from roost.conductor.moves.guests import guest_of_pick
+from roost.conductor.moves.wait_for_host import awaited, problem_of, unfit
+from roost.conductor.operation.faults import told as words_of
+from roost.conductor.operation.retries import attempt_on, check_attempt, exhausted
+from roost.conductor.operation.row_changes import instead, later, uuid_made_of
+from roost.conductor.operation.step import (
     Commit,
     Desk,
     View,

@@ -11,12 +11,12 @@
 
 import msgspec
 
-from roost.conductor.asking import asked
-from roost.conductor.deciding import decided, made_anew
-from roost.conductor.faults import told as words_of
-from roost.conductor.patience import came_of, silent
-from roost.conductor.rows import instead, later
-from roost.conductor.step import (
+from roost.conductor.moves.ask_host import asked
+from roost.conductor.moves.move_decision import decided, made_anew
+from roost.conductor.moves.wait_for_host import came_of, silent
+from roost.conductor.operation.faults import told as words_of
+from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.step import (
     CHOOSE,
     Choose,
     Commit,

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from roost.conductor import accepting, changing, draining, reverting
-from roost.conductor.accepting import MoveKind
-from roost.conductor.moves import asked_again, away_from
-from roost.conductor.presence import evacuating
-from roost.conductor.remembered import request_of
-from roost.conductor.step import Body
+from roost.conductor.intake import accept, accept_changes, accept_drain, accept_revert
+from roost.conductor.intake.accept import MoveKind
+from roost.conductor.moves.migration import asked_again, away_from
+from roost.conductor.operation.liveness import evacuating
+from roost.conductor.operation.step import Body
+from roost.conductor.operation.stored_request import request_of
 from roost.conductor.steps import STEPS
 from roost.model.flavor import Flavor
 from roost.model.names import uuid_bytes, uuid_text
@@ -79,7 +79,7 @@ def _build(world: "World", _kind: str) -> Deed:
     decision = world.new_uuid()
 
     def ask(current: Current, process: Process) -> Accepted:
-        return accepting.build(
+        return accept.build(
             current, process.reader, asked, operation_uuid=_bytes(key), decision_uuid=decision, name="one",
             now_s=process.reader.now_s(),
         )  # fmt: skip
@@ -96,7 +96,7 @@ def _delete(world: "World", _kind: str) -> Deed | None:
     key, uuid, is_forced = world.new_uuid(), uuid_text(status.uuid), chance.random() < _FORCED
 
     def ask(current: Current, process: Process) -> Accepted:
-        return accepting.delete(
+        return accept.delete(
             current, process.reader, uuid, operation_uuid=_bytes(key), now_s=process.reader.now_s(),
             is_forced=is_forced,
         )  # fmt: skip
@@ -119,7 +119,7 @@ def _act(body: Callable[[], Body]) -> Callable[["World", str], Deed | None]:
         key, uuid = world.new_uuid(), uuid_text(status.uuid)
 
         def ask(current: Current, process: Process) -> Accepted:
-            return accepting.act(
+            return accept.act(
                 current, process.reader, uuid, kind=asked, body=body(), operation_uuid=_bytes(key),
                 now_s=process.reader.now_s(),
             )  # fmt: skip
@@ -142,7 +142,7 @@ def _revert(world: "World", _kind: str) -> Deed | None:
     key, uuid = world.new_uuid(), uuid_text(status.uuid)
 
     def ask(current: Current, process: Process) -> Accepted:
-        return reverting.revert(
+        return accept_revert.revert(
             current, process.reader, uuid, operation_uuid=_bytes(key), now_s=process.reader.now_s(),
             is_lost=is_lost,
         )  # fmt: skip
@@ -165,26 +165,26 @@ def _change(ask: Change) -> Callable[["World", str], Deed | None]:
 
 
 def _rebuild(current: Current, process: Process, names: Names) -> Accepted:
-    return changing.rebuild(
+    return accept_changes.rebuild(
         current, process.reader, names.instance, image=None, filters=process.roost.rules.filters,
         operation_uuid=names.operation, now_s=process.reader.now_s(),
     )  # fmt: skip
 
 
 def _shelve(current: Current, process: Process, names: Names) -> Accepted:
-    return changing.shelve(
+    return accept_changes.shelve(
         current, process.reader, names.instance, operation_uuid=names.operation, now_s=process.reader.now_s()
     )  # fmt: skip
 
 
 def _offload(current: Current, process: Process, names: Names) -> Accepted:
-    return changing.offload(
+    return accept_changes.offload(
         current, process.reader, names.instance, operation_uuid=names.operation, now_s=process.reader.now_s()
     )  # fmt: skip
 
 
 def _unshelve(current: Current, process: Process, names: Names) -> Accepted:
-    return changing.unshelve(
+    return accept_changes.unshelve(
         current, process.reader, names.instance, operation_uuid=names.operation, decision_uuid=names.decision,
         now_s=process.reader.now_s(),
     )  # fmt: skip
@@ -204,7 +204,7 @@ def _move(world: "World", kind: str) -> Deed | None:
         now = process.reader.status(status.uuid)
         assert now is not None, "statuses stay"
         away = msgspec.structs.replace(asked, ignore_hosts=(now.host,)) if asked.ignore_hosts else asked
-        plan = accepting.move(
+        plan = accept.move(
             current, process.reader, names.instance, kind=move_kind, asked=away, is_verified=is_verified,
             operation_uuid=names.operation, decision_uuid=names.decision, now_s=process.reader.now_s(),
         )  # fmt: skip
@@ -226,7 +226,7 @@ def _drain(world: "World", _kind: str) -> Deed:
         world.ask_later(chance.uniform(*_CANCELLED_S), "cancel drain", partial(_cancel_drain, key))
 
     def ask(current: Current, process: Process) -> Accepted:
-        return draining.drain(
+        return accept_drain.drain(
             current, process.reader, host, at_once=at_once, is_disabling=is_disabling,
             operation_uuid=_bytes(key), now_s=process.reader.now_s(),
         )  # fmt: skip
@@ -235,7 +235,7 @@ def _drain(world: "World", _kind: str) -> Deed:
 
 
 def _cancel_drain(key: str, process: Process) -> object:
-    return process.run(lambda _current: draining.cancel(process.reader, key, now_s=process.reader.now_s()))
+    return process.run(lambda _current: accept_drain.cancel(process.reader, key, now_s=process.reader.now_s()))
 
 
 def _deed(ask: Callable[[Current, Process], Accepted]) -> Deed:

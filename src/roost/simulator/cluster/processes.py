@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from roost.compat.adapter import adapt
 from roost.conductor.jobs import Jobs
 from roost.conductor.loop import Conductor, Product
-from roost.conductor.step import Terms
+from roost.conductor.operation.step import Terms
 from roost.errors import Unavailable
 from roost.model.journal import Item
 from roost.model.settings import Settings

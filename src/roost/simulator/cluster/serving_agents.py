@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from roost.api.v1.handlers.standings import standings_of
-from roost.conductor import answering
+from roost.conductor.agents import agent_protocol
 from roost.errors import BadSettings, Conflict
 from roost.fleet.reporting import check_node, facts_of_node
 from roost.model.host import HostFacts
@@ -21,7 +21,7 @@ def register(process: Process, host: str, registration: Registration) -> Registe
     """See ``roost.compute.server.Server``, so for all of these."""
 
     def task(current: Current) -> Plan[Registered] | Registered:
-        return answering.register(
+        return agent_protocol.register(
             current, process.reader, registration, host=host, now_s=process.reader.now_s(), down_time_s=DOWN_TIME_S
         )
 
@@ -30,9 +30,9 @@ def register(process: Process, host: str, registration: Registration) -> Registe
 
 def poll(process: Process, asking: PollingAgent) -> Polled:
     """Say what an agent is to do now, and note that it was heard if it is in charge."""
-    found = process.run(lambda current: answering.poll(current, process.reader, [asking], most=_ORDERS_MOST))
+    found = process.run(lambda current: agent_protocol.poll(current, process.reader, [asking], most=_ORDERS_MOST))
     if not (found.unknown or found.superseded):
-        process.run(lambda current: answering.beat(current, [asking.host], now_s=process.reader.now_s()))
+        process.run(lambda current: agent_protocol.beat(current, [asking.host], now_s=process.reader.now_s()))
     return found
 
 
@@ -45,7 +45,7 @@ def answer(process: Process, order_id: int, told: OrderAnswer) -> None:
     )  # fmt: skip
 
     def task(_current: Current) -> Plan[bool] | bool:
-        return answering.answer(process.reader, order_id, run=run, given=given, now_s=process.reader.now_s())
+        return agent_protocol.answer(process.reader, order_id, run=run, given=given, now_s=process.reader.now_s())
 
     try:
         is_wanted = process.run(task)
@@ -79,6 +79,6 @@ def leave(process: Process, host: str, run: str) -> None:
 
     def task(current: Current) -> Plan[None] | None:
         now_s = process.reader.now_s()
-        return answering.leave(current, process.reader, host, run=body, now_s=now_s, down_time_s=DOWN_TIME_S)
+        return agent_protocol.leave(current, process.reader, host, run=body, now_s=now_s, down_time_s=DOWN_TIME_S)
 
     process.run(task)

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from roost.conductor.step import body_of
+from roost.conductor.operation.step import body_of
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts

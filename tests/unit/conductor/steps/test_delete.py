@@ -2,8 +2,8 @@
 
 import pytest
 
-from roost.conductor.rows import instead, later
-from roost.conductor.step import body_of
+from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.step import body_of
 from roost.errors import Conflict, NotFound
 from roost.model.journal import Item
 from roost.model.names import uuid_bytes

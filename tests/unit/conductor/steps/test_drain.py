@@ -5,10 +5,10 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from roost.conductor import draining
-from roost.conductor.draining import way_of
-from roost.conductor.rows import instead, later
-from roost.conductor.step import body_of
+from roost.conductor.intake import accept_drain
+from roost.conductor.intake.accept_drain import way_of
+from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.step import body_of
 from roost.errors import Conflict, NotFound
 from roost.fleet.named import document_of
 from roost.model.changes import Drain
@@ -48,7 +48,7 @@ def running(here, *names, **request):
 
 def accepted(current, here, host="H0", *, at_once=2, is_disabling=True, key="drain"):
     """Give what is to be committed for it."""
-    return draining.drain(
+    return accept_drain.drain(
         current, here.reader, host, at_once=at_once, is_disabling=is_disabling,
         operation_uuid=uuid_bytes(uuid_named(key)), now_s=here.clock.now_s(),
     )  # fmt: skip
@@ -105,9 +105,9 @@ def rehearsal(here, *, at_once=2):
     """Give where each instance of h0 that moves would go, on a fork."""
 
     def task(current):
-        statuses = [each for each in draining.instances_of(here.reader, "h0") if way_of(each).how]
+        statuses = [each for each in accept_drain.instances_of(here.reader, "h0") if way_of(each).how]
         migrations = [uuid_named(f"dry {uuid_text(status.uuid)}") for status in statuses]
-        acts = draining.rehearsed(current.store.document, statuses, migrations=migrations, at_once=at_once)
+        acts = accept_drain.rehearsed(current.store.document, statuses, migrations=migrations, at_once=at_once)
         results = here.roost.outcomes(acts, dry_run=True)
         decided = [result for act, result in zip(acts, results, strict=True) if not isinstance(act, Departure)]
         return {
@@ -333,7 +333,7 @@ def test_it_is_cancelled_and_those_on_their_way_arrive(here):
     asked = drain(here, at_once=1)
     here.turn()
     cancel = lambda: here.run(  # noqa: E731  # twice the same
-        lambda _current: draining.cancel(here.reader, uuid_named("drain"), now_s=here.clock.now_s())
+        lambda _current: accept_drain.cancel(here.reader, uuid_named("drain"), now_s=here.clock.now_s())
     )
     cancel()
     cancel()
@@ -343,10 +343,10 @@ def test_it_is_cancelled_and_those_on_their_way_arrive(here):
     with pytest.raises(Conflict, match="is over"):
         cancel()
     with pytest.raises(NotFound):
-        here.run(lambda _current: draining.cancel(here.reader, uuid_named("nobody"), now_s=0.0))
+        here.run(lambda _current: accept_drain.cancel(here.reader, uuid_named("nobody"), now_s=0.0))
     build = here.reader.operations(most=1)[0]
     with pytest.raises(Conflict, match="is a build: only a drain can be cancelled"):
-        here.run(lambda _current: draining.cancel(here.reader, uuid_text(build.uuid), now_s=0.0))
+        here.run(lambda _current: accept_drain.cancel(here.reader, uuid_text(build.uuid), now_s=0.0))
 
 
 def test_a_host_that_is_not_there_is_evacuated_and_not_drained(here):

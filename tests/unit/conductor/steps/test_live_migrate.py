@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.conductor.rows import instead, later
+from roost.conductor.operation.row_changes import instead, later
 from roost.model.journal import InventoryRow, Item, PutInventories
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.orders import Answer

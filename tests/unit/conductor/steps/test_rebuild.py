@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.conductor.remembered import image_of, request_of
+from roost.conductor.operation.stored_request import image_of, request_of
 from roost.errors import BadRequest, Conflict
 from roost.fleet.hosts import ServiceChange, changed_facts, writes_of_facts
 from roost.model.host import HostFacts

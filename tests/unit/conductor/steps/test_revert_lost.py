@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.conductor.rows import instead, later
+from roost.conductor.operation.row_changes import instead, later
 from roost.errors import Conflict
 from roost.model.journal import Item
 from roost.model.names import uuid_text

@@ -7,8 +7,8 @@ from roost.api.v1.agent_schemas import AgentsPage, AgentsQuery, LeaveQuery, Repo
 from roost.api.v1.bodies import wrong
 from roost.api.v1.call import Call, answered, shown
 from roost.api.v1.uptime import down_time_of
-from roost.conductor import answering
-from roost.conductor.presence import is_silent
+from roost.conductor.agents import agent_protocol
+from roost.conductor.operation.liveness import is_silent
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.fleet.reporting import check_node, facts_of_node, registration_of_node
 from roost.model.host import HostFacts
@@ -32,7 +32,7 @@ def register(call: Call) -> Plan[Response] | Response:
         raise Conflict("amounts are kept by another Placement, where no agent can be told what to do")
     for each in body.nodes:
         check_node(state, host=host, node=each.node, uuid=each.uuid)
-    plan = answering.register(
+    plan = agent_protocol.register(
         call.current, call.agents.reader(call.current), body, host=host, now_s=_now_s(call),
         down_time_s=down_time_of(call.product.settings),
     )  # fmt: skip
@@ -80,7 +80,7 @@ def leave(call: Call) -> Plan[Response] | Response:
     query, host = call.query, _host(call)
     assert isinstance(query, LeaveQuery)
     run = _run(query.run) if query.run else _agent(call, host).run
-    plan = answering.leave(
+    plan = agent_protocol.leave(
         call.current, call.agents.reader(call.current), host, run=run, now_s=_now_s(call),
         down_time_s=down_time_of(call.product.settings),
     )  # fmt: skip
@@ -155,5 +155,5 @@ def _shown(call: Call, agent: AgentRow) -> ShownAgent:
         host=agent.name, state=agent.state, up=not is_silent(agent, now_s=_now_s(call), down_time_s=down_time_s),
         heard_at_s=agent.heard_at_s, registered_at_s=agent.registered_at_s, run=uuid_text(agent.run),
         fence=agent.fence, cell=agent.cell, driver=agent.driver, software=agent.software,
-        nodes=[hosts.nodes[row] for row in rows], disabled=answering.is_disabled(call.current.state, agent.host),
+        nodes=[hosts.nodes[row] for row in rows], disabled=agent_protocol.is_disabled(call.current.state, agent.host),
     )  # fmt: skip

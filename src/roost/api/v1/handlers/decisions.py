@@ -21,9 +21,9 @@ from roost.api.v1.decision_schemas import (
 )
 from roost.api.v1.handlers.named import image_named
 from roost.api.v1.names import StateNames, flavor_named
-from roost.conductor import accepting
-from roost.conductor.alternates import next_alternate, pick_of, where
-from roost.conductor.remote_alternates import go_on
+from roost.conductor.builds.alternates import next_alternate, pick_of, where
+from roost.conductor.builds.remote_alternates import go_on
+from roost.conductor.intake import accept
 from roost.errors import BadSettings, Conflict, NotFound
 from roost.model.decision import Decision
 from roost.model.evidence import DecisionQuery
@@ -150,7 +150,7 @@ def _check_new(call: Call, asked: Request) -> None:
     """
     if asked.instance_uuids:
         named = map(uuid_bytes, asked.instance_uuids)
-        accepting.check_unused(call.agents.reader(call.current), [uuid for uuid in named if uuid is not None])
+        accept.check_unused(call.agents.reader(call.current), [uuid for uuid in named if uuid is not None])
 
 
 def _check_claim(call: Call, instance_uuid: str) -> None:

@@ -5,9 +5,9 @@ from roost.api.v1 import keys
 from roost.api.v1.accepted import accepted, operation_uuid, shown_where
 from roost.api.v1.call import Call, answered, shown
 from roost.api.v1.drain_schemas import DrainBody, DrainPlan, PlannedMove
-from roost.conductor import draining
-from roost.conductor.draining import How, Way, way_of
-from roost.conductor.step import body_of
+from roost.conductor.intake import accept_drain
+from roost.conductor.intake.accept_drain import How, Way, way_of
+from roost.conductor.operation.step import body_of
 from roost.errors import Conflict, NoValidHost
 from roost.model.changes import Drain
 from roost.model.decision import Decision
@@ -31,7 +31,7 @@ def drain(call: Call) -> Response | Plan[Response]:
     known = reader.operation_of(uuid)
     if known is not None and not _is_same(known, call.parameter("host"), at_once=body.at_once):
         raise keys.used_otherwise(call.key or "")
-    plan = draining.drain(
+    plan = accept_drain.drain(
         call.current, reader, call.parameter("host"), at_once=body.at_once, is_disabling=body.disable,
         operation_uuid=uuid, now_s=reader.now_s(),
     )  # fmt: skip
@@ -41,7 +41,7 @@ def drain(call: Call) -> Response | Plan[Response]:
 def cancel(call: Call) -> Response | Plan[Response]:
     """Let no more instances leave a host."""
     reader = call.agents.reader(call.current)
-    taken, response = draining.cancel(reader, call.name, now_s=reader.now_s()), shown_where(call, call.name)
+    taken, response = accept_drain.cancel(reader, call.name, now_s=reader.now_s()), shown_where(call, call.name)
     return answered(taken, response) if isinstance(taken, Plan) else response
 
 
@@ -55,11 +55,11 @@ def _is_same(known: OperationRow, host: str, *, at_once: int) -> bool:
 
 def _plan(call: Call, body: DrainBody) -> DrainPlan:
     reader = call.agents.reader(call.current)
-    host = draining.service_of(call.current, reader, call.parameter("host"))
-    ways = [(status, way_of(status)) for status in draining.instances_of(reader, host)]
+    host = accept_drain.service_of(call.current, reader, call.parameter("host"))
+    ways = [(status, way_of(status)) for status in accept_drain.instances_of(reader, host)]
     moved = [status for status, way in ways if way.how not in {None, "offload"}]
     migrations = [keys.uuid_for("migration", "dry run", uuid_text(status.uuid)) for status in moved]
-    acts = draining.rehearsed(call.current.store.document, moved, migrations=migrations, at_once=body.at_once)
+    acts = accept_drain.rehearsed(call.current.store.document, moved, migrations=migrations, at_once=body.at_once)
     results = call.product.outcomes(acts, dry_run=True)
     decided = [result for act, result in zip(acts, results, strict=True) if not isinstance(act, Departure)]
     of = {status.uuid: result for status, result in zip(moved, decided, strict=True)}

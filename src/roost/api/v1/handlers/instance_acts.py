@@ -14,8 +14,8 @@ from roost.api.v1.handlers.decisions import request_of
 from roost.api.v1.handlers.instances import claim_of, host_of
 from roost.api.v1.instance_schemas import AcceptedInstances, DeleteQuery, InstancesBody
 from roost.api.v1.policies import FORCE_DELETE
-from roost.conductor import accepting
-from roost.conductor.step import Body, body_of
+from roost.conductor.intake import accept
+from roost.conductor.operation.step import Body, body_of
 from roost.errors import Conflict, NotFound
 from roost.model.fleet import Departure
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
@@ -53,7 +53,7 @@ def create(call: Call) -> Response | Plan[Response]:
         asked = msgspec.structs.replace(asked, instance_uuids=uuids)
     if known is not None and not _is_same(reader, known, asked, name=body.name):
         raise keys.used_otherwise(call.key or "")
-    plan = accepting.build(
+    plan = accept.build(
         call.current, reader, asked, operation_uuid=uuid, decision_uuid=keys.uuid_for("decision", name),
         name=body.name, now_s=reader.now_s(),
     )  # fmt: skip
@@ -75,7 +75,7 @@ def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
     if known is not None:
         return known
     uuid = operation_uuid(call)
-    plan = accepting.delete(
+    plan = accept.delete(
         call.current, reader, call.name, operation_uuid=uuid, now_s=reader.now_s(), is_forced=query.force
     )
     return accepted(call, plan, uuid_text(uuid))
@@ -97,11 +97,11 @@ def act(call: Call, kind: Asked, body: Body) -> Response | Plan[Response]:
     Args:
         body: what the kind of operation remembers.
     """
-    return begin(call, kind, partial(accepting.act, kind=kind, body=body))
+    return begin(call, kind, partial(accept.act, kind=kind, body=body))
 
 
 def move(
-    call: Call, kind: accepting.MoveKind, asked: Callable[[StatusRow], Request], *,
+    call: Call, kind: accept.MoveKind, asked: Callable[[StatusRow], Request], *,
     is_same: Callable[[OperationRow], bool], is_verified: bool = False,
 ) -> Response | Plan[Response]:  # fmt: skip
     """Let an instance go to another host.
@@ -112,19 +112,19 @@ def move(
         is_verified: whether it waits there to be confirmed.
     """
 
-    def accept(
+    def accept_move(
         current: Current, reader: WorkReader, instance_uuid: str, /, *, operation_uuid: bytes, now_s: float
     ) -> Taken:  # fmt: skip
         name, request = uuid_text(operation_uuid), asked(status_of(call, kind))
         known = request.move or Move(instance_uuid=uuid_form(instance_uuid))
         known = msgspec.structs.replace(known, migration_uuid=keys.uuid_for("migration", name))
-        return accepting.move(
+        return accept.move(
             current, reader, instance_uuid, kind=kind, asked=msgspec.structs.replace(request, move=known),
             operation_uuid=operation_uuid, decision_uuid=keys.uuid_for("decision", name), now_s=now_s,
             is_verified=is_verified,
         )  # fmt: skip
 
-    return begin(call, kind, accept, is_same=is_same)
+    return begin(call, kind, accept_move, is_same=is_same)
 
 
 def _as_asked(_known: OperationRow) -> bool:

@@ -9,7 +9,7 @@ from roost.api.v1.call import Call
 from roost.api.v1.handlers.instance_acts import act, begin, repeated
 from roost.api.v1.handlers.named import image_named
 from roost.api.v1.instance_schemas import RebuildBody
-from roost.conductor import changing
+from roost.conductor.intake import accept_changes
 from roost.model.image import Image
 from roost.model.names import uuid_text
 from roost.model.operation import Powering
@@ -26,23 +26,23 @@ def rebuild(call: Call) -> Response | Plan[Response]:
     if body.image is not None:
         entry = image_named(call, body.image, at="$.image")
         image = Image(id=entry.id, disk_format=entry.disk_format, properties=entry.properties)
-    return begin(call, "rebuild", partial(changing.rebuild, image=image, filters=call.product.rules.filters))
+    return begin(call, "rebuild", partial(accept_changes.rebuild, image=image, filters=call.product.rules.filters))
 
 
 def shelve(call: Call) -> Response | Plan[Response]:
     """Let the disk of an instance be saved, and the instance run no more."""
-    return begin(call, "shelve", changing.shelve)
+    return begin(call, "shelve", accept_changes.shelve)
 
 
 def offload(call: Call) -> Response | Plan[Response]:
     """Let an instance that is shelved leave its host."""
-    return begin(call, "offload", changing.offload)
+    return begin(call, "offload", accept_changes.offload)
 
 
 def unshelve(call: Call) -> Response | Plan[Response]:
     """Let an instance that is shelved run again."""
     decision_uuid = keys.uuid_for("decision", uuid_text(operation_uuid(call)))
-    return begin(call, "unshelve", partial(changing.unshelve, decision_uuid=decision_uuid))
+    return begin(call, "unshelve", partial(accept_changes.unshelve, decision_uuid=decision_uuid))
 
 
 def reboot(call: Call) -> Response | Plan[Response]:

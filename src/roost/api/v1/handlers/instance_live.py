@@ -7,9 +7,9 @@ from roost.api.v1.call import Call
 from roost.api.v1.handlers.instance_acts import move, status_of
 from roost.api.v1.handlers.instance_moves import is_sent_to, sent_to
 from roost.api.v1.migration_schemas import TargetBody
-from roost.conductor.moves import away_from
-from roost.conductor.presence import evacuating
-from roost.conductor.remembered import request_of
+from roost.conductor.moves.migration import away_from
+from roost.conductor.operation.liveness import evacuating
+from roost.conductor.operation.stored_request import request_of
 from roost.model.request import Request
 from roost.model.work import OperationRow, StatusRow
 from roost.placement.plans import Plan

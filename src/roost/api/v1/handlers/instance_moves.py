@@ -11,10 +11,10 @@ from roost.api.v1.handlers.instance_acts import act, begin, move
 from roost.api.v1.instance_schemas import MigrateBody, ResizeBody, RevertBody
 from roost.api.v1.names import flavor_named
 from roost.api.v1.policies import REVERT_LOST
-from roost.conductor import reverting
-from roost.conductor.moves import asked_again
-from roost.conductor.remembered import request_of
-from roost.conductor.step import body_of
+from roost.conductor.intake import accept_revert
+from roost.conductor.moves.migration import asked_again
+from roost.conductor.operation.step import body_of
+from roost.conductor.operation.stored_request import request_of
 from roost.model.flavor import Flavor
 from roost.model.operation import Moving, Settling
 from roost.model.request import Destination, Request
@@ -63,7 +63,7 @@ def revert(call: Call) -> Response | Plan[Response]:
     if body.lost:
         call.check_allowed(REVERT_LOST)
     return begin(
-        call, "revert", partial(reverting.revert, is_lost=body.lost),
+        call, "revert", partial(accept_revert.revert, is_lost=body.lost),
         is_same=lambda known: body_of(known, Settling).is_lost >= body.lost,
     )  # fmt: skip
 

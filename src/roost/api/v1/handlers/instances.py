@@ -18,8 +18,8 @@ from roost.api.v1.instance_schemas import (
 )
 from roost.api.v1.migration_schemas import InstanceMigration
 from roost.api.v1.names import service_written
-from roost.conductor.retries import attempt_on
-from roost.conductor.step import body_of
+from roost.conductor.operation.retries import attempt_on
+from roost.conductor.operation.step import body_of
 from roost.engine.columns.state import Holder, State
 from roost.errors import NotFound
 from roost.model.building import Attempt

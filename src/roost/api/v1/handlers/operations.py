@@ -19,7 +19,7 @@ from roost.api.v1.operation_schemas import (
     ShownSubject,
 )
 from roost.api.v1.waking import Waiter, key_of
-from roost.conductor.step import answer_of, body_of
+from roost.conductor.operation.step import answer_of, body_of
 from roost.errors import NotFound, RoostError, understood
 from roost.model.changes import Drain
 from roost.model.names import uuid_bytes, uuid_text

@@ -8,7 +8,7 @@ from roost.api.v1.bodies import wrong
 from roost.api.v1.call import JSON, Call, answered, shown
 from roost.api.v1.late import Late
 from roost.api.v1.waking import Waiter
-from roost.conductor import answering
+from roost.conductor.agents import agent_protocol
 from roost.errors import NotFound, RoostError, quoted
 from roost.model.names import is_text, uuid_bytes
 from roost.model.orders import Answer, Kept, OrderAnswer, Poll, Polled
@@ -56,7 +56,7 @@ def answer(call: Call) -> Response | Plan[Response]:
     kept = Answer(**{**said, "problem": given.problem.replace("\0", _INSTEAD_OF_NUL)})
     run = uuid_bytes(given.run)
     assert run is not None, "its form was checked"
-    found = answering.answer(reader, order.id, run=run, given=kept, now_s=reader.now_s())
+    found = agent_protocol.answer(reader, order.id, run=run, given=kept, now_s=reader.now_s())
     if isinstance(found, Plan):
         return answered(found, shown(Kept(is_wanted=found.answer)))
     return shown(Kept(is_wanted=found))

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from roost.api.placement.request import Response
 from roost.api.v1.call import Call, shown
-from roost.conductor.reconcile import OPEN_MOVES
+from roost.conductor.operation.reconcile import OPEN_MOVES
 from roost.model.names import uuid_bytes
 from roost.model.standing import Holders, Standing, Standings
 from roost.model.work import StatusRow

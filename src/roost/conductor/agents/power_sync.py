@@ -5,8 +5,8 @@ So a host may be late with what it says, or say it twice: what is written is wha
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from roost.conductor.beginning import operation_on, taken_by
-from roost.conductor.rows import uuid_made_of
+from roost.conductor.operation.lock import operation_on, taken_by
+from roost.conductor.operation.row_changes import uuid_made_of
 from roost.model.guest import Found, GuestState
 from roost.model.names import uuid_bytes
 from roost.model.operation import Powering, Status

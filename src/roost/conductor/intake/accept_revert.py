@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import msgspec
 
-from roost.conductor.accepting import act, status_named
-from roost.conductor.presence import check_gone
-from roost.conductor.rows import due_now, instead
-from roost.conductor.step import body_of
+from roost.conductor.intake.accept import act, status_named
+from roost.conductor.operation.liveness import check_gone
+from roost.conductor.operation.row_changes import due_now, instead
+from roost.conductor.operation.step import body_of
 from roost.model.operation import Moving, Settling
 from roost.model.work import OperationRow, StatusRow
 from roost.placement.plans import Plan

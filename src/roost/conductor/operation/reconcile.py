@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from roost.conductor.rows import instead, later
+from roost.conductor.operation.row_changes import instead, later
 from roost.engine.columns.state import State
 from roost.errors import Conflict
 from roost.model.journal import Write

@@ -5,15 +5,15 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from roost.conductor import targets
-from roost.conductor.asking import asked
-from roost.conductor.endings import stayed
-from roost.conductor.faults import told as words_of
-from roost.conductor.guests import guest_of_pick
-from roost.conductor.moves import gone_on, migration_of, moved_on
-from roost.conductor.patience import problem_of, silent, unfit
-from roost.conductor.retries import attempt_on, check_attempt
-from roost.conductor.step import Commit, Desk, View, answer_of, is_open, told, waiting
+from roost.conductor.moves import targets
+from roost.conductor.moves.ask_host import asked
+from roost.conductor.moves.endings import stayed
+from roost.conductor.moves.guests import guest_of_pick
+from roost.conductor.moves.migration import gone_on, migration_of, moved_on
+from roost.conductor.moves.wait_for_host import problem_of, silent, unfit
+from roost.conductor.operation.faults import told as words_of
+from roost.conductor.operation.retries import attempt_on, check_attempt
+from roost.conductor.operation.step import Commit, Desk, View, answer_of, is_open, told, waiting
 from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded
 from roost.model.journal import Write
 from roost.model.names import uuid_text

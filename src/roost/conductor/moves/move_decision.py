@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from roost.conductor.faults import told as words_of
-from roost.conductor.step import Commit, Desk, View, waiting
+from roost.conductor.operation.faults import told as words_of
+from roost.conductor.operation.step import Commit, Desk, View, waiting
 from roost.errors import BadRequest, Conflict, NotFound, NoValidHost, RoostError
 from roost.model.decision import Decision, Pick
 from roost.model.guest_use import GuestNeeds

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from roost.conductor.step import Commit, View, answer_of, is_open, limit_of, waiting
+from roost.conductor.operation.step import Commit, View, answer_of, is_open, limit_of, waiting
 from roost.model.changes import Rebuilding, Shelve, Unshelve
 from roost.model.operation import Moving, Powering, Settling
 from roost.model.orders import Answer

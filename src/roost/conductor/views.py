@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
-from roost.conductor.step import Terms, View
+from roost.conductor.operation.step import Terms, View
 from roost.conductor.steps import steps_of
 from roost.model.work import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.ports import WorkReader

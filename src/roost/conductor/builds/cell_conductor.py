@@ -13,12 +13,12 @@ from collections import deque
 from contextlib import suppress
 from functools import partial
 
-from roost.conductor.alternates import where
-from roost.conductor.claiming import claim, give_back
-from roost.conductor.failures import count
-from roost.conductor.faults import buried, reported, told
-from roost.conductor.product import Product
-from roost.conductor.retries import attempt_on, check_attempt, exhausted, first_attempt
+from roost.conductor.builds.alternates import where
+from roost.conductor.builds.build_failures import count
+from roost.conductor.builds.builder_product import Product
+from roost.conductor.builds.claim_transfer import claim, give_back
+from roost.conductor.operation.faults import buried, reported, told
+from roost.conductor.operation.retries import attempt_on, check_attempt, exhausted, first_attempt
 from roost.errors import BuildFailed, Conflict, Unavailable
 from roost.model.building import Attempt, BuildOrder, Instance, Outcome
 from roost.model.decision import Pick

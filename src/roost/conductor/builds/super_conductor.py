@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from roost.conductor.claiming import give_back
-from roost.conductor.faults import buried, reported
-from roost.conductor.product import Cell, Product
+from roost.conductor.builds.builder_product import Cell, Product
+from roost.conductor.builds.claim_transfer import give_back
+from roost.conductor.operation.faults import buried, reported
 from roost.errors import BadRequest, NotFound, NoValidHost
 from roost.model.building import BuildOrder, Outcome
 from roost.model.decision import Decision

@@ -5,12 +5,12 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from roost.conductor.moves import away_from
-from roost.conductor.presence import is_gone, witnessed
-from roost.conductor.remembered import Documents, request_of
-from roost.conductor.rows import cancelled, instead
-from roost.conductor.step import body_of
-from roost.conductor.story import line
+from roost.conductor.moves.migration import away_from
+from roost.conductor.operation.liveness import is_gone, witnessed
+from roost.conductor.operation.row_changes import cancelled, instead
+from roost.conductor.operation.step import body_of
+from roost.conductor.operation.stored_request import Documents, request_of
+from roost.conductor.operation.story import line
 from roost.errors import Conflict, NotFound
 from roost.fleet.hosts import ServiceChange, changed_facts, rows_of_service, writes_of_facts
 from roost.model.changes import Drain

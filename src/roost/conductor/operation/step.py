@@ -6,9 +6,9 @@ from typing import TypeVar
 
 import msgspec
 
-from roost.conductor.presence import is_gone
-from roost.conductor.rows import due_now, instead, later
-from roost.conductor.story import line
+from roost.conductor.operation.liveness import is_gone
+from roost.conductor.operation.row_changes import due_now, instead, later
+from roost.conductor.operation.story import line
 from roost.errors import understood
 from roost.model.changes import Drain, Rebuilding, Shelve, Unshelve
 from roost.model.decision import Decision, Pick

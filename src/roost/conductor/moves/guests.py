@@ -1,6 +1,6 @@
 """Guests of instances that are on a host, or are to be, as its agent is told of them."""
 
-from roost.conductor.step import Desk, View
+from roost.conductor.operation.step import Desk, View
 from roost.engine.columns.state import State
 from roost.model.guest import GuestSpec
 from roost.model.image import Image

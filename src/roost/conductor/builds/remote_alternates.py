@@ -2,7 +2,7 @@
 
 import msgspec
 
-from roost.conductor.alternates import Step, next_alternate
+from roost.conductor.builds.alternates import Step, next_alternate
 from roost.errors import Conflict, PlacementGone
 from roost.model.decision import Decision, Pick
 from roost.model.journal import Claim, Item, Release

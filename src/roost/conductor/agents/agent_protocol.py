@@ -21,13 +21,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from roost.conductor.delivering import delivered
-from roost.conductor.presence import given_up, is_silent, reporting
-from roost.conductor.reconcile import Reconciled, forgotten, is_held_by, is_left_by, moves_away, reconcile
-from roost.conductor.rows import due_now, instead, later, unchanged
-from roost.conductor.step import withdrawn
-from roost.conductor.story import line
-from roost.conductor.syncing import begun, differing
+from roost.conductor.agents.order_messages import delivered
+from roost.conductor.agents.power_sync import begun, differing
+from roost.conductor.operation.liveness import given_up, is_silent, reporting
+from roost.conductor.operation.reconcile import Reconciled, forgotten, is_held_by, is_left_by, moves_away, reconcile
+from roost.conductor.operation.row_changes import due_now, instead, later, unchanged
+from roost.conductor.operation.step import withdrawn
+from roost.conductor.operation.story import line
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound, quoted
 from roost.model.names import uuid_bytes, uuid_form, uuid_text

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from roost.conductor.patience import PAUSE_S, Awaiting
-from roost.conductor.step import Commit, Desk, View, ordered, plain, waiting, withdrawn
+from roost.conductor.moves.wait_for_host import PAUSE_S, Awaiting
+from roost.conductor.operation.step import Commit, Desk, View, ordered, plain, waiting, withdrawn
 from roost.model.orders import Action, OrderBody
 from roost.model.work import Put
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import msgspec
 
-from roost.conductor.reconcile import check_settled
-from roost.conductor.rows import due_now, instead, later
-from roost.conductor.story import line
+from roost.conductor.operation.reconcile import check_settled
+from roost.conductor.operation.row_changes import due_now, instead, later
+from roost.conductor.operation.story import line
 from roost.engine.columns.state import State
 from roost.errors import Conflict
 from roost.fleet.hosts import writes_of_facts

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from roost.conductor.alternates import succeeding, takes_of
-from roost.conductor.remembered import asked_anew
-from roost.conductor.rows import instead, later
-from roost.conductor.step import View
+from roost.conductor.builds.alternates import succeeding, takes_of
+from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.step import View
+from roost.conductor.operation.stored_request import asked_anew
 from roost.engine.columns.state import Group, Holder, State
 from roost.errors import Conflict
 from roost.model.decision import Pick

@@ -10,11 +10,11 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from roost.conductor.beginning import asked_line, operation_on, taken_by
-from roost.conductor.remembered import stored, stored_image
-from roost.conductor.rows import cancelled, instead
-from roost.conductor.step import CHOOSE, Body
-from roost.conductor.story import line
+from roost.conductor.operation.lock import asked_line, operation_on, taken_by
+from roost.conductor.operation.row_changes import cancelled, instead
+from roost.conductor.operation.step import CHOOSE, Body
+from roost.conductor.operation.stored_request import stored, stored_image
+from roost.conductor.operation.story import line
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.journal import PutDocument

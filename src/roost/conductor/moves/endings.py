@@ -1,9 +1,9 @@
 """How moves end: the instance is elsewhere, it stays where it was, or, as with builds, its deletion takes it."""
 
-from roost.conductor.moves import joined, migration_of, moved_on, returned, settled
-from roost.conductor.presence import witnessed
-from roost.conductor.reconcile import OPEN_MOVES
-from roost.conductor.step import Commit, Desk, View, ended, let_go, told, withdrawn
+from roost.conductor.moves.migration import joined, migration_of, moved_on, returned, settled
+from roost.conductor.operation.liveness import witnessed
+from roost.conductor.operation.reconcile import OPEN_MOVES
+from roost.conductor.operation.step import Commit, Desk, View, ended, let_go, told, withdrawn
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes
 from roost.model.operation import Moving, Settling, Spawning

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import msgspec
 
-from roost.conductor.accepting import Known, act, status_named
-from roost.conductor.reconcile import check_settled
-from roost.conductor.remembered import asked_anew, image_of, request_of, stored, stored_image
-from roost.conductor.step import CHOOSE
+from roost.conductor.intake.accept import Known, act, status_named
+from roost.conductor.operation.reconcile import check_settled
+from roost.conductor.operation.step import CHOOSE
+from roost.conductor.operation.stored_request import asked_anew, image_of, request_of, stored, stored_image
 from roost.errors import BadRequest, Conflict
 from roost.model.changes import Rebuilding, Shelve, Unshelve
 from roost.model.image import Image

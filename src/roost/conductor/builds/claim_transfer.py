@@ -1,9 +1,9 @@
 """Claims of instances that conductors build: moved on to an alternate, and given back."""
 
-from roost.conductor.alternates import step_to
-from roost.conductor.faults import reported
-from roost.conductor.product import Product
-from roost.conductor.remote_alternates import is_taken
+from roost.conductor.builds.alternates import step_to
+from roost.conductor.builds.builder_product import Product
+from roost.conductor.builds.remote_alternates import is_taken
+from roost.conductor.operation.faults import reported
 from roost.model.building import BuildOrder
 from roost.model.decision import Pick
 from roost.model.fleet import Departure

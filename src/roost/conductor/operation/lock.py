@@ -2,9 +2,9 @@
 
 import msgspec
 
-from roost.conductor.rows import instead, later
-from roost.conductor.step import Body
-from roost.conductor.story import line
+from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.step import Body
+from roost.conductor.operation.story import line
 from roost.model.operation import TASKS, Kind
 from roost.model.work import OperationRow, Put, StatusRow
 from roost.ports import Commits

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from roost.conductor.deciding import decided, made_anew
-from roost.conductor.endings import cancelled
-from roost.conductor.faults import told as words_of
-from roost.conductor.step import CHOOSE, Choose, Commit, Desk, Step, View, body_of, going_on
+from roost.conductor.moves.endings import cancelled
+from roost.conductor.moves.move_decision import decided, made_anew
+from roost.conductor.operation.faults import told as words_of
+from roost.conductor.operation.step import CHOOSE, Choose, Commit, Desk, Step, View, body_of, going_on
 from roost.errors import RoostError
 from roost.model.names import uuid_bytes
 from roost.model.operation import Moving

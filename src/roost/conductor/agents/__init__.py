@@ -1,0 +1,1 @@
+"""The protocol between the server and its agents: registration, orders, answers."""

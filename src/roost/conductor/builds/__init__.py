@@ -1,0 +1,1 @@
+"""Building instances: claims, alternates and failures."""

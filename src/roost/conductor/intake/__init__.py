@@ -1,0 +1,1 @@
+"""Accepting operations: validation, and the commit after which an operation will be worked on."""

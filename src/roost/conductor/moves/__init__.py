@@ -1,0 +1,1 @@
+"""Moving instances: targets, replies, timeouts and endings."""
